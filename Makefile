@@ -1,0 +1,35 @@
+# The two commands of the README: `make run` and `make test`. Both need only Python and make.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: run test check benchmark clean
+
+run: .venv/run.stamp  ## learn the maze, show progress, write pictures to runs/maze
+	$(BIN)/rlvc run maze --out runs/maze --overwrite
+
+test: .venv/dev.stamp  ## lint, types, layers and tests
+	$(MAKE) check
+	$(BIN)/python -m pytest -n 2
+
+check: .venv/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+benchmark: .venv/run.stamp  ## the ratios to the floors
+	$(BIN)/python benchmarks/floors.py
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/run.stamp: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/dev.stamp: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch .venv/run.stamp $@
+
+clean:
+	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,3 +1,54 @@
-"""Learn visual control policies from interactions."""
+"""Learn visual control policies from interactions: Reinforcement Learning of Visual Classes.
+
+>>> import rlvc
+>>> rlvc.RLVC(gamma=0.8).gamma
+0.8
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from rlvc.envs import register_envs
+
+if TYPE_CHECKING:
+    from rlvc.interactions import Interactions, collect
+    from rlvc.learner import RLVC, Database, Stage
+    from rlvc.percepts import Percepts
+    from rlvc.policy import Explanation, Policy
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "RLVC",
+    "Database",
+    "Explanation",
+    "Interactions",
+    "Percepts",
+    "Policy",
+    "Stage",
+    "collect",
+    "register_envs",
+]
+
+_HOMES = {
+    "RLVC": "rlvc.learner",
+    "Database": "rlvc.learner",
+    "Explanation": "rlvc.policy",
+    "Interactions": "rlvc.interactions",
+    "Percepts": "rlvc.percepts",
+    "Policy": "rlvc.policy",
+    "Stage": "rlvc.learner",
+    "collect": "rlvc.interactions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for only then: ``import rlvc`` itself must stay cheap."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rlvc' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+register_envs()

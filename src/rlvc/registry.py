@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rlvc.errors import unknown
 
@@ -27,17 +31,47 @@ class Registry(Generic[Part]):
         self._factories: dict[str, Callable[..., Part]] = {}
 
     def register(self, name: str, factory: Callable[..., Part]) -> None:
-        """Let ``name`` stand for what ``factory(**parameters)`` returns; a later call replaces it."""
+        """Let ``name`` stand for what ``factory(**parameters)`` returns; a later call wins."""
         self._factories[name] = factory
 
-    def make(self, name: str, **parameters: Any) -> Part:
+    def make(self, name: str, /, **parameters: Any) -> Part:
         """Return a new part, or suggest the nearest name."""
         if name not in self._factories:
             raise unknown(self.kind, name, self._factories)
         return self._factories[name](**parameters)
+
+    def name_of(self, part: Part) -> str:
+        """Return the name that makes a part of this type."""
+        for name, factory in self._factories.items():
+            if factory is type(part):
+                return name
+        raise ValueError(
+            f"The {self.kind} {type(part).__name__} has no name; give it one with "
+            f"{self.kind}s.register('name', {type(part).__name__})."
+        )
+
+    def describe(self, part: Part) -> dict[str, Any]:
+        """Return the name of a part and its plain parameters, ready for JSON."""
+        plain = {k: v for k, v in _fields(part).items() if isinstance(v, (bool, int, float, str))}
+        return {"name": self.name_of(part), "parameters": plain}
+
+    def restore(self, description: dict[str, Any]) -> Part:
+        """Return the part that :meth:`describe` described."""
+        return self.make(description["name"], **description["parameters"])
 
     def __contains__(self, name: str) -> bool:
         return name in self._factories
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._factories))
+
+
+def arrays_of(part: object) -> dict[str, NDArray[Any]]:
+    """Return the parameters of a part that are arrays: what it learned from data."""
+    return {k: v for k, v in _fields(part).items() if isinstance(v, np.ndarray)}
+
+
+def _fields(part: object) -> dict[str, Any]:
+    if not dataclasses.is_dataclass(part):
+        return {}
+    return {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}

@@ -1,0 +1,115 @@
+"""Which visual classes are aliased: the paper's Algorithm 2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.mdp import MappedSequence
+from rlvc.parameters import check, param
+from rlvc.sums import FixedPoint
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """The Bellman residuals Δ_t of a stage, on a grid on which sums are exact.
+
+    Attributes:
+        integers: (N,) Δ_t in units of ``2 ** -fixed.exponent``.
+        fixed: The grid.
+        group: (N,) the pair of each interaction, class · n_actions + action.
+        n_classes: How many visual classes there are.
+        n_actions: How many actions there are.
+    """
+
+    integers: NDArray[np.int64]
+    fixed: FixedPoint
+    group: NDArray[np.int64]
+    n_classes: int
+    n_actions: int
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """(N,) the residuals in units of reward."""
+        return self.fixed.decode(self.integers)
+
+    def rms(self) -> float:
+        """Return the root mean square residual, in units of reward."""
+        return float(np.sqrt(np.mean(self.values**2)))
+
+    def variances(self) -> NDArray[np.float64]:
+        """Return σ²(Δ) for every (class, action), in units of reward²; 0 where never tried."""
+        size = self.n_classes * self.n_actions
+        count = np.bincount(self.group, minlength=size)
+        total, square = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        np.add.at(total, self.group, self.integers)
+        np.add.at(square, self.group, self.integers * self.integers)
+        variance = variance_of(count, total, square)
+        return np.ldexp(variance, -2 * self.fixed.exponent).reshape(self.n_classes, self.n_actions)
+
+
+def variance_of(
+    count: NDArray[np.int64], total: NDArray[np.int64], square: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return (Σx² − (Σx)² / n) / n, never below zero; 0 where n is 0."""
+    n = np.maximum(count, 1).astype(np.float64)
+    s = total.astype(np.float64)
+    return np.maximum(square.astype(np.float64) - s * s / n, 0.0) / n
+
+
+def bellman_residuals(sequence: MappedSequence, q: NDArray[np.float64], gamma: float) -> Residuals:
+    """Return Δ_t = r_{t+1} + γ max_a′ Q(C(s_{t+1}), a′) − Q(C(s_t), a_t) for every interaction.
+
+    >>> one = np.zeros(1, np.int64)
+    >>> last = MappedSequence(one, one, np.ones(1), one, np.array([True]), np.array([True]))
+    >>> bellman_residuals(last, np.array([[0.25]]), 0.9).values.tolist()
+    [0.75]
+    """
+    value = q.max(axis=1)
+    ahead = np.where(sequence.terminated, 0.0, value[sequence.end])
+    delta = sequence.reward + gamma * ahead - q[sequence.start, sequence.action]
+    # A bound that every shard of the interactions knows without seeing the others'.
+    largest = float(np.abs(sequence.reward).max() + gamma * np.abs(value).max() + np.abs(q).max())
+    fixed = FixedPoint.for_squares(largest, len(sequence))
+    n_classes, n_actions = q.shape
+    group = sequence.start * n_actions + sequence.action
+    return Residuals(fixed.encode(delta), fixed, group, n_classes, n_actions)
+
+
+class AliasingDetector(Protocol):
+    """Tell which visual classes mix percepts that must be told apart."""
+
+    def detect(self, residuals: Residuals, scale: float) -> NDArray[np.bool_]:
+        """Return a mask (n_classes,); ``scale`` is the variance of the returns of the database."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RelativeVariance:
+    """A class is aliased if σ²(Δ) of some action exceeds a fraction of the variance of returns."""
+
+    tau: float = param(1e-3, "threshold, as a fraction of the variance of returns (τ)", low=0.0)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def detect(self, residuals: Residuals, scale: float) -> NDArray[np.bool_]:
+        """Return the classes above the threshold."""
+        return np.asarray(residuals.variances().max(axis=1) > self.tau * scale)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AbsoluteVariance:
+    """A class is aliased if σ²(Δ) of some action exceeds τ, as the paper has it."""
+
+    tau: float = param(0.0, "threshold, in units of reward² (τ)", low=0.0)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def detect(self, residuals: Residuals, scale: float) -> NDArray[np.bool_]:
+        """Return the classes above the threshold, whatever the scale."""
+        return np.asarray(residuals.variances().max(axis=1) > self.tau)

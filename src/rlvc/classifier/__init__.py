@@ -1,0 +1,1 @@
+"""Image classifiers: from the features of a percept to its visual class."""

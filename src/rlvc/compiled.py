@@ -1,0 +1,61 @@
+"""How kernels are compiled and how work is shared between threads."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import ParamSpec, TypeVar, cast
+
+import numba
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
+    """Compile a kernel to machine code that runs outside Python's lock.
+
+    No fast-math: the order of additions is the order of the source, so results do not depend on how
+    work was cut into pieces.
+    """
+    return cast("Callable[P, R]", numba.njit(nogil=True, cache=True)(kernel))
+
+
+def n_threads(asked: int) -> int:
+    """Return ``asked``, or the number of cores that this process may use if it is 0."""
+    return asked or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else "1")
+
+
+def chunks(n: int, pieces: int) -> list[slice]:
+    """Cut ``range(n)`` into at most ``pieces`` runs of nearly equal length.
+
+    >>> chunks(5, 2)
+    [slice(0, 3, None), slice(3, 5, None)]
+    """
+    pieces = max(1, min(pieces, n))
+    size, longer = divmod(n, pieces)
+    ends = [i * size + min(i, longer) for i in range(pieces + 1)]
+    return [slice(a, b) for a, b in itertools.pairwise(ends)]
+
+
+def run_threads(work: Callable[[T], R], pieces: Iterable[T], threads: int) -> Iterator[R]:
+    """Yield ``work(piece)`` for every piece, in order, with at most a few results waiting."""
+    threads = n_threads(threads)
+    if threads == 1:
+        yield from map(work, pieces)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: list[Future[R]] = []
+        try:
+            for piece in pieces:
+                waiting.append(pool.submit(work, piece))
+                if len(waiting) >= 4 * threads:
+                    yield waiting.pop(0).result()
+            while waiting:
+                yield waiting.pop(0).result()
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -1,0 +1,1 @@
+"""Percepts from outside: photographs and recorded interactions."""

@@ -1,0 +1,234 @@
+"""The best that an agent which knows where it is can do: dynamic programming on the dynamics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import pairwise
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from rlvc.envs.world import MOVES, Floats, World
+
+TOLERANCE: Final = 1e-9
+_AT_ONCE: Final = 512  # positions looked at together, so that their noisy targets fit the cache
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Axis:
+    """One side of a picture cut into cells.
+
+    Walls and exits are breaks: a cell ends there, and no value is interpolated across.
+    """
+
+    centres: Floats
+    """The middle of each cell, shape (n,)."""
+    knots: Floats
+    """Places, in ascending order, between which the fractional number of a cell is linear."""
+    numbers: Floats
+    """That number at each knot: whole at a centre, and constant from there to a break."""
+
+    @classmethod
+    def cut(cls, breaks: Iterable[float], cell: float) -> Axis:
+        """Put equal cells of at most ``cell`` pixels between each two breaks.
+
+        >>> Axis.cut([0, 30, 40], cell=15).centres
+        array([ 7.5, 22.5, 35. ])
+        """
+        ends = np.unique(np.fromiter(breaks, dtype=np.float64))
+        centres, knots, numbers = [], [], []
+        n_cells = 0
+        for start, stop in pairwise(ends):
+            n = max(1, int(np.ceil((stop - start) / cell - 1e-9)))
+            middle = start + (np.arange(n) + 0.5) * ((stop - start) / n)
+            number = np.arange(n_cells, n_cells + n)
+            centres.append(middle)
+            # The next part begins at the same break: a hair's breadth keeps the knots apart.
+            knots += [[start], middle, [np.nextafter(stop, start)]]
+            numbers += [number[:1], number, number[-1:]]
+            n_cells += n
+        return cls(*(np.concatenate(parts).astype(float) for parts in (centres, knots, numbers)))
+
+    def locate(self, places: Floats) -> tuple[NDArray[np.intp], Floats]:
+        """Return the cell at or before each place, and how far along to the next one, in [0, 1)."""
+        number = np.interp(places, self.knots, self.numbers)
+        before = number.astype(np.intp)
+        return before, number - before
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum:
+    """The optimal values of a world: on cells, and from them anywhere.
+
+    The noise of a move is replaced by the grid of all pairs of ``nodes``, equally probable.
+    """
+
+    world: World
+    x: Axis = field(repr=False)
+    y: Axis = field(repr=False)
+    nodes: Floats = field(repr=False)
+    """Values that stand for the noise on one coordinate, in pixels."""
+    cell_values: Floats = field(repr=False)
+    """V* at the centre of each cell, row by row; 0 in the exits."""
+
+    def q(self, positions: ArrayLike) -> Floats:
+        """Return Q* at (n, 2) positions, shape (n, 4).
+
+        In an exit it is the value of moving as if the episode had not ended.
+
+        >>> world = World(width=60, height=20, step=20, noise=0, window=1,
+        ...               walls=(), exits=((40, 0, 60, 20),))
+        >>> optimal_values(world).q([[5.0, 10.0], [25.0, 10.0]]).round(1)
+        array([[ 81.,  90.,  81.,  81.],
+               [ 90., 100.,  90.,  81.]])
+        """
+        points = np.asarray(positions, dtype=np.float64)
+        result = np.empty((len(points), len(MOVES)))
+        for first in range(0, len(points), _AT_ONCE):
+            some = points[first : first + _AT_ONCE]
+            moved, stays = np.empty((2, len(some), len(MOVES)))
+            for action in range(len(MOVES)):
+                cells, weights, exits, stays[:, action] = self.outcomes(some, action)
+                onward = (self.cell_values[cells] * weights).sum(axis=1)
+                moved[:, action] = self.world.reward * exits + self.world.gamma * onward
+            best = _best(moved, stays, self.world.gamma)
+            result[first : first + _AT_ONCE] = moved + self.world.gamma * stays * best[:, None]
+        return result
+
+    def value(self, positions: ArrayLike) -> Floats:
+        """Return V* at (n, 2) positions, shape (n,)."""
+        best: Floats = self.q(positions).max(axis=1)
+        return best
+
+    def cell_centres(self) -> Floats:
+        """Return the centres of all cells, row by row, shape (n_cells, 2)."""
+        x, y = np.meshgrid(self.x.centres, self.y.centres)
+        return np.stack([x.ravel(), y.ravel()], axis=1)
+
+    def outcomes(
+        self, positions: Floats, action: int
+    ) -> tuple[NDArray[np.intp], Floats, Floats, Floats]:
+        """Return what one action leads to from (n, 2) positions.
+
+        Returns:
+            The cells (n, m) between which the noisy targets lie, row-wise with repetitions, and
+            their weights (n, m), which sum up to the probability of moving and going on; then
+            the probabilities (n,) of entering an exit and of staying.
+        """
+        shifts = np.stack(np.meshgrid(self.nodes, self.nodes), axis=-1).reshape(-1, 2)
+        targets = (positions[:, None] + self.world.step * MOVES[action] + shifts).reshape(-1, 2)
+        blocked = self.world.blocked(np.repeat(positions, len(shifts), axis=0), targets)
+        exits = self.world.in_exit(targets) & ~blocked
+        goes = ~(blocked | exits) / len(shifts)
+        (column, right), (row, down) = self.x.locate(targets[:, 0]), self.y.locate(targets[:, 1])
+        n_columns = len(self.x.centres)
+        next_column = np.minimum(column + 1, n_columns - 1)
+        row_start = row * n_columns
+        next_start = np.minimum(row + 1, len(self.y.centres) - 1) * n_columns
+        cells = np.stack(
+            [
+                row_start + column,
+                row_start + next_column,
+                next_start + column,
+                next_start + next_column,
+            ]
+        )
+        weights = np.stack(
+            [(1 - right) * (1 - down), right * (1 - down), (1 - right) * down, right * down]
+        )
+        n = len(positions)
+        return (
+            cells.reshape(4, n, -1).swapaxes(0, 1).reshape(n, -1),
+            (weights * goes).reshape(4, n, -1).swapaxes(0, 1).reshape(n, -1),
+            exits.reshape(n, -1).mean(axis=1),
+            blocked.reshape(n, -1).mean(axis=1),
+        )
+
+
+@lru_cache(maxsize=8)
+def optimal_values(world: World, cell: float = 12.8, n_nodes: int = 16) -> Optimum:
+    """Return the optimal values of a world, by value iteration to 1e-9 of the reward.
+
+    The result is kept for the next call with the same arguments.
+
+    Args:
+        world: The dynamics.
+        cell: Largest side of a cell, in pixels.
+        n_nodes: How many values stand for the noise on each coordinate; the cost is quadratic.
+
+    >>> world = World(width=60, height=20, step=20, noise=0, window=1,
+    ...               walls=(), exits=((40, 0, 60, 20),))
+    >>> optimal_values(world).value([[5.0, 10.0], [25.0, 10.0]]).round(1)
+    array([ 90., 100.])
+    """
+    for name, number in {"cell": cell, "n_nodes": n_nodes}.items():
+        if not number > 0:
+            raise ValueError(f"{name} of optimal_values must be above 0; got {number}.")
+    x_breaks = {x for (x0, _), (x1, _) in world.walls for x in (x0, x1)}
+    y_breaks = {y for (_, y0), (_, y1) in world.walls for y in (y0, y1)}
+    x_breaks |= {0, world.width} | {x for x0, _, x1, _ in world.exits for x in (x0, x1)}
+    y_breaks |= {0, world.height} | {y for _, y0, _, y1 in world.exits for y in (y0, y1)}
+    x, y = Axis.cut(x_breaks, cell), Axis.cut(y_breaks, cell)
+    empty = np.zeros(len(x.centres) * len(y.centres))
+    blank = Optimum(world, x, y, nodes=_nodes(world.noise, n_nodes), cell_values=empty)
+    return replace(blank, cell_values=_solve(blank))
+
+
+def _nodes(deviation: float, n_nodes: int) -> Floats:
+    """Return equally probable values with the standard deviation of the noise.
+
+    The values jump at walls and exits, where the nodes of a Gauss rule, few and far between in
+    the middle, do badly; the medians of equally probable slices are dense where it matters.
+    """
+    if deviation == 0 or n_nodes == 1:
+        return np.zeros(1)
+    medians = [NormalDist().inv_cdf((i + 0.5) / n_nodes) for i in range(n_nodes)]
+    return np.array(medians) * float(deviation / np.std(medians))
+
+
+def _best(moved: Floats, stays: Floats, gamma: float) -> Floats:
+    """Return V* of (n, 4) expected returns of moving and probabilities of being blocked.
+
+    A blocked agent is exactly where it was, so V solves V = max over a of (moved + γ·stays·V),
+    which is max over a of moved / (1 - γ·stays).
+    """
+    best: Floats = (moved / (1 - gamma * stays)).max(axis=1)
+    return best
+
+
+def _solve(blank: Optimum) -> Floats:
+    """Return V* of the cells by value iteration."""
+    world, centres = blank.world, blank.cell_centres()
+    open_cells = np.flatnonzero(~world.in_exit(centres))
+    gains, stays = np.empty((2, len(open_cells), len(MOVES)))
+    transitions = []
+    for action in range(len(MOVES)):
+        blocks = []
+        for first in range(0, len(open_cells), _AT_ONCE):
+            rows = slice(first, first + _AT_ONCE)
+            cells, weights, exits, stays[rows, action] = blank.outcomes(
+                centres[open_cells[rows]], action
+            )
+            gains[rows, action] = world.reward * exits
+            ends = np.arange(len(cells) + 1) * cells.shape[1]
+            block = scipy.sparse.csr_array(
+                (weights.ravel(), cells.ravel(), ends), shape=(len(cells), len(centres))
+            )
+            block.sum_duplicates()
+            block.eliminate_zeros()
+            blocks.append(block)
+        transitions.append(scipy.sparse.vstack(blocks, format="csr"))
+    values = np.zeros(len(centres))
+    change = np.inf
+    while change > TOLERANCE * (1 - world.gamma) * world.reward:
+        onward = np.stack([matrix @ values for matrix in transitions], axis=1)
+        best = _best(gains + world.gamma * onward, stays, world.gamma)
+        change = np.abs(best - values[open_cells]).max(initial=0.0)
+        values[open_cells] = best
+    values.setflags(write=False)
+    return values

@@ -1,0 +1,84 @@
+"""Which percept exhibits which feature, as sparse rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.compiled import compiled
+
+
+@dataclass(frozen=True, slots=True)
+class Incidence:
+    """A sparse percept × feature matrix of Booleans.
+
+    Attributes:
+        indptr: (n_percepts + 1,) where each row begins in ``indices``.
+        indices: Features that each percept exhibits, each once, in ascending order.
+        n_features: The number of columns.
+
+    >>> Incidence.from_dense(np.array([[0, 1], [1, 1], [0, 0]])).indices.tolist()
+    [1, 0, 1]
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    n_features: int
+
+    @property
+    def n_percepts(self) -> int:
+        """The number of rows."""
+        return len(self.indptr) - 1
+
+    def row(self, percept: int) -> NDArray[np.int32]:
+        """Return the features of one percept."""
+        return self.indices[self.indptr[percept] : self.indptr[percept + 1]]
+
+    def exhibits(
+        self, percepts: NDArray[np.int64], features: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Tell for pairs of a percept and a feature whether the one exhibits the other."""
+        return _exhibits(self.indptr, self.indices, percepts, features)
+
+    @classmethod
+    def from_pairs(
+        cls,
+        percept: NDArray[np.int64],
+        feature: NDArray[np.int32],
+        n_percepts: int,
+        n_features: int,
+    ) -> Incidence:
+        """Return the matrix of a list of (percept, feature) pairs, in which pairs may repeat."""
+        key = np.unique(percept * np.int64(max(n_features, 1)) + feature)
+        rows, columns = np.divmod(key, max(n_features, 1))
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_percepts))])
+        return cls(indptr.astype(np.int64), columns.astype(np.int32), n_features)
+
+    @classmethod
+    def from_dense(cls, matrix: NDArray[np.bool_]) -> Incidence:
+        """Return the sparse form of a (n_percepts, n_features) matrix."""
+        rows, columns = np.nonzero(matrix)
+        return cls.from_pairs(rows, columns.astype(np.int32), *matrix.shape)
+
+
+@compiled
+def _exhibits(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    percepts: NDArray[np.int64],
+    features: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    found = np.zeros(len(percepts), np.bool_)
+    for i in range(len(percepts)):
+        first, end = indptr[percepts[i]], indptr[percepts[i] + 1]
+        last = end
+        while first < last:
+            middle = (first + last) // 2
+            if indices[middle] < features[i]:
+                first = middle + 1
+            else:
+                last = middle
+        found[i] = first < end and indices[first] == features[i]
+    return found

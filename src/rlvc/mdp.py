@@ -1,0 +1,112 @@
+"""The Markov decision process that a classifier makes of the interactions (the paper's M_k)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rlvc.sums import FixedPoint
+
+
+@dataclass(frozen=True, slots=True)
+class MappedSequence:
+    """The interactions as the classifier shows them: ⟨C(s_t), a_t, r_{t+1}, C(s_{t+1})⟩.
+
+    Attributes:
+        start: (N,) visual class of s_t.
+        action: (N,) action a_t.
+        reward: (N,) reinforcement r_{t+1}.
+        end: (N,) visual class of s_{t+1}.
+        terminated: (N,) whether s_{t+1} is terminal, so that nothing follows.
+        is_last: (N,) whether row t + 1 does not continue the episode.
+    """
+
+    start: NDArray[np.int64]
+    action: NDArray[np.int64]
+    reward: NDArray[np.float64]
+    end: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+    is_last: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class MappedMDP:
+    """Relative frequencies in a mapped sequence.
+
+    A pair that was never tried has no transition and no reward; :meth:`floor` is what its value is
+    taken to be, so that it never looks better than what was seen.
+
+    Attributes:
+        count: (n_classes, n_actions) how often each pair was tried, η(V, a).
+        reward: (n_classes, n_actions) mean reinforcement, R_k(V, a); 0 where never tried.
+        transition: (n_classes · n_actions, n_classes) sparse probabilities T_k(V, a, V′). A row
+            sums to the share of its interactions that did not terminate.
+        sequence: What it was estimated from, for methods without a model.
+    """
+
+    count: NDArray[np.int64]
+    reward: NDArray[np.float64]
+    transition: sparse.csr_array
+    sequence: MappedSequence
+
+    @property
+    def n_classes(self) -> int:
+        """How many visual classes there are."""
+        return len(self.count)
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions there are."""
+        return int(self.count.shape[1])
+
+    @property
+    def is_tried(self) -> NDArray[np.bool_]:
+        """(n_classes, n_actions) whether the pair was ever seen."""
+        return self.count > 0
+
+    def floor(self, gamma: float) -> float:
+        """Return the lowest return that the rewards allow: what an untried pair is worth."""
+        return min(0.0, float(self.sequence.reward.min())) / (1.0 - gamma)
+
+    def backup(self, value: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
+        """Return R + γ T V, the H transform, with the floor where nothing was tried."""
+        ahead = (self.transition @ value).reshape(self.count.shape)
+        return np.where(self.is_tried, self.reward + gamma * ahead, self.floor(gamma))
+
+
+def estimate(sequence: MappedSequence, n_classes: int, n_actions: int) -> MappedMDP:
+    """Return the mapped MDP of a sequence (Section 3.3.1).
+
+    >>> one = np.zeros(1, np.int64)
+    >>> here = MappedSequence(one, one, np.ones(1), one, np.array([False]), np.array([True]))
+    >>> estimate(here, 1, 2).count.tolist()
+    [[1, 0]]
+    """
+    pair = sequence.start * n_actions + sequence.action
+    size = n_classes * n_actions
+    count = np.bincount(pair, minlength=size)
+    tries = np.maximum(count, 1)
+    fixed = FixedPoint.for_sums(float(np.abs(sequence.reward).max()), len(sequence))
+    total = np.zeros(size, np.int64)
+    np.add.at(total, pair, fixed.encode(sequence.reward))
+    goes_on = ~sequence.terminated
+    ones = np.ones(int(goes_on.sum()))
+    where = (pair[goes_on], sequence.end[goes_on])
+    counts = sparse.csr_array((ones, where), shape=(size, n_classes))
+    counts.sum_duplicates()
+    counts.data /= np.repeat(tries, np.diff(counts.indptr))
+    shape = (n_classes, n_actions)
+    reward = (fixed.decode(total) / tries).reshape(shape)
+    return MappedMDP(count.reshape(shape), reward, counts, sequence)
+
+
+def greedy(q: NDArray[np.float64], is_tried: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the best action of each class: tried ones first, ties to the lowest number."""
+    best: NDArray[np.int64] = np.argmax(np.where(is_tried, q, -np.inf), axis=1)
+    return best

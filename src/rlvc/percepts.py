@@ -1,0 +1,149 @@
+"""The store of distinct percepts: each image is kept once, and looked at once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.vision.images import Image, as_image
+
+Percept = Image | Mapping[str, Image]
+SINGLE = ""  # the camera's name where a percept is one image
+IN_MEMORY = 256 * 2**20  # bytes of images kept in memory; the rest goes to a temporary file
+
+
+class Images:
+    """The distinct images of one camera, numbered in the order in which they were met."""
+
+    def __init__(self, camera: str = SINGLE, *, in_memory: int = IN_MEMORY) -> None:
+        self.camera = camera
+        self.shape: tuple[int, ...] | None = None
+        self._numbers: dict[bytes, int] = {}
+        self._kept: list[Image] = []
+        self._room = in_memory
+        self._spool: IO[bytes] | None = None
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def whose(self) -> str:
+        """How messages speak of these images."""
+        return f"camera {self.camera!r}" if self.camera else "the percept"
+
+    def add(self, array: object) -> int:
+        """Return the number of an image, storing it if it is new."""
+        image = as_image(array, self.whose)
+        if self.shape is None:
+            self.shape = image.shape
+        if image.shape != self.shape:
+            raise ValueError(
+                f"The shape of {self.whose} must be {self.shape}, as before; got {image.shape}. "
+                "Resize the images to one size."
+            )
+        digest = hashlib.blake2b(image.data, digest_size=16).digest()
+        number = self._numbers.get(digest)
+        if number is None:
+            number = len(self._numbers)
+            self._store(image)
+            self._numbers[digest] = number  # after the store, which a full disk may refuse
+        return number
+
+    @property
+    def _n_bytes(self) -> int:
+        assert self.shape is not None
+        return int(np.prod(self.shape))
+
+    def _store(self, image: Image) -> None:
+        if self._spool is None and (len(self._kept) + 1) * image.nbytes <= self._room:
+            self._kept.append(image.copy())
+            return
+        if self._spool is None:
+            self._spool = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives with the store
+        self._spool.write(image.tobytes())
+
+    def __getitem__(self, number: int) -> Image:
+        if not 0 <= number < len(self):
+            raise IndexError(f"The store holds {len(self)} images; there is no number {number}.")
+        if number < len(self._kept):
+            return self._kept[number]
+        assert self._spool is not None
+        assert self.shape is not None
+        offset = (number - len(self._kept)) * self._n_bytes
+        data = os.pread(self._spool.fileno(), self._n_bytes, offset)  # safe from many threads
+        return np.frombuffer(data, np.uint8).reshape(self.shape)
+
+
+class Percepts:
+    """The distinct percepts of a database, each an image or a dict of images.
+
+    >>> store = Percepts()
+    >>> image = np.zeros((8, 8, 3), np.uint8)
+    >>> store.add(image), store.add(image + 1), store.add(image)
+    (0, 1, 0)
+    >>> len(store), store[1].max()
+    (2, np.uint8(1))
+    """
+
+    def __init__(self, *, in_memory: int = IN_MEMORY) -> None:
+        self._in_memory = in_memory
+        self._cameras: tuple[str, ...] | None = None
+        self._images: list[Images] = []
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._keys: list[tuple[int, ...]] = []
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def cameras(self) -> tuple[str, ...]:
+        """The names of the cameras in alphabetical order; ``("",)`` where percepts are images."""
+        return self._cameras or ()
+
+    @property
+    def images(self) -> tuple[Images, ...]:
+        """The distinct images of every camera."""
+        return tuple(self._images)
+
+    def add(self, percept: object) -> int:
+        """Return the number of a percept, storing it if it is new."""
+        cameras = tuple(sorted(percept)) if isinstance(percept, Mapping) else (SINGLE,)
+        if self._cameras is None:
+            if not cameras:
+                raise ValueError("A percept must have at least one image; got an empty dict.")
+            self._cameras = cameras
+            room = self._in_memory // len(cameras)
+            self._images = [Images(name, in_memory=room) for name in cameras]
+        if cameras != self._cameras:
+            raise ValueError(
+                f"The cameras of a percept must be {list(self._cameras)}, as before; "
+                f"got {list(cameras)}."
+            )
+        parts = [percept[name] for name in cameras] if isinstance(percept, Mapping) else [percept]
+        key = tuple(images.add(part) for images, part in zip(self._images, parts, strict=True))
+        number = self._numbers.setdefault(key, len(self._keys))
+        if number == len(self._keys):
+            self._keys.append(key)
+        return number
+
+    def table(self) -> NDArray[np.int64]:
+        """Return the (n, n_cameras) numbers of the images that make up each percept."""
+        return np.asarray(self._keys, np.int64).reshape(len(self), len(self.cameras))
+
+    def __getitem__(self, number: int) -> Percept:
+        if not 0 <= number < len(self):
+            raise IndexError(f"The store holds {len(self)} percepts; there is no number {number}.")
+        key = self._keys[number]
+        parts = [images[i] for images, i in zip(self._images, key, strict=True)]
+        if self.cameras == (SINGLE,):
+            return parts[0]
+        return dict(zip(self.cameras, parts, strict=True))
+
+    def __iter__(self) -> Iterator[Percept]:
+        return (self[number] for number in range(len(self)))

@@ -1,0 +1,92 @@
+"""One file for a policy: a zip of one JSON document and plain arrays. Nothing in it can run.
+
+Files are written whole or not at all, and the same content always gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.errors import PolicyFileError
+
+MANIFEST = "policy.json"
+MOMENT = (1980, 1, 1, 0, 0, 0)  # zip members carry a date; a fixed one keeps files comparable
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file so that a reader finds either what was there before or all of the new."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)  # as if it had been opened in the ordinary way
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_archive(
+    path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> None:
+    """Write a manifest and named arrays into one file."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False)
+        archive.writestr(zipfile.ZipInfo(MANIFEST, MOMENT), text)
+        for name in sorted(arrays):
+            member = io.BytesIO()
+            np.lib.format.write_array(member, np.ascontiguousarray(arrays[name]), version=(1, 0))
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy", MOMENT), member.getvalue())
+    write_whole(path, buffer.getvalue())
+
+
+def read_archive(
+    path: str | os.PathLike[str], kind: str, version: int
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read a file of :func:`write_archive`, or raise a PolicyFileError that says why not."""
+    source = Path(path)
+    if not source.is_file():
+        raise PolicyFileError(f"There is no file {source}.")
+    try:
+        with zipfile.ZipFile(source) as archive:
+            members = {info.filename: archive.read(info) for info in archive.infolist()}
+        manifest = json.loads(members.pop(MANIFEST))
+        found = manifest.get("format"), manifest.get("version")
+    except (zipfile.BadZipFile, KeyError, ValueError, AttributeError, EOFError, OSError) as error:
+        raise PolicyFileError(
+            f"{source} is not a {kind} file, or it is damaged ({error})."
+        ) from error
+    if found[0] != kind:
+        raise PolicyFileError(f"{source} is not a {kind} file; it says {found[0]!r}.")
+    if found[1] != version:
+        raise PolicyFileError(
+            f"{source} has version {found[1]!r} of the format; this rlvc reads version {version}. "
+            "Install the rlvc that wrote it, or learn the policy again."
+        )
+    try:
+        arrays = {
+            name.removesuffix(".npy"): np.lib.format.read_array(
+                io.BytesIO(data), allow_pickle=False
+            )
+            for name, data in members.items()
+        }
+    except (ValueError, EOFError, OSError) as error:
+        raise PolicyFileError(f"An array in {source} is damaged ({error}).") from error
+    return manifest, arrays

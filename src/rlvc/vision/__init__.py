@@ -1,0 +1,1 @@
+"""From images to symbols: detect interest points, describe them, quantize the descriptors."""

@@ -1,0 +1,158 @@
+"""What is seen there: local descriptors of interest points.
+
+A descriptor is a frozen dataclass with one method; register your own with
+``descriptors.register("mine", Mine)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.compiled import compiled
+from rlvc.parameters import check, param
+from rlvc.registry import Registry
+from rlvc.vision.detectors import Points, gaussian_kernels, grey, to_keypoints
+from rlvc.vision.images import Image
+
+Descriptors = NDArray[Any]  # (n, d), float32 or uint8
+
+
+class Descriptor(Protocol):
+    """Describe the neighbourhoods of interest points."""
+
+    def describe(self, image: Image, points: Points) -> tuple[Points, Descriptors]:
+        """Return the points that can be described and one row for each of them."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Invariants:
+    """Eight first-order colour differential invariants (Gouet & Boujemaa).
+
+    The three smoothed channels, their squared gradient magnitudes, and the scalar products of the
+    gradients of red with green and red with blue. Rotating the image does not change them. With
+    ``normalise``, affine changes of light do not either: each channel is first brought to zero mean
+    and unit deviation in the neighbourhood.
+
+    >>> image = np.full((40, 40, 3), 51, np.uint8)
+    >>> _, rows = Invariants().describe(image, Points.at(np.float32([[20, 20]]), 1.0))
+    >>> rows.round(3).tolist()
+    [[0.2, 0.2, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0]]
+    """
+
+    sigma: float = param(2.0, "scale of the neighbourhood, pixels", above=0.0)
+    normalise: bool = param(False, "make the invariants blind to affine changes of light")
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def describe(self, image: Image, points: Points) -> tuple[Points, Descriptors]:
+        """Return the points whose neighbourhood lies inside the image, and (n, 8) float32."""
+        smooth, slope = gaussian_kernels(self.sigma)
+        reach = len(smooth) // 2
+        height, width = image.shape[:2]
+        cell = np.rint(points.xy).astype(np.int64)
+        x, y = cell[:, 0], cell[:, 1]
+        inside = (x >= reach) & (y >= reach) & (x < width - reach) & (y < height - reach)
+        if not inside.all():
+            points, cell = points.take(inside), cell[inside]
+        return points, _invariants(image, cell, smooth, slope, self.normalise)
+
+
+@compiled
+def _invariants(
+    image: Image,
+    cell: NDArray[np.int64],
+    smooth: NDArray[np.float32],
+    slope: NDArray[np.float32],
+    normalise: bool,
+) -> NDArray[np.float32]:
+    size = len(smooth)
+    reach = size // 2
+    channels = image.shape[2]
+    rows = np.empty((len(cell), 8), np.float32)
+    jet = np.empty((3, 3), np.float64)  # channel; value, x derivative, y derivative
+    for i in range(len(cell)):
+        left, top = cell[i, 0] - reach, cell[i, 1] - reach
+        for c in range(channels):
+            value, ddx, ddy, total, square = 0.0, 0.0, 0.0, 0.0, 0.0
+            for v in range(size):
+                along, across = 0.0, 0.0
+                for u in range(size):
+                    level = image[top + v, left + u, c] / 255.0
+                    along += smooth[u] * level
+                    across += slope[u] * level
+                    total += level
+                    square += level * level
+                value += smooth[v] * along
+                ddy += slope[v] * along
+                ddx += smooth[v] * across
+            if normalise:
+                mean = total / (size * size)
+                deviation = np.sqrt(max(square / (size * size) - mean * mean, 1e-6))
+                value, ddx, ddy = (value - mean) / deviation, ddx / deviation, ddy / deviation
+            jet[c, 0], jet[c, 1], jet[c, 2] = value, ddx, ddy
+        for c in range(channels, 3):
+            jet[c] = jet[0]
+        for c in range(3):
+            rows[i, c] = jet[c, 0]
+            rows[i, 3 + c] = jet[c, 1] ** 2 + jet[c, 2] ** 2
+        for c in range(1, 3):
+            rows[i, 5 + c] = jet[0, 1] * jet[c, 1] + jet[0, 2] * jet[c, 2]
+    return rows
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SiftDescriptor:
+    """OpenCV's SIFT histograms as bytes; ``root`` gives their Hellinger form (RootSIFT)."""
+
+    root: bool = param(False, "take the square root of the normalised histogram")
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def describe(self, image: Image, points: Points) -> tuple[Points, Descriptors]:
+        """Return the points that OpenCV keeps and (n, 128) uint8."""
+        sift = cv2.SIFT_create()  # type: ignore[attr-defined]
+        points, rows = _with_opencv(sift, image, points, 128, np.float32)
+        if self.root:
+            total = np.maximum(rows.sum(axis=1, keepdims=True), 1e-9)
+            rows = np.sqrt(rows / total) * 512.0  # unit vectors, on SIFT's own scale of 512
+        return points, np.clip(np.rint(rows), 0, 255).astype(np.uint8)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OrbDescriptor:
+    """OpenCV's rotated BRIEF: 256 binary tests in 32 bytes, for the Hamming metric."""
+
+    def describe(self, image: Image, points: Points) -> tuple[Points, Descriptors]:
+        """Return the points that OpenCV keeps and (n, 32) uint8."""
+        orb = cv2.ORB_create()  # type: ignore[attr-defined]
+        return _with_opencv(orb, image, points, 32, np.uint8)
+
+
+def _with_opencv(
+    extractor: Any, image: Image, points: Points, width: int, dtype: type
+) -> tuple[Points, NDArray[Any]]:
+    if len(points) == 0:
+        return points, np.empty((0, width), dtype)
+    kept, rows = extractor.compute(grey(image), to_keypoints(points))
+    if rows is None:
+        return points.take(np.zeros(len(points), np.bool_)), np.empty((0, width), dtype)
+    return points.take(np.asarray([k.class_id for k in kept], np.int64)), rows
+
+
+def _root_sift() -> Descriptor:
+    return SiftDescriptor(root=True)
+
+
+descriptors: Registry[Descriptor] = Registry("descriptor")
+descriptors.register("invariants", Invariants)
+descriptors.register("sift", SiftDescriptor)
+descriptors.register("rootsift", _root_sift)
+descriptors.register("orb", OrbDescriptor)

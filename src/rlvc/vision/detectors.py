@@ -1,0 +1,190 @@
+"""Where to look: interest point detectors.
+
+A detector is a frozen dataclass with one method. To add one of your own, write it, then
+``detectors.register("mine", Mine)`` so that saved policies can name it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.parameters import check, param
+from rlvc.registry import Registry
+from rlvc.vision.images import Image
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Interest points of one image, in the detector's order.
+
+    Attributes:
+        xy: (n, 2) positions in pixels, x first.
+        scale: (n,) diameters of the neighbourhoods in pixels.
+        angle: (n,) orientations in degrees; NaN where the detector gives none.
+    """
+
+    xy: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    angle: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.xy)
+
+    def take(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> Points:
+        """Return the points that a mask or a list of numbers chooses."""
+        return Points(self.xy[keep], self.scale[keep], self.angle[keep])
+
+    @classmethod
+    def at(cls, xy: NDArray[np.float32], scale: float) -> Points:
+        """Return points of one scale and no orientation."""
+        n = len(xy)
+        return cls(xy, np.full(n, scale, np.float32), np.full(n, np.nan, np.float32))
+
+
+class Detector(Protocol):
+    """Find interest points. The same image must always give the same points in the same order."""
+
+    def detect(self, image: Image) -> Points:
+        """Return the interest points of an (H, W, C) image."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Harris:
+    """Colour Harris corners: the sum of the channels' structure tensors.
+
+    A point depends only on the pixels within ``margin`` of it and points nearer to the border are
+    left out, so a window that slides over a scene by whole pixels sees the very same points.
+
+    >>> image = np.zeros((64, 64, 3), np.uint8)
+    >>> image[30:, 30:] = 255
+    >>> Harris().detect(image).xy.tolist()
+    [[30.0, 30.0]]
+    """
+
+    sigma: float = param(1.0, "scale of the derivatives, pixels", above=0.0)
+    integration: float = param(2.0, "scale of the structure tensor, pixels", above=0.0)
+    k: float = param(0.04, "weight of the squared trace", low=0.0, high=0.25)
+    radius: int = param(5, "half the window in which a corner must be the maximum", low=1)
+    threshold: float = param(1e-5, "least cornerness, for channels in 0..1", low=0.0)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def margin(self) -> int:
+        """Pixels around a point on which it depends."""
+        return _reach(self.sigma) + _reach(self.integration) + self.radius
+
+    def detect(self, image: Image) -> Points:
+        """Return the corners from top to bottom, left to right."""
+        margin = self.margin
+        height, width = image.shape[:2]
+        if min(height, width) <= 2 * margin:
+            return Points.at(np.empty((0, 2), np.float32), 0.0)
+        smooth, slope = gaussian_kernels(self.sigma)
+        scaled = image.astype(np.float32) * np.float32(1 / 255)
+        dx = cv2.sepFilter2D(scaled, -1, slope, smooth)
+        dy = cv2.sepFilter2D(scaled, -1, smooth, slope)
+        blur, _ = gaussian_kernels(self.integration)
+        xx, yy, xy = (
+            cv2.sepFilter2D(_over_channels(product), -1, blur, blur)
+            for product in (dx * dx, dy * dy, dx * dy)
+        )
+        trace = xx + yy
+        corner = xx * yy - xy * xy - np.float32(self.k) * trace * trace
+        window = np.ones((2 * self.radius + 1,) * 2, np.uint8)
+        is_maximum = (corner == cv2.dilate(corner, window)) & (corner > self.threshold)
+        inside = is_maximum[margin : height - margin, margin : width - margin]
+        y, x = np.nonzero(inside)
+        xy_points = np.stack([x + margin, y + margin], axis=1).astype(np.float32)
+        return Points.at(xy_points, 2.0 * margin)
+
+
+def gaussian_kernels(sigma: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the sampled Gaussian of unit sum and its derivative of unit response to a ramp."""
+    reach = _reach(sigma)
+    t = np.arange(-reach, reach + 1, dtype=np.float64)
+    smooth = np.exp(-(t**2) / (2 * sigma**2))
+    smooth /= smooth.sum()
+    slope = t * smooth
+    slope /= (t * slope).sum()
+    return smooth.astype(np.float32), slope.astype(np.float32)
+
+
+def _reach(sigma: float) -> int:
+    return int(np.ceil(3 * sigma))
+
+
+def _over_channels(array: NDArray[np.float32]) -> NDArray[np.float32]:
+    if array.ndim == 2:
+        return array
+    return cv2.transform(array, np.ones((1, array.shape[2]), np.float32))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sift:
+    """OpenCV's difference-of-Gaussians points, with scale and orientation."""
+
+    max_points: int = param(0, "strongest points kept; 0 keeps all", low=0)
+    contrast: float = param(0.04, "contrast threshold", low=0.0)
+    edge: float = param(10.0, "edge threshold", low=0.0)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def detect(self, image: Image) -> Points:
+        """Return the points ordered by position, then scale, then orientation."""
+        detector = cv2.SIFT_create(  # type: ignore[attr-defined]
+            nfeatures=self.max_points, contrastThreshold=self.contrast, edgeThreshold=self.edge
+        )
+        return from_keypoints(detector.detect(grey(image), None))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Orb:
+    """OpenCV's oriented FAST corners."""
+
+    max_points: int = param(500, "strongest points kept", low=1)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def detect(self, image: Image) -> Points:
+        """Return the points ordered by position, then scale, then orientation."""
+        detector = cv2.ORB_create(nfeatures=self.max_points)  # type: ignore[attr-defined]
+        return from_keypoints(detector.detect(grey(image), None))
+
+
+def grey(image: Image) -> Image:
+    """Return the (H, W) grey version of an image."""
+    if image.shape[2] == 1:
+        return image[:, :, 0]
+    return cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)  # type: ignore[return-value]
+
+
+def from_keypoints(keypoints: list[cv2.KeyPoint] | tuple[cv2.KeyPoint, ...]) -> Points:
+    """Return OpenCV's keypoints in an order that does not depend on its threads."""
+    rows = sorted((k.pt[1], k.pt[0], k.size, k.angle) for k in keypoints)
+    table = np.asarray(rows, np.float32).reshape(-1, 4)
+    return Points(np.ascontiguousarray(table[:, 1::-1]), table[:, 2].copy(), table[:, 3].copy())
+
+
+def to_keypoints(points: Points) -> list[cv2.KeyPoint]:
+    """Return points as OpenCV wants them; ``class_id`` is the number of the point."""
+    angle = np.nan_to_num(points.angle, nan=-1.0)
+    return [
+        cv2.KeyPoint(float(x), float(y), float(s), float(a), 0.0, 0, i)
+        for i, ((x, y), s, a) in enumerate(zip(points.xy, points.scale, angle, strict=True))
+    ]
+
+
+detectors: Registry[Detector] = Registry("detector")
+detectors.register("harris", Harris)
+detectors.register("sift", Sift)
+detectors.register("orb", Orb)

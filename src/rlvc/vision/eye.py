@@ -1,0 +1,185 @@
+"""The eye: what it takes to turn percepts into symbols, camera by camera."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.compiled import run_threads
+from rlvc.incidence import Incidence
+from rlvc.percepts import Images, Percepts
+from rlvc.vision.descriptors import Descriptor, Descriptors
+from rlvc.vision.detectors import Detector, Points
+from rlvc.vision.images import Image
+from rlvc.vision.metrics import Metric
+from rlvc.vision.vocabulary import Vocabulary
+
+SIDE = 32  # pixels of a patch
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """What was seen on many images of one camera, row by row.
+
+    Attributes:
+        begin: (n_images + 1,) where the points of each image begin.
+        points: All interest points.
+        descriptors: (n_points, d) their descriptors.
+    """
+
+    begin: NDArray[np.int64]
+    points: Points
+    descriptors: Descriptors
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrences:
+    """Where each symbol is seen on each image of one camera.
+
+    Attributes:
+        begin: (n_images + 1,) where the occurrences of each image begin.
+        symbol: The symbols of the camera's vocabulary.
+        xy: (n, 2) their positions.
+    """
+
+    begin: NDArray[np.int64]
+    symbol: NDArray[np.int32]
+    xy: NDArray[np.float32]
+
+
+class Eye:
+    """Detector, descriptor and one vocabulary per camera.
+
+    Features are numbered in the order in which their symbols are met; a number never changes, even
+    when later percepts bring new symbols.
+
+    Attributes:
+        vocabularies: One per camera.
+        camera_of: (n_features,) the camera of each feature.
+        symbol_of: (n_features,) its number in that camera's vocabulary.
+        patches: (n_features,) what each looked like where it was first met, SIDE × SIDE × 3.
+    """
+
+    def __init__(
+        self, detector: Detector, descriptor: Descriptor, metric: Metric, threshold: float
+    ) -> None:
+        self.detector = detector
+        self.descriptor = descriptor
+        self.metric = metric
+        self.threshold = threshold
+        self.vocabularies: dict[str, Vocabulary] = {}
+        self.patches: list[NDArray[np.uint8]] = []
+        self.camera_of: list[str] = []
+        self.symbol_of: list[int] = []
+
+    @property
+    def n_features(self) -> int:
+        """How many symbols there are over all cameras."""
+        return len(self.camera_of)
+
+    def look_at(self, image: Image) -> tuple[Points, Descriptors]:
+        """Detect and describe the interest points of one image."""
+        return self.descriptor.describe(image, self.detector.detect(image))
+
+    def look(
+        self, images: Images, threads: int = 1, on_image: Callable[[], None] | None = None
+    ) -> Looks:
+        """Look once at each image; no more than a few are in memory at a time."""
+        xy: list[Points] = []
+        rows: list[Descriptors] = []
+        for points, descriptors in run_threads(
+            lambda number: self.look_at(images[number]), range(len(images)), threads
+        ):
+            xy.append(points)
+            rows.append(descriptors)
+            if on_image is not None:
+                on_image()
+        begin = np.concatenate([[0], np.cumsum([len(points) for points in xy])]).astype(np.int64)
+        points = Points(
+            np.concatenate([p.xy for p in xy]),
+            np.concatenate([p.scale for p in xy]),
+            np.concatenate([p.angle for p in xy]),
+        )
+        return Looks(begin, points, np.concatenate(rows))
+
+    def learn(self, images: Images, looks: Looks, threads: int = 1) -> None:
+        """Extend the vocabulary of a camera by what it saw on its images."""
+        camera = images.camera
+        words = self.vocabularies.setdefault(camera, Vocabulary(self.metric, self.threshold))
+        known = words.n_symbols
+        rows = words.extend(looks.descriptors, threads)
+        numbers = np.searchsorted(looks.begin, rows, side="right") - 1
+        for symbol, (row, number) in enumerate(zip(rows, numbers, strict=True), start=known):
+            self.patches.append(cut_patch(images[int(number)], looks.points, int(row)))
+            self.camera_of.append(camera)
+            self.symbol_of.append(symbol)
+
+    def quantize(self, camera: str, looks: Looks, threads: int = 1) -> Occurrences:
+        """Return the symbols that the images of a camera exhibit, and where."""
+        indptr, symbol = self.vocabularies[camera].quantize(looks.descriptors, threads)
+        point = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        return Occurrences(indptr[looks.begin], symbol, looks.points.xy[point])
+
+    def incidence(
+        self, percepts: Percepts, threads: int = 1, on_image: Callable[[], None] | None = None
+    ) -> Incidence:
+        """Look at all percepts, extend the vocabularies, and return what each percept exhibits."""
+        seen: list[Occurrences] = []
+        for images in percepts.images:
+            looks = self.look(images, threads, on_image)
+            self.learn(images, looks, threads)
+            seen.append(self.quantize(images.camera, looks, threads))
+        numbers = self.numbers()
+        table = percepts.table()
+        pairs: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []
+        for column, (camera, occurrences) in enumerate(zip(percepts.cameras, seen, strict=True)):
+            length = np.diff(occurrences.begin)[table[:, column]]
+            row = np.repeat(np.arange(len(table)), length)
+            first = np.repeat(occurrences.begin[table[:, column]], length)
+            within = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
+            pairs.append((row, numbers[camera][occurrences.symbol[first + within]]))
+        rows, features = (np.concatenate(part) for part in zip(*pairs, strict=True))
+        return Incidence.from_pairs(rows, features, len(percepts), self.n_features)
+
+    def numbers(self) -> dict[str, NDArray[np.int32]]:
+        """Return for each camera the feature number of each of its symbols."""
+        cameras = np.asarray(self.camera_of, dtype=object)
+        return {
+            camera: np.flatnonzero(cameras == camera).astype(np.int32)
+            for camera in self.vocabularies
+        }
+
+
+def cut_patch(image: Image, points: Points, row: int) -> NDArray[np.uint8]:
+    """Return the neighbourhood of a point as a small colour picture of a fixed size."""
+    size = max(float(points.scale[row]), 9.0)
+    zoom = size / SIDE
+    x, y = points.xy[row].tolist()
+    middle = (SIDE - 1) / 2
+    window = np.array([[zoom, 0.0, x - zoom * middle], [0.0, zoom, y - zoom * middle]])
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    patch = cv2.warpAffine(image, window, (SIDE, SIDE), flags=flags, borderMode=cv2.BORDER_REFLECT)
+    return np.broadcast_to(patch.reshape(SIDE, SIDE, -1), (SIDE, SIDE, 3)).astype(np.uint8)
+
+
+class Glance:
+    """One percept as a policy sees it: each camera is looked at only when a test asks for it."""
+
+    def __init__(self, eye: Eye, percept: dict[str, Image]) -> None:
+        self._eye = eye
+        self._percept = percept
+        self._seen: dict[str, tuple[Points, Any]] = {}
+
+    def find(self, camera: str, symbol: int) -> NDArray[np.float32]:
+        """Return the (n, 2) places where a symbol is seen."""
+        words = self._eye.vocabularies[camera]
+        if camera not in self._seen:
+            points, descriptors = self._eye.look_at(self._percept[camera])
+            self._seen[camera] = points, words.prepare(descriptors)
+        points, prepared = self._seen[camera]
+        return points.xy[words.matches(prepared, symbol)]

@@ -1,0 +1,162 @@
+"""When two descriptors are the same: metrics.
+
+A metric is a frozen dataclass with two methods, ``fit`` and ``distances``; register your own with
+``metrics.register("mine", Mine)``. Those that come with rlvc also have compiled searches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.compiled import compiled
+from rlvc.registry import Registry
+from rlvc.vision.descriptors import Descriptors
+
+
+class Metric(Protocol):
+    """Measure how far apart descriptors are."""
+
+    def fit(self, descriptors: Descriptors) -> Self:
+        """Return this metric adapted to a sample of descriptors (n, d)."""
+        ...
+
+    def distances(self, a: Descriptors, b: Descriptors) -> NDArray[np.float64]:
+        """Return the (n, m) distances between the rows of ``a`` (n, d) and ``b`` (m, d)."""
+        ...
+
+
+@runtime_checkable
+class Embedded(Protocol):
+    """A metric whose rows, once embedded, are compared by a compiled distance."""
+
+    binary: bool
+
+    def embed(self, descriptors: Descriptors) -> NDArray[Any]:
+        """Return rows whose squared Euclidean (or Hamming) distances are the squared metric's."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Euclidean:
+    """The length of the difference.
+
+    >>> Euclidean().distances(np.float32([[0, 0]]), np.float32([[3, 4], [0, 1]])).tolist()
+    [[5.0, 1.0]]
+    """
+
+    binary = False
+
+    def fit(self, descriptors: Descriptors) -> Self:
+        """Return this metric: it has nothing to learn."""
+        return self
+
+    def embed(self, descriptors: Descriptors) -> NDArray[Any]:
+        """Return the rows themselves."""
+        return np.ascontiguousarray(descriptors)
+
+    def distances(self, a: Descriptors, b: Descriptors) -> NDArray[np.float64]:
+        """Return the (n, m) Euclidean distances."""
+        squares = _squares(self.embed(a), self.embed(b))
+        return np.asarray(np.sqrt(squares))
+
+
+@dataclass(frozen=True, slots=True)
+class Mahalanobis:
+    """The Euclidean distance after whitening by the covariance of the descriptors.
+
+    Directions in which the sample does not vary carry no information and are dropped.
+
+    Attributes:
+        whitening: (d, r) matrix, empty until :meth:`fit`.
+    """
+
+    whitening: NDArray[np.float64] | None = None
+    binary = False
+
+    def fit(self, descriptors: Descriptors) -> Self:
+        """Return the metric of the sample's covariance."""
+        d = descriptors.shape[1]
+        if len(descriptors) < 2:
+            return type(self)(np.eye(d))
+        covariance = np.cov(np.asarray(descriptors, np.float64), rowvar=False).reshape(d, d)
+        variance, axes = np.linalg.eigh(covariance)
+        keep = variance > 1e-9 * max(variance[-1], 1e-300)
+        if not keep.any():
+            return type(self)(np.eye(d))
+        return type(self)(axes[:, keep] / np.sqrt(variance[keep]))
+
+    def embed(self, descriptors: Descriptors) -> NDArray[Any]:
+        """Return the whitened rows, computed row by row so that a row never depends on the rest."""
+        if self.whitening is None:
+            raise ValueError("Mahalanobis must be fitted first; call fit(descriptors).")
+        return _project(np.asarray(descriptors, np.float64), self.whitening)
+
+    def distances(self, a: Descriptors, b: Descriptors) -> NDArray[np.float64]:
+        """Return the (n, m) Mahalanobis distances."""
+        squares = _squares(self.embed(a), self.embed(b))
+        return np.asarray(np.sqrt(squares))
+
+
+@dataclass(frozen=True, slots=True)
+class Hamming:
+    """The number of bits that differ, for binary descriptors packed in bytes.
+
+    >>> Hamming().distances(np.uint8([[0b0011]]), np.uint8([[0b0101]])).tolist()
+    [[2.0]]
+    """
+
+    binary = True
+
+    def fit(self, descriptors: Descriptors) -> Self:
+        """Return this metric: it has nothing to learn."""
+        if descriptors.dtype != np.uint8:
+            raise TypeError(
+                f"The descriptors of Hamming must be packed bits (uint8); got {descriptors.dtype}. "
+                "Use a binary descriptor such as orb, or another metric."
+            )
+        return self
+
+    def embed(self, descriptors: Descriptors) -> NDArray[Any]:
+        """Return the rows themselves."""
+        return np.ascontiguousarray(descriptors)
+
+    def distances(self, a: Descriptors, b: Descriptors) -> NDArray[np.float64]:
+        """Return the (n, m) Hamming distances."""
+        bits = np.bitwise_count(a[:, np.newaxis, :] ^ b[np.newaxis, :, :])
+        return np.asarray(bits.sum(axis=2), np.float64)
+
+
+@compiled
+def _project(rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    n, d = rows.shape
+    r = matrix.shape[1]
+    out = np.zeros((n, r), np.float64)
+    for i in range(n):
+        for j in range(d):
+            level = rows[i, j]
+            for c in range(r):
+                out[i, c] += level * matrix[j, c]
+    return out
+
+
+@compiled
+def _squares(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
+    out = np.zeros((len(a), len(b)), np.float64)
+    for i in range(len(a)):
+        for j in range(len(b)):
+            total = 0.0
+            for c in range(a.shape[1]):
+                difference = float(a[i, c]) - float(b[j, c])
+                total += difference * difference
+            out[i, j] = total
+    return out
+
+
+metrics: Registry[Metric] = Registry("metric")
+metrics.register("euclidean", Euclidean)
+metrics.register("mahalanobis", Mahalanobis)
+metrics.register("hamming", Hamming)

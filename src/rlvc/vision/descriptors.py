@@ -41,8 +41,8 @@ class Invariants:
 
     >>> image = np.full((40, 40, 3), 51, np.uint8)
     >>> _, rows = Invariants().describe(image, Points.at(np.float32([[20, 20]]), 1.0))
-    >>> rows.round(3).tolist()
-    [[0.2, 0.2, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0]]
+    >>> (rows * 255).round().tolist()
+    [[51.0, 51.0, 51.0, 0.0, 0.0, 0.0, 0.0, 0.0]]
     """
 
     sigma: float = param(2.0, "scale of the neighbourhood, pixels", above=0.0)

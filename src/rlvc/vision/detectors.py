@@ -64,7 +64,7 @@ class Harris:
     >>> image = np.zeros((64, 64, 3), np.uint8)
     >>> image[30:, 30:] = 255
     >>> Harris().detect(image).xy.tolist()
-    [[30.0, 30.0]]
+    [[31.0, 31.0]]
     """
 
     sigma: float = param(1.0, "scale of the derivatives, pixels", above=0.0)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rlvc.aliasing import Residuals
 from rlvc.compiled import compiled
-from rlvc.evidence import Candidates, Groups, group_interactions, sides, sum_candidates
+from rlvc.evidence import Candidates, Groups, group_interactions, sum_candidates
 from rlvc.incidence import Incidence
 from rlvc.parameters import check, param
 from rlvc.significance import kolmogorov_smirnov, student, welch
@@ -154,7 +154,7 @@ class Selector:
 
 
 def _reductions(groups: Groups, candidates: Candidates) -> NDArray[np.float64]:
-    """Return n σ² − n⊕ σ⊕² − n⊖ σ⊖² = (n Σ⊕ − n⊕ Σ)² / (n n⊕ n⊖) for every candidate.
+    """Return n σ² − n⊕ σ⊕² − n⊖ σ⊖² = (n⊖ Σ⊕ − n⊕ Σ⊖)² / (n n⊕ n⊖) for all candidates.
 
     Equal patterns, and patterns that are each other's complement, give equal numbers to the bit, so
     that ties are ties.
@@ -176,9 +176,10 @@ def _reduction_kernel(
     for g in range(len(begin) - 1):
         n, s = float(count[g]), float(total[g])
         for i in range(begin[g], begin[g + 1]):
-            n1 = float(with_count[i])
-            d = n * float(with_total[i]) - n1 * s
-            out[i] = d * d / (n * n1 * (n - n1))
+            n1, s1 = float(with_count[i]), float(with_total[i])
+            n0, s0 = n - n1, s - s1
+            d = n0 * s1 - n1 * s0
+            out[i] = d * d / (n * (n1 * n0))
     return out
 
 
@@ -186,10 +187,10 @@ def _reduction_kernel(
 def _best(
     begin: NDArray[np.int64], feature: NDArray[np.int32], score: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Return the candidate of each group with the highest score above 0, or -1."""
+    """Return the candidate of each group with the highest score, -1 if none is above -1."""
     best = np.full(len(begin) - 1, -1, np.int64)
     for g in range(len(begin) - 1):
-        top, at = 0.0, -1
+        top, at = -1.0, -1
         for i in range(begin[g], begin[g + 1]):
             if score[i] > top or (at >= 0 and score[i] == top and feature[i] < feature[at]):
                 top, at = score[i], i
@@ -200,5 +201,17 @@ def _best(
 def _remaining(
     groups: Groups, candidates: Candidates, chosen: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    n1, n0, _, _, v1, v0 = sides(groups, candidates, chosen)
-    return (n1 * v1 + n0 * v0) / (n1 + n0)
+    """Return n⊕/n σ⊕² + n⊖/n σ⊖², rounded once: in whole numbers, so that perfect splits tie."""
+    group = np.searchsorted(candidates.begin, chosen, side="right") - 1
+    columns = (
+        groups.count[group], groups.total[group], groups.square[group],
+        candidates.count[chosen], candidates.total[chosen],
+    )  # fmt: skip
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return np.asarray(
+        [
+            (q * n1 * (n - n1) - s1 * s1 * (n - n1) - (s - s1) ** 2 * n1) / (n * n1 * (n - n1))
+            for n, s, q, n1, s1 in rows
+        ],
+        np.float64,
+    )

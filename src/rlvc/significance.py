@@ -23,13 +23,14 @@ def student(
 
 
 def welch(groups: Groups, candidates: Candidates) -> NDArray[np.float64]:
-    """Return the p-values of Welch's t-test for all candidates."""
+    """Return the p-values of Welch's t-test for all candidates; 1 where a side has one sample."""
     everything = np.arange(len(candidates.feature))
     n1, n0, s1, s0, v1, v0 = sides(groups, candidates, everything)
     e1, e0 = v1 / np.maximum(n1 - 1.0, 1.0), v0 / np.maximum(n0 - 1.0, 1.0)
     spread = e1**2 / np.maximum(n1 - 1.0, 1.0) + e0**2 / np.maximum(n0 - 1.0, 1.0)
     freedom = np.divide((e1 + e0) ** 2, spread, out=n1 + n0 - 2.0, where=spread > 0)
-    return _two_sided(np.abs(s1 / n1 - s0 / n0), e1 + e0, freedom)
+    p_value = _two_sided(np.abs(s1 / n1 - s0 / n0), e1 + e0, freedom)
+    return np.where(np.minimum(n1, n0) < 2.0, 1.0, p_value)
 
 
 def _two_sided(

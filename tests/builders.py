@@ -1,0 +1,101 @@
+"""Small problems for tests: databases without a camera, pictures, and an eye that sees nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc import Database, Interactions, Percepts
+from rlvc.incidence import Incidence
+from rlvc.vision.descriptors import Invariants
+from rlvc.vision.detectors import Harris
+from rlvc.vision.eye import SIDE, Eye
+from rlvc.vision.metrics import Euclidean
+from tests import oracle
+
+
+def store(n: int) -> Percepts:
+    """Return a store of n distinct, tiny percepts."""
+    percepts = Percepts()
+    for number in range(n):
+        percepts.add(np.array([[number % 256, number // 256]], np.uint8))
+    assert len(percepts) == n
+    return percepts
+
+
+def blind_eye(n_features: int) -> Eye:
+    """Return an eye that knows so many features and never has to look."""
+    eye = Eye(Harris(), Invariants(), Euclidean(), 0.0)
+    eye.patches = [np.zeros((SIDE, SIDE, 3), np.uint8)] * n_features
+    eye.camera_of = [""] * n_features
+    eye.symbol_of = list(range(n_features))
+    return eye
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Random interactions between percepts that exhibit random features."""
+
+    dense: NDArray[np.bool_]
+    interactions: Interactions
+
+    @classmethod
+    def draw(
+        cls, seed: int, n: int = 120, n_percepts: int = 24, n_features: int = 7, n_actions: int = 3
+    ) -> Problem:
+        """Draw a problem whose rewards depend on some features, on the action and on noise."""
+        rng = np.random.default_rng(seed)
+        dense = rng.random((n_percepts, n_features)) < rng.uniform(0.2, 0.7)
+        dense[:, -1] = dense[:, 0]  # a twin
+        dense[:, -2] = ~dense[:, 1]  # a complement
+        start, end = rng.integers(0, n_percepts, (2, n))
+        action = rng.integers(0, n_actions, n)
+        weight = rng.integers(-8, 9, (n_actions, n_features))
+        reward = (dense[start] * weight[action]).sum(axis=1) + rng.integers(-2048, 2049, n) / 1024
+        terminated = rng.random(n) < 0.2
+        interactions = Interactions(
+            percepts=store(n_percepts), start=start, action=action, reward=reward, end=end,
+            episode=np.concatenate([[0], np.cumsum(terminated)[:-1]]), terminated=terminated,
+            truncated=np.zeros(n, np.bool_), n_actions=n_actions,
+        )  # fmt: skip
+        return cls(dense, interactions)
+
+    @property
+    def incidence(self) -> Incidence:
+        return Incidence.from_dense(self.dense)
+
+    @property
+    def shows(self) -> list[set[int]]:
+        return [set(np.flatnonzero(row).tolist()) for row in self.dense]
+
+    @property
+    def sequence(self) -> list[oracle.Interaction]:
+        i = self.interactions
+        columns = zip(
+            i.start.tolist(), i.action.tolist(), i.reward.tolist(), i.end.tolist(),
+            i.terminated.tolist(), strict=True,
+        )  # fmt: skip
+        return [oracle.Interaction(s, a, Fraction(r), e, t) for s, a, r, e, t in columns]
+
+    @property
+    def database(self) -> Database:
+        spread = float(np.var(self.interactions.returns(0.5)))
+        eye = blind_eye(self.dense.shape[1])
+        return Database(self.interactions, self.incidence, eye, spread)
+
+
+def pictures(n: int, seed: int = 0, shape: tuple[int, ...] = (64, 64, 3)) -> NDArray[np.uint8]:
+    """Return n distinct pictures that are full of corners."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 256, (n, *shape), dtype=np.uint8)
+
+
+def blocks(seed: int = 0, shape: tuple[int, ...] = (96, 96, 3), side: int = 8) -> NDArray[np.uint8]:
+    """Return a patchwork of plain squares: corners that every detector finds."""
+    rng = np.random.default_rng(seed)
+    coarse = (-(-shape[0] // side), -(-shape[1] // side), *shape[2:])
+    squares = rng.integers(0, 256, coarse, dtype=np.uint8)
+    return np.ascontiguousarray(squares.repeat(side, 0).repeat(side, 1)[: shape[0], : shape[1]])

@@ -1,0 +1,287 @@
+"""A slow and literal transcription of the paper's pseudo-code (Algorithms 1 to 4).
+
+Lists, sets, loops and fractions only, so that it can be read beside the paper. The misprints are
+corrected: ``r* <- r`` in the selector, and the mapped MDP's rewards are r_{t+1}.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from scipy import stats
+
+Pair = tuple[int, int]
+Q = dict[Pair, float]
+
+
+class TooClose(Exception):
+    """Two numbers are so near that rounding may decide: the example proves nothing."""
+
+
+@dataclass(frozen=True)
+class Interaction:
+    s: int
+    a: int
+    r: Fraction
+    s_next: int
+    terminated: bool
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The free choices of the method."""
+
+    ranking: str = "reduction"
+    test: str = "student"
+    alpha: float = 0.05
+    correction: str = "none"
+    min_samples: int = 5
+    tau: float = 0.0
+    gamma: float = 0.5
+    cap: int = 5
+    max_stages: int = 1000
+    close: float = 1e-9
+
+
+# The classifier: nested objects ------------------------------------------------------------------
+
+
+@dataclass
+class Leaf:
+    visual_class: int
+
+
+@dataclass
+class Inner:
+    feature: int
+    present: Leaf | Inner
+    absent: Leaf | Inner
+
+
+Node = Leaf | Inner
+
+
+def classify(tree: Node, exhibited: set[int]) -> int:
+    while isinstance(tree, Inner):
+        tree = tree.present if tree.feature in exhibited else tree.absent
+    return tree.visual_class
+
+
+def refine(tree: Node, visual_class: int, feature: int, new_class: int) -> Node:
+    if isinstance(tree, Inner):
+        return Inner(
+            tree.feature,
+            refine(tree.present, visual_class, feature, new_class),
+            refine(tree.absent, visual_class, feature, new_class),
+        )
+    if tree.visual_class == visual_class:
+        return Inner(feature, Leaf(new_class), Leaf(visual_class))
+    return tree
+
+
+# The mapped MDP ----------------------------------------------------------------------------------
+
+
+@dataclass
+class MDP:
+    eta: dict[Pair, int] = field(default_factory=dict)
+    R: dict[Pair, Fraction] = field(default_factory=dict)
+    T: dict[tuple[int, int, int], Fraction] = field(default_factory=dict)
+
+
+def mapped_mdp(sequence: list[Interaction], C: list[int], n_classes: int, n_actions: int) -> MDP:
+    """Relative frequencies; what terminates leads nowhere."""
+    mdp = MDP()
+    for V in range(n_classes):
+        for a in range(n_actions):
+            here = [i for i in sequence if C[i.s] == V and i.a == a]
+            mdp.eta[V, a] = len(here)
+            if not here:
+                continue
+            mdp.R[V, a] = sum((i.r for i in here), Fraction(0)) / len(here)
+            for W in range(n_classes):
+                to = [i for i in here if not i.terminated and C[i.s_next] == W]
+                mdp.T[V, a, W] = Fraction(len(to), len(here))
+    return mdp
+
+
+def floor(sequence: list[Interaction], gamma: float) -> float:
+    """What a pair that was never tried is worth: the lowest return that the rewards allow."""
+    return float(min(Fraction(0), *(i.r for i in sequence), Fraction(0))) / (1 - gamma)
+
+
+def value_iteration(mdp: MDP, n_classes: int, n_actions: int, gamma: float, untried: float) -> Q:
+    q: Q = {(V, a): 0.0 for V in range(n_classes) for a in range(n_actions)}
+    for _ in range(100_000):
+        better: Q = {}
+        for V, a in q:
+            if (V, a) not in mdp.R:
+                better[V, a] = untried
+                continue
+            total = float(mdp.R[V, a])
+            for W in range(n_classes):
+                ahead = max(q[W, b] for b in range(n_actions))
+                total += gamma * float(mdp.T[V, a, W]) * ahead
+            better[V, a] = total
+        change = max(abs(better[pair] - q[pair]) for pair in q)
+        q = better
+        if change <= 1e-14:
+            return q
+    raise AssertionError("value iteration did not settle")
+
+
+def residuals(
+    sequence: list[Interaction], C: list[int], q: Q, n_actions: int, gamma: float
+) -> list[Fraction]:
+    delta = []
+    for i in sequence:
+        ahead = 0.0
+        if not i.terminated:
+            ahead = max(q[C[i.s_next], b] for b in range(n_actions))
+        delta.append(i.r + Fraction(gamma * ahead) - Fraction(q[C[i.s], i.a]))
+    return delta
+
+
+# Algorithms 2, 3 and 4 ---------------------------------------------------------------------------
+
+
+def variance(samples: list[Fraction]) -> Fraction:
+    if not samples:
+        return Fraction(0)
+    mean = sum(samples, Fraction(0)) / len(samples)
+    return sum(((x - mean) ** 2 for x in samples), Fraction(0)) / len(samples)
+
+
+def aliased(
+    V: int, sequence: list[Interaction], C: list[int], delta: list[Fraction], n_actions: int,
+    tau: float, close: float = 0.0,
+) -> bool:  # fmt: skip
+    for a in range(n_actions):
+        samples = [d for i, d in zip(sequence, delta, strict=True) if C[i.s] == V and i.a == a]
+        if is_less(Fraction(tau), variance(samples), close, Fraction(tau)):
+            return True
+    return False
+
+
+def generator(percepts: list[set[int]]) -> set[int]:
+    F: set[int] = set()
+    for symbols in percepts:
+        for symbol in symbols:
+            F = F | {symbol}
+    return F
+
+
+@dataclass(frozen=True)
+class Found:
+    feature: int | None = None
+    action: int | None = None
+    p_value: float = 1.0
+    n_tests: int = 0
+
+
+def selector(
+    V: int, F: set[int], sequence: list[Interaction], C: list[int], delta: list[Fraction],
+    shows: list[set[int]], n_actions: int, rules: Rules,
+) -> Found:  # fmt: skip
+    def candidates() -> Iterator[tuple[int, int, list[Fraction], list[Fraction]]]:
+        for a in range(n_actions):
+            T = [t for t, i in enumerate(sequence) if C[i.s] == V and i.a == a]
+            for f in sorted(F):
+                plus = [delta[t] for t in T if f in shows[sequence[t].s]]
+                minus = [delta[t] for t in T if f not in shows[sequence[t].s]]
+                if len(plus) >= rules.min_samples and len(minus) >= rules.min_samples:
+                    yield a, f, plus, minus
+
+    n_tests = len(list(candidates()))
+    level = rules.alpha / n_tests if rules.correction == "bonferroni" and n_tests else rules.alpha
+    found = Found(n_tests=n_tests)
+    r_best: Fraction | None = None  # +infinity
+    for a, f, plus, minus in candidates():
+        n = len(plus) + len(minus)
+        r = Fraction(len(plus), n) * variance(plus) + Fraction(len(minus), n) * variance(minus)
+        scale = variance(plus + minus)
+        if rules.ranking == "reduction":
+            r = n * (r - scale)
+        if r_best is None or is_less(r, r_best, rules.close, scale):
+            p = p_value(plus, minus, rules.test)
+            if abs(p - level) <= max(1e-9, rules.close):
+                raise TooClose
+            if p < level:
+                found = Found(f, a, p, n_tests)
+                r_best = r
+    return found
+
+
+def is_less(x: Fraction, y: Fraction, close: float, scale: Fraction) -> bool:
+    if x != y and abs(x - y) <= Fraction(close) * max(abs(x), abs(y), scale):
+        raise TooClose
+    return x < y
+
+
+def p_value(plus: list[Fraction], minus: list[Fraction], test: str) -> float:
+    """What scipy says; 1 where it says that there is nothing to say."""
+    one, other = [float(x) for x in plus], [float(x) for x in minus]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # constant samples
+        if test == "ks":
+            gap = float(stats.ks_2samp(one, other, method="asymp").statistic)
+            size = len(one) * len(other) / (len(one) + len(other))
+            return float(stats.kstwobign.sf(math.sqrt(size) * gap))
+        if len(one) + len(other) < 3 or (test == "welch" and min(len(one), len(other)) < 2):
+            return 1.0
+        p = float(stats.ttest_ind(one, other, equal_var=test == "student").pvalue)
+    return 1.0 if math.isnan(p) else p
+
+
+# Algorithm 1 -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stage:
+    classes: list[int]
+    q: Q
+    n_aliased: int
+    n_refinable: int
+    splits: list[tuple[int, int]]
+
+
+def rlvc(
+    sequence: list[Interaction], shows: list[set[int]], n_actions: int, rules: Rules
+) -> tuple[Node, list[Stage]]:
+    """The general structure of RLVC, on a static database; ``shows[s]`` is what s exhibits.
+
+    At most ``cap`` classes are refined in a stage: those with the most samples, ties to the lowest
+    number; new classes are numbered in that order.
+    """
+    k, m = 0, 1
+    tree: Node = Leaf(0)
+    stages: list[Stage] = []
+    while True:
+        C = [classify(tree, symbols) for symbols in shows]
+        mdp = mapped_mdp(sequence, C, m, n_actions)
+        q = value_iteration(mdp, m, n_actions, rules.gamma, floor(sequence, rules.gamma))
+        delta = residuals(sequence, C, q, n_actions, rules.gamma)
+        n_aliased = 0
+        wanted: list[tuple[int, int, int]] = []
+        for V in range(m):
+            if aliased(V, sequence, C, delta, n_actions, rules.tau, rules.close):
+                n_aliased += 1
+                F = generator([shows[i.s] for i in sequence if C[i.s] == V])
+                found = selector(V, F, sequence, C, delta, shows, n_actions, rules)
+                if found.feature is not None:
+                    size = sum(C[i.s] == V for i in sequence)
+                    wanted.append((-size, V, found.feature))
+        wanted.sort()
+        chosen = wanted[: rules.cap] if rules.cap else wanted
+        splits = [(V, f) for _, V, f in chosen]
+        stages.append(Stage(C, q, n_aliased, len(wanted), splits))
+        if not splits or k == rules.max_stages:
+            return tree, stages
+        for V, f in splits:
+            tree = refine(tree, V, f, m)
+            m = m + 1
+        k = k + 1

@@ -18,7 +18,7 @@ Pair = tuple[int, int]
 Q = dict[Pair, float]
 
 
-class TooClose(Exception):
+class TooCloseError(Exception):
     """Two numbers are so near that rounding may decide: the example proves nothing."""
 
 
@@ -209,7 +209,7 @@ def selector(
         if r_best is None or is_less(r, r_best, rules.close, scale):
             p = p_value(plus, minus, rules.test)
             if abs(p - level) <= max(1e-9, rules.close):
-                raise TooClose
+                raise TooCloseError
             if p < level:
                 found = Found(f, a, p, n_tests)
                 r_best = r
@@ -218,7 +218,7 @@ def selector(
 
 def is_less(x: Fraction, y: Fraction, close: float, scale: Fraction) -> bool:
     if x != y and abs(x - y) <= Fraction(close) * max(abs(x), abs(y), scale):
-        raise TooClose
+        raise TooCloseError
     return x < y
 
 

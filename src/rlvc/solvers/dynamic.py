@@ -67,13 +67,17 @@ class PolicyIteration:
         """Return Q up to rounding."""
         q = mdp.backup(np.full(mdp.n_classes, mdp.floor(gamma)), gamma)
         smallest = _enough(mdp, gamma, 1e-12)
+        best = -np.inf
         while True:
             reward, transition = _follow(mdp, q, gamma)
             system = sparse.eye_array(mdp.n_classes, format="csc") - transition.tocsc()
             value = np.atleast_1d(linalg.spsolve(system, reward))
             q = mdp.backup(value, gamma)
-            if float((q.max(axis=1) - value).max()) <= smallest:
+            # Each policy is better than the last; once rounding hides by how much, it is the best.
+            total = float(value.sum())
+            if float((q.max(axis=1) - value).max()) <= smallest or total <= best:
                 return q
+            best = total
 
 
 def _follow(
@@ -90,5 +94,5 @@ def _follow(
 
 def _enough(mdp: MappedMDP, gamma: float, tolerance: float) -> float:
     """Return the change in one sweep that bounds the error of Q by the tolerance."""
-    scale = float(np.abs(mdp.sequence.reward).max())
-    return max(tolerance * scale * (1.0 - gamma), np.finfo(np.float64).tiny)
+    rounding = 16.0 * np.finfo(np.float64).eps / (1.0 - gamma)  # of the largest value there is
+    return float(max(tolerance * (1.0 - gamma), rounding) * mdp.scale.largest)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlvc.aliasing import AbsoluteVariance, RelativeVariance, Residuals, bellman_residuals
+from rlvc.learner import map_interactions
+from rlvc.sums import FixedPoint
+from tests import oracle
+from tests.builders import Problem
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(0, 4), st.integers(0, 8),
+)  # fmt: skip
+def test_aliased_is_algorithm_2(seed: int, n: int, largest: int, quarters: int) -> None:
+    rng = np.random.default_rng(seed)
+    delta, group = rng.integers(-largest, largest + 1, n), rng.integers(0, 6, n)
+    sequence = [
+        oracle.Interaction(t, int(g) % 2, Fraction(0), 0, False) for t, g in enumerate(group)
+    ]
+    fractions = [Fraction(int(d), 4) for d in delta]
+    classes = (group // 2).tolist()
+    tau = quarters / 4
+    residuals = Residuals(delta, FixedPoint(2), group, 3, 2)
+    expected = [oracle.aliased(V, sequence, classes, fractions, 2, tau) for V in range(3)]
+    assert AbsoluteVariance(tau=tau).detect(residuals, 123.0).tolist() == expected
+    assert RelativeVariance(tau=tau).detect(residuals, 1.0).tolist() == expected
+    assert RelativeVariance(tau=tau / 8).detect(residuals, 8.0).tolist() == expected
+    assert residuals.rms() == pytest.approx(np.sqrt(np.mean((delta / 4) ** 2)))
+    variances = residuals.variances()
+    for g in range(6):
+        samples = [d for d, h in zip(fractions, group, strict=True) if h == g]
+        assert variances[g // 2, g % 2] == pytest.approx(float(oracle.variance(samples)))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_residuals_are_those_of_the_paper(seed: int) -> None:
+    problem = Problem.draw(seed, n=50)
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(0, 4, len(problem.dense))
+    q = np.ldexp(rng.integers(-1000, 1000, (4, 3)), -6).astype(np.float64)
+    residuals = bellman_residuals(map_interactions(problem.interactions, classes), q, 0.5)
+    table = {(V, a): float(q[V, a]) for V in range(4) for a in range(3)}
+    expected = oracle.residuals(problem.sequence, classes.tolist(), table, 3, 0.5)
+    assert residuals.values.tolist() == [float(d) for d in expected]  # dyadic, so to the bit
+    assert (
+        residuals.group.tolist()
+        == (classes[problem.interactions.start] * 3 + problem.interactions.action).tolist()
+    )
+
+
+@pytest.mark.parametrize("kind", [RelativeVariance, AbsoluteVariance])
+def test_a_negative_threshold_is_refused(kind: type) -> None:
+    with pytest.raises(
+        ValueError, match=rf"^tau of {kind.__name__} must be in \[0, inf\); got -1\.$"
+    ):
+        kind(tau=-1)

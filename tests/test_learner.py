@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rlvc import RLVC, Interactions, Policy, Stage
+from rlvc.aliasing import AbsoluteVariance
+from rlvc.classifier.tree import Split, Tree
+from rlvc.learner import Database, largest_first
+from rlvc.mdp import MappedMDP
+from rlvc.selection import Choice, Selector
+from rlvc.solvers import solvers
+from tests import oracle
+from tests.builders import Problem, blind_eye, pictures, store
+
+
+def learner(rules: oracle.Rules, solver: str = "modified_policy_iteration") -> RLVC:
+    return RLVC(
+        solver=solvers.make(solver),
+        aliasing=AbsoluteVariance(tau=rules.tau),
+        selector=Selector(
+            ranking=rules.ranking, test=rules.test, alpha=rules.alpha,
+            correction=rules.correction, min_samples=rules.min_samples,
+        ),
+        gamma=rules.gamma, cap=rules.cap, max_stages=rules.max_stages, threads=1,
+    )  # fmt: skip
+
+
+CASES = [
+    oracle.Rules(tau=0.5, close=1e-7),
+    oracle.Rules("remaining", tau=0.5, close=1e-7, cap=0),
+    oracle.Rules("reduction", "welch", 0.1, "bonferroni", 4, tau=0.1, cap=1, close=1e-7),
+    oracle.Rules("remaining", "welch", 0.2, "none", 3, tau=0.1, gamma=0.9, cap=2, close=1e-7),
+    oracle.Rules("reduction", "ks", 0.3, "none", 4, tau=0.1, gamma=0.0, close=1e-7),
+    oracle.Rules("remaining", "ks", 0.3, "none", 4, tau=0.1, cap=3, close=1e-7),
+    oracle.Rules(correction="bonferroni", tau=0.01, max_stages=2, cap=1, close=1e-7),
+]
+
+
+@pytest.mark.parametrize("rules", CASES, ids=lambda r: f"{r.ranking}-{r.test}-cap{r.cap}")
+def test_the_loop_is_algorithm_1_stage_by_stage(rules: oracle.Rules) -> None:
+    n_checked = n_classes = 0
+    for seed in range(10):
+        problem = Problem.draw(seed)
+        try:
+            node, expected = oracle.rlvc(problem.sequence, problem.shows, 3, rules)
+        except oracle.TooCloseError:
+            continue
+        stages: list[Stage] = []
+        policy = learner(rules).learn(problem.database, stages.append)
+        assert len(stages) == len(expected)
+        for k, (stage, wanted) in enumerate(zip(stages, expected, strict=True)):
+            assert stage.number == k
+            assert stage.classifier.classify(problem.incidence).tolist() == wanted.classes
+            table = [[wanted.q[V, a] for a in range(3)] for V in range(len(stage.q))]
+            assert stage.q == pytest.approx(np.array(table), abs=1e-6)
+            assert stage.n_aliased == wanted.n_aliased
+            assert stage.n_refinable == wanted.n_refinable
+            assert stage.n_refined == len(wanted.splits)
+            before = stage.classifier.n_nodes
+            if k + 1 < len(stages):  # the tests that the stage added, in order
+                after = stages[k + 1].classifier
+                assert after.n_nodes == before + 2 * len(wanted.splits)
+                assert after.classify(problem.incidence).tolist() == expected[k + 1].classes
+                grown = stage.classifier.refine([Split(V, f) for V, f in wanted.splits])
+                assert np.array_equal(grown.feature, after.feature)
+                assert np.array_equal(grown.present, after.present)
+                assert np.array_equal(grown.absent, after.absent)
+        assert policy.n_classes == stages[-1].classifier.n_classes
+        assert [f.symbol for f in policy.features] == stages[-1].classifier.features.tolist()
+        n_checked += 1
+        n_classes = max(n_classes, policy.n_classes)
+        assert oracle.classify(node, problem.shows[0]) == expected[-1].classes[0]
+    assert n_checked >= 6
+    assert n_classes >= 3
+
+
+@pytest.mark.parametrize("solver", ["value_iteration", "policy_iteration"])
+def test_the_solver_does_not_change_the_classes(solver: str) -> None:
+    rules = CASES[0]
+    problem = Problem.draw(3)
+    one = learner(rules).learn(problem.database)
+    other = learner(rules, solver).learn(problem.database)
+    assert np.array_equal(one.classifier.feature, other.classifier.feature)
+    assert other.q == pytest.approx(one.q, abs=1e-6)
+
+
+def same(one: Policy, other: Policy) -> bool:
+    pairs = [(one.q, other.q), (one.count, other.count), (one.usage, other.usage)]
+    pairs += [
+        (getattr(one.classifier, n), getattr(other.classifier, n))
+        for n in ("feature", "present", "absent")
+    ]
+    return one.features == other.features and all(np.array_equal(a, b) for a, b in pairs)
+
+
+def test_any_number_of_threads_gives_the_same_policy() -> None:
+    database = Problem.draw(1, n=2000, n_percepts=300, n_features=60).database
+    one, two, three = (RLVC(threads=n).learn(database) for n in (1, 2, 3))
+    assert one.n_classes > 10
+    assert same(one, two)
+    assert same(one, three)
+
+
+def test_the_order_of_the_interactions_does_not_change_the_policy() -> None:
+    problem = Problem.draw(2, n=800, n_percepts=100, n_features=30)
+    old = problem.interactions
+    order = np.random.default_rng(0).permutation(len(old))
+    mixed = Interactions(
+        old.percepts, old.start[order], old.action[order], old.reward[order], old.end[order],
+        np.arange(len(old)), old.terminated[order], old.truncated[order], 3,
+    )  # fmt: skip
+    one = problem.database
+    other = Database(mixed, one.symbols, one.eye, one.spread)
+    assert RLVC().learn(one).n_classes > 5
+    assert same(RLVC().learn(one), RLVC().learn(other))
+
+
+def test_largest_classes_come_first_and_ties_go_to_the_lowest_number() -> None:
+    feature = np.array([4, -1, 6, 7, 8])
+    choice = Choice(feature, np.zeros(5, np.int64), np.zeros(5), np.ones(5, np.int64))
+    count = np.array([[1, 1], [50, 50], [3, 0], [1, 2], [0, 9]])
+    order = [Split(4, 8), Split(2, 6), Split(3, 7), Split(0, 4)]
+    for cap in (1, 2, 3, 4, 9):
+        assert largest_first(choice, count, cap) == order[:cap]
+    assert largest_first(choice, count, 0) == order
+
+
+def test_post_processing_is_called_after_every_refinement() -> None:
+    calls: list[int] = []
+
+    def note(tree: Tree, mdp: MappedMDP, q: NDArray[np.float64]) -> Tree:
+        calls.append(tree.n_classes)
+        assert mdp.n_classes == len(q) == calls[-2] if len(calls) > 1 else len(q) == 1
+        return tree
+
+    stages: list[Stage] = []
+    database = Problem.draw(3).database
+    RLVC(post_process=note, cap=1).learn(database, stages.append)
+    assert calls == [stage.classifier.n_classes for stage in stages[1:]]
+    assert len(calls) >= 2
+
+
+def test_usage_counts_the_percepts_that_reach_a_test() -> None:
+    problem = Problem.draw(3)
+    stages: list[Stage] = []
+    policy = RLVC().learn(problem.database, stages.append)
+    expected = np.zeros(len(policy.features), np.int64)
+    for symbols in problem.shows:
+        path, _ = policy.classifier.walk(
+            lambda n, symbols=symbols: policy.features[n].symbol in symbols  # type: ignore[misc]
+        )
+        for number, _ in path:
+            expected[number] += 1
+    assert len(expected) >= 2
+    assert policy.usage.tolist() == expected.tolist()
+
+
+def test_a_learner_stops_after_max_stages() -> None:
+    stages: list[Stage] = []
+    policy = RLVC(max_stages=1, cap=1).learn(Problem.draw(3).database, stages.append)
+    assert [stage.number for stage in stages] == [0, 1]
+    assert policy.n_classes == 2
+    assert RLVC(max_stages=0).learn(Problem.draw(3).database).n_classes == 1
+
+
+def bandit(n: int, images: NDArray[np.uint8], seed: int, reward: float = 1.0) -> Interactions:
+    """Return one-step episodes in which action i is good in place i."""
+    rng = np.random.default_rng(seed)
+    place, action = rng.integers(0, len(images), n), rng.integers(0, len(images), n)
+    return Interactions.from_arrays(
+        images[place], action, reward * (place == action), np.ones(n, np.bool_),
+        next_observations=images[place], n_actions=len(images),
+    )  # fmt: skip
+
+
+def test_fresh_interactions_are_asked_for_at_every_stage() -> None:
+    images = pictures(3)
+    asked: list[tuple[int, int | None]] = []
+
+    def source(k: int, policy: Policy | None) -> Interactions:
+        asked.append((k, None if policy is None else policy.n_classes))
+        if policy is not None:
+            assert policy.predict(images)[0].shape == (3,)
+        return bandit(300, images, seed=k)
+
+    stages: list[Stage] = []
+    policy = RLVC(cap=1).learn(source, stages.append)
+    assert asked == [(0, None), (1, 1), (2, 2)]
+    assert [stage.classifier.n_classes for stage in stages] == [1, 2, 3]
+    assert policy.predict(images)[0].tolist() == [0, 1, 2]
+
+
+def test_percepts_that_appear_late_get_new_symbols() -> None:
+    images = pictures(4)
+
+    def source(k: int, policy: Policy | None) -> Interactions:
+        n = 2 if k == 0 else 4
+        rng = np.random.default_rng(k)
+        place, action = rng.integers(0, n, 400), rng.integers(0, 4, 400)
+        return Interactions.from_arrays(
+            images[place], action, place == action, np.ones(400, bool), n_actions=4,
+            next_observations=images[place],
+        )  # fmt: skip
+
+    policy = RLVC().learn(source)
+    assert policy.predict(images)[0].tolist() == [0, 1, 2, 3]
+
+
+def test_all_rewards_zero_is_said_and_the_policy_still_acts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    images = pictures(2)
+    with caplog.at_level(logging.WARNING, logger="rlvc"):
+        policy = RLVC().learn(bandit(100, images, 0, reward=0.0))
+    assert caplog.messages == [
+        "All rewards are zero: nothing distinguishes one action from another."
+    ]
+    assert policy.n_classes == 1
+    assert policy.predict(images)[0].tolist() == [0, 0]
+
+
+def test_blank_percepts_are_a_class_like_any_other() -> None:
+    images = pictures(2)
+    images[0] = 0
+    policy = RLVC().learn(bandit(200, images, 0))
+    assert policy.n_classes == 2
+    assert policy.predict(images)[0].tolist() == [0, 1]
+
+
+def test_nothing_to_see_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    images = np.zeros((2, 64, 64, 3), np.uint8)
+    images[1] += 9
+    with caplog.at_level(logging.WARNING, logger="rlvc"):
+        policy = RLVC().learn(bandit(100, images, 0))
+    assert caplog.messages == [
+        "No percept has an interest point: all look the same to this detector."
+    ]
+    assert policy.n_classes == 1
+    assert policy.predict(images)[0].shape == (2,)
+
+
+def test_an_action_that_was_never_tried_is_not_chosen() -> None:
+    # Every reward is negative, and action 2 exists but does not occur.
+    interactions = Interactions(
+        store(1), np.zeros(20, np.int64), np.arange(20) % 2, -1.0 - np.arange(20) % 2,
+        np.zeros(20, np.int64), np.arange(20), np.ones(20, np.bool_), np.zeros(20, np.bool_), 3,
+    )  # fmt: skip
+    symbols = Problem.draw(0).incidence
+    eye = blind_eye(symbols.n_features)
+    policy = RLVC().learn(Database(interactions, symbols, eye, 0.25))
+    assert policy.count.tolist() == [[10, 10, 0]]
+    assert policy.actions.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"gamma": 1.0}, r"^gamma of RLVC must be in \[0, 1\); got 1\.0\.$"),
+        ({"gamma": -0.1}, r"^gamma of RLVC must be in \[0, 1\); got -0\.1\.$"),
+        ({"gamma": float("nan")}, r"^gamma of RLVC must be in \[0, 1\); got nan\.$"),
+        ({"threshold": -1.0}, r"^threshold of RLVC must be in \[0, inf\); got -1\.0\.$"),
+        ({"cap": -1}, r"^cap of RLVC must be in \[0, inf\); got -1\.$"),
+        ({"max_stages": -1}, r"^max_stages of RLVC must be in \[0, inf\); got -1\.$"),
+        ({"threads": -2}, r"^threads of RLVC must be in \[0, inf\); got -2\.$"),
+    ],
+)
+def test_a_parameter_out_of_range_is_explained(parameters: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RLVC(**parameters)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"cap": 1.5}, r"^cap of RLVC must be an integer; got 1\.5\.$"),
+        ({"gamma": "0.9"}, r"^gamma of RLVC must be a number; got '0\.9'\.$"),
+        ({"gamma": None}, r"^gamma of RLVC must be a number; got None\.$"),
+    ],
+)
+def test_a_parameter_of_another_type_is_explained(
+    parameters: dict[str, object], message: str
+) -> None:
+    with pytest.raises(TypeError, match=message):
+        RLVC(**parameters)  # type: ignore[arg-type]

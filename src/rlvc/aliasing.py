@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rlvc.mdp import MappedSequence
 from rlvc.parameters import check, param
-from rlvc.sums import FixedPoint
+from rlvc.sums import FixedPoint, Scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,17 @@ class Residuals:
 def variance_of(
     count: NDArray[np.int64], total: NDArray[np.int64], square: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return (Σx² − (Σx)² / n) / n, never below zero; 0 where n is 0."""
+    """Return (Σx² − (Σx)² / n) / n, never below zero; 0 where n is 0 or all x are equal."""
     n = np.maximum(count, 1).astype(np.float64)
-    s = total.astype(np.float64)
-    return np.maximum(square.astype(np.float64) - s * s / n, 0.0) / n
+    mean = np.rint(total / n).astype(np.int64)  # shifting by a whole number keeps the sums exact
+    s = total - count * mean
+    q = square - 2 * mean * total + count * mean * mean
+    return np.asarray(np.maximum(q - s.astype(np.float64) * s / n, 0.0) / n)
 
 
-def bellman_residuals(sequence: MappedSequence, q: NDArray[np.float64], gamma: float) -> Residuals:
+def bellman_residuals(
+    sequence: MappedSequence, q: NDArray[np.float64], gamma: float, scale: Scale | None = None
+) -> Residuals:
     """Return Δ_t = r_{t+1} + γ max_a′ Q(C(s_{t+1}), a′) − Q(C(s_t), a_t) for every interaction.
 
     >>> one = np.zeros(1, np.int64)
@@ -71,9 +75,10 @@ def bellman_residuals(sequence: MappedSequence, q: NDArray[np.float64], gamma: f
     value = q.max(axis=1)
     ahead = np.where(sequence.terminated, 0.0, value[sequence.end])
     delta = sequence.reward + gamma * ahead - q[sequence.start, sequence.action]
+    scale = scale or Scale.of(sequence.reward)
     # A bound that every shard of the interactions knows without seeing the others'.
-    largest = float(np.abs(sequence.reward).max() + gamma * np.abs(value).max() + np.abs(q).max())
-    fixed = FixedPoint.for_squares(largest, len(sequence))
+    largest = scale.largest + gamma * float(np.abs(value).max()) + float(np.abs(q).max())
+    fixed = FixedPoint.for_squares(largest, scale.n)
     n_classes, n_actions = q.shape
     group = sequence.start * n_actions + sequence.action
     return Residuals(fixed.encode(delta), fixed, group, n_classes, n_actions)

@@ -10,8 +10,8 @@ class RlvcError(Exception):
     """Base class of the errors that rlvc raises on purpose."""
 
 
-class PolicyFileError(RlvcError):
-    """A policy file that is damaged, of another format, or of a version that is not known here."""
+class FileFormatError(RlvcError):
+    """A file that is damaged, of another format, or of a version that is not known here."""
 
 
 class PictureError(RlvcError):

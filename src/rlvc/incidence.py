@@ -42,6 +42,23 @@ class Incidence:
         """Tell for pairs of a percept and a feature whether the one exhibits the other."""
         return _exhibits(self.indptr, self.indices, percepts, features)
 
+    def take(self, rows: NDArray[np.int64]) -> Incidence:
+        """Return the matrix of some rows, in the given order; a row may stand there twice."""
+        length = np.diff(self.indptr)[rows]
+        begin = np.concatenate([[0], np.cumsum(length)])
+        shift = np.repeat(self.indptr[rows] - begin[:-1], length)
+        return Incidence(begin, self.indices[np.arange(begin[-1]) + shift], self.n_features)
+
+    @classmethod
+    def union(cls, parts: list[Incidence]) -> Incidence:
+        """Return the matrix of which percept exhibits a feature in one of the parts."""
+        if len(parts) == 1:
+            return parts[0]
+        rows = [np.repeat(np.arange(part.n_percepts), np.diff(part.indptr)) for part in parts]
+        columns = [part.indices for part in parts]
+        shape = parts[0].n_percepts, parts[0].n_features
+        return cls.from_pairs(np.concatenate(rows), np.concatenate(columns), *shape)
+
     @classmethod
     def from_pairs(
         cls,

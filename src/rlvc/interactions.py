@@ -68,6 +68,17 @@ class Interactions:
             raise ValueError(
                 f"reward of Interactions must be finite; got {self.reward[row]} in row {row}."
             )
+        size = np.abs(self.reward[self.reward != 0])
+        if len(size) and (size.max() > 1e100 or size.min() < 1e-100):
+            raise ValueError(
+                "reward of Interactions must be 0 or between 1e-100 and 1e100 in size; got "
+                f"{size.min():g} to {size.max():g}. Scale the rewards: policies do not change."
+            )
+        if self.action_names and len(self.action_names) != self.n_actions:
+            raise ValueError(
+                f"action_names of Interactions must name {self.n_actions} actions; "
+                f"got {len(self.action_names)}."
+            )
         for name, limit in (
             ("action", self.n_actions),
             ("start", len(self.percepts)),
@@ -111,10 +122,15 @@ class Interactions:
         terminated: ArrayLike,
         truncated: ArrayLike | None = None,
         *,
-        n_actions: int | None = None,
         next_observations: Any,
+        n_actions: int | None = None,
+        action_start: int = 0,
+        action_names: tuple[str, ...] = (),
     ) -> Interactions:
         """Make a database from one observation, action, reward and next observation per row.
+
+        Percepts are numbered as they are met: the start of a row, its end, the next row. Actions
+        are counted from ``action_start``; an episode ends where a row is terminated or truncated.
 
         >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
         >>> Interactions.from_arrays(
@@ -123,16 +139,27 @@ class Interactions:
         [1, 2, 3]
         """
         percepts = Percepts()
-        start = np.asarray([percepts.add(o) for o in observations], np.int64)
-        end = np.asarray([percepts.add(o) for o in next_observations], np.int64)
-        action = np.asarray(actions, np.int64)
+        pairs = [
+            (percepts.add(start), percepts.add(end))
+            for start, end in zip(observations, next_observations, strict=True)
+        ]
+        start, end = np.asarray(pairs, np.int64).reshape(-1, 2).T
+        action = np.asarray(actions, np.int64) - action_start
         ends = np.asarray(terminated, np.bool_)
         cut = np.zeros(len(ends), np.bool_) if truncated is None else np.asarray(truncated, bool)
-        episode = np.concatenate([[0], np.cumsum(ends | cut)[:-1]]).astype(np.int64)
         return cls(
-            percepts, start, action, np.asarray(rewards, np.float64), end, episode[: len(start)],
-            ends, cut, n_actions if n_actions is not None else int(action.max(initial=0)) + 1,
-        )  # fmt: skip
+            percepts=percepts,
+            start=start,
+            action=action,
+            reward=np.asarray(rewards, np.float64),
+            end=end,
+            episode=np.cumsum(ends | cut) - (ends | cut),
+            terminated=ends,
+            truncated=cut,
+            n_actions=n_actions or int(action.max(initial=0)) + 1,
+            action_start=action_start,
+            action_names=action_names,
+        )
 
 
 def collect(
@@ -140,10 +167,10 @@ def collect(
     n: int,
     *,
     policy: Acts | None = None,
-    epsilon: float = 1.0,
+    epsilon: float | None = None,
     seed: int = 0,
-    state: str = "position",
-    on_step: Callable[[int], None] | None = None,
+    state: str | None = None,
+    on_step: Callable[[], None] | None = None,
 ) -> Interactions:
     """Interact ``n`` times with an environment and return the database.
 
@@ -151,14 +178,15 @@ def collect(
         env: Its observations are images (or dicts of images), its actions ``Discrete``.
         n: How many interactions to collect.
         policy: What to follow; without one every action is random.
-        epsilon: The share of actions that are random all the same.
+        epsilon: The share of actions that are random all the same; 0.1 unless given.
         seed: Of the environment and of the exploration.
-        state: The entry of ``info`` that tells the true state, kept if it is there for the sake of
+        state: The entry of ``info`` that tells the true state, to be kept for the sake of
             comparison; the learner never sees it.
-        on_step: Called with the number of interactions so far.
+        on_step: Called after each interaction.
     """
     if n < 1:
         raise ValueError(f"n of collect must be at least 1; got {n}.")
+    epsilon = 0.1 if epsilon is None else epsilon
     if not 0.0 <= epsilon <= 1.0:
         raise ValueError(f"epsilon of collect must be in [0, 1]; got {epsilon}.")
     space = env.action_space
@@ -167,7 +195,7 @@ def collect(
             f"The action space of the environment must be Discrete; got {space}. "
             "Wrap the environment so that it offers a list of actions."
         )
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 1])  # the environment draws from the seed itself
     percepts = Percepts()
     columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
     observation, info = env.reset(seed=seed)
@@ -177,20 +205,20 @@ def collect(
             action = int(rng.integers(space.n))
         else:
             action = int(policy.predict(observation)[0]) - int(space.start)
-        before = info.get(state)
+        before = info[state] if state is not None else None
         observation, reward, terminated, truncated, info = env.step(action + int(space.start))
         there = percepts.add(observation)
         truncated = truncated or (t == n - 1 and not terminated)
-        row = (here, action, float(reward), there, episode, terminated, truncated, before, info.get(state))  # fmt: skip  # noqa: E501
+        after = info[state] if state is not None else None
+        row = (here, action, float(reward), there, episode, terminated, truncated, before, after)
         for column, value in zip(columns.values(), row, strict=True):
             column.append(value)
         here = there
-        if terminated or truncated:
+        if (terminated or truncated) and t < n - 1:
             observation, info = env.reset()
             here, episode = percepts.add(observation), episode + 1
         if on_step is not None:
-            on_step(t + 1)
-    known = all(value is not None for value in columns["state"] + columns["next_state"])
+            on_step()
     return Interactions(
         percepts=percepts,
         start=np.asarray(columns["start"], np.int64),
@@ -203,8 +231,8 @@ def collect(
         n_actions=int(space.n),
         action_start=int(space.start),
         action_names=tuple(getattr(env.unwrapped, "action_names", ())),
-        state=np.asarray(columns["state"], np.float64) if known else None,
-        next_state=np.asarray(columns["next_state"], np.float64) if known else None,
+        state=None if state is None else np.asarray(columns["state"], np.float64),
+        next_state=None if state is None else np.asarray(columns["next_state"], np.float64),
     )
 
 

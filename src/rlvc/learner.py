@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.aliasing import AliasingDetector, RelativeVariance, bellman_residuals
-from rlvc.classifier.tree import Split, Tree
+from rlvc.classifier import Classifier, Split
+from rlvc.classifier.tree import Tree
 from rlvc.generation import Canonical, Generator
 from rlvc.incidence import Incidence
 from rlvc.interactions import Interactions
@@ -22,12 +24,15 @@ from rlvc.policy import Policy
 from rlvc.selection import Choice, Selector
 from rlvc.solvers import Solver
 from rlvc.solvers.dynamic import ModifiedPolicyIteration
+from rlvc.sums import Scale
 from rlvc.vision.descriptors import Descriptor, Invariants
 from rlvc.vision.detectors import Detector, Harris
 from rlvc.vision.eye import Eye
 from rlvc.vision.metrics import Mahalanobis, Metric
 
 log = logging.getLogger(__name__)
+
+Values = NDArray[np.float64]  # (n_classes, n_actions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,13 @@ class Database:
     eye: Eye
     spread: float
 
+    def map(self, classifier: Classifier) -> MappedMDP:
+        """Return the MDP that a classifier makes of the interactions."""
+        classes = classifier.classify(self.symbols)
+        sequence = map_interactions(self.interactions, classes)
+        scale = Scale.of(self.interactions.reward)
+        return estimate(sequence, classifier.n_classes, self.interactions.n_actions, scale)
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:
@@ -53,9 +65,11 @@ class Stage:
 
     Attributes:
         number: The stage k.
+        database: The interactions it learned from.
         classifier: The classifier C_k.
         mdp: The mapped MDP M_k.
         q: (n_classes, n_actions) its optimal state–action values.
+        gamma: The discount factor.
         residual: Root mean square Bellman residual, in units of reward.
         n_aliased: How many classes are aliased.
         n_refinable: How many of them some feature would split.
@@ -63,17 +77,48 @@ class Stage:
     """
 
     number: int
-    classifier: Tree
+    database: Database
+    classifier: Classifier
     mdp: MappedMDP
-    q: NDArray[np.float64]
+    q: Values
+    gamma: float
     residual: float
     n_aliased: int
     n_refinable: int
     n_refined: int
 
+    def policy(self) -> Policy:
+        """Return the policy of this stage, ready to act."""
+        database = self.database
+        return make_policy(
+            database.eye, database.interactions, database.symbols, self.classifier, self.q,
+            self.mdp.count, self.gamma,
+        )  # fmt: skip
+
 
 Source = Callable[[int, Policy | None], Interactions]
-PostProcess = Callable[[Tree, MappedMDP, NDArray[np.float64]], Tree]
+
+
+class PostProcess(Protocol):
+    """Rework a classifier between two stages, for instance by merging classes."""
+
+    def __call__(
+        self,
+        number: int,
+        classifier: Classifier,
+        solve: Callable[[Classifier], tuple[MappedMDP, Values]],
+        *,
+        is_last: bool,
+    ) -> Classifier:
+        """Return another classifier, or the very same one to leave it.
+
+        Args:
+            number: The stage that the classifier is for.
+            classifier: The refined classifier.
+            solve: Maps and solves the MDP of any classifier on the current database.
+            is_last: Whether learning is over unless this changes the classifier.
+        """
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,6 +147,7 @@ class RLVC:
     aliasing: AliasingDetector = field(default_factory=RelativeVariance)
     generator: Generator = field(default_factory=Canonical)
     selector: Selector = field(default_factory=Selector)
+    classifier: Classifier = field(default_factory=Tree)
     post_process: PostProcess | None = None
     gamma: float = param(0.9, "discount factor (γ)", low=0.0, below=1.0)
     cap: int = param(5, "most classes refined in a stage, largest first; 0 for no limit", low=0)
@@ -110,59 +156,62 @@ class RLVC:
 
     def __post_init__(self) -> None:
         check(self)
+        for name, method in _METHODS.items():
+            if not hasattr(getattr(self, name), method):
+                raise TypeError(
+                    f"{name} of RLVC must have a method {method}; got {getattr(self, name)!r}."
+                )
 
-    def learn(
-        self,
-        data: Database | Interactions | Source,
-        on_stage: Callable[[Stage], None] | None = None,
-    ) -> Policy:
-        """Return the policy that interactions teach.
+    def learn(self, data: Database | Interactions | Source) -> Policy:
+        """Return the policy that interactions teach: that of the last stage.
 
         Args:
             data: A static database; or a function of the stage and of the policy so far that
                 returns fresh interactions for every stage.
-            on_stage: Called with each stage.
         """
+        for stage in self.stages(data):  # noqa: B007 - the last one counts
+            pass
+        return stage.policy()
+
+    def stages(self, data: Database | Interactions | Source) -> Iterator[Stage]:
+        """Yield the stages of Algorithm 1, until no class is refined any more."""
         fetch = self._source(data)
-        classifier, policy = Tree(), None
-        for k in itertools.count():
-            database = fetch(k, policy)
+        classifier, stage = self.classifier, None
+        for k in range(self.max_stages + 1):
+            database = fetch(k, stage)
             interactions, symbols = database.interactions, database.symbols
             classes = classifier.classify(symbols)
-            sequence = map_interactions(interactions, classes)
-            mdp = estimate(sequence, classifier.n_classes, interactions.n_actions)
-            q = self.solver.solve(mdp, self.gamma)
-            residuals = bellman_residuals(sequence, q, self.gamma)
+            mdp, q = self._solve(database, classifier)
+            residuals = bellman_residuals(mdp.sequence, q, self.gamma, mdp.scale)
             is_aliased = self.aliasing.detect(residuals, database.spread)
             candidates = self.generator.generate(symbols, classes, is_aliased)
             choice = self.selector.select(
                 residuals, interactions.start, candidates, is_aliased, self.threads
             )
             splits = largest_first(choice, mdp.count, self.cap)
-            n_refinable = int((choice.feature >= 0).sum())
             stage = Stage(
-                k, classifier, mdp, q, residuals.rms(), int(is_aliased.sum()), n_refinable,
-                len(splits),
+                k, database, classifier, mdp, q, self.gamma, residuals.rms(),
+                int(is_aliased.sum()), int((choice.feature >= 0).sum()), len(splits),
             )  # fmt: skip
-            if on_stage is not None:
-                on_stage(stage)
-            is_done = not splits or k == self.max_stages
-            if is_done or callable(data):  # whoever brings fresh interactions may ask the policy
-                policy = make_policy(
-                    database.eye, interactions, classes, classifier, q, mdp.count, self.gamma
-                )
-            if is_done and policy is not None:
-                return policy
-            classifier = classifier.refine(splits)
+            yield stage
+            refined = classifier.refine(splits)
             if self.post_process is not None:
-                classifier = self.post_process(classifier, mdp, q)
-        raise AssertionError("the loop ends by returning")
+                solve = partial(self._solve, database)
+                refined = self.post_process(k + 1, refined, solve, is_last=not splits)
+            if refined is classifier:
+                return
+            classifier = refined
+        log.warning("Learning stopped after %d stages, as max_stages says.", self.max_stages)
 
     def look(
         self, interactions: Interactions, on_image: Callable[[], None] | None = None
     ) -> Database:
         """Look once at each distinct percept; several learners can share the result."""
         return self._look(self._new_eye(), interactions, on_image)
+
+    def _solve(self, database: Database, classifier: Classifier) -> tuple[MappedMDP, Values]:
+        mdp = database.map(classifier)
+        return mdp, self.solver.solve(mdp, self.gamma)
 
     def _new_eye(self) -> Eye:
         return Eye(self.detector, self.descriptor, self.metric, self.threshold)
@@ -180,14 +229,31 @@ class RLVC:
 
     def _source(
         self, data: Database | Interactions | Source
-    ) -> Callable[[int, Policy | None], Database]:
+    ) -> Callable[[int, Stage | None], Database]:
         if isinstance(data, Interactions):
             data = self.look(data)
         if isinstance(data, Database):
             static = data
-            return lambda k, policy: static
+            return lambda k, stage: static
+        if not callable(data):
+            raise TypeError(
+                "data of RLVC must be Interactions, a Database or a function that returns fresh "
+                f"interactions; got {type(data).__name__}. Interactions.from_arrays makes them."
+            )
         fresh, eye = data, self._new_eye()
-        return lambda k, policy: self._look(eye, fresh(k, policy))
+        return lambda k, stage: self._look(eye, fresh(k, stage.policy() if stage else None))
+
+
+_METHODS = {
+    "detector": "detect",
+    "descriptor": "describe",
+    "metric": "distances",
+    "solver": "solve",
+    "aliasing": "detect",
+    "generator": "generate",
+    "selector": "select",
+    "classifier": "classify",
+}
 
 
 def map_interactions(interactions: Interactions, classes: NDArray[np.int64]) -> MappedSequence:

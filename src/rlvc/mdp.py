@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rlvc.sums import FixedPoint
+from rlvc.sums import FixedPoint, Scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,14 @@ class MappedMDP:
         reward: (n_classes, n_actions) mean reinforcement, R_k(V, a); 0 where never tried.
         transition: (n_classes · n_actions, n_classes) sparse probabilities T_k(V, a, V′). A row
             sums to the share of its interactions that did not terminate.
+        scale: Of the rewards.
         sequence: What it was estimated from, for methods without a model.
     """
 
     count: NDArray[np.int64]
     reward: NDArray[np.float64]
     transition: sparse.csr_array
+    scale: Scale
     sequence: MappedSequence
 
     @property
@@ -72,7 +74,7 @@ class MappedMDP:
 
     def floor(self, gamma: float) -> float:
         """Return the lowest return that the rewards allow: what an untried pair is worth."""
-        return min(0.0, float(self.sequence.reward.min())) / (1.0 - gamma)
+        return min(0.0, self.scale.lowest) / (1.0 - gamma)
 
     def backup(self, value: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
         """Return R + γ T V, the H transform, with the floor where nothing was tried."""
@@ -80,7 +82,9 @@ class MappedMDP:
         return np.where(self.is_tried, self.reward + gamma * ahead, self.floor(gamma))
 
 
-def estimate(sequence: MappedSequence, n_classes: int, n_actions: int) -> MappedMDP:
+def estimate(
+    sequence: MappedSequence, n_classes: int, n_actions: int, scale: Scale | None = None
+) -> MappedMDP:
     """Return the mapped MDP of a sequence (Section 3.3.1).
 
     >>> one = np.zeros(1, np.int64)
@@ -92,7 +96,8 @@ def estimate(sequence: MappedSequence, n_classes: int, n_actions: int) -> Mapped
     size = n_classes * n_actions
     count = np.bincount(pair, minlength=size)
     tries = np.maximum(count, 1)
-    fixed = FixedPoint.for_sums(float(np.abs(sequence.reward).max()), len(sequence))
+    scale = scale or Scale.of(sequence.reward)
+    fixed = FixedPoint.for_sums(scale.largest, scale.n)
     total = np.zeros(size, np.int64)
     np.add.at(total, pair, fixed.encode(sequence.reward))
     goes_on = ~sequence.terminated
@@ -103,7 +108,7 @@ def estimate(sequence: MappedSequence, n_classes: int, n_actions: int) -> Mapped
     counts.data /= np.repeat(tries, np.diff(counts.indptr))
     shape = (n_classes, n_actions)
     reward = (fixed.decode(total) / tries).reshape(shape)
-    return MappedMDP(count.reshape(shape), reward, counts, sequence)
+    return MappedMDP(count.reshape(shape), reward, counts, scale, sequence)
 
 
 def greedy(q: NDArray[np.float64], is_tried: NDArray[np.bool_]) -> NDArray[np.int64]:

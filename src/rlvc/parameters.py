@@ -91,6 +91,25 @@ def check(config: Any) -> None:
                 raise ValueError(f"{field.name} of {owner} must be {must}; got {value!r}.")
 
 
+def as_json(config: Any) -> dict[str, Any]:
+    """Return a configuration for JSON: parts by their class and parameters, arrays left out.
+
+    >>> from rlvc.solvers.dynamic import ModifiedPolicyIteration
+    >>> as_json(ModifiedPolicyIteration())
+    {'tolerance': 1e-09, 'sweeps': 15}
+    """
+    plain: dict[str, Any] = {}
+    for each in dataclasses.fields(config):
+        value = getattr(config, each.name)
+        if isinstance(value, (bool, int, float, str)) or value is None:
+            plain[each.name] = value
+        elif dataclasses.is_dataclass(value):
+            plain[each.name] = {"type": type(value).__name__, **as_json(value)}
+        else:
+            plain[each.name] = {"type": type(value).__name__}
+    return plain
+
+
 def parse(config_class: type[Any], texts: dict[str, str]) -> dict[str, Any]:
     """Turn ``name=value`` texts into values of the declared types.
 

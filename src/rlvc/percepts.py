@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import IO
 
@@ -51,7 +52,7 @@ class Images:
         number = self._numbers.get(digest)
         if number is None:
             number = len(self._numbers)
-            self._store(image)
+            self._store(number, image)
             self._numbers[digest] = number  # after the store, which a full disk may refuse
         return number
 
@@ -60,13 +61,23 @@ class Images:
         assert self.shape is not None
         return int(np.prod(self.shape))
 
-    def _store(self, image: Image) -> None:
-        if self._spool is None and (len(self._kept) + 1) * image.nbytes <= self._room:
-            self._kept.append(image.copy())
+    def _store(self, number: int, image: Image) -> None:
+        if self._spool is None and (number + 1) * image.nbytes <= self._room:
+            kept = image.copy()
+            kept.setflags(write=False)
+            self._kept.append(kept)
             return
         if self._spool is None:
             self._spool = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives with the store
-        self._spool.write(image.tobytes())
+            weakref.finalize(self, self._spool.close)
+        data = memoryview(image.tobytes())
+        offset = self._offset(number)
+        while data:  # a disk that fills up may take a part; the next call says why it stopped
+            written = os.pwrite(self._spool.fileno(), data, offset)
+            data, offset = data[written:], offset + written
+
+    def _offset(self, number: int) -> int:
+        return (number - len(self._kept)) * self._n_bytes
 
     def __getitem__(self, number: int) -> Image:
         if not 0 <= number < len(self):
@@ -75,8 +86,10 @@ class Images:
             return self._kept[number]
         assert self._spool is not None
         assert self.shape is not None
-        offset = (number - len(self._kept)) * self._n_bytes
-        data = os.pread(self._spool.fileno(), self._n_bytes, offset)  # safe from many threads
+        # One call that moves no file pointer: safe from many threads.
+        data = os.pread(self._spool.fileno(), self._n_bytes, self._offset(number))
+        if len(data) != self._n_bytes:
+            raise OSError(f"Image {number} of {self.whose} could not be read back from the spool.")
         return np.frombuffer(data, np.uint8).reshape(self.shape)
 
 

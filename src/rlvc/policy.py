@@ -2,54 +2,45 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.classifier.tree import Tree
+from rlvc.classifier import Classifier
 from rlvc.compiled import run_threads
-from rlvc.errors import PolicyFileError
 from rlvc.features import Primitive
 from rlvc.mdp import greedy
 from rlvc.percepts import SINGLE
-from rlvc.registry import arrays_of
-from rlvc.storage import read_archive, write_archive
-from rlvc.vision.descriptors import descriptors
-from rlvc.vision.detectors import detectors
+from rlvc.policy_file import read_policy, write_policy
 from rlvc.vision.eye import Eye, Glance
 from rlvc.vision.images import Image, as_image
-from rlvc.vision.metrics import metrics
-from rlvc.vision.vocabulary import Vocabulary
-
-FORMAT, VERSION = "rlvc-policy", 1
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
-    """One test on the path of a percept.
+class Outcome:
+    """One test on the path of a percept, and what came out.
 
     Attributes:
         number: The feature's number in the policy.
         feature: The feature that is looked for.
         exhibited: Whether it was found.
-        places: (n, 2) where it was found, in pixels.
+        occurrences: (n, 2) where it was found, in pixels.
     """
 
     number: int
     feature: Primitive
     exhibited: bool
-    places: NDArray[np.float32]
+    occurrences: NDArray[np.float32]
 
     def __str__(self) -> str:
         if not self.exhibited:
             return f"{self.feature}: not seen"
-        places = ", ".join(f"({x:.0f}, {y:.0f})" for x, y in self.places[:3])
-        more = f" and {len(self.places) - 3} more" if len(self.places) > 3 else ""
+        places = ", ".join(f"({x:.0f}, {y:.0f})" for x, y in self.occurrences[:3])
+        more = f" and {len(self.occurrences) - 3} more" if len(self.occurrences) > 3 else ""
         return f"{self.feature}: seen at {places}{more}"
 
 
@@ -65,7 +56,7 @@ class Explanation:
         action: The action, as the environment numbers it.
     """
 
-    tests: tuple[Test, ...]
+    tests: tuple[Outcome, ...]
     visual_class: int
     q: NDArray[np.float64]
     is_tried: NDArray[np.bool_]
@@ -104,11 +95,12 @@ class Policy:
         gamma: The discount factor.
         action_start: The first action as the environment numbers them.
         action_names: How to call the actions, if they have names.
+        about: Notes for people, such as the task it was learned on.
     """
 
     eye: Eye
     features: tuple[Primitive, ...]
-    classifier: Tree
+    classifier: Classifier
     q: NDArray[np.float64]
     count: NDArray[np.int64]
     usage: NDArray[np.int64]
@@ -117,6 +109,7 @@ class Policy:
     gamma: float
     action_start: int = 0
     action_names: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def n_classes(self) -> int:
@@ -140,15 +133,14 @@ class Policy:
         The signature is Stable-Baselines3's. One percept gives an array without dimensions, a batch
         of n an array of n. The policy is deterministic whatever is asked.
         """
-        percepts, is_batch = self._split(observation)
-        classes = list(run_threads(self._classify, percepts, 0 if len(percepts) > 8 else 1))
-        actions = self.actions[np.asarray(classes, np.int64)] + self.action_start
-        return (actions if is_batch else np.asarray(actions[0])), state
+        actions = self.actions[self.classify(observation)] + self.action_start
+        return np.asarray(actions), state
 
     def classify(self, observation: Any) -> NDArray[np.int64]:
         """Return the visual class of one percept, or the classes of a batch."""
         percepts, is_batch = self._split(observation)
-        classes = np.asarray([self._classify(percept) for percept in percepts], np.int64)
+        found = list(run_threads(self._classify, percepts, 0 if len(percepts) > 8 else 1))
+        classes = np.asarray(found, np.int64)
         return classes if is_batch else np.asarray(classes[0])
 
     def explain(self, percept: Any) -> Explanation:
@@ -164,7 +156,7 @@ class Policy:
             return len(found[number]) > 0
 
         path, visual_class = self.classifier.walk(exhibits)
-        tests = tuple(Test(n, self.features[n], there, found[n]) for n, there in path)
+        tests = tuple(Outcome(n, self.features[n], there, found[n]) for n, there in path)
         return Explanation(
             tests,
             visual_class,
@@ -203,117 +195,25 @@ class Policy:
 
     def _images(self, camera: str, part: Any) -> tuple[list[Image], bool]:
         whose = f"camera {camera!r}" if camera else "the observation"
-        channels = self.shapes[camera][2]
-        single = (3,) if channels == 3 else (2, 3)
-        is_batch = isinstance(part, np.ndarray) and (
-            part.ndim == 4 or (part.ndim == 3 and channels == 1 and part.shape[2] != 1)
-        )
-        rows = list(part) if is_batch else [part]
-        images = [as_image(row, whose) for row in rows]
-        for image, row in zip(images, rows, strict=True):
-            if image.shape[2] != channels or row.ndim not in single:
+        *size, channels = self.shapes[camera]
+        shape = np.shape(part)
+        # A grey image may come without its channel, so the known size tells (n, H, W) from (H, W).
+        is_grey_batch = channels == 1 and len(shape) == 3 and list(shape[1:]) == size
+        is_batch = len(shape) == 4 or is_grey_batch
+        images = [as_image(row, whose) for row in (part if is_batch else [part])]
+        for image in images:
+            if image.shape[2] != channels:
                 raise ValueError(
-                    f"{whose.capitalize()} must have {channels} channel(s), as in learning; "
-                    f"got shape {row.shape}."
+                    f"The channels of {whose} must be {channels}, as in learning; "
+                    f"got shape {shape}."
                 )
         return images, is_batch
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file, whole or not at all."""
-        cameras = sorted(self.shapes)
-        manifest = {
-            "format": FORMAT,
-            "version": VERSION,
-            "detector": detectors.describe(self.eye.detector),
-            "descriptor": descriptors.describe(self.eye.descriptor),
-            "metric": metrics.describe(self.eye.metric),
-            "threshold": self.eye.threshold,
-            "cameras": [{"name": name, "shape": list(self.shapes[name])} for name in cameras],
-            "features": [{"camera": f.camera, "symbol": f.symbol} for f in self.features],
-            "gamma": self.gamma,
-            "action_start": self.action_start,
-            "action_names": list(self.action_names),
-        }
-        arrays: dict[str, NDArray[Any]] = {
-            "tree/feature": self.classifier.feature,
-            "tree/present": self.classifier.present,
-            "tree/absent": self.classifier.absent,
-            "q": self.q,
-            "count": self.count,
-            "usage": self.usage,
-            "patches": self.patches,
-        }
-        for i, name in enumerate(cameras):
-            words = self.eye.vocabularies[name]
-            if words.centres is not None:
-                arrays[f"vocabulary/{i}/centres"] = words.centres
-            for key, value in arrays_of(words.metric).items():
-                arrays[f"vocabulary/{i}/metric/{key}"] = value
-        write_archive(path, manifest, arrays)
+        write_policy(path, self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
-        """Read a policy; raise PolicyFileError if the file is not one, and run no code from it."""
-        manifest, arrays = read_archive(path, FORMAT, VERSION)
-        try:
-            policy = cls._from_parts(manifest, arrays)
-            policy._check()
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise PolicyFileError(f"{os.fspath(path)} is damaged: {error}") from error
-        return policy
-
-    @classmethod
-    def _from_parts(cls, manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Policy:
-        eye = Eye(
-            detectors.restore(manifest["detector"]),
-            descriptors.restore(manifest["descriptor"]),
-            metrics.restore(manifest["metric"]),
-            float(manifest["threshold"]),
-        )
-        shapes: dict[str, tuple[int, ...]] = {}
-        for i, camera in enumerate(manifest["cameras"]):
-            prefix = f"vocabulary/{i}/"
-            state = {
-                name.removeprefix(prefix + "metric/"): array
-                for name, array in arrays.items()
-                if name.startswith(prefix + "metric/")
-            }
-            metric = dataclasses.replace(eye.metric, **state) if state else eye.metric  # type: ignore[type-var]
-            words = Vocabulary(
-                metric, eye.threshold, arrays.get(prefix + "centres"), is_fitted=True
-            )
-            eye.vocabularies[camera["name"]] = words
-            shapes[camera["name"]] = tuple(int(n) for n in camera["shape"])
-        return cls(
-            eye,
-            tuple(Primitive(str(f["camera"]), int(f["symbol"])) for f in manifest["features"]),
-            Tree(arrays["tree/feature"], arrays["tree/present"], arrays["tree/absent"]),
-            arrays["q"],
-            arrays["count"],
-            arrays["usage"],
-            arrays["patches"],
-            shapes,
-            float(manifest["gamma"]),
-            int(manifest["action_start"]),
-            tuple(str(name) for name in manifest["action_names"]),
-        )
-
-    def _check(self) -> None:
-        """Raise a ValueError if the parts do not fit together, so that acting cannot go astray."""
-        self.classifier.check(len(self.features))
-        if self.q.ndim != 2 or self.q.shape != self.count.shape or self.q.dtype != np.float64:
-            raise ValueError("the values do not fit the counts")
-        if len(self.q) != self.n_classes or self.q.shape[1] == 0:
-            raise ValueError("the values do not fit the classes")
-        if not np.isfinite(self.q).all():
-            raise ValueError("a value is not finite")
-        if self.usage.shape != (len(self.features),) or len(self.patches) != len(self.features):
-            raise ValueError("the features do not fit their patches")
-        if self.action_names and len(self.action_names) != self.q.shape[1]:
-            raise ValueError("the names do not fit the actions")
-        if not self.shapes or any(len(shape) != 3 for shape in self.shapes.values()):
-            raise ValueError("a camera has no image shape")
-        for feature in self.features:
-            words = self.eye.vocabularies[feature.camera]
-            if not 0 <= feature.symbol < words.n_symbols:
-                raise ValueError(f"{feature} is not in the vocabulary")
+        """Read a policy; raise FileFormatError if the file is not one, and run no code from it."""
+        return cls(**read_policy(path))

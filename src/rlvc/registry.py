@@ -52,7 +52,18 @@ class Registry(Generic[Part]):
 
     def describe(self, part: Part) -> dict[str, Any]:
         """Return the name of a part and its plain parameters, ready for JSON."""
-        plain = {k: v for k, v in _fields(part).items() if isinstance(v, (bool, int, float, str))}
+        owner = type(part).__name__
+        if not dataclasses.is_dataclass(part):
+            raise TypeError(f"The {self.kind} {owner} must be a dataclass to be saved.")
+        plain: dict[str, Any] = {}
+        for name, value in _fields(part).items():
+            if isinstance(value, (bool, int, float, str)):
+                plain[name] = value
+            elif value is not None and not isinstance(value, np.ndarray):
+                raise TypeError(
+                    f"{name} of {owner} must be a number, a text or a bool to be saved; "
+                    f"got {type(value).__name__}."
+                )
         return {"name": self.name_of(part), "parameters": plain}
 
     def restore(self, description: dict[str, Any]) -> Part:

@@ -1,4 +1,4 @@
-"""One file for a policy: a zip of one JSON document and plain arrays. Nothing in it can run.
+"""One file for many arrays: a zip of a JSON manifest and plain arrays. Nothing in it can run.
 
 Files are written whole or not at all, and the same content always gives the same bytes.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import tempfile
 import zipfile
@@ -17,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.errors import PolicyFileError
+from rlvc.errors import FileFormatError
 
-MANIFEST = "policy.json"
+MANIFEST = "manifest.json"
 MOMENT = (1980, 1, 1, 0, 0, 0)  # zip members carry a date; a fixed one keeps files comparable
 
 
@@ -60,33 +61,51 @@ def write_archive(
 def read_archive(
     path: str | os.PathLike[str], kind: str, version: int
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read a file of :func:`write_archive`, or raise a PolicyFileError that says why not."""
+    """Read a file of :func:`write_archive`, or raise a FileFormatError that says why not."""
     source = Path(path)
     if not source.is_file():
-        raise PolicyFileError(f"There is no file {source}.")
+        raise FileFormatError(f"There is no file {source}.")
     try:
         with zipfile.ZipFile(source) as archive:
-            members = {info.filename: archive.read(info) for info in archive.infolist()}
+            members = {info.filename: _member(archive, info) for info in archive.infolist()}
         manifest = json.loads(members.pop(MANIFEST))
         found = manifest.get("format"), manifest.get("version")
-    except (zipfile.BadZipFile, KeyError, ValueError, AttributeError, EOFError, OSError) as error:
-        raise PolicyFileError(
+    except (*_BROKEN, KeyError, AttributeError, RecursionError) as error:
+        raise FileFormatError(
             f"{source} is not a {kind} file, or it is damaged ({error})."
         ) from error
     if found[0] != kind:
-        raise PolicyFileError(f"{source} is not a {kind} file; it says {found[0]!r}.")
+        raise FileFormatError(f"{source} is not a {kind} file; it says {found[0]!r}.")
     if found[1] != version:
-        raise PolicyFileError(
+        raise FileFormatError(
             f"{source} has version {found[1]!r} of the format; this rlvc reads version {version}. "
             "Install the rlvc that wrote it, or learn the policy again."
         )
     try:
-        arrays = {
-            name.removesuffix(".npy"): np.lib.format.read_array(
-                io.BytesIO(data), allow_pickle=False
-            )
-            for name, data in members.items()
-        }
-    except (ValueError, EOFError, OSError) as error:
-        raise PolicyFileError(f"An array in {source} is damaged ({error}).") from error
+        arrays = {name.removesuffix(".npy"): _array(data) for name, data in members.items()}
+    except (*_BROKEN, TypeError, SyntaxError, RecursionError) as error:
+        raise FileFormatError(f"An array in {source} is damaged ({error}).") from error
     return manifest, arrays
+
+
+_BROKEN = (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError, RuntimeError)
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """Return what is stored; nothing here is compressed, so sizes are what they seem."""
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+        raise ValueError(f"{info.filename} is compressed")
+    return archive.read(info)
+
+
+def _array(data: bytes) -> NDArray[Any]:
+    """Return an array of plain numbers, after checking that the bytes are all there."""
+    member = io.BytesIO(data)
+    if np.lib.format.read_magic(member) != (1, 0):
+        raise ValueError("an array of another version")
+    shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(member)
+    if fortran_order or dtype.kind not in "biuf" or not all(n >= 0 for n in shape):
+        raise ValueError("an array that is not plain")
+    if math.prod(shape) * dtype.itemsize != len(data) - member.tell():
+        raise ValueError("an array of another size than it says")
+    return np.frombuffer(data, dtype, offset=member.tell()).reshape(shape).copy()

@@ -49,3 +49,23 @@ def _bits(n: int) -> int:
 
 def _magnitude(largest: float) -> int:
     return int(np.frexp(largest)[1]) if largest > 0 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How many rewards there are and how large: all that shards must agree on before they sum.
+
+    Attributes:
+        n: How many interactions.
+        lowest: The lowest reward.
+        largest: The largest absolute reward.
+    """
+
+    n: int
+    lowest: float
+    largest: float
+
+    @classmethod
+    def of(cls, rewards: NDArray[np.float64]) -> Scale:
+        """Return the scale of some rewards."""
+        return cls(len(rewards), float(rewards.min()), float(np.abs(rewards).max()))

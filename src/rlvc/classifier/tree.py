@@ -8,18 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.classifier import Split
 from rlvc.compiled import compiled
 from rlvc.incidence import Incidence
 
 LEAF = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A decision to refine one visual class by testing one feature."""
-
-    visual_class: int
-    feature: int
 
 
 def _leaf(value: int) -> NDArray[np.int64]:
@@ -67,6 +60,8 @@ class Tree:
 
         New classes are numbered in the order of ``splits``.
         """
+        if not splits:
+            return self
         is_leaf = self.feature == LEAF
         node_of = np.empty(self.n_classes, np.int64)
         node_of[self.present[is_leaf]] = np.flatnonzero(is_leaf)
@@ -96,14 +91,17 @@ class Tree:
             node = int(self.present[node] if there else self.absent[node])
         return path, int(self.present[node])
 
-    def visits(self, classes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many of the percepts with these classes pass through each node."""
+    def usage(self, incidence: Incidence) -> NDArray[np.int64]:
+        """Return on how many percepts each of :attr:`features` is tested."""
         is_leaf = self.feature == LEAF
         visits = np.zeros(self.n_nodes, np.int64)
-        visits[is_leaf] = np.bincount(classes, minlength=self.n_classes)[self.present[is_leaf]]
+        percepts = np.bincount(self.classify(incidence), minlength=self.n_classes)
+        visits[is_leaf] = percepts[self.present[is_leaf]]
         for node in np.flatnonzero(~is_leaf)[::-1]:  # children come after their parents
             visits[node] = visits[self.present[node]] + visits[self.absent[node]]
-        return visits
+        usage = np.zeros(len(self.features), np.int64)
+        np.add.at(usage, np.searchsorted(self.features, self.feature[~is_leaf]), visits[~is_leaf])
+        return usage
 
     def renumber(self, numbers: dict[int, int]) -> Tree:
         """Return the same tree with its features called by other numbers."""

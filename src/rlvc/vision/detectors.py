@@ -26,24 +26,37 @@ class Points:
         xy: (n, 2) positions in pixels, x first.
         scale: (n,) diameters of the neighbourhoods in pixels.
         angle: (n,) orientations in degrees; NaN where the detector gives none.
+        octave: (n,) OpenCV's mark of the pyramid level on which a point was found.
     """
 
     xy: NDArray[np.float32]
     scale: NDArray[np.float32]
     angle: NDArray[np.float32]
+    octave: NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.xy)
 
     def take(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> Points:
         """Return the points that a mask or a list of numbers chooses."""
-        return Points(self.xy[keep], self.scale[keep], self.angle[keep])
+        return Points(self.xy[keep], self.scale[keep], self.angle[keep], self.octave[keep])
 
     @classmethod
     def at(cls, xy: NDArray[np.float32], scale: float) -> Points:
         """Return points of one scale and no orientation."""
         n = len(xy)
-        return cls(xy, np.full(n, scale, np.float32), np.full(n, np.nan, np.float32))
+        angle = np.full(n, np.nan, np.float32)
+        return cls(xy, np.full(n, scale, np.float32), angle, np.zeros(n, np.int32))
+
+    @classmethod
+    def concatenate(cls, parts: list[Points]) -> Points:
+        """Return the points of many images one after the other."""
+        return cls(
+            np.concatenate([part.xy for part in parts]),
+            np.concatenate([part.scale for part in parts]),
+            np.concatenate([part.angle for part in parts]),
+            np.concatenate([part.octave for part in parts]),
+        )
 
 
 class Detector(Protocol):
@@ -170,17 +183,21 @@ def grey(image: Image) -> Image:
 
 def from_keypoints(keypoints: list[cv2.KeyPoint] | tuple[cv2.KeyPoint, ...]) -> Points:
     """Return OpenCV's keypoints in an order that does not depend on its threads."""
-    rows = sorted((k.pt[1], k.pt[0], k.size, k.angle) for k in keypoints)
-    table = np.asarray(rows, np.float32).reshape(-1, 4)
-    return Points(np.ascontiguousarray(table[:, 1::-1]), table[:, 2].copy(), table[:, 3].copy())
+    rows = sorted((k.pt[1], k.pt[0], k.size, k.angle, k.octave) for k in keypoints)
+    table = np.asarray([row[:4] for row in rows], np.float32).reshape(-1, 4)
+    octave = np.asarray([row[4] for row in rows], np.int32)
+    xy = np.ascontiguousarray(table[:, 1::-1])
+    return Points(xy, table[:, 2].copy(), table[:, 3].copy(), octave)
 
 
 def to_keypoints(points: Points) -> list[cv2.KeyPoint]:
     """Return points as OpenCV wants them; ``class_id`` is the number of the point."""
     angle = np.nan_to_num(points.angle, nan=-1.0)
     return [
-        cv2.KeyPoint(float(x), float(y), float(s), float(a), 0.0, 0, i)
-        for i, ((x, y), s, a) in enumerate(zip(points.xy, points.scale, angle, strict=True))
+        cv2.KeyPoint(float(x), float(y), float(s), float(a), 0.0, int(o), i)
+        for i, ((x, y), s, a, o) in enumerate(
+            zip(points.xy, points.scale, angle, points.octave, strict=True)
+        )
     ]
 
 

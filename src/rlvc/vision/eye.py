@@ -100,12 +100,7 @@ class Eye:
             if on_image is not None:
                 on_image()
         begin = np.concatenate([[0], np.cumsum([len(points) for points in xy])]).astype(np.int64)
-        points = Points(
-            np.concatenate([p.xy for p in xy]),
-            np.concatenate([p.scale for p in xy]),
-            np.concatenate([p.angle for p in xy]),
-        )
-        return Looks(begin, points, np.concatenate(rows))
+        return Looks(begin, Points.concatenate(xy), np.concatenate(rows))
 
     def learn(self, images: Images, looks: Looks, threads: int = 1) -> None:
         """Extend the vocabulary of a camera by what it saw on its images."""
@@ -126,25 +121,39 @@ class Eye:
         return Occurrences(indptr[looks.begin], symbol, looks.points.xy[point])
 
     def incidence(
-        self, percepts: Percepts, threads: int = 1, on_image: Callable[[], None] | None = None
+        self,
+        percepts: Percepts,
+        threads: int = 1,
+        on_image: Callable[[], None] | None = None,
+        *,
+        learn: bool = True,
     ) -> Incidence:
-        """Look at all percepts, extend the vocabularies, and return what each percept exhibits."""
+        """Look at all percepts, and return what each exhibits.
+
+        Args:
+            percepts: What to look at; each distinct image is looked at once.
+            threads: How many threads to use; the result does not depend on it.
+            on_image: Called after each image.
+            learn: Whether descriptors not met before become new symbols.
+        """
         seen: list[Occurrences] = []
         for images in percepts.images:
+            if not learn and images.camera not in self.vocabularies:
+                known = ", ".join(sorted(self.vocabularies))
+                raise ValueError(f"This eye has cameras {known}; got {images.camera!r}.")
             looks = self.look(images, threads, on_image)
-            self.learn(images, looks, threads)
+            if learn:
+                self.learn(images, looks, threads)
             seen.append(self.quantize(images.camera, looks, threads))
         numbers = self.numbers()
         table = percepts.table()
-        pairs: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []
-        for column, (camera, occurrences) in enumerate(zip(percepts.cameras, seen, strict=True)):
-            length = np.diff(occurrences.begin)[table[:, column]]
-            row = np.repeat(np.arange(len(table)), length)
-            first = np.repeat(occurrences.begin[table[:, column]], length)
-            within = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
-            pairs.append((row, numbers[camera][occurrences.symbol[first + within]]))
-        rows, features = (np.concatenate(part) for part in zip(*pairs, strict=True))
-        return Incidence.from_pairs(rows, features, len(percepts), self.n_features)
+        parts: list[Incidence] = []
+        for column, (images, occurrences) in enumerate(zip(percepts.images, seen, strict=True)):
+            image = np.repeat(np.arange(len(images)), np.diff(occurrences.begin))
+            feature = numbers[images.camera][occurrences.symbol]
+            one = Incidence.from_pairs(image, feature, len(images), self.n_features)
+            parts.append(one.take(table[:, column]))
+        return Incidence.union(parts)
 
     def numbers(self) -> dict[str, NDArray[np.int32]]:
         """Return for each camera the feature number of each of its symbols."""

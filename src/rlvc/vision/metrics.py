@@ -16,9 +16,14 @@ from rlvc.compiled import compiled
 from rlvc.registry import Registry
 from rlvc.vision.descriptors import Descriptors
 
+SAMPLE = 50_000  # descriptors from which a covariance is estimated
+
 
 class Metric(Protocol):
-    """Measure how far apart descriptors are."""
+    """Measure how far apart descriptors are.
+
+    The distance of two rows must not depend on the other rows that are asked for with them.
+    """
 
     def fit(self, descriptors: Descriptors) -> Self:
         """Return this metric adapted to a sample of descriptors (n, d)."""
@@ -78,8 +83,9 @@ class Mahalanobis:
     binary = False
 
     def fit(self, descriptors: Descriptors) -> Self:
-        """Return the metric of the sample's covariance."""
+        """Return the metric of the sample's covariance, of at most SAMPLE evenly spaced rows."""
         d = descriptors.shape[1]
+        descriptors = descriptors[:: -(-len(descriptors) // SAMPLE) or 1]
         if len(descriptors) < 2:
             return type(self)(np.eye(d))
         covariance = np.cov(np.asarray(descriptors, np.float64), rowvar=False).reshape(d, d)

@@ -1,0 +1,79 @@
+"""Direct perception: tabular learning on the same interactions with the position itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.envs.world import World
+from rlvc.experiments.measures import Actor, Grid, Measures, measure
+from rlvc.interactions import Interactions
+from rlvc.mdp import MappedSequence, estimate, greedy
+from rlvc.solvers import Solver
+
+SIDES = range(8, 31)  # grids from 8 × 8 to 30 × 30
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """What direct perception reached on one square grid."""
+
+    side: int
+    measures: Measures
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result for JSON."""
+        return {"cells": self.side**2, **self.measures.as_dict()}
+
+
+def direct_actor(
+    world: World, interactions: Interactions, side: int, solver: Solver, gamma: float
+) -> Actor:
+    """Return what tabular learning on a ``side`` × ``side`` grid over the world does."""
+    if interactions.state is None or interactions.next_state is None:
+        raise ValueError("Direct perception needs interactions that carry the state.")
+
+    def cell(positions: NDArray[np.float64]) -> NDArray[np.int64]:
+        scaled = positions / (world.width, world.height) * side
+        column, row = np.minimum(scaled.astype(np.int64), side - 1).T
+        return np.asarray(row * side + column)
+
+    sequence = MappedSequence(
+        cell(interactions.state),
+        interactions.action,
+        interactions.reward,
+        cell(interactions.next_state),
+        interactions.terminated,
+        interactions.is_last,
+    )
+    mdp = estimate(sequence, side**2, interactions.n_actions)
+    action = greedy(solver.solve(mdp, gamma), mdp.is_tried)
+    return lambda positions: action[cell(positions)]
+
+
+def compare(
+    world: World,
+    grid: Grid,
+    interactions: Interactions,
+    n_classes: int,
+    solver: Solver,
+    gamma: float,
+    seed: int,
+) -> tuple[Direct, Direct]:
+    """Return direct perception with as many cells as there are classes, and on the best grid.
+
+    The best grid is the one with the highest measured success, then the fewest suboptimal
+    decisions: hindsight that the learner does not have.
+    """
+
+    def at(side: int) -> Direct:
+        actor = direct_actor(world, interactions, side, solver, gamma)
+        return Direct(side, measure(world, grid, actor, np.random.default_rng([seed, 2])))
+
+    equal = at(max(1, round(n_classes**0.5)))
+    tried = [at(side) for side in SIDES]
+    best = max(tried, key=lambda d: (d.measures.success, -d.measures.suboptimal, -d.side))
+    return equal, best

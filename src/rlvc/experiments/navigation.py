@@ -1,0 +1,233 @@
+"""The maze and the subway, end to end."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from typing import Any, Final
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.envs.picture import PictureEnv
+from rlvc.envs.world import MAZE, SUBWAY, World
+from rlvc.errors import unknown
+from rlvc.experiments.direct import compare
+from rlvc.experiments.measures import (
+    Grid,
+    Measures,
+    measure,
+    optimal_actor,
+    policy_actor,
+    suboptimal,
+    walk,
+)
+from rlvc.incidence import Incidence
+from rlvc.interactions import collect
+from rlvc.learner import RLVC, Stage
+from rlvc.mdp import greedy
+from rlvc.parameters import as_json
+from rlvc.percepts import Percepts
+from rlvc.policy import Policy
+from rlvc.vision.eye import Eye
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task that is pinned, so that numbers compare.
+
+    Attributes:
+        name: How the command line calls it.
+        env_id: How Gymnasium calls it.
+        world: Its dynamics.
+        paper: What the paper reports: classes, selected features, distinct features, stages.
+    """
+
+    name: str
+    env_id: str
+    world: World
+    paper: dict[str, int] = field(default_factory=dict)
+
+
+TASKS: Final = {
+    "maze": Task(
+        "maze",
+        "rlvc/Maze-v0",
+        MAZE,
+        {"classes": 205, "selected": 200, "distinct": 2298, "stages": 84},
+    ),
+    "subway": Task(
+        "subway",
+        "rlvc/Subway-v0",
+        SUBWAY,
+        {"classes": 149, "selected": 144, "distinct": 3739, "stages": 101},
+    ),
+}
+
+
+def find_task(name: str) -> Task:
+    """Return a task by name, or suggest the nearest."""
+    if name not in TASKS:
+        raise unknown("task", name, TASKS)
+    return TASKS[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """Who is told how a run goes on.
+
+    Attributes:
+        on_phase: Called with the phase that begins and its number of steps, if known.
+        on_step: Called after each of these steps.
+        on_stage: Called after each stage of the learner.
+    """
+
+    on_phase: Callable[[str, int | None], None] = lambda phase, total: None
+    on_step: Callable[[], None] = lambda: None
+    on_stage: Callable[[Stage], None] = lambda stage: None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All that a run found: what is written, drawn and reported.
+
+    Attributes:
+        result: What goes to ``result.json``.
+        policy: The policy.
+        env: The environment.
+        grid: The positions at which the policy was sampled.
+        actions: (n,) its actions there.
+        values: (n,) its values there.
+    """
+
+    result: dict[str, Any]
+    policy: Policy
+    env: PictureEnv
+    grid: Grid
+    actions: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+def run(
+    task: Task,
+    *,
+    pictures: str = "photos",
+    seed: int = 0,
+    interactions: int = 10_000,
+    learner: RLVC | None = None,
+    watcher: Watcher | None = None,
+) -> Run:
+    """Collect, look, learn, measure, compare."""
+    watcher = watcher or Watcher()
+    learner = learner or RLVC(gamma=task.world.gamma)
+    clock = _Clock(watcher)
+    episodic = gymnasium.make(task.env_id, pictures=pictures, disable_env_checker=True)
+    env = episodic.unwrapped
+    assert isinstance(env, PictureEnv)
+    with clock.phase("collect", interactions):
+        data = collect(episodic, interactions, seed=seed, state="position", on_step=watcher.on_step)
+    with clock.phase("extract", sum(map(len, data.percepts.images))):
+        database = learner.look(data, watcher.on_step)
+    stages: list[Stage] = []
+    with clock.phase("learn"):
+        for stage in learner.stages(database):
+            stages.append(stage)
+            watcher.on_stage(stage)
+        policy = stages[-1].policy()
+    policy = replace(policy, about={"task": task.name, "pictures": pictures})
+    with clock.phase("evaluate"):
+        grid = Grid.over(task.world)
+        symbols = look_at_grid(env, grid, database.eye, learner.threads)
+        history = [_history(task.world, stage, grid, symbols, seed) for stage in stages]
+        measures = measure_policy(task.world, env, policy, seed)
+        direct = compare(
+            task.world, grid, data, policy.n_classes, learner.solver, learner.gamma, seed
+        )
+        optimum = measure(task.world, grid, optimal_actor(task.world), _rng(seed))
+    last = stages[-1]
+    result = {
+        "task": task.name,
+        "pictures": pictures,
+        "seed": seed,
+        "interactions": interactions,
+        "percepts": len(data.percepts),
+        "stages": last.number,
+        "classes": policy.n_classes,
+        "features": {"distinct": database.eye.n_features, "selected": len(policy.features)},
+        "seconds": clock.seconds,
+        "measures": measures.as_dict(),
+        "direct": {
+            name: one.as_dict() for name, one in zip(("equal", "best"), direct, strict=True)
+        },
+        "optimum": optimum.as_dict(),
+        "paper": task.paper,
+        "history": history,
+        "parameters": as_json(learner),
+        "versions": versions(),
+    }
+    classes = last.classifier.classify(symbols)
+    return Run(result, policy, env, grid, policy.actions[classes], last.q.max(axis=1)[classes])
+
+
+def look_at_grid(env: PictureEnv, grid: Grid, eye: Eye, threads: int = 0) -> Incidence:
+    """Return the symbols that the percepts at the grid's positions exhibit, row by row."""
+    percepts = Percepts()
+    numbers = [percepts.add(env.percept(position)) for position in grid.positions]
+    return eye.incidence(percepts, threads, learn=False).take(np.asarray(numbers))
+
+
+def measure_policy(world: World, env: PictureEnv, policy: Policy, seed: int) -> Measures:
+    """Return the measures of a policy that looks at every percept on its way."""
+    return measure(world, Grid.over(world), policy_actor(env, policy), _rng(seed))
+
+
+def _history(
+    world: World, stage: Stage, grid: Grid, symbols: Incidence, seed: int
+) -> dict[str, Any]:
+    """Return a line of the history.
+
+    Its success is that of an agent who perceives, wherever it is, the percept of the nearest
+    position of the grid: close to the truth, and affordable for every stage.
+    """
+    actions = greedy(stage.q, stage.mdp.is_tried)[stage.classifier.classify(symbols)]
+    success, mean_steps = walk(world, lambda p: actions[grid.nearest(world, p)], _rng(seed))
+    return {
+        "stage": stage.number,
+        "classes": stage.classifier.n_classes,
+        "features": len(stage.classifier.features),
+        "residual": stage.residual,
+        "aliased": stage.n_aliased,
+        "success": success,
+        "mean_steps": mean_steps if np.isfinite(mean_steps) else None,
+        "suboptimal": suboptimal(world, grid, actions),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on."""
+    names = ("rlvc", "numpy", "scipy", "numba", "opencv-python-headless", "scikit-image")
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in names}}
+
+
+def _rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng([seed, 1])  # apart from the exploration's
+
+
+class _Clock:
+    """Tell the watcher which phase begins, and keep the seconds that each took."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str, steps: int | None = None) -> Iterator[None]:
+        self._watcher.on_phase(name, steps)
+        begin = time.perf_counter()
+        yield
+        self.seconds[name] = round(time.perf_counter() - begin, 3)

@@ -1,0 +1,165 @@
+"""The file of a policy: what is written, and how it is checked when it is read."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.classifier.tree import Tree
+from rlvc.errors import FileFormatError
+from rlvc.features import Primitive
+from rlvc.registry import arrays_of
+from rlvc.storage import read_archive, write_archive
+from rlvc.vision.descriptors import descriptors
+from rlvc.vision.detectors import detectors
+from rlvc.vision.eye import Eye
+from rlvc.vision.metrics import metrics
+from rlvc.vision.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from rlvc.policy import Policy
+
+FORMAT, VERSION = "rlvc-policy", 1
+
+
+def write_policy(path: str | os.PathLike[str], policy: Policy) -> None:
+    """Write a policy to one file, whole or not at all; equal policies give equal bytes."""
+    eye, cameras = policy.eye, sorted(policy.shapes)
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "detector": detectors.describe(eye.detector),
+        "descriptor": descriptors.describe(eye.descriptor),
+        "metric": metrics.describe(eye.metric),
+        "threshold": eye.threshold,
+        "cameras": [{"name": name, "shape": list(policy.shapes[name])} for name in cameras],
+        "features": [dataclasses.asdict(feature) for feature in policy.features],
+        "classifier": "tree",
+        "gamma": policy.gamma,
+        "action_start": policy.action_start,
+        "action_names": list(policy.action_names),
+        "about": dict(policy.about),
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "q": policy.q,
+        "count": policy.count,
+        "usage": policy.usage,
+        "patches": policy.patches,
+    }
+    arrays |= {f"classifier/{k}": v for k, v in arrays_of(policy.classifier).items()}
+    for i, name in enumerate(cameras):
+        words = eye.vocabularies[name]
+        if words.centres is not None:
+            arrays[f"vocabulary/{i}/centres"] = words.centres
+        arrays |= {f"vocabulary/{i}/metric/{k}": v for k, v in arrays_of(words.metric).items()}
+    write_archive(path, manifest, arrays)
+
+
+def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the arguments of the Policy that a file holds; run no code from it.
+
+    Raises:
+        FileFormatError: The file is no policy, is damaged, or names a part unknown here.
+    """
+    manifest, arrays = read_archive(path, FORMAT, VERSION)
+    try:
+        parts = _parts(manifest, arrays)
+        _check(**parts)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        raise FileFormatError(f"{os.fspath(path)} does not hold a policy: {error}") from error
+    return parts
+
+
+def _parts(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    if manifest["classifier"] != "tree":
+        raise ValueError(f"its classifier {manifest['classifier']!r} is not known here")
+    eye = Eye(
+        detectors.restore(manifest["detector"]),
+        descriptors.restore(manifest["descriptor"]),
+        metrics.restore(manifest["metric"]),
+        float(manifest["threshold"]),
+    )
+    shapes: dict[str, tuple[int, ...]] = {}
+    for i, camera in enumerate(manifest["cameras"]):
+        prefix = f"vocabulary/{i}/metric/"
+        state = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+        metric: Any = eye.metric
+        metric = dataclasses.replace(metric, **state) if state else metric
+        centres = arrays.get(f"vocabulary/{i}/centres")
+        eye.vocabularies[str(camera["name"])] = Vocabulary(
+            metric, eye.threshold, centres, is_fitted=True
+        )
+        shapes[str(camera["name"])] = tuple(int(n) for n in camera["shape"])
+    names = ("feature", "present", "absent")
+    return {
+        "eye": eye,
+        "features": tuple(
+            Primitive(str(f["camera"]), int(f["symbol"])) for f in manifest["features"]
+        ),
+        "classifier": Tree(*(arrays[f"classifier/{name}"] for name in names)),
+        **{name: arrays[name] for name in ("q", "count", "usage", "patches")},
+        "shapes": shapes,
+        "gamma": float(manifest["gamma"]),
+        "action_start": int(manifest["action_start"]),
+        "action_names": tuple(str(name) for name in manifest["action_names"]),
+        "about": {str(key): str(value) for key, value in manifest["about"].items()},
+    }
+
+
+def _check(
+    *,
+    eye: Eye,
+    features: tuple[Primitive, ...],
+    classifier: Tree,
+    q: NDArray[Any],
+    count: NDArray[Any],
+    usage: NDArray[Any],
+    patches: NDArray[Any],
+    shapes: dict[str, tuple[int, ...]],
+    gamma: float,
+    action_start: int,
+    action_names: tuple[str, ...],
+    about: dict[str, str],
+) -> None:
+    """Raise a ValueError if the parts do not fit together, so that acting cannot go astray."""
+    classifier.check(len(features))
+    n_classes, n_features = classifier.n_classes, len(features)
+    n_actions = q.shape[1] if q.ndim == 2 else 0
+    _must(q.dtype == np.float64 and q.shape == (n_classes, n_actions) and n_actions > 0, "values")
+    _must(np.isfinite(q).all(), "values")
+    _must(count.dtype == np.int64 and count.shape == q.shape, "counts")
+    _must(usage.dtype == np.int64 and usage.shape == (n_features,), "usage")
+    _must(patches.dtype == np.uint8 and patches.shape[:1] == (n_features,), "patches")
+    _must(patches.ndim == 4 and patches.shape[3] == 3, "patches")
+    _must(not action_names or len(action_names) == n_actions, "names of the actions")
+    _must(math.isfinite(eye.threshold) and 0.0 <= gamma < 1.0, "parameters")
+    _must(bool(shapes), "cameras")
+    for name, shape in shapes.items():
+        _must(len(shape) == 3 and shape[2] in (1, 3) and min(shape) > 0, "cameras")
+        _check_vocabulary(eye, eye.vocabularies[name], shape[2])
+    for feature in features:
+        words = eye.vocabularies[feature.camera]
+        _must(0 <= feature.symbol < words.n_symbols, "features")
+
+
+def _check_vocabulary(eye: Eye, words: Vocabulary, channels: int) -> None:
+    """Compare a vocabulary with what the descriptor makes of a blank image."""
+    if words.centres is None:
+        return
+    _, rows = eye.look_at(np.zeros((64, 64, channels), np.uint8))
+    centres = words.centres
+    _must(centres.ndim == 2 and centres.shape[1:] == rows.shape[1:], "vocabulary")
+    _must(centres.dtype == rows.dtype and np.isfinite(centres).all(), "vocabulary")
+    for array in arrays_of(words.metric).values():
+        _must(array.dtype == np.float64 and np.isfinite(array).all(), "metric")
+        _must(array.ndim == 2 and len(array) == centres.shape[1] and array.size > 0, "metric")
+
+
+def _must(holds: Any, what: str) -> None:
+    if not holds:
+        raise ValueError(f"its {what} do not fit the rest")

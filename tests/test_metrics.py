@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rlvc.vision.metrics import Hamming, Mahalanobis, metrics
+
+EVERY = pytest.mark.parametrize("name", list(metrics))
+
+
+def sample(name: str, n: int, seed: int = 0) -> NDArray[np.float32] | NDArray[np.uint8]:
+    rng = np.random.default_rng(seed)
+    if name == "hamming":
+        return rng.integers(0, 256, (n, 4), dtype=np.uint8)
+    return (rng.normal(size=(n, 5)) * [1, 10, 0.1, 3, 5] + 7).astype(np.float32)
+
+
+def by_hand(
+    name: str, a: NDArray[np.float64], b: NDArray[np.float64], fit: NDArray[np.float64]
+) -> float:
+    if name == "hamming":
+        return sum(bin(int(x) ^ int(y)).count("1") for x, y in zip(a, b, strict=True))
+    difference = a.astype(np.float64) - b.astype(np.float64)
+    if name == "mahalanobis":
+        inverse = np.linalg.inv(np.cov(fit.astype(np.float64), rowvar=False))
+        return float(np.sqrt(difference @ inverse @ difference))
+    return float(np.sqrt((difference**2).sum()))
+
+
+@EVERY
+def test_distances_are_the_formula(name: str) -> None:
+    rows, others = sample(name, 40), sample(name, 7, seed=1)
+    metric = metrics.make(name).fit(rows)
+    distances = metric.distances(rows, others)
+    assert distances.shape == (40, 7)
+    assert distances.dtype == np.float64
+    for i in range(40):
+        for j in range(7):
+            assert distances[i, j] == pytest.approx(
+                by_hand(name, rows[i], others[j], rows), rel=1e-6
+            )
+
+
+@EVERY
+def test_a_metric_is_a_metric(name: str) -> None:
+    rows = sample(name, 25)
+    d = metrics.make(name).fit(rows).distances(rows, rows)
+    assert (np.diag(d) == 0).all()
+    assert np.array_equal(d, d.T)
+    assert (d >= 0).all()
+    assert (d[:, None, :] <= d[:, :, None] + d[None, :, :] + 1e-9).all()
+
+
+@EVERY
+def test_a_distance_depends_on_its_two_rows_alone(name: str) -> None:
+    rows, others = sample(name, 30), sample(name, 11, seed=1)
+    metric = metrics.make(name).fit(rows)
+    whole = metric.distances(rows, others)
+    for i in (0, 17, 29):
+        assert np.array_equal(metric.distances(rows[i : i + 1], others), whole[i : i + 1])
+    scattered = np.repeat(rows, 2, axis=0)[::2]
+    scattered.flags.writeable = False
+    assert np.array_equal(metric.distances(scattered, np.asfortranarray(others)), whole)
+
+
+@EVERY
+def test_no_row_gives_no_distance(name: str) -> None:
+    rows = sample(name, 6)
+    metric = metrics.make(name).fit(rows)
+    assert metric.distances(rows[:0], rows).shape == (0, 6)
+    assert metric.distances(rows, rows[:0]).shape == (6, 0)
+
+
+def test_mahalanobis_drops_directions_without_variation() -> None:
+    rng = np.random.default_rng(0)
+    flat = rng.normal(size=(50, 3)).astype(np.float32)
+    flat[:, 1] = 4.0
+    flat[:, 2] = 0.0
+    metric = Mahalanobis().fit(flat)
+    deviation = flat[:, 0].std(ddof=1)
+    assert metric.distances(flat[:1], flat[1:2])[0, 0] == pytest.approx(
+        abs(flat[0, 0] - flat[1, 0]) / deviation, rel=1e-5
+    )
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_mahalanobis_of_equal_descriptors_is_euclidean(n: int) -> None:
+    same = np.ones((n, 3), np.float32)
+    metric = Mahalanobis().fit(same)
+    assert metric.distances(same[:1], same[:1] + np.float32([[3, 4, 0]]))[0, 0] == pytest.approx(5)
+
+
+def test_mahalanobis_must_be_fitted() -> None:
+    rows = sample("mahalanobis", 3)
+    with pytest.raises(
+        ValueError, match=r"^Mahalanobis must be fitted first; call fit\(descriptors\)\.$"
+    ):
+        Mahalanobis().distances(rows, rows)
+
+
+def test_hamming_wants_packed_bits() -> None:
+    with pytest.raises(
+        TypeError,
+        match=r"^The descriptors of Hamming must be packed bits \(uint8\); got float32\. "
+        r"Use a binary descriptor such as orb, or another metric\.$",
+    ):
+        Hamming().fit(sample("euclidean", 3))
+
+
+def test_an_unknown_metric_suggests_the_nearest() -> None:
+    with pytest.raises(
+        ValueError,
+        match=r"^Unknown metric 'mahalanobs'\. Did you mean 'mahalanobis'\? "
+        r"Known: euclidean, hamming, mahalanobis\.$",
+    ):
+        metrics.make("mahalanobs")
+    with pytest.raises(ValueError, match=r"^Unknown metric 'x'\. Known: euclidean"):
+        metrics.make("x")

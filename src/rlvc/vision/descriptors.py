@@ -6,7 +6,7 @@ A descriptor is a frozen dataclass with one method; register your own with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import cv2
@@ -119,6 +119,7 @@ class SiftDescriptor:
     def describe(self, image: Image, points: Points) -> tuple[Points, Descriptors]:
         """Return the points that OpenCV keeps and (n, 128) uint8."""
         sift = cv2.SIFT_create()  # type: ignore[attr-defined]
+        points = _with_levels(points, (points.octave >> 8) & 255 > 0)
         points, rows = _with_opencv(sift, image, points, 128, np.float32)
         if self.root:
             total = np.maximum(rows.sum(axis=1, keepdims=True), 1e-9)
@@ -133,7 +134,13 @@ class OrbDescriptor:
     def describe(self, image: Image, points: Points) -> tuple[Points, Descriptors]:
         """Return the points that OpenCV keeps and (n, 32) uint8."""
         orb = cv2.ORB_create()  # type: ignore[attr-defined]
+        points = _with_levels(points, points.octave < 256)
         return _with_opencv(orb, image, points, 32, np.uint8)
+
+
+def _with_levels(points: Points, are_ours: NDArray[np.bool_]) -> Points:
+    """Forget the pyramid levels of other detectors: SIFT packs its own with a layer above bit 8."""
+    return replace(points, octave=np.where(are_ours, points.octave, 0).astype(np.int32))
 
 
 def _with_opencv(

@@ -170,6 +170,8 @@ class Orb:
 
     def detect(self, image: Image) -> Points:
         """Return the points ordered by position, then scale, then orientation."""
+        if min(image.shape[:2]) < 2:  # OpenCV cannot make a pyramid of a line
+            return from_keypoints([])
         detector = cv2.ORB_create(nfeatures=self.max_points)  # type: ignore[attr-defined]
         return from_keypoints(detector.detect(grey(image), None))
 

@@ -109,7 +109,7 @@ def _far(a: NDArray[Any], i: int, b: NDArray[Any], j: int, limit: float, binary:
     total = 0.0
     for c in range(a.shape[1]):
         if binary:
-            bits = int(a[i, c]) ^ int(b[j, c])
+            bits = np.int64(a[i, c]) ^ np.int64(b[j, c])
             while bits:
                 bits &= bits - 1
                 total += 1.0

@@ -104,7 +104,7 @@ def test_invariants_are_the_formula() -> None:
     # On a ramp the smoothed value is the value and the gradient is the slope.
     x, y = np.meshgrid(np.arange(40), np.arange(40))
     image = np.stack([3 * x, 2 * y, x + y], axis=-1).astype(np.uint8)
-    _, rows = Invariants().describe(image, Points.at(np.float32([[20, 15]]), 1.0))
+    _, rows = Invariants().describe(image, Points.at(np.array([[20, 15]], np.float32), 1.0))
     expected = [60, 30, 35, 9, 4, 2, 0, 3]
     scale = np.array([255] * 3 + [255**2] * 5)
     assert rows[0] * scale == pytest.approx(np.array(expected), abs=1e-2)

@@ -115,7 +115,7 @@ def test_max_points_bounds_the_number() -> None:
 
 
 def test_points_can_be_chosen() -> None:
-    points = Points.at(np.float32([[1, 2], [3, 4], [5, 6]]), 7.0)
+    points = Points.at(np.array([[1, 2], [3, 4], [5, 6]], np.float32), 7.0)
     assert points.take(np.array([2, 0])).xy.tolist() == [[5, 6], [1, 2]]
     assert points.take(np.array([False, True, False])).xy.tolist() == [[3, 4]]
     assert np.isnan(points.angle).all()

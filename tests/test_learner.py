@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Interactions, Policy, Stage
+from rlvc import RLVC, Interactions, Policy
 from rlvc.aliasing import AbsoluteVariance
-from rlvc.classifier.tree import Split, Tree
+from rlvc.classifier import Classifier, Split
+from rlvc.classifier.tree import Tree
 from rlvc.learner import Database, largest_first
 from rlvc.mdp import MappedMDP
 from rlvc.selection import Choice, Selector
@@ -49,8 +51,9 @@ def test_the_loop_is_algorithm_1_stage_by_stage(rules: oracle.Rules) -> None:
             node, expected = oracle.rlvc(problem.sequence, problem.shows, 3, rules)
         except oracle.TooCloseError:
             continue
-        stages: list[Stage] = []
-        policy = learner(rules).learn(problem.database, stages.append)
+        stages = list(learner(rules).stages(problem.database))
+        policy = stages[-1].policy()
+        assert same(policy, learner(rules).learn(problem.database))
         assert len(stages) == len(expected)
         for k, (stage, wanted) in enumerate(zip(stages, expected, strict=True)):
             assert stage.number == k
@@ -60,12 +63,12 @@ def test_the_loop_is_algorithm_1_stage_by_stage(rules: oracle.Rules) -> None:
             assert stage.n_aliased == wanted.n_aliased
             assert stage.n_refinable == wanted.n_refinable
             assert stage.n_refined == len(wanted.splits)
-            before = stage.classifier.n_nodes
+            tree = stage.classifier
+            assert isinstance(tree, Tree)
             if k + 1 < len(stages):  # the tests that the stage added, in order
                 after = stages[k + 1].classifier
-                assert after.n_nodes == before + 2 * len(wanted.splits)
-                assert after.classify(problem.incidence).tolist() == expected[k + 1].classes
-                grown = stage.classifier.refine([Split(V, f) for V, f in wanted.splits])
+                assert isinstance(after, Tree)
+                grown = tree.refine([Split(V, f) for V, f in wanted.splits])
                 assert np.array_equal(grown.feature, after.feature)
                 assert np.array_equal(grown.present, after.present)
                 assert np.array_equal(grown.absent, after.absent)
@@ -84,6 +87,8 @@ def test_the_solver_does_not_change_the_classes(solver: str) -> None:
     problem = Problem.draw(3)
     one = learner(rules).learn(problem.database)
     other = learner(rules, solver).learn(problem.database)
+    assert isinstance(one.classifier, Tree)
+    assert isinstance(other.classifier, Tree)
     assert np.array_equal(one.classifier.feature, other.classifier.feature)
     assert other.q == pytest.approx(one.q, abs=1e-6)
 
@@ -129,25 +134,50 @@ def test_largest_classes_come_first_and_ties_go_to_the_lowest_number() -> None:
     assert largest_first(choice, count, 0) == order
 
 
-def test_post_processing_is_called_after_every_refinement() -> None:
-    calls: list[int] = []
+def test_post_processing_is_called_after_every_stage() -> None:
+    calls: list[tuple[int, int, bool]] = []
 
-    def note(tree: Tree, mdp: MappedMDP, q: NDArray[np.float64]) -> Tree:
-        calls.append(tree.n_classes)
-        assert mdp.n_classes == len(q) == calls[-2] if len(calls) > 1 else len(q) == 1
-        return tree
+    def note(
+        number: int,
+        classifier: Classifier,
+        solve: Callable[[Classifier], tuple[MappedMDP, NDArray[np.float64]]],
+        *,
+        is_last: bool,
+    ) -> Classifier:
+        mdp, q = solve(classifier)
+        assert len(q) == mdp.n_classes == classifier.n_classes
+        calls.append((number, classifier.n_classes, is_last))
+        return classifier
 
-    stages: list[Stage] = []
     database = Problem.draw(3).database
-    RLVC(post_process=note, cap=1).learn(database, stages.append)
-    assert calls == [stage.classifier.n_classes for stage in stages[1:]]
-    assert len(calls) >= 2
+    stages = list(RLVC(post_process=note, cap=1).stages(database))
+    sizes = [stage.classifier.n_classes for stage in stages]
+    assert len(sizes) >= 3
+    expected = [(k, size, False) for k, size in enumerate(sizes)][1:]
+    assert calls == [*expected, (len(sizes), sizes[-1], True)]
+
+
+def test_post_processing_may_go_on_where_refining_ends() -> None:
+    def restart(
+        number: int,
+        classifier: Classifier,
+        solve: Callable[[Classifier], tuple[MappedMDP, NDArray[np.float64]]],
+        *,
+        is_last: bool,
+    ) -> Classifier:
+        return Tree() if is_last and number < 6 else classifier
+
+    sizes = [
+        stage.classifier.n_classes
+        for stage in RLVC(post_process=restart, cap=0).stages(Problem.draw(3).database)
+    ]
+    assert sizes.count(1) == 2
+    assert sizes[-1] > 1
 
 
 def test_usage_counts_the_percepts_that_reach_a_test() -> None:
     problem = Problem.draw(3)
-    stages: list[Stage] = []
-    policy = RLVC().learn(problem.database, stages.append)
+    policy = RLVC().learn(problem.database)
     expected = np.zeros(len(policy.features), np.int64)
     for symbols in problem.shows:
         path, _ = policy.classifier.walk(
@@ -159,12 +189,14 @@ def test_usage_counts_the_percepts_that_reach_a_test() -> None:
     assert policy.usage.tolist() == expected.tolist()
 
 
-def test_a_learner_stops_after_max_stages() -> None:
-    stages: list[Stage] = []
-    policy = RLVC(max_stages=1, cap=1).learn(Problem.draw(3).database, stages.append)
+def test_a_learner_stops_after_max_stages(caplog: pytest.LogCaptureFixture) -> None:
+    database = Problem.draw(3).database
+    with caplog.at_level(logging.WARNING, logger="rlvc"):
+        stages = list(RLVC(max_stages=1, cap=1).stages(database))
+    assert caplog.messages == ["Learning stopped after 1 stages, as max_stages says."]
     assert [stage.number for stage in stages] == [0, 1]
-    assert policy.n_classes == 2
-    assert RLVC(max_stages=0).learn(Problem.draw(3).database).n_classes == 1
+    assert [stage.policy().n_classes for stage in stages] == [1, 2]
+    assert RLVC(max_stages=0).learn(database).n_classes == 1
 
 
 def bandit(n: int, images: NDArray[np.uint8], seed: int, reward: float = 1.0) -> Interactions:
@@ -187,11 +219,10 @@ def test_fresh_interactions_are_asked_for_at_every_stage() -> None:
             assert policy.predict(images)[0].shape == (3,)
         return bandit(300, images, seed=k)
 
-    stages: list[Stage] = []
-    policy = RLVC(cap=1).learn(source, stages.append)
+    stages = list(RLVC(cap=1).stages(source))
     assert asked == [(0, None), (1, 1), (2, 2)]
     assert [stage.classifier.n_classes for stage in stages] == [1, 2, 3]
-    assert policy.predict(images)[0].tolist() == [0, 1, 2]
+    assert stages[-1].policy().predict(images)[0].tolist() == [0, 1, 2]
 
 
 def test_percepts_that_appear_late_get_new_symbols() -> None:
@@ -245,8 +276,9 @@ def test_nothing_to_see_is_said(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_an_action_that_was_never_tried_is_not_chosen() -> None:
     # Every reward is negative, and action 2 exists but does not occur.
+    action = np.arange(20) % 2
     interactions = Interactions(
-        store(1), np.zeros(20, np.int64), np.arange(20) % 2, -1.0 - np.arange(20) % 2,
+        store(1), np.zeros(20, np.int64), action, np.where(action, -2.0, -1.0),
         np.zeros(20, np.int64), np.arange(20), np.ones(20, np.bool_), np.zeros(20, np.bool_), 3,
     )  # fmt: skip
     symbols = Problem.draw(0).incidence
@@ -286,3 +318,15 @@ def test_a_parameter_of_another_type_is_explained(
 ) -> None:
     with pytest.raises(TypeError, match=message):
         RLVC(**parameters)  # type: ignore[arg-type]
+
+
+def test_a_part_without_its_method_is_explained() -> None:
+    with pytest.raises(
+        TypeError, match=r"^detector of RLVC must have a method detect; got 'harris'\.$"
+    ):
+        RLVC(detector="harris")  # type: ignore[arg-type]
+
+
+def test_data_of_another_kind_is_explained() -> None:
+    with pytest.raises(TypeError, match=r"^data of RLVC must be Interactions, .*; got list\. "):
+        RLVC().learn([1, 2])  # type: ignore[arg-type]

@@ -88,7 +88,9 @@ def test_mahalanobis_drops_directions_without_variation() -> None:
 def test_mahalanobis_of_equal_descriptors_is_euclidean(n: int) -> None:
     same = np.ones((n, 3), np.float32)
     metric = Mahalanobis().fit(same)
-    assert metric.distances(same[:1], same[:1] + np.float32([[3, 4, 0]]))[0, 0] == pytest.approx(5)
+    assert metric.distances(same[:1], same[:1] + np.array([[3, 4, 0]], np.float32))[
+        0, 0
+    ] == pytest.approx(5)
 
 
 def test_mahalanobis_must_be_fitted() -> None:

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvc.classifier.tree import Split, Tree
+from rlvc.classifier import Split
+from rlvc.classifier.tree import Tree
 from rlvc.incidence import Incidence
 from tests import oracle
 
@@ -41,10 +42,14 @@ def test_a_tree_classifies_as_nested_objects_do(seed: int, stages: int) -> None:
         tree.check(N_FEATURES)
         classes = tree.classify(incidence)
         assert classes.tolist() == [oracle.classify(node, symbols) for symbols in shows]
+        asked = dict.fromkeys(tree.features.tolist(), 0)
         for symbols, visual_class in zip(shows, classes, strict=True):
             path, end = tree.walk(lambda feature, symbols=symbols: feature in symbols)  # type: ignore[misc]
             assert end == visual_class
-            assert all(there == (feature in symbols) for feature, there in path)
+            for feature, there in path:
+                assert there == (feature in symbols)
+                asked[feature] += 1
+        assert tree.usage(incidence).tolist() == list(asked.values())
         if k:
             # Every old class is the union of its two children, or stayed as it was.
             born = tree.n_classes - trees[k - 1].n_classes
@@ -54,22 +59,20 @@ def test_a_tree_classifies_as_nested_objects_do(seed: int, stages: int) -> None:
             for new in range(trees[k - 1].n_classes, tree.n_classes):
                 assert len(set(previous[classes == new].tolist())) <= 1
         previous = classes
-        visits = tree.visits(classes)
-        assert visits[0] == 40
-        assert visits[tree.feature < 0].sum() == 40
-        for n in range(tree.n_nodes):
-            if tree.feature[n] >= 0:
-                assert visits[n] == visits[tree.present[n]] + visits[tree.absent[n]]
         assert tree.features.tolist() == sorted(set(tree.feature[tree.feature >= 0].tolist()))
 
 
-def test_visits_counts_those_who_are_tested() -> None:
+def test_usage_counts_those_who_are_tested() -> None:
     tree = Tree().refine([Split(0, 2)]).refine([Split(1, 5)])
     dense = np.zeros((10, 6), np.bool_)
     dense[:7, 2] = True  # seven go on to the second test
     dense[:4, 5] = True
-    classes = tree.classify(Incidence.from_dense(dense))
-    assert dict(zip(tree.feature.tolist(), tree.visits(classes).tolist(), strict=True))[5] == 7
+    assert tree.usage(Incidence.from_dense(dense)).tolist() == [10, 7]
+
+
+def test_no_split_gives_the_very_same_tree() -> None:
+    tree = Tree().refine([Split(0, 2)])
+    assert tree.refine([]) is tree
 
 
 def test_renumber_keeps_the_shape() -> None:

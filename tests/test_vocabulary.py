@@ -165,17 +165,17 @@ def test_a_metric_of_the_users_gives_the_same(
 @pytest.mark.parametrize("name", ["euclidean", "hamming"])
 def test_the_threshold_itself_is_near(name: str) -> None:
     if name == "euclidean":
-        rows: Rows = np.float32([[0, 0], [3, 4], [3, 4.001]])
+        rows: Rows = np.array([[0, 0], [3, 4], [3, 4.001]], np.float32)
         words = Vocabulary(metrics.make(name), 5.0)
     else:
-        rows = np.uint8([[0], [0b11111], [0b111111]])
+        rows = np.array([[0], [0b11111], [0b111111]], np.uint8)
         words = Vocabulary(metrics.make(name), 5.0)
     assert words.extend(rows).tolist() == [0, 2]
     assert as_lists(words.quantize(rows)) == [[0], [0, 1], [1]]
 
 
 def test_a_threshold_of_zero_tells_all_apart() -> None:
-    rows = np.float32([[1, 2], [1, 2], [1, 2.0000002]])
+    rows = np.array([[1, 2], [1, 2], [1, 2.0000002]], np.float32)
     words = Vocabulary(Euclidean(), 0.0)
     assert words.extend(rows).tolist() == [0, 2]
     assert as_lists(words.quantize(rows)) == [[0], [0], [1]]

@@ -60,8 +60,9 @@ class Interactions:
         if n == 0:
             raise ValueError("Interactions must hold at least one interaction; got none.")
         for name in ("action", "reward", "end", "episode", "terminated", "truncated"):
-            if len(getattr(self, name)) != n:
-                got = len(getattr(self, name))
+            shape = np.shape(getattr(self, name))
+            if shape != (n,):
+                got = shape[0] if len(shape) == 1 else f"shape {shape}"
                 raise ValueError(f"{name} of Interactions must have {n} entries; got {got}.")
         if not np.isfinite(self.reward).all():
             row = int(np.flatnonzero(~np.isfinite(self.reward))[0])
@@ -144,16 +145,22 @@ class Interactions:
             for start, end in zip(observations, next_observations, strict=True)
         ]
         start, end = np.asarray(pairs, np.int64).reshape(-1, 2).T
-        action = np.asarray(actions, np.int64) - action_start
+        given = np.asarray(actions)
+        if given.size and given.dtype.kind not in "biu":
+            raise TypeError(
+                f"actions of from_arrays must be integers; got {given.dtype}. "
+                "Number the actions that were taken."
+            )
+        action = given.astype(np.int64) - action_start
         ends = np.asarray(terminated, np.bool_)
-        cut = np.zeros(len(ends), np.bool_) if truncated is None else np.asarray(truncated, bool)
+        cut = np.zeros_like(ends) if truncated is None else np.asarray(truncated, bool)
         return cls(
             percepts=percepts,
             start=start,
             action=action,
             reward=np.asarray(rewards, np.float64),
             end=end,
-            episode=np.cumsum(ends | cut) - (ends | cut),
+            episode=np.cumsum(ends | cut, axis=0) - (ends | cut),
             terminated=ends,
             truncated=cut,
             n_actions=n_actions or int(action.max(initial=0)) + 1,

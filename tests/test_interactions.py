@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from rlvc import RLVC, Interactions, Percepts, collect
+from tests.builders import pictures
+
+PICTURES = pictures(6, shape=(64, 64, 3))
+
+
+class Walk(gymnasium.Env[Any, np.int64]):
+    """A walk on five pictures to the last one. Actions: ``start`` is left, the next is right."""
+
+    def __init__(self, *, start: int = 0, is_dict: bool = False, limit: int = 30) -> None:
+        image = spaces.Box(0, 255, (64, 64, 3), np.uint8)
+        self.observation_space: spaces.Space[Any] = (
+            spaces.Dict({"front": image, "rear": image}) if is_dict else image
+        )
+        self.action_space = spaces.Discrete(2, start=start)
+        self.action_names = ("left", "right")
+        self.is_dict, self.limit = is_dict, limit
+        self.actions: list[int] = []
+
+    def look(self) -> tuple[Any, dict[str, Any]]:
+        image = PICTURES[self.cell]
+        observation = {"front": image, "rear": PICTURES[5]} if self.is_dict else image
+        return observation, {"cell": np.array([self.cell], np.float64)}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.cell, self.t = int(self.np_random.integers(0, 4)), 0
+        return self.look()
+
+    def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action)
+        self.actions.append(int(action))
+        right = int(action) - int(self.action_space.start)
+        self.cell = max(0, self.cell + (1 if right else -1))
+        self.t += 1
+        terminated = self.cell == 4
+        observation, info = self.look()
+        cut = self.t >= self.limit and not terminated
+        return observation, 1.0 if terminated else 0.0, terminated, cut, info
+
+
+def same(one: Interactions, other: Interactions) -> bool:
+    names = ("start", "action", "reward", "end", "episode", "terminated", "truncated")
+    return (
+        all(np.array_equal(getattr(one, n), getattr(other, n)) for n in names)
+        and len(one.percepts) == len(other.percepts)
+        and all(
+            np.array_equal(np.asarray(a), np.asarray(b))
+            for a, b in zip(one.percepts, other.percepts, strict=True)
+        )
+    )
+
+
+@pytest.mark.parametrize("start", [0, 3, -2])
+def test_collect_writes_down_what_happened(start: int) -> None:
+    env = Walk(start=start, limit=7)
+    data = collect(env, 300, seed=5, state="cell")
+    assert len(data) == 300
+    assert (data.n_actions, data.action_start) == (2, start)
+    assert data.action_names == ("left", "right")
+    assert (data.action + start).tolist() == env.actions
+    assert set(data.action.tolist()) == {0, 1}
+    assert data.state is not None
+    assert data.next_state is not None
+    cell, after = data.state[:, 0].astype(int), data.next_state[:, 0].astype(int)
+    assert np.array_equal(after, np.maximum(0, cell + np.where(data.action, 1, -1)))
+    for t in range(300):
+        assert np.array_equal(np.asarray(data.percepts[int(data.start[t])]), PICTURES[cell[t]])
+        assert np.array_equal(np.asarray(data.percepts[int(data.end[t])]), PICTURES[after[t]])
+    assert len(data.percepts) == 5
+    assert np.array_equal(data.terminated, after == 4)
+    assert np.array_equal(data.reward, data.terminated.astype(float))
+    assert data.is_last[-1]
+    assert not (data.terminated & data.truncated).any()
+    goes_on = ~data.is_last[:-1]
+    assert np.array_equal(data.end[:-1][goes_on], data.start[1:][goes_on])
+    assert np.array_equal(np.diff(data.episode), data.is_last[:-1].astype(int))
+    assert np.bincount(data.episode).max() == 7
+
+
+def test_the_last_interaction_brings_no_percept_that_is_not_used() -> None:
+    for n in range(1, 30):
+        data = collect(Walk(limit=3), n, seed=n)
+        assert set(data.start.tolist()) | set(data.end.tolist()) == set(range(len(data.percepts)))
+
+
+def test_the_seed_decides() -> None:
+    assert same(collect(Walk(), 100, seed=1), collect(Walk(), 100, seed=1))
+    assert not same(collect(Walk(), 100, seed=1), collect(Walk(), 100, seed=2))
+
+
+def test_more_interactions_begin_with_the_same_ones() -> None:
+    short, long = collect(Walk(), 50, seed=1), collect(Walk(), 80, seed=1)
+    assert np.array_equal(long.action[:50], short.action)
+    assert np.array_equal(long.start[:50], short.start)
+
+
+def test_collect_counts_its_steps() -> None:
+    calls: list[int] = []
+    collect(Walk(), 17, on_step=lambda: calls.append(1))
+    assert len(calls) == 17
+
+
+class Always:
+    """A policy that takes one action, and remembers what it was shown."""
+
+    def __init__(self, action: int) -> None:
+        self.action = action
+        self.seen: list[Any] = []
+
+    def predict(self, observation: Any) -> tuple[NDArray[np.int64], Any]:
+        self.seen.append(observation)
+        return np.asarray(self.action), None
+
+
+@pytest.mark.parametrize("start", [0, 3])
+@pytest.mark.parametrize(
+    ("epsilon", "low", "high"), [(0.0, 0, 0), (0.5, 0.2, 0.3), (1.0, 0.4, 0.6)]
+)
+def test_exploration_around_a_policy(start: int, epsilon: float, low: float, high: float) -> None:
+    policy = Always(start + 1)
+    data = collect(Walk(start=start), 1000, policy=policy, epsilon=epsilon, seed=3)
+    share = float(np.mean(data.action != 1))
+    assert low <= share <= high
+    assert len(policy.seen) == pytest.approx(1000 * (1 - epsilon), abs=60)
+
+
+def test_a_policy_is_followed_unless_told_otherwise() -> None:
+    data = collect(Walk(), 500, policy=Always(1))
+    assert 0.01 <= np.mean(data.action != 1) <= 0.1
+
+
+def test_several_cameras() -> None:
+    data = collect(Walk(is_dict=True), 200, seed=0)
+    assert data.percepts.cameras == ("front", "rear")
+    assert [len(images) for images in data.percepts.images] == [5, 1]
+    policy = RLVC(gamma=0.5).learn(data)
+    shown = {"front": PICTURES[:4], "rear": PICTURES[[5] * 4]}
+    assert policy.predict(shown)[0].tolist() == [1] * 4
+    assert {feature.camera for feature in policy.features} <= {"front"}
+
+
+def test_a_learned_policy_walks_to_the_goal() -> None:
+    policy = RLVC(gamma=0.5).learn(collect(Walk(start=3), 400, seed=0))
+    data = collect(Walk(start=3), 60, policy=policy, epsilon=0.0, seed=1)
+    assert data.action.tolist() == [1] * 60
+
+
+def test_other_action_spaces_are_refused() -> None:
+    env = Walk()
+    env.action_space = spaces.Box(-1, 1, (2,))  # type: ignore[assignment]
+    with pytest.raises(
+        TypeError,
+        match=r"^The action space of the environment must be Discrete; got Box\(.*\)\. "
+        r"Wrap the environment so that it offers a list of actions\.$",
+    ):
+        collect(env, 1)
+
+
+def test_collect_explains_a_wrong_parameter() -> None:
+    with pytest.raises(ValueError, match=r"^n of collect must be at least 1; got 0\.$"):
+        collect(Walk(), 0)
+    with pytest.raises(ValueError, match=r"^epsilon of collect must be in \[0, 1\]; got 1\.5\.$"):
+        collect(Walk(), 1, epsilon=1.5)
+
+
+def test_returns_end_with_the_episode() -> None:
+    images = pictures(2, shape=(4, 4, 3))
+    data = Interactions.from_arrays(
+        images[[0] * 6], [0] * 6, [1, 2, 4, 8, 16, 32],
+        [False, True, False, False, False, False], [False, False, False, True, False, False],
+        next_observations=images[[1] * 6],
+    )  # fmt: skip
+    assert data.episode.tolist() == [0, 0, 1, 1, 2, 2]
+    assert data.is_last.tolist() == [False, True, False, True, False, True]
+    assert data.returns(0.5).tolist() == [2, 2, 8, 8, 32, 32]
+    assert data.returns(0.0).tolist() == data.reward.tolist()
+
+
+def rows(**changed: Any) -> Interactions:
+    """Return two interactions, with some columns replaced."""
+    images = pictures(2, shape=(4, 4, 3))
+    given: dict[str, Any] = {
+        "observations": images, "actions": [0, 1], "rewards": [0.0, 1.0],
+        "terminated": [False, True], "next_observations": images[::-1],
+    }  # fmt: skip
+    return Interactions.from_arrays(**{**given, **changed})
+
+
+def test_actions_are_counted_from_their_start() -> None:
+    data = rows(actions=[5, 7], action_start=5, n_actions=4)
+    assert (data.action.tolist(), data.action_start, data.n_actions) == ([0, 2], 5, 4)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"rewards": [0.0, float("nan")]},
+            r"^reward of Interactions must be finite; got nan in row 1\.$",
+        ),
+        (
+            {"rewards": [float("-inf"), 0.0]},
+            r"^reward of Interactions must be finite; got -inf in row 0\.$",
+        ),
+        ({"actions": [0]}, r"^action of Interactions must have 2 entries; got 1\.$"),
+        ({"rewards": [0, 1, 2]}, r"^reward of Interactions must have 2 entries; got 3\.$"),
+        ({"actions": [0, -1]}, r"^action of Interactions must be in 0\.\.0; got -1 in row 1\.$"),
+        (
+            {"actions": [0, 3], "n_actions": 3},
+            r"^action of Interactions must be in 0\.\.2; got 3 in row 1\.$",
+        ),
+        (
+            {
+                "observations": [], "actions": [], "rewards": [], "terminated": [],
+                "next_observations": [],
+            },
+            r"^Interactions must hold at least one interaction; got none\.$",
+        ),
+        (
+            {"action_names": ("a", "b", "c")},
+            r"^action_names of Interactions must name 2 actions; got 3\.$",
+        ),
+    ],
+)  # fmt: skip
+def test_a_database_explains_what_is_wrong(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rows(**changed)
+
+
+def test_continuous_actions_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"^actions of from_arrays must be integers; got float64\."):
+        rows(actions=[0.3, 0.9])
+
+
+@pytest.mark.parametrize("name", ["actions", "rewards", "terminated"])
+def test_columns_have_one_dimension(name: str) -> None:
+    values = {"actions": [[0], [1]], "rewards": [[0.0], [1.0]], "terminated": [[False], [True]]}
+    with pytest.raises(
+        ValueError, match=r"Interactions must have 2 entries; got shape \(2, 1\)\.$"
+    ):
+        rows(**{name: values[name]})
+
+
+def test_percepts_are_checked_too() -> None:
+    percepts = Percepts()
+    percepts.add(np.zeros((4, 4, 3), np.uint8))
+    zero, flag = np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    with pytest.raises(ValueError, match=r"^end of Interactions must be in 0\.\.0; got 1 in row 0"):
+        Interactions(percepts, zero, zero, np.zeros(1), zero + 1, zero, flag, flag, 1)

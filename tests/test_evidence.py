@@ -159,3 +159,18 @@ def test_incidence_is_the_dense_matrix(pairs: list[tuple[int, int]], has_columns
     again = Incidence.from_dense(dense)
     assert np.array_equal(again.indptr, incidence.indptr)
     assert np.array_equal(again.indices, incidence.indices)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 6), max_size=12))
+def test_rows_can_be_taken_and_matrices_united(seed: int, rows: list[int]) -> None:
+    rng = np.random.default_rng(seed)
+    one, other = rng.random((2, 7, 5)) < 0.4
+    taken = Incidence.from_dense(one).take(np.array(rows, np.int64))
+    expected = Incidence.from_dense(one[rows].reshape(-1, 5))
+    assert np.array_equal(taken.indptr, expected.indptr)
+    assert np.array_equal(taken.indices, expected.indices)
+    union = Incidence.union([Incidence.from_dense(one), Incidence.from_dense(other)])
+    both = Incidence.from_dense(one | other)
+    assert np.array_equal(union.indptr, both.indptr)
+    assert np.array_equal(union.indices, both.indices)

@@ -24,7 +24,7 @@ class Walk(gymnasium.Env[Any, np.int64]):
         )
         self.action_space = spaces.Discrete(2, start=start)
         self.action_names = ("left", "right")
-        self.is_dict, self.limit = is_dict, limit
+        self.first, self.is_dict, self.limit = start, is_dict, limit
         self.actions: list[int] = []
 
     def look(self) -> tuple[Any, dict[str, Any]]:
@@ -42,7 +42,7 @@ class Walk(gymnasium.Env[Any, np.int64]):
     def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         assert self.action_space.contains(action)
         self.actions.append(int(action))
-        right = int(action) - int(self.action_space.start)
+        right = int(action) - self.first
         self.cell = max(0, self.cell + (1 if right else -1))
         self.t += 1
         terminated = self.cell == 4
@@ -248,9 +248,7 @@ def test_continuous_actions_are_refused() -> None:
 @pytest.mark.parametrize("name", ["actions", "rewards", "terminated"])
 def test_columns_have_one_dimension(name: str) -> None:
     values = {"actions": [[0], [1]], "rewards": [[0.0], [1.0]], "terminated": [[False], [True]]}
-    with pytest.raises(
-        ValueError, match=r"Interactions must have 2 entries; got shape \(2, 1\)\.$"
-    ):
+    with pytest.raises(ValueError, match=r"must have 2 entries; got shape \(2, 1\)\.$"):
         rows(**{name: values[name]})
 
 

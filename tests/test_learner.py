@@ -31,6 +31,8 @@ def learner(rules: oracle.Rules, solver: str = "modified_policy_iteration") -> R
     )  # fmt: skip
 
 
+# The defaults may change with what benchmarks say; these tests need trees that grow.
+LOOSE = Selector(alpha=0.05, correction="none", min_samples=5)
 CASES = [
     oracle.Rules(tau=0.5, close=1e-7),
     oracle.Rules("remaining", tau=0.5, close=1e-7, cap=0),
@@ -104,7 +106,7 @@ def same(one: Policy, other: Policy) -> bool:
 
 def test_any_number_of_threads_gives_the_same_policy() -> None:
     database = Problem.draw(1, n=2000, n_percepts=300, n_features=60).database
-    one, two, three = (RLVC(threads=n).learn(database) for n in (1, 2, 3))
+    one, two, three = (RLVC(threads=n, selector=LOOSE).learn(database) for n in (1, 2, 3))
     assert one.n_classes > 10
     assert same(one, two)
     assert same(one, three)
@@ -120,8 +122,8 @@ def test_the_order_of_the_interactions_does_not_change_the_policy() -> None:
     )  # fmt: skip
     one = problem.database
     other = Database(mixed, one.symbols, one.eye, one.spread)
-    assert RLVC().learn(one).n_classes > 5
-    assert same(RLVC().learn(one), RLVC().learn(other))
+    assert RLVC(selector=LOOSE).learn(one).n_classes > 5
+    assert same(RLVC(selector=LOOSE).learn(one), RLVC(selector=LOOSE).learn(other))
 
 
 def test_largest_classes_come_first_and_ties_go_to_the_lowest_number() -> None:
@@ -150,7 +152,7 @@ def test_post_processing_is_called_after_every_stage() -> None:
         return classifier
 
     database = Problem.draw(3).database
-    stages = list(RLVC(post_process=note, cap=1).stages(database))
+    stages = list(RLVC(post_process=note, cap=1, selector=LOOSE).stages(database))
     sizes = [stage.classifier.n_classes for stage in stages]
     assert len(sizes) >= 3
     expected = [(k, size, False) for k, size in enumerate(sizes)][1:]
@@ -169,7 +171,9 @@ def test_post_processing_may_go_on_where_refining_ends() -> None:
 
     sizes = [
         stage.classifier.n_classes
-        for stage in RLVC(post_process=restart, cap=0).stages(Problem.draw(3).database)
+        for stage in RLVC(post_process=restart, cap=0, selector=LOOSE).stages(
+            Problem.draw(3).database
+        )
     ]
     assert sizes.count(1) == 2
     assert sizes[-1] > 1
@@ -177,7 +181,7 @@ def test_post_processing_may_go_on_where_refining_ends() -> None:
 
 def test_usage_counts_the_percepts_that_reach_a_test() -> None:
     problem = Problem.draw(3)
-    policy = RLVC().learn(problem.database)
+    policy = RLVC(selector=LOOSE).learn(problem.database)
     expected = np.zeros(len(policy.features), np.int64)
     for symbols in problem.shows:
         path, _ = policy.classifier.walk(
@@ -192,7 +196,7 @@ def test_usage_counts_the_percepts_that_reach_a_test() -> None:
 def test_a_learner_stops_after_max_stages(caplog: pytest.LogCaptureFixture) -> None:
     database = Problem.draw(3).database
     with caplog.at_level(logging.WARNING, logger="rlvc"):
-        stages = list(RLVC(max_stages=1, cap=1).stages(database))
+        stages = list(RLVC(max_stages=1, cap=1, selector=LOOSE).stages(database))
     assert caplog.messages == ["Learning stopped after 1 stages, as max_stages says."]
     assert [stage.number for stage in stages] == [0, 1]
     assert [stage.policy().n_classes for stage in stages] == [1, 2]

@@ -86,12 +86,18 @@ def test_matches_is_one_column_of_quantize(name: str) -> None:
     words = vocabulary(name)
     words.extend(sample(name, 150))
     rows = sample(name, 60, seed=1)
-    prepared = words.prepare(rows)
+    search = words.search
+    prepared, nothing = search.prepare(rows), search.prepare(rows[:0])
     expected = as_lists(words.quantize(rows))
+    lonely = 0
     for symbol in range(words.n_symbols):
-        found = words.matches(prepared, symbol).tolist()
+        found = search.matches(prepared, symbol).tolist()
         assert found == [i for i, symbols in enumerate(expected) if symbol in symbols]
-    assert words.matches(words.prepare(rows[:0]), 0).tolist() == []
+        assert search.has_match(prepared, symbol) == (len(found) > 0)
+        assert not search.has_match(nothing, symbol)
+        assert search.matches(nothing, symbol).tolist() == []
+        lonely += not found
+    assert 0 < lonely < words.n_symbols
 
 
 @EVERY
@@ -155,11 +161,11 @@ def test_a_metric_of_the_users_gives_the_same(
     assert np.array_equal(ours.extend(rows), theirs.extend(rows))
     others = (rng.normal(size=(30, width)) * 10).astype(np.float32)
     assert as_lists(ours.quantize(others)) == as_lists(theirs.quantize(others, 2))
-    prepared = theirs.prepare(others)
+    one, other = ours.search, theirs.search
     for symbol in range(ours.n_symbols):
-        assert np.array_equal(
-            ours.matches(ours.prepare(others), symbol), theirs.matches(prepared, symbol)
-        )
+        found = one.matches(one.prepare(others), symbol)
+        assert np.array_equal(found, other.matches(other.prepare(others), symbol))
+        assert other.has_match(other.prepare(others), symbol) == (len(found) > 0)
 
 
 @pytest.mark.parametrize("name", ["euclidean", "hamming"])

@@ -158,6 +158,7 @@ def _check_vocabulary(eye: Eye, words: Vocabulary, channels: int) -> None:
     for array in arrays_of(words.metric).values():
         _must(array.dtype == np.float64 and np.isfinite(array).all(), "metric")
         _must(array.ndim == 2 and len(array) == centres.shape[1] and array.size > 0, "metric")
+    words.metric.distances(centres[:1], centres[:1])  # raises if what it learned is missing
 
 
 def _must(holds: Any, what: str) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rlvc.mdp import MappedSequence
 from rlvc.parameters import check, param
+from rlvc.registry import Registry
 from rlvc.sums import FixedPoint, Scale
 
 
@@ -118,3 +119,8 @@ class AbsoluteVariance:
     def detect(self, residuals: Residuals, scale: float) -> NDArray[np.bool_]:
         """Return the classes above the threshold, whatever the scale."""
         return np.asarray(residuals.variances().max(axis=1) > self.tau)
+
+
+aliasing_detectors: Registry[AliasingDetector] = Registry("aliasing detector")
+aliasing_detectors.register("relative", RelativeVariance)
+aliasing_detectors.register("absolute", AbsoluteVariance)

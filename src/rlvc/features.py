@@ -26,6 +26,10 @@ class Primitive:
         """Return the (n, 2) places where a percept exhibits the feature."""
         return glance.find(self.camera, self.symbol)
 
+    def is_exhibited(self, glance: Glance) -> bool:
+        """Tell whether a percept exhibits the feature."""
+        return glance.exhibits(self.camera, self.symbol)
+
     def __str__(self) -> str:
         where = f" of {self.camera}" if self.camera else ""
         return f"symbol {self.symbol}{where}"

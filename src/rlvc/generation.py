@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.incidence import Incidence
+from rlvc.registry import Registry
 
 
 class Generator(Protocol):
@@ -38,3 +39,7 @@ class Canonical:
     ) -> Incidence:
         """Return the symbols themselves."""
         return symbols
+
+
+generators: Registry[Generator] = Registry("generator")
+generators.register("canonical", Canonical)

@@ -54,6 +54,8 @@ class Explanation:
         q: (n_actions,) the values of the actions there.
         is_tried: (n_actions,) whether the database holds that action in that class.
         action: The action, as the environment numbers it.
+        action_names: How to call the actions, if they have names.
+        action_start: The first action as the environment numbers them.
     """
 
     tests: tuple[Outcome, ...]
@@ -62,10 +64,16 @@ class Explanation:
     is_tried: NDArray[np.bool_]
     action: int
     action_names: tuple[str, ...] = ()
+    action_start: int = 0
+
+    @property
+    def best(self) -> int:
+        """The index of the action in ``q``."""
+        return int(greedy(self.q[None], self.is_tried[None])[0])
 
     def name(self, index: int) -> str:
         """Return how to call the action that stands at an index of ``q``."""
-        return self.action_names[index] if self.action_names else str(index)
+        return self.action_names[index] if self.action_names else str(index + self.action_start)
 
     def __str__(self) -> str:
         lines = [f"{i}. {test}" for i, test in enumerate(self.tests, 1)]
@@ -73,9 +81,8 @@ class Explanation:
             f"{self.name(a)} {value:.2f}" if tried else f"{self.name(a)} never tried"
             for a, (value, tried) in enumerate(zip(self.q, self.is_tried, strict=True))
         )
-        best = int(greedy(self.q[None], self.is_tried[None])[0])
         lines.append(f"so this is class {self.visual_class}, where the values are {values}")
-        lines.append(f"so the action is {self.name(best)}")
+        lines.append(f"so the action is {self.name(self.best)}")
         return "\n".join(lines)
 
 
@@ -164,11 +171,12 @@ class Policy:
             self.count[visual_class] > 0,
             int(self.actions[visual_class]) + self.action_start,
             self.action_names,
+            self.action_start,
         )
 
     def _classify(self, percept: dict[str, Image]) -> int:
         glance = Glance(self.eye, percept)
-        return self.classifier.walk(lambda n: len(self.features[n].occurrences(glance)) > 0)[1]
+        return self.classifier.walk(lambda number: self.features[number].is_exhibited(glance))[1]
 
     def _split(self, observation: Any) -> tuple[list[dict[str, Image]], bool]:
         """Return the percepts of an observation and whether it is a batch of them."""

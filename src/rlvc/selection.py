@@ -47,13 +47,13 @@ class Selector:
         "test on the two sides: Student's t (the paper), Welch's t, Kolmogorov–Smirnov",
         choices=("student", "welch", "ks"),
     )
-    alpha: float = param(0.05, "level of the test", above=0.0, below=1.0)
+    alpha: float = param(0.1, "level of the test", above=0.0, below=1.0)
     correction: str = param(
-        "none",
-        "of the level for the number of candidates of the class",
+        "bonferroni",
+        "of the level for the number of candidates of the class (the paper: none)",
         choices=("none", "bonferroni"),
     )
-    min_samples: int = param(5, "least number of interactions on each side", low=1)
+    min_samples: int = param(3, "least number of interactions on each side", low=1)
 
     def __post_init__(self) -> None:
         check(self)

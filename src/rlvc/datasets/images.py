@@ -136,7 +136,7 @@ def _maze_picture(name: str, place: Path) -> Image:
         tiles = [
             tile
             for file, n in PHOTOGRAPHS.items()
-            for tile in _richest_tiles(_read(place / file), n)
+            for tile in _richest_tiles(read_image(place / file), n)
         ]
         # Neighbours in a row are 37 apart in the list and neighbours in a column 370, that is 30
         # the other way round a list of 100: no photograph of at most 30 tiles touches itself.
@@ -147,8 +147,8 @@ def _maze_picture(name: str, place: Path) -> Image:
         # More than a hundred images would be read in vain: the rest has no place.
         files = _images_in(place)[: TILES_PER_SIDE**2]
     else:
-        return _frozen(_cover(_read(place), MAZE_SIDE, MAZE_SIDE))
-    return _frozen(_montage([_cover(_read(file), TILE, TILE) for file in files]))
+        return _frozen(_cover(read_image(place), MAZE_SIDE, MAZE_SIDE))
+    return _frozen(_montage([_cover(read_image(file), TILE, TILE) for file in files]))
 
 
 @lru_cache(maxsize=8)
@@ -156,22 +156,22 @@ def _strip_picture(name: str, place: Path, width: int, height: int) -> Image:
     if name == "photos":
         files = [place / file for file in PHOTOGRAPHS]
     elif name == "street":
-        return _frozen(_cover(_read(place / "charles-street.jpg"), width, height))
+        return _frozen(_cover(read_image(place / "charles-street.jpg"), width, height))
     elif place.is_dir():
         files = _images_in(place)
     else:
-        return _frozen(_cover(_read(place), width, height))
+        return _frozen(_cover(read_image(place), width, height))
     parts: list[Image] = []
     while (filled := sum(part.shape[1] for part in parts)) < width:
         if len(parts) < len(files):
-            image = _read(files[len(parts)])
+            image = read_image(files[len(parts)])
             parts.append(_scale(image, max(1, round(image.shape[1] * height / len(image))), height))
         else:
             parts = parts * -(-width // filled)
     return _frozen(np.concatenate(parts, axis=1)[:, :width])
 
 
-def _read(file: Path) -> Image:
+def read_image(file: Path) -> Image:
     """Read an image as RGB; OpenCV's own reader would print warnings and hide the reason."""
     try:
         data = np.frombuffer(file.read_bytes(), dtype=np.uint8)

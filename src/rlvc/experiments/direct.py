@@ -55,7 +55,6 @@ def direct_actor(
 
 
 def compare(
-    world: World,
     grid: Grid,
     interactions: Interactions,
     n_classes: int,
@@ -70,8 +69,8 @@ def compare(
     """
 
     def at(side: int) -> Direct:
-        actor = direct_actor(world, interactions, side, solver, gamma)
-        return Direct(side, measure(world, grid, actor, np.random.default_rng([seed, 2])))
+        actor = direct_actor(grid.world, interactions, side, solver, gamma)
+        return Direct(side, measure(grid, actor, np.random.default_rng([seed, 2])))
 
     equal = at(max(1, round(n_classes**0.5)))
     tried = [at(side) for side in SIDES]

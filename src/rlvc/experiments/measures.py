@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
@@ -40,44 +41,55 @@ class Measures:
         return {k: v if np.isfinite(v) else None for k, v in asdict(self).items()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """Positions that cover a world evenly, exits left out.
+    """Positions that cover a world evenly, exits left out, and what is best there.
 
     Attributes:
+        world: The world.
         positions: (n, 2) the centres of the cells.
         cells: (n_rows, n_columns) the number of the position of each cell; -1 in an exit.
+        optimal_q: (n, n_actions) Q* at the positions.
     """
 
+    world: World
     positions: NDArray[np.float64]
     cells: NDArray[np.int64]
-    _optimal: tuple[World, NDArray[np.float64]] | None = None
+    optimal_q: NDArray[np.float64]
 
-    @classmethod
-    def over(cls, world: World, spacing: float = SPACING) -> Grid:
-        """Return the grid of a world with cells of about ``spacing`` pixels."""
-        n_columns, n_rows = round(world.width / spacing), round(world.height / spacing)
-        x = (np.arange(n_columns) + 0.5) * world.width / n_columns
-        y = (np.arange(n_rows) + 0.5) * world.height / n_rows
-        centres = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-        outside = ~world.in_exit(centres)
-        cells = np.where(outside, np.cumsum(outside) - 1, -1).reshape(n_rows, n_columns)
-        return cls(centres[outside], cells)
-
-    def optimal_q(self, world: World) -> NDArray[np.float64]:
-        """Return Q* (n, 4) at the positions; computed once for each world."""
-        if self._optimal is None or self._optimal[0] != world:
-            object.__setattr__(self, "_optimal", (world, optimal_values(world).q(self.positions)))
-        assert self._optimal is not None
-        return self._optimal[1]
-
-    def nearest(self, world: World, positions: NDArray[np.float64]) -> NDArray[np.int64]:
+    def nearest(self, positions: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the number of the cell's position for (n, 2) positions outside the exits."""
         n_rows, n_columns = self.cells.shape
-        column = (positions[:, 0] / world.width * n_columns).astype(np.int64)
-        row = (positions[:, 1] / world.height * n_rows).astype(np.int64)
+        column = (positions[:, 0] / self.world.width * n_columns).astype(np.int64)
+        row = (positions[:, 1] / self.world.height * n_rows).astype(np.int64)
         cell = np.minimum(row, n_rows - 1), np.minimum(column, n_columns - 1)
         return np.asarray(self.cells[cell])
+
+    def is_optimal(self, actions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell at which positions an action has Q*(s, a) ≥ 0.98 V*(s)."""
+        chosen = self.optimal_q[np.arange(len(actions)), actions]
+        return np.asarray(chosen >= ENOUGH * self.optimal_q.max(axis=1))
+
+    def suboptimal(self, actions: NDArray[np.int64]) -> float:
+        """Return the share of the positions at which the action is not optimal."""
+        return float((~self.is_optimal(actions)).mean())
+
+    def paint(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return (n,) values at the positions as an image of cells; NaN in the exits."""
+        return np.where(self.cells >= 0, values[self.cells], np.nan)
+
+
+@functools.cache
+def grid_over(world: World, spacing: float = SPACING) -> Grid:
+    """Return the grid of a world with cells of about ``spacing`` pixels."""
+    n_columns, n_rows = round(world.width / spacing), round(world.height / spacing)
+    x = (np.arange(n_columns) + 0.5) * world.width / n_columns
+    y = (np.arange(n_rows) + 0.5) * world.height / n_rows
+    centres = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    outside = ~world.in_exit(centres)
+    cells = np.where(outside, np.cumsum(outside) - 1, -1).reshape(n_rows, n_columns)
+    positions = centres[outside]
+    return Grid(world, positions, cells, optimal_values(world).q(positions))
 
 
 def walk(
@@ -108,18 +120,6 @@ def walk(
     return float(done.mean()), float(steps[done].mean()) if done.any() else float("nan")
 
 
-def suboptimal(world: World, grid: Grid, actions: NDArray[np.int64]) -> float:
-    """Return the share of actions at the grid's positions with Q*(s, a) < 0.98 V*(s)."""
-    return float((~is_optimal(world, grid, actions)).mean())
-
-
-def is_optimal(world: World, grid: Grid, actions: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell at which of the grid's positions an action is (nearly) optimal."""
-    q = grid.optimal_q(world)
-    chosen = q[np.arange(len(q)), actions]
-    return np.asarray(chosen >= ENOUGH * q.max(axis=1))
-
-
 def policy_actor(env: PictureEnv, policy: Policy, batch: int = 64) -> Actor:
     """Return what a policy does at a position, by looking at the percept there."""
 
@@ -139,7 +139,7 @@ def optimal_actor(world: World) -> Actor:
     return lambda positions: np.asarray(optimum.q(positions).argmax(axis=1))
 
 
-def measure(world: World, grid: Grid, act: Actor, rng: np.random.Generator) -> Measures:
+def measure(grid: Grid, act: Actor, rng: np.random.Generator) -> Measures:
     """Return all measures of an actor."""
-    success, mean_steps = walk(world, act, rng)
-    return Measures(success, mean_steps, suboptimal(world, grid, act(grid.positions)))
+    success, mean_steps = walk(grid.world, act, rng)
+    return Measures(success, mean_steps, grid.suboptimal(act(grid.positions)))

@@ -21,10 +21,10 @@ from rlvc.experiments.direct import compare
 from rlvc.experiments.measures import (
     Grid,
     Measures,
+    grid_over,
     measure,
     optimal_actor,
     policy_actor,
-    suboptimal,
     walk,
 )
 from rlvc.incidence import Incidence
@@ -141,14 +141,12 @@ def run(
         policy = stages[-1].policy()
     policy = replace(policy, about={"task": task.name, "pictures": pictures})
     with clock.phase("evaluate"):
-        grid = Grid.over(task.world)
+        grid = grid_over(task.world)
         symbols = look_at_grid(env, grid, database.eye, learner.threads)
-        history = [_history(task.world, stage, grid, symbols, seed) for stage in stages]
-        measures = measure_policy(task.world, env, policy, seed)
-        direct = compare(
-            task.world, grid, data, policy.n_classes, learner.solver, learner.gamma, seed
-        )
-        optimum = measure(task.world, grid, optimal_actor(task.world), _rng(seed))
+        history = [_history(stage, grid, symbols, seed) for stage in stages]
+        measures = measure_policy(grid, env, policy, seed)
+        direct = compare(grid, data, policy.n_classes, learner.solver, learner.gamma, seed)
+        optimum = measure(grid, optimal_actor(task.world), _rng(seed))
     last = stages[-1]
     result = {
         "task": task.name,
@@ -181,21 +179,34 @@ def look_at_grid(env: PictureEnv, grid: Grid, eye: Eye, threads: int = 0) -> Inc
     return eye.incidence(percepts, threads, learn=False).take(np.asarray(numbers))
 
 
-def measure_policy(world: World, env: PictureEnv, policy: Policy, seed: int) -> Measures:
+def measure_policy(grid: Grid, env: PictureEnv, policy: Policy, seed: int) -> Measures:
     """Return the measures of a policy that looks at every percept on its way."""
-    return measure(world, Grid.over(world), policy_actor(env, policy), _rng(seed))
+    return measure(grid, policy_actor(env, policy), _rng(seed))
 
 
-def _history(
-    world: World, stage: Stage, grid: Grid, symbols: Incidence, seed: int
+def evaluate_policy(
+    policy: Policy, *, task: str | None = None, pictures: str | None = None, seed: int = 0
 ) -> dict[str, Any]:
+    """Return the measures of a policy on the task that it was learned on, or on another."""
+    name = task or policy.about.get("task")
+    if name is None:
+        raise ValueError("The policy does not say which task it is for; name one with --task.")
+    chosen = find_task(name)
+    shown = pictures or policy.about.get("pictures", "photos")
+    env = gymnasium.make(chosen.env_id, pictures=shown, disable_env_checker=True).unwrapped
+    assert isinstance(env, PictureEnv)
+    measures = measure_policy(grid_over(chosen.world), env, policy, seed)
+    return {"task": name, "pictures": shown, **measures.as_dict()}
+
+
+def _history(stage: Stage, grid: Grid, symbols: Incidence, seed: int) -> dict[str, Any]:
     """Return a line of the history.
 
     Its success is that of an agent who perceives, wherever it is, the percept of the nearest
     position of the grid: close to the truth, and affordable for every stage.
     """
     actions = greedy(stage.q, stage.mdp.is_tried)[stage.classifier.classify(symbols)]
-    success, mean_steps = walk(world, lambda p: actions[grid.nearest(world, p)], _rng(seed))
+    success, mean_steps = walk(grid.world, lambda p: actions[grid.nearest(p)], _rng(seed))
     return {
         "stage": stage.number,
         "classes": stage.classifier.n_classes,
@@ -204,7 +215,7 @@ def _history(
         "aliased": stage.n_aliased,
         "success": success,
         "mean_steps": mean_steps if np.isfinite(mean_steps) else None,
-        "suboptimal": suboptimal(world, grid, actions),
+        "suboptimal": grid.suboptimal(actions),
     }
 
 

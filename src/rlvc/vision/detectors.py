@@ -6,6 +6,7 @@ A detector is a frozen dataclass with one method. To add one of your own, write 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -84,7 +85,7 @@ class Harris:
     integration: float = param(2.0, "scale of the structure tensor, pixels", above=0.0)
     k: float = param(0.04, "weight of the squared trace", low=0.0, high=0.25)
     radius: int = param(5, "half the window in which a corner must be the maximum", low=1)
-    threshold: float = param(1e-5, "least cornerness, for channels in 0..1", low=0.0)
+    threshold: float = param(1e-6, "least cornerness, for channels in 0..1", low=0.0)
 
     def __post_init__(self) -> None:
         check(self)
@@ -101,9 +102,8 @@ class Harris:
         if min(height, width) <= 2 * margin:
             return Points.at(np.empty((0, 2), np.float32), 0.0)
         smooth, slope = gaussian_kernels(self.sigma)
-        scaled = image.astype(np.float32) * np.float32(1 / 255)
-        dx = cv2.sepFilter2D(scaled, -1, slope, smooth)
-        dy = cv2.sepFilter2D(scaled, -1, smooth, slope)
+        dx = cv2.sepFilter2D(image, cv2.CV_32F, slope, smooth)
+        dy = cv2.sepFilter2D(image, cv2.CV_32F, smooth, slope)
         blur, _ = gaussian_kernels(self.integration)
         xx, yy, xy = (
             cv2.sepFilter2D(_over_channels(product), -1, blur, blur)
@@ -112,13 +112,14 @@ class Harris:
         trace = xx + yy
         corner = xx * yy - xy * xy - np.float32(self.k) * trace * trace
         window = np.ones((2 * self.radius + 1,) * 2, np.uint8)
-        is_maximum = (corner == cv2.dilate(corner, window)) & (corner > self.threshold)
+        is_maximum = (corner == cv2.dilate(corner, window)) & (corner > self.threshold * 255.0**4)
         inside = is_maximum[margin : height - margin, margin : width - margin]
         y, x = np.nonzero(inside)
         xy_points = np.stack([x + margin, y + margin], axis=1).astype(np.float32)
         return Points.at(xy_points, 2.0 * margin)
 
 
+@functools.cache
 def gaussian_kernels(sigma: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return the sampled Gaussian of unit sum and its derivative of unit response to a ramp."""
     reach = _reach(sigma)

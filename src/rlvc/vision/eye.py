@@ -17,6 +17,7 @@ from rlvc.vision.descriptors import Descriptor, Descriptors
 from rlvc.vision.detectors import Detector, Points
 from rlvc.vision.images import Image
 from rlvc.vision.metrics import Metric
+from rlvc.vision.search import Search
 from rlvc.vision.vocabulary import Vocabulary
 
 SIDE = 32  # pixels of a patch
@@ -29,12 +30,14 @@ class Looks:
     Attributes:
         begin: (n_images + 1,) where the points of each image begin.
         points: All interest points.
-        descriptors: (n_points, d) their descriptors.
+        descriptors: (n_distinct, d) their distinct descriptors, in the order of their first points.
+        row: (n_points,) which of these each point has.
     """
 
     begin: NDArray[np.int64]
     points: Points
     descriptors: Descriptors
+    row: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,25 +103,28 @@ class Eye:
             if on_image is not None:
                 on_image()
         begin = np.concatenate([[0], np.cumsum([len(points) for points in xy])]).astype(np.int64)
-        return Looks(begin, Points.concatenate(xy), np.concatenate(rows))
+        return Looks(begin, Points.concatenate(xy), *distinct_rows(np.concatenate(rows)))
 
     def learn(self, images: Images, looks: Looks, threads: int = 1) -> None:
         """Extend the vocabulary of a camera by what it saw on its images."""
         camera = images.camera
         words = self.vocabularies.setdefault(camera, Vocabulary(self.metric, self.threshold))
         known = words.n_symbols
-        rows = words.extend(looks.descriptors, threads)
-        numbers = np.searchsorted(looks.begin, rows, side="right") - 1
-        for symbol, (row, number) in enumerate(zip(rows, numbers, strict=True), start=known):
-            self.patches.append(cut_patch(images[int(number)], looks.points, int(row)))
+        added = words.extend(looks.descriptors, threads)
+        first = np.unique(looks.row, return_index=True)[1][added]  # the points that show them
+        numbers = np.searchsorted(looks.begin, first, side="right") - 1
+        for symbol, (point, number) in enumerate(zip(first, numbers, strict=True), start=known):
+            self.patches.append(cut_patch(images[int(number)], looks.points, int(point)))
             self.camera_of.append(camera)
             self.symbol_of.append(symbol)
 
     def quantize(self, camera: str, looks: Looks, threads: int = 1) -> Occurrences:
         """Return the symbols that the images of a camera exhibit, and where."""
-        indptr, symbol = self.vocabularies[camera].quantize(looks.descriptors, threads)
-        point = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-        return Occurrences(indptr[looks.begin], symbol, looks.points.xy[point])
+        by_row = Incidence(*self.vocabularies[camera].quantize(looks.descriptors, threads), 0)
+        by_point = by_row.take(looks.row)
+        point = np.repeat(np.arange(len(looks.row)), np.diff(by_point.indptr))
+        begin = by_point.indptr[looks.begin]
+        return Occurrences(begin, by_point.indices, looks.points.xy[point])
 
     def incidence(
         self,
@@ -164,6 +170,26 @@ class Eye:
         }
 
 
+def distinct_rows(rows: Descriptors) -> tuple[Descriptors, NDArray[np.int64]]:
+    """Return the distinct rows in the order in which they are met, and which one each row is.
+
+    A camera that moves over a scene sees the same point again and again.
+
+    >>> distinct_rows(np.uint8([[5, 5], [1, 1], [5, 5]]))[1].tolist()
+    [0, 1, 0]
+    """
+    if len(rows) == 0:
+        return rows, np.empty(0, np.int64)
+    whole = np.ascontiguousarray(rows).view(
+        np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))
+    )
+    _, first, which = np.unique(whole.ravel(), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return rows[first[order]], place[which]
+
+
 def cut_patch(image: Image, points: Points, row: int) -> NDArray[np.uint8]:
     """Return the neighbourhood of a point as a small colour picture of a fixed size."""
     size = max(float(points.scale[row]), 9.0)
@@ -182,13 +208,20 @@ class Glance:
     def __init__(self, eye: Eye, percept: dict[str, Image]) -> None:
         self._eye = eye
         self._percept = percept
-        self._seen: dict[str, tuple[Points, Any]] = {}
+        self._seen: dict[str, tuple[Points, NDArray[Any], Search]] = {}
+
+    def _look(self, camera: str) -> tuple[Points, NDArray[Any], Search]:
+        points, descriptors = self._eye.look_at(self._percept[camera])
+        search = self._eye.vocabularies[camera].search
+        self._seen[camera] = points, search.prepare(descriptors), search
+        return self._seen[camera]
 
     def find(self, camera: str, symbol: int) -> NDArray[np.float32]:
         """Return the (n, 2) places where a symbol is seen."""
-        words = self._eye.vocabularies[camera]
-        if camera not in self._seen:
-            points, descriptors = self._eye.look_at(self._percept[camera])
-            self._seen[camera] = points, words.prepare(descriptors)
-        points, prepared = self._seen[camera]
-        return points.xy[words.matches(prepared, symbol)]
+        points, rows, search = self._seen.get(camera) or self._look(camera)
+        return points.xy[search.matches(rows, symbol)]
+
+    def exhibits(self, camera: str, symbol: int) -> bool:
+        """Tell whether a symbol is seen: the cost of one test at work."""
+        _, rows, search = self._seen.get(camera) or self._look(camera)
+        return search.has_match(rows, symbol)

@@ -31,6 +31,10 @@ class Search(Protocol):
         """Return the rows that are near one centre."""
         ...
 
+    def has_match(self, rows: NDArray[Any], symbol: int) -> bool:
+        """Tell whether some row is near one centre."""
+        ...
+
 
 def make_search(metric: Metric, centres: Descriptors, threshold: float) -> Search:
     """Return the fastest search that a metric allows."""
@@ -70,6 +74,10 @@ class PlainSearch:
         centre = self._centres[symbol : symbol + 1]
         return np.flatnonzero(self._metric.distances(rows, centre)[:, 0] <= self._threshold)
 
+    def has_match(self, rows: NDArray[Any], symbol: int) -> bool:
+        """Tell whether some row is near one centre."""
+        return len(self.matches(rows, symbol)) > 0
+
 
 class CompiledSearch:
     """A search among embedded rows, sorted along the axis on which the centres spread most."""
@@ -98,6 +106,10 @@ class CompiledSearch:
     def matches(self, rows: NDArray[Any], symbol: int) -> NDArray[np.int64]:
         """Return the rows that are near one centre."""
         return _rows_within(rows, self._centres, symbol, self._limit, self._binary)
+
+    def has_match(self, rows: NDArray[Any], symbol: int) -> bool:
+        """Tell whether some row is near one centre."""
+        return _any_within(rows, self._centres, symbol, self._limit, self._binary)
 
 
 @compiled
@@ -190,3 +202,13 @@ def _rows_within(
             found[n] = i
             n += 1
     return found[:n].copy()
+
+
+@compiled
+def _any_within(
+    rows: NDArray[Any], centres: NDArray[Any], symbol: int, limit: float, binary: bool
+) -> bool:
+    for i in range(len(rows)):  # noqa: SIM110 - numba compiles no generators in any()
+        if not _far(rows, i, centres, symbol, limit, binary):
+            return True
+    return False

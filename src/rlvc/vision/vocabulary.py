@@ -9,7 +9,6 @@ symbols that it tests, and a vocabulary that grows never changes what was said b
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,11 +93,3 @@ class Vocabulary:
         counts = np.concatenate([part[0] for part in parts])
         indptr = np.concatenate([[0], np.cumsum(counts)])
         return indptr, np.concatenate([part[1] for part in parts])
-
-    def prepare(self, descriptors: Descriptors) -> NDArray[Any]:
-        """Return descriptors in the form that :meth:`matches` compares: once for many tests."""
-        return self.search.prepare(descriptors)
-
-    def matches(self, prepared: NDArray[Any], symbol: int) -> NDArray[np.int64]:
-        """Return which prepared rows stand for one symbol: all that a single test costs."""
-        return self.search.matches(prepared, symbol)

@@ -1,0 +1,198 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.table import Table
+
+import rlvc
+from rlvc.errors import RlvcError
+
+app = typer.Typer(
+    name="rlvc",
+    help="Learn visual control policies from interactions, and read them.",
+    epilog="Start with: rlvc run maze",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+console = Console()
+
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Change a parameter of the learner, such as selector.alpha=0.01 or solver=sarsa; "
+        "may be repeated. `rlvc parameters` lists them.",
+    ),
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"rlvc {rlvc.__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(
+    task: Annotated[str, typer.Argument(help="The task: maze or subway.")],
+    pictures: Annotated[
+        str,
+        typer.Option(
+            help="What the ground looks like: photos (in every installation), coil (maze) or "
+            "street (subway) from the folder RLVC_DATA, or an image file or folder of yours."
+        ),
+    ] = "photos",
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same policy.")] = 0,
+    interactions: Annotated[
+        int, typer.Option(min=1, help="How many random interactions to learn from.")
+    ] = 10_000,
+    preset: Annotated[
+        str, typer.Option(help="default, or paper: the paper's literal choices.")
+    ] = "default",
+    settings: SetOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results; runs/TASK unless given.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the results that are in the folder.")
+    ] = False,
+) -> None:
+    """Learn a task of the paper, measure the policy, and write pictures.
+
+    The folder gets result.json (all numbers), policy.rlvc (the policy), policy.png (its actions),
+    values.png (learned and optimal values), learning.png (stage by stage), features.png (what it
+    looks for) and percept.png (a percept to try `rlvc explain` on).
+    """
+    from rlvc.configuring import make_learner
+    from rlvc.experiments.navigation import find_task
+    from rlvc.experiments.navigation import run as run_task
+    from rlvc.report.files import prepare_folder, write_run
+    from rlvc.report.terminal import LiveWatcher, show_summary
+
+    chosen = find_task(task)
+    learner = make_learner(preset, settings or [], gamma=chosen.world.gamma)
+    folder = prepare_folder(out or Path("runs") / task, overwrite=overwrite)
+    with LiveWatcher(console) as watcher:
+        result = run_task(
+            chosen,
+            pictures=pictures,
+            seed=seed,
+            interactions=interactions,
+            learner=learner,
+            watcher=watcher.watcher,
+        )
+    write_run(result, folder)
+    show_summary(console, result.result, folder)
+
+
+@app.command()
+def evaluate(
+    policy: Annotated[Path, typer.Argument(help="A policy file, such as runs/maze/policy.rlvc.")],
+    task: Annotated[
+        str | None, typer.Option(help="The task; the one it was learned on unless given.")
+    ] = None,
+    pictures: Annotated[
+        str | None, typer.Option(help="The pictures; those it was learned on unless given.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the starts and the noise.")] = 1000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Measure a policy on its task: 1000 episodes from random starts, and a dense grid."""
+    from rlvc.experiments.navigation import evaluate_policy
+    from rlvc.policy import Policy
+
+    loaded = Policy.load(policy)
+    with console.status("walking 1000 episodes"):
+        found = evaluate_policy(loaded, task=task, pictures=pictures, seed=seed)
+    if as_json:
+        sys.stdout.write(json.dumps(found) + "\n")
+        return
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in found.items():
+        shown = value if isinstance(value, str) else "none" if value is None else f"{value:.3f}"
+        table.add_row(name, shown)
+    console.print(table)
+
+
+@app.command()
+def explain(
+    policy: Annotated[Path, typer.Argument(help="A policy file, such as runs/maze/policy.rlvc.")],
+    image: Annotated[Path, typer.Argument(help="An image as the agent perceives it.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The picture to write; IMAGE-explained.png unless given.")
+    ] = None,
+) -> None:
+    """Say why a policy acts as it does on one image, and draw it.
+
+    Prints the tests on the path through the classifier, the class and the values of the actions;
+    writes the image with the features marked.
+    """
+    from rlvc.datasets.images import read_image
+    from rlvc.policy import Policy
+    from rlvc.report.explaining import draw_explanation
+    from rlvc.report.style import to_png
+    from rlvc.storage import write_whole
+
+    loaded = Policy.load(policy)
+    percept = read_image(image)
+    explanation = loaded.explain(percept)
+    target = out or Path(f"{image.stem}-explained.png")
+    write_whole(target, to_png(draw_explanation(loaded, percept, explanation)))
+    console.print(str(explanation), highlight=False, markup=False)
+    console.print(f"The picture is in {target}.", highlight=False, markup=False)
+
+
+@app.command()
+def parameters() -> None:
+    """List the parameters of the learner: meaning, range, default."""
+    from rlvc.configuring import describe_parameters
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("name", "default", "range", "meaning"):
+        table.add_column(column, overflow="fold")
+    for row in describe_parameters():
+        table.add_row(*row)
+    console.print(table)
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line: 0 if all went well, 1 for a failure, 2 for wrong usage."""
+    handler = RichHandler(console=Console(stderr=True), show_time=False, show_path=False)
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[handler])
+    try:
+        app(args=arguments)
+    except (ValueError, TypeError) as error:
+        _complain(error)
+        raise SystemExit(2) from None
+    except (RlvcError, OSError) as error:
+        _complain(error)
+        raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        _complain("Stopped; nothing was written.")
+        raise SystemExit(1) from None
+
+
+def _complain(message: object) -> None:
+    Console(stderr=True).print(f"rlvc: {message}", highlight=False, markup=False, style="red")

@@ -1,0 +1,90 @@
+"""A learner from names and texts: what the command line speaks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from rlvc.aliasing import aliasing_detectors
+from rlvc.errors import unknown
+from rlvc.generation import generators
+from rlvc.learner import RLVC
+from rlvc.parameters import parse, rules
+from rlvc.registry import Registry
+from rlvc.selection import Selector
+from rlvc.solvers import solvers
+from rlvc.vision.descriptors import descriptors
+from rlvc.vision.detectors import detectors
+from rlvc.vision.metrics import metrics
+
+PARTS: dict[str, Registry[Any] | None] = {
+    "detector": detectors,
+    "descriptor": descriptors,
+    "metric": metrics,
+    "solver": solvers,
+    "aliasing": aliasing_detectors,
+    "generator": generators,
+    "selector": None,  # there is one kind; its parameters choose
+}
+PRESETS = ("default", "paper")
+
+
+def make_learner(preset: str, settings: list[str], gamma: float) -> RLVC:
+    """Return a learner from a preset and texts such as ``selector.alpha=0.01`` or ``solver=sarsa``.
+
+    >>> make_learner("paper", ["cap=3", "selector.alpha=0.01"], gamma=0.9).selector.alpha
+    0.01
+    """
+    if preset not in PRESETS:
+        raise unknown("preset", preset, PRESETS)
+    learner = RLVC(gamma=gamma)
+    if preset == "paper":
+        learner = dataclasses.replace(learner, selector=paper_selector())
+    chosen: dict[str, Any] = {}
+    plain: dict[str, str] = {}
+    inner: dict[str, dict[str, str]] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise ValueError(f"A setting must read NAME=VALUE; got {setting!r}.")
+        part, dot, parameter = name.partition(".")
+        if part not in PARTS:
+            plain[name] = value
+        elif dot:
+            inner.setdefault(part, {})[parameter] = value
+        else:
+            registry = PARTS[part]
+            if registry is None:
+                raise ValueError(f"{part} has parameters only; write {part}.NAME=VALUE.")
+            chosen[part] = registry.make(value)
+    known = [*(field.name for field, _ in rules(RLVC)), *PARTS]
+    for name in plain:
+        if name not in known:
+            raise unknown("parameter", name, known)
+    chosen |= parse(RLVC, plain)
+    for part, texts in inner.items():
+        value = chosen.get(part, getattr(learner, part))
+        chosen[part] = dataclasses.replace(value, **parse(type(value), texts))
+    return dataclasses.replace(learner, **chosen)
+
+
+def paper_selector() -> Selector:
+    """Return the paper's literal selection: least remaining variance, a plain t-test at 5%."""
+    return Selector(ranking="remaining", test="student", alpha=0.05, correction="none")
+
+
+def describe_parameters() -> Iterator[tuple[str, str, str, str]]:
+    """Yield the name, default, range and meaning of every parameter."""
+    default = RLVC()
+    for field, rule in rules(default):
+        yield field.name, str(getattr(default, field.name)), rule.describe(), rule.meaning
+    for part, registry in PARTS.items():
+        value = getattr(default, part)
+        if registry is not None:
+            names = ", ".join(registry)
+            yield part, registry.name_of(value), f"one of {names}", f"which {part}"
+        if dataclasses.is_dataclass(value):
+            for field, rule in rules(value):
+                name = f"{part}.{field.name}"
+                yield name, str(getattr(value, field.name)), rule.describe(), rule.meaning

@@ -1,0 +1,1 @@
+"""Pictures of what was learned, made to be put in a paper."""

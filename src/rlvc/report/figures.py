@@ -1,0 +1,186 @@
+"""The figures of a run on the maze or the subway."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from rlvc.envs.world import MOVES, World
+from rlvc.experiments.navigation import Run
+from rlvc.policy import Policy
+from rlvc.report.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    VALUES,
+    house_style,
+    new_figure,
+    to_png,
+)
+from rlvc.storage import write_whole
+
+
+def write_figures(run: Run, folder: Path) -> list[Path]:
+    """Write all figures of a run; return their paths."""
+    with house_style():
+        figures = {
+            "policy.png": draw_policy(run),
+            "values.png": draw_values(run),
+            "learning.png": draw_learning(run.result),
+            "features.png": draw_features(run.policy),
+        }
+        for name, figure in figures.items():
+            write_whole(folder / name, to_png(figure))
+    return [folder / name for name in figures]
+
+
+def draw_policy(run: Run) -> Figure:
+    """Draw the learned actions as arrows over the picture."""
+    world = run.grid.world
+    figure = new_figure(*_map_size(world, panels=1, extra=0.75))
+    axes = figure.add_subplot()
+    _show_picture(axes, run)
+    step = 2 if world.height > 600 else 1  # every other position is enough on the square maze
+    is_shown = np.zeros(run.grid.cells.shape, np.bool_)
+    is_shown[step // 2 :: step, step // 2 :: step] = True
+    shown = run.grid.cells[is_shown & (run.grid.cells >= 0)]
+    good = run.grid.is_optimal(run.actions)
+    for chosen, colour, label in (
+        (shown[good[shown]], "white", "optimal"),
+        (shown[~good[shown]], ORANGE, "not optimal"),
+    ):
+        if len(chosen) == 0:
+            continue
+        x, y = run.grid.positions[chosen].T
+        u, v = MOVES[run.actions[chosen]].T
+        axes.quiver(
+            x, y, u, v, color=colour, edgecolor="black", linewidth=0.35, angles="xy", pivot="mid",
+            scale_units="xy", scale=1 / (0.72 * step * 25.6), width=0.0042 if step == 2 else 0.0016,
+            headwidth=4, headlength=4, headaxislength=3.6, label=label, zorder=4,
+        )  # fmt: skip
+    measures = run.result["measures"]
+    axes.set_title(
+        f"{run.result['task'].capitalize()}: what the agent does, seeing only the window around it"
+    )
+    axes.set_xlabel(
+        f"{run.result['classes']} visual classes from {run.result['features']['selected']} "
+        f"features. The agent reaches an exit from {measures['success']:.1%} of random starts.\n"
+        f"White arrows: optimal decisions ({1 - measures['suboptimal']:.1%} of all). Orange: the "
+        "others. Blue lines: walls of glass. Crossed boxes: exits."
+    )
+    return figure
+
+
+def draw_values(run: Run) -> Figure:
+    """Draw the learned values beside the optimal ones, on one scale."""
+    world, grid = run.grid.world, run.grid
+    wide = world.width > 2 * world.height
+    figure = new_figure(*_map_size(world, panels=2, extra=0.9))
+    panels = figure.subplots(2 if wide else 1, 1 if wide else 2, squeeze=False).ravel()
+    optimal = grid.optimal_q.max(axis=1)
+    highest = max(float(optimal.max()), float(run.values.max()))
+    titles = ("Learned from images", "Optimal, knowing the position")
+    for axes, values, title in zip(panels, (run.values, optimal), titles, strict=True):
+        image = axes.imshow(
+            grid.paint(values), extent=(0, world.width, world.height, 0), cmap=VALUES,
+            vmin=0.0, vmax=highest, interpolation="nearest",
+        )  # fmt: skip
+        _draw_world(axes, world, glass="white")
+        axes.set_title(title)
+    bar = figure.colorbar(image, ax=list(panels), shrink=0.85, aspect=30)
+    bar.set_label("value V")
+    bar.outline.set_visible(False)
+    return figure
+
+
+def draw_learning(result: dict[str, Any]) -> Figure:
+    """Draw classes, features, residual and success by stage."""
+    history = result["history"]
+    stage = [line["stage"] for line in history]
+    figure = new_figure(9.0, 3.2)
+    left, middle, right = figure.subplots(1, 3)
+    for key, colour in (("classes", BLUE), ("features", ORANGE)):
+        left.plot(stage, [line[key] for line in history], color=colour, linewidth=1.8)
+        left.annotate(
+            f"{history[-1][key]} {key}", (stage[-1], history[-1][key]), color=colour, ha="right",
+            xytext=(0, 4 if key == "classes" else -30), textcoords="offset points",
+        )  # fmt: skip
+    left.set_title("Classes and features")
+    middle.plot(stage, [line["residual"] for line in history], color=GREEN, linewidth=1.8)
+    middle.set_title("Bellman residual (rms)")
+    middle.set_ylim(bottom=0)
+    right.plot(stage, [line["success"] for line in history], color=BLUE, linewidth=1.8)
+    direct = result["direct"]["equal"]
+    right.axhline(direct["success"], color=GREY, linewidth=1.2, linestyle="--")
+    right.annotate(
+        f"direct perception, {direct['cells']} cells", (0, direct["success"]), color=GREY,
+        xytext=(2, 3), textcoords="offset points", fontsize=7.5,
+    )  # fmt: skip
+    right.set_title("Success")
+    right.set_ylim(0, 1.02)
+    for axes in (left, middle, right):
+        axes.set_xlabel("stage k")
+        axes.margins(x=0.02)
+    return figure
+
+
+def draw_features(policy: Policy, n: int = 12) -> Figure:
+    """Draw the features that are tested on the most percepts."""
+    order = np.argsort(-policy.usage, kind="stable")[:n]
+    columns = 6
+    rows = max(1, -(-len(order) // columns))
+    figure = new_figure(8.0, 1.75 * rows + 0.45)
+    figure.suptitle(
+        "The features that are tested most often", x=0.01, ha="left", fontweight="bold", fontsize=10
+    )
+    cells = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in cells:
+        axes.axis("off")
+    for axes, number in zip(cells, order, strict=False):
+        axes.imshow(policy.patches[number], interpolation="nearest")
+        axes.set_title(
+            f"{policy.features[number]}\n{policy.usage[number]} percepts",
+            fontsize=7.5, fontweight="normal", loc="center",
+        )  # fmt: skip
+    if len(order) == 0:
+        cells[0].text(0, 0.5, "no feature was selected", color=GREY)
+    return figure
+
+
+def _map_size(world: World, panels: int, extra: float) -> tuple[float, float]:
+    """Return the inches of a figure that shows the world in panels, beside or below each other."""
+    aspect = world.height / world.width
+    if aspect < 0.5:
+        return 11.0, panels * (11.0 * aspect + 0.35) + extra
+    if panels == 1:
+        return 7.2, 7.2 * aspect + extra
+    return 9.2, 4.1 * aspect + 0.4
+
+
+def _show_picture(axes: Axes, run: Run) -> None:
+    world = run.grid.world
+    axes.imshow(run.env.picture, extent=(0, world.width, world.height, 0), alpha=0.8, zorder=0)
+    _draw_world(axes, world, glass="#56B4E9")
+
+
+def _draw_world(axes: Axes, world: World, glass: str) -> None:
+    for (x0, y0), (x1, y1) in world.walls:
+        axes.plot([x0, x1], [y0, y1], color=INK, linewidth=4.5, solid_capstyle="butt", zorder=2)
+        axes.plot([x0, x1], [y0, y1], color=glass, linewidth=2.5, solid_capstyle="butt", zorder=3)
+    for x0, y0, x1, y1 in world.exits:
+        box = Rectangle((x0, y0), x1 - x0, y1 - y0, fill=True, facecolor="white", edgecolor=INK)
+        box.set(alpha=0.85, linewidth=1.5, zorder=3)
+        axes.add_patch(box)
+        for ends in ((y0, y1), (y1, y0)):
+            axes.plot([x0, x1], ends, color=INK, linewidth=1.2, zorder=4)
+    axes.set(xlim=(0, world.width), ylim=(world.height, 0), xticks=[], yticks=[])
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)

@@ -1,0 +1,134 @@
+"""What a run shows in the terminal: progress while it goes on, a summary at its end."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.table import Table
+
+from rlvc.experiments.navigation import Watcher
+from rlvc.learner import Stage
+
+PHASES = {
+    "collect": "explore",
+    "extract": "look",
+    "learn": "learn",
+    "evaluate": "measure",
+}
+
+
+class LiveWatcher:
+    """Show the phases of a run, with bars where their length is known."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description:<8}"),
+            BarColumn(bar_width=12),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}", style="cyan"),
+            console=console,
+        )
+        self._task: TaskID | None = None
+        self._begin = self._phase_begin = time.perf_counter()
+        self._steps = 0
+        self._total: int | None = None
+        self.watcher = Watcher(self._on_phase, self._on_step, self._on_stage)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._finish()
+        self._progress.stop()
+
+    def _on_phase(self, phase: str, total: int | None) -> None:
+        self._finish()
+        self._phase_begin, self._steps, self._total = time.perf_counter(), 0, total
+        self._task = self._progress.add_task(PHASES[phase], total=total, note="")
+
+    def _on_step(self) -> None:
+        assert self._task is not None
+        self._steps += 1
+        if self._steps % 64 == 0 and self._total:
+            elapsed = time.perf_counter() - self._phase_begin
+            left = elapsed / self._steps * (self._total - self._steps)
+            self._progress.update(self._task, completed=self._steps, note=f"{left:.0f} s left")
+
+    def _on_stage(self, stage: Stage) -> None:
+        assert self._task is not None
+        n_stages = stage.number + 1
+        waiting = stage.n_refinable - stage.n_refined
+        per_stage = (time.perf_counter() - self._phase_begin) / n_stages
+        # Classes that wait for their turn need at least these stages; splits may bring new ones.
+        left = per_stage * (-(-waiting // max(stage.n_refined, 1)))
+        note = (
+            f"{stage.classifier.n_classes} classes, {len(stage.classifier.features)} features, "
+            f"residual {stage.residual:.2f}, ≥ {left:.1f} s left"
+        )
+        total = n_stages + -(-waiting // max(stage.n_refined, 1))
+        self._progress.update(self._task, completed=n_stages, total=total, note=note)
+
+    def _finish(self) -> None:
+        if self._task is None:
+            return
+        task = self._progress.tasks[self._task]
+        note = task.fields["note"].partition(", ≥")[0]
+        note = "" if note.endswith("left") else f"{note}, " if note else ""
+        seconds = time.perf_counter() - self._phase_begin
+        total = task.total or self._steps or 1
+        self._progress.update(
+            self._task, total=total, completed=total, note=f"{note}{seconds:.1f} s"
+        )
+
+
+def show_summary(console: Console, result: dict[str, Any], folder: Path) -> None:
+    """Print the measures beside direct perception and the optimum, and where the files are."""
+    table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
+    table.add_column("")
+    for column in ("success", "mean steps", "optimal decisions", "classes or cells"):
+        table.add_column(column, justify="right")
+    rows = (
+        ("rlvc, from images", result["measures"], result["classes"]),
+        ("direct perception, as many cells", result["direct"]["equal"], None),
+        ("direct perception, best grid", result["direct"]["best"], None),
+        ("the optimum", result["optimum"], "-"),
+    )
+    for i, (name, found, size) in enumerate(rows):
+        steps = "-" if found["mean_steps"] is None else f"{found['mean_steps']:.1f}"
+        cells = str(size if size is not None else found["cells"])
+        row = f"{found['success']:.1%}", steps, f"{1 - found['suboptimal']:.1%}", cells
+        table.add_row(name, *row, style="bold green" if i == 0 else None)
+    console.print()
+    console.print(table)
+    console.print()
+    features, paper, seconds = result["features"], result["paper"], result["seconds"]
+    console.print(
+        f"{result['classes']} classes from {features['selected']} of {features['distinct']} "
+        f"features in {result['stages']} stages "
+        f"(the paper: {paper['classes']} from {paper['selected']} of {paper['distinct']} in "
+        f"{paper['stages']}). Learning took {seconds['learn']:.1f} s.",
+        highlight=False,
+    )
+    console.print(f"Results and pictures are in {folder}; have a look at:", highlight=False)
+    for name, what in (
+        ("policy.png", "what the agent does, everywhere"),
+        ("values.png", "learned and optimal values"),
+        ("learning.png", "how it got there"),
+        ("features.png", "what it looks for"),
+    ):
+        console.print(f"  {folder / name}  [dim]{what}[/]", highlight=False)
+    console.print(
+        f"Ask why: rlvc explain {folder / 'policy.rlvc'} {folder / 'percept.png'}", highlight=False
+    )

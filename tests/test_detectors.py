@@ -102,10 +102,11 @@ def test_harris_sees_colour_that_grey_does_not() -> None:
 
 
 def test_harris_keeps_one_maximum_per_window() -> None:
-    xy = Harris(radius=8).detect(blocks(3, (128, 128, 3))).xy
+    image = np.random.default_rng(3).integers(0, 256, (128, 128, 3), dtype=np.uint8)
+    xy = Harris(radius=8).detect(image).xy
     gap = np.abs(xy[:, None] - xy[None]).max(axis=2)
     assert len(xy) > 3
-    assert gap[~np.eye(len(xy), dtype=bool)].min() > 8 or len(np.unique(xy, axis=0)) == len(xy)
+    assert gap[~np.eye(len(xy), dtype=bool)].min() > 8
 
 
 def test_max_points_bounds_the_number() -> None:

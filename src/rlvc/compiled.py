@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -42,20 +43,28 @@ def chunks(n: int, pieces: int) -> list[slice]:
 
 
 def run_threads(work: Callable[[T], R], pieces: Iterable[T], threads: int) -> Iterator[R]:
-    """Yield ``work(piece)`` for every piece, in order, with at most a few results waiting."""
+    """Yield ``work(piece)`` for every piece, in order, with at most a few results waiting.
+
+    The work itself must not call this again: it would wait for the thread that it holds.
+    """
     threads = n_threads(threads)
     if threads == 1:
         yield from map(work, pieces)
         return
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: list[Future[R]] = []
-        try:
-            for piece in pieces:
-                waiting.append(pool.submit(work, piece))
-                if len(waiting) >= 4 * threads:
-                    yield waiting.pop(0).result()
-            while waiting:
+    waiting: list[Future[R]] = []
+    try:
+        for piece in pieces:
+            waiting.append(_pool(threads).submit(work, piece))
+            if len(waiting) >= 4 * threads:
                 yield waiting.pop(0).result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            yield waiting.pop(0).result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Keep the threads: starting them costs as much as a stage."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="rlvc")

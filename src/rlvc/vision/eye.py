@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.compiled import run_threads
+from rlvc.compiled import compiled, run_threads
 from rlvc.incidence import Incidence
 from rlvc.percepts import Images, Percepts
 from rlvc.vision.descriptors import Descriptor, Descriptors
@@ -178,16 +178,47 @@ def distinct_rows(rows: Descriptors) -> tuple[Descriptors, NDArray[np.int64]]:
     >>> distinct_rows(np.uint8([[5, 5], [1, 1], [5, 5]]))[1].tolist()
     [0, 1, 0]
     """
-    if len(rows) == 0:
-        return rows, np.empty(0, np.int64)
-    whole = np.ascontiguousarray(rows).view(
-        np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))
-    )
-    _, first, which = np.unique(whole.ravel(), return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return rows[first[order]], place[which]
+    width = rows.shape[1] * rows.dtype.itemsize
+    whole = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), width)
+    first, which = _distinct_rows(whole)
+    return rows[first], which
+
+
+@compiled
+def _distinct_rows(rows: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number rows in a hash table with open addressing, comparing whole rows where hashes meet."""
+    n, width = rows.shape
+    size = 1
+    while size < 2 * n + 1:
+        size *= 2
+    table = np.full(size, -1, np.int64)
+    first = np.empty(n, np.int64)
+    which = np.empty(n, np.int64)
+    n_distinct = 0
+    for i in range(n):
+        key = np.uint64(14695981039346656037)  # Fowler, Noll and Vo's hash
+        for c in range(width):
+            key = (key ^ np.uint64(rows[i, c])) * np.uint64(1099511628211)
+        slot = np.int64((key ^ (key >> np.uint64(32))) & np.uint64(size - 1))
+        while True:
+            met = table[slot]
+            if met == -1:
+                table[slot] = n_distinct
+                first[n_distinct] = i
+                which[i] = n_distinct
+                n_distinct += 1
+                break
+            j = first[met]
+            same = True
+            for c in range(width):
+                if rows[i, c] != rows[j, c]:
+                    same = False
+                    break
+            if same:
+                which[i] = met
+                break
+            slot = (slot + 1) & (size - 1)
+    return first[:n_distinct].copy(), which
 
 
 def cut_patch(image: Image, points: Points, row: int) -> NDArray[np.uint8]:

@@ -1,0 +1,143 @@
+"""How far rlvc is from the floors of its cost, on the maze's database of 10,000 interactions.
+
+Times on a shared machine mean little, so each line is a ratio of two times of the same run, measured
+alternately:
+
+* a stage: the split search over all classes, all actions and all features, over the three
+  ``numpy.bincount`` passes (count, sum, sum of squares) on the same index array;
+* extraction: all that turns percepts into symbols, over the bare calls of the detector and the
+  descriptor on each distinct percept;
+* a decision: ``policy.predict`` on one percept, over the bare calls on that percept.
+
+Run it with ``python benchmarks/floors.py [--interactions N] [--pictures P] [--seed N]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import gymnasium
+import numpy as np
+
+from rlvc import RLVC, Database, Stage, collect
+from rlvc.aliasing import Residuals, bellman_residuals
+from rlvc.compiled import run_threads
+from rlvc.learner import map_interactions
+
+STAGES = 5  # stages of the run that are measured, evenly spread
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return how long one call takes."""
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def ratio(
+    work: Callable[[], object], floor: Callable[[], object], repeats: int
+) -> tuple[float, float]:
+    """Return the best times of the work and of its floor, measured in turn."""
+    work(), floor()  # warm: compiled, cached
+    pairs = [(seconds(work), seconds(floor)) for _ in range(repeats)]
+    return min(w for w, _ in pairs), min(f for _, f in pairs)
+
+
+def stage_ratio(
+    learner: RLVC, database: Database, stage: Stage, threads: int
+) -> tuple[float, float]:
+    """Measure the split search of one stage."""
+    interactions, symbols = database.interactions, database.symbols
+    sequence = map_interactions(interactions, stage.classifier.classify(symbols))
+    residuals: Residuals = bellman_residuals(sequence, stage.q, learner.gamma)
+    everything = np.ones(stage.classifier.n_classes, np.bool_)
+    length = np.diff(symbols.indptr)[interactions.start]
+    row = symbols.take(interactions.start)
+    index = np.repeat(residuals.group, length) * symbols.n_features + row.indices
+    delta = np.repeat(residuals.values, length)
+    square = delta * delta
+
+    def passes() -> None:
+        np.bincount(index)
+        np.bincount(index, weights=delta)
+        np.bincount(index, weights=square)
+
+    def search() -> None:
+        learner.selector.select(residuals, interactions.start, symbols, everything, threads)
+
+    return ratio(search, passes, repeats=7)
+
+
+def main() -> None:
+    """Print the three ratios."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--interactions", type=int, default=10_000)
+    parser.add_argument("--pictures", default="photos")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+
+    env = gymnasium.make("rlvc/Maze-v0", pictures=options.pictures, disable_env_checker=True)
+    interactions = collect(env, options.interactions, seed=options.seed)
+    learner = RLVC()
+    images = interactions.percepts.images[0]
+    detector, descriptor = learner.detector, learner.descriptor
+
+    def bare(number: int) -> None:
+        image = images[number]
+        descriptor.describe(image, detector.detect(image))
+
+    print(f"maze, {len(interactions)} interactions, {len(images)} distinct percepts")
+    for threads in (1, 2):
+        one = RLVC(threads=threads)
+        work, floor = ratio(
+            lambda one=one: one.look(interactions),  # type: ignore[misc]
+            lambda threads=threads: list(run_threads(bare, range(len(images)), threads)),  # type: ignore[misc]
+            repeats=1,
+        )
+        print(
+            f"extraction, {threads} thread(s): {work:.2f} s over {floor:.2f} s of bare calls: "
+            f"ratio {work / floor:.3f}"
+        )
+
+    database = learner.look(interactions)
+    extraction = work
+    begin = time.perf_counter()
+    stages = list(learner.stages(database))
+    learning = time.perf_counter() - begin
+    print(
+        f"learning: {learning:.2f} s for {stages[-1].number} stages over {extraction:.2f} s of "
+        f"extraction: ratio {learning / extraction:.3f}"
+    )
+    chosen = [stages[i] for i in np.linspace(0, len(stages) - 1, STAGES).round().astype(int)]
+    for threads in (1, 2):
+        ratios = []
+        for stage in chosen:
+            work, floor = stage_ratio(learner, database, stage, threads)
+            ratios.append(work / floor)
+            print(
+                f"stage {stage.number} ({stage.classifier.n_classes} classes), {threads} thread(s): "
+                f"{work * 1e3:.2f} ms over {floor * 1e3:.2f} ms of bincount: "
+                f"ratio {work / floor:.3f}"
+            )
+        print(f"stage, {threads} thread(s), worst of {STAGES}: ratio {max(ratios):.3f}")
+
+    policy = stages[-1].policy()
+    percepts = [images[int(n)] for n in np.linspace(0, len(images) - 1, 300)]
+    pairs = []
+    for number, percept in enumerate(percepts):
+        whole = seconds(lambda percept=percept: policy.predict(percept))  # type: ignore[misc]
+        floor = seconds(lambda p=percept: descriptor.describe(p, detector.detect(p)))  # type: ignore[misc]
+        if number >= 20:  # after warming up
+            pairs.append((whole, floor))
+    work, floor = (statistics.median(side) for side in zip(*pairs, strict=True))
+    print(
+        f"decision: {work * 1e3:.3f} ms over {floor * 1e3:.3f} ms of bare calls (medians of "
+        f"{len(pairs)} percepts): ratio {work / floor:.3f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
 """How far rlvc is from the floors of its cost, on the maze's database of 10,000 interactions.
 
-Times on a shared machine mean little, so each line is a ratio of two times of the same run, measured
-alternately:
+Times on a shared machine mean little, so each line is a ratio of two times of the same run,
+measured alternately:
 
 * a stage: the split search over all classes, all actions and all features, over the three
   ``numpy.bincount`` passes (count, sum, sum of squares) on the same index array;
@@ -118,8 +118,8 @@ def main() -> None:
             work, floor = stage_ratio(learner, database, stage, threads)
             ratios.append(work / floor)
             print(
-                f"stage {stage.number} ({stage.classifier.n_classes} classes), {threads} thread(s): "
-                f"{work * 1e3:.2f} ms over {floor * 1e3:.2f} ms of bincount: "
+                f"stage {stage.number} ({stage.classifier.n_classes} classes), "
+                f"{threads} thread(s): {work * 1e3:.2f} ms over {floor * 1e3:.2f} ms of bincount: "
                 f"ratio {work / floor:.3f}"
             )
         print(f"stage, {threads} thread(s), worst of {STAGES}: ratio {max(ratios):.3f}")

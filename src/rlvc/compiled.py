@@ -64,6 +64,18 @@ def run_threads(work: Callable[[T], R], pieces: Iterable[T], threads: int) -> It
             future.cancel()
 
 
+def share_threads(work: Callable[[T], R], pieces: list[T], threads: int) -> list[R]:
+    """Return ``[work(piece) for piece in pieces]``, the first in this thread, the rest in others.
+
+    For a few pieces of a millisecond, where waiting to be woken would cost more than the work.
+    """
+    threads = n_threads(threads)
+    if threads == 1 or len(pieces) == 1:
+        return [work(piece) for piece in pieces]
+    others = [_pool(threads - 1).submit(work, piece) for piece in pieces[1:]]
+    return [work(pieces[0]), *(future.result() for future in others)]
+
+
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     """Keep the threads: starting them costs as much as a stage."""

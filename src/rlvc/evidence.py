@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.aliasing import Residuals, variance_of
-from rlvc.compiled import chunks, compiled, n_threads, run_threads
+from rlvc.compiled import chunks, compiled, n_threads, share_threads
 from rlvc.incidence import Incidence
 
 
@@ -89,9 +89,9 @@ def sum_candidates(
     delta = integers[groups.order]
     n_groups = len(groups.count)
     # Threads get runs of groups with about as many interactions each.
-    shares = chunks(len(rows), 4 * n_threads(threads))
+    shares = chunks(len(rows), n_threads(threads))
     cuts = np.searchsorted(groups.begin, [piece.start for piece in shares][1:])
-    edges = np.concatenate([[0], cuts, [n_groups]]).tolist()
+    edges = [0, *cuts.tolist(), n_groups]
 
     def work(span: tuple[int, int]) -> tuple[NDArray[Any], ...]:
         return _sum_groups(
@@ -99,7 +99,7 @@ def sum_candidates(
             incidence.n_features, min_samples,
         )  # fmt: skip
 
-    parts = list(run_threads(work, itertools.pairwise(edges), threads))
+    parts = share_threads(work, list(itertools.pairwise(edges)), threads)
     lengths, feature, sums = (np.concatenate(part) for part in zip(*parts, strict=True))
     begin = np.concatenate([[0], np.cumsum(lengths)])
     return Candidates(begin, feature.astype(np.int32), *np.ascontiguousarray(sums.T))
@@ -116,7 +116,7 @@ def _sum_groups(
     min_samples: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
     sums = np.zeros((n_features, 3), np.int64)  # count, total, square of the group at hand
-    touched = np.empty(n_features, np.int32)
+    touched = np.empty(n_features + 1, np.uint32)  # one more: the last is written in any case
     lengths = np.zeros(len(begin) - 1, np.int64)
     feature = np.empty(1024, np.int32)
     out = np.empty((1024, 3), np.int64)
@@ -128,14 +128,15 @@ def _sum_groups(
         n_touched = 0
         for k in range(begin[g], begin[g + 1]):
             d = delta[k]
+            d2 = d * d
             for i in range(indptr[rows[k]], indptr[rows[k] + 1]):
-                f = indices[i]
-                if sums[f, 0] == 0:
-                    touched[n_touched] = f
-                    n_touched += 1
-                sums[f, 0] += 1
+                f = np.uint32(indices[i])  # unsigned: no check for indices from the end
+                met = sums[f, 0]
+                touched[n_touched] = f
+                n_touched += met == 0  # no branch, which would be guessed wrong
+                sums[f, 0] = met + 1
                 sums[f, 1] += d
-                sums[f, 2] += d * d
+                sums[f, 2] += d2
         first = n
         if n + n_touched > len(feature):
             room = 2 * (n + n_touched)
@@ -145,7 +146,7 @@ def _sum_groups(
         for i in range(n_touched):
             f = touched[i]
             if sums[f, 0] >= min_samples and size - sums[f, 0] >= min_samples:
-                feature[n] = f
+                feature[n] = np.int32(f)
                 out[n, 0], out[n, 1], out[n, 2] = sums[f, 0], sums[f, 1], sums[f, 2]
                 n += 1
             sums[f, 0], sums[f, 1], sums[f, 2] = 0, 0, 0

@@ -51,9 +51,13 @@ class Database:
     eye: Eye
     spread: float
 
-    def map(self, classifier: Classifier) -> MappedMDP:
-        """Return the MDP that a classifier makes of the interactions."""
-        classes = classifier.classify(self.symbols)
+    def map(self, classifier: Classifier, classes: NDArray[np.int64] | None = None) -> MappedMDP:
+        """Return the MDP that a classifier makes of the interactions.
+
+        ``classes``, those of the percepts, spare the work of classifying them again.
+        """
+        if classes is None:
+            classes = classifier.classify(self.symbols)
         sequence = map_interactions(self.interactions, classes)
         scale = Scale.of(self.interactions.reward)
         return estimate(sequence, classifier.n_classes, self.interactions.n_actions, scale)
@@ -181,7 +185,8 @@ class RLVC:
             database = fetch(k, stage)
             interactions, symbols = database.interactions, database.symbols
             classes = classifier.classify(symbols)
-            mdp, q = self._solve(database, classifier)
+            mdp = database.map(classifier, classes)
+            q = self.solver.solve(mdp, self.gamma)
             residuals = bellman_residuals(mdp.sequence, q, self.gamma, mdp.scale)
             is_aliased = self.aliasing.detect(residuals, database.spread)
             candidates = self.generator.generate(symbols, classes, is_aliased)

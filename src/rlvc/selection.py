@@ -85,72 +85,53 @@ class Selector:
         level = np.full(is_aliased.size, self.alpha)
         if self.correction == "bonferroni":
             level /= np.maximum(n_tests, 1)
-        best, p_value = self._best_of_groups(
-            groups,
-            candidates,
-            residuals,
-            percepts,
-            incidence,
-            np.repeat(level, residuals.n_actions),
-        )
-        return self._best_of_classes(groups, candidates, best, p_value, n_tests)
-
-    def _best_of_groups(
-        self,
-        groups: Groups,
-        candidates: Candidates,
-        residuals: Residuals,
-        percepts: NDArray[np.int64],
-        incidence: Incidence,
-        level: NDArray[np.float64],
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return for each group its best significant candidate, or -1, and the p-value."""
-        score = _reductions(groups, candidates)
+        reduction = _reductions(groups, candidates)
         if self.test == "student":
             # Within a group t grows with the reduction: if the best is not significant, none is.
-            best = _best(candidates.begin, candidates.feature, score)
+            best = _best(candidates.begin, candidates.feature, reduction)
             p_value = np.ones(len(best))
             p_value[best >= 0] = student(groups, candidates, best[best >= 0])
-            return np.where(p_value < level, best, -1), p_value
-        if self.test == "welch":
-            p_values = welch(groups, candidates)
+            best[p_value >= np.repeat(level, residuals.n_actions)] = -1
         else:
-            p_values = kolmogorov_smirnov(
-                groups, candidates, residuals.integers, percepts, incidence
-            )
-        score = np.where(p_values < level[candidates.group], score, -1.0)
-        best = _best(candidates.begin, candidates.feature, score)
-        return best, np.where(best >= 0, p_values[best] if len(p_values) else 1.0, 1.0)
-
-    def _best_of_classes(
-        self,
-        groups: Groups,
-        candidates: Candidates,
-        best: NDArray[np.int64],
-        p_value: NDArray[np.float64],
-        n_tests: NDArray[np.int64],
-    ) -> Choice:
-        found = best >= 0
-        chosen = best[found]
-        if self.ranking == "reduction":
-            merit = _reductions(groups, candidates)[chosen]
-        else:
-            merit = -_remaining(groups, candidates, chosen)
-        flat = np.full(len(best), -np.inf)
-        flat[found] = merit
-        merits = flat.reshape(len(n_tests), -1)
-        action = np.argmax(merits, axis=1)
-        rows = np.arange(len(n_tests))
-        is_split = merits[rows, action] > -np.inf
-        pick = rows * merits.shape[1] + action
-        feature = np.full(len(n_tests), -1, np.int64)
-        feature[is_split] = candidates.feature[best[pick[is_split]]]
-        return Choice(
-            feature,
-            np.where(is_split, action, -1),
-            np.where(is_split, p_value[pick], 1.0),
-            n_tests,
+            if self.test == "welch":
+                p_values = welch(groups, candidates)
+            else:
+                p_values = kolmogorov_smirnov(
+                    groups, candidates, residuals.integers, percepts, incidence
+                )
+            is_significant = p_values < level[candidates.group // residuals.n_actions]
+            score = np.where(is_significant, reduction, -1.0)
+            best = _best(candidates.begin, candidates.feature, score)
+            p_value = np.where(best >= 0, p_values[best] if len(p_values) else 1.0, 1.0)
+        merit = np.full(len(best), -np.inf)
+        chosen = best[best >= 0]
+        is_reduction = self.ranking == "reduction"
+        merit[best >= 0] = (
+            reduction[chosen] if is_reduction else -_remaining(groups, candidates, chosen)
         )
+        return _choose(candidates, best, merit.reshape(is_aliased.size, -1), p_value, n_tests)
+
+
+def _choose(
+    candidates: Candidates,
+    best: NDArray[np.int64],
+    merit: NDArray[np.float64],
+    p_value: NDArray[np.float64],
+    n_tests: NDArray[np.int64],
+) -> Choice:
+    """Return for each class the best candidate of its actions; ``merit`` is (classes, actions)."""
+    action = np.argmax(merit, axis=1)
+    rows = np.arange(len(merit))
+    is_split = merit[rows, action] > -np.inf
+    pick = rows * merit.shape[1] + action
+    feature = np.full(len(merit), -1, np.int64)
+    feature[is_split] = candidates.feature[best[pick[is_split]]]
+    return Choice(
+        feature,
+        np.where(is_split, action, -1),
+        np.where(is_split, p_value[pick], 1.0),
+        n_tests,
+    )
 
 
 def _reductions(groups: Groups, candidates: Candidates) -> NDArray[np.float64]:

@@ -79,7 +79,8 @@ class Tree:
 
     def classify(self, incidence: Incidence) -> NDArray[np.int64]:
         """Return the (n_percepts,) visual classes of many percepts."""
-        return _classify(*self._arrays(), incidence.indptr, incidence.indices)
+        n = max(incidence.n_features, int(self.feature.max()) + 1)
+        return _classify(*self._arrays(), incidence.indptr, incidence.indices, n)
 
     def walk(self, exhibits: Callable[[int], bool]) -> tuple[list[tuple[int, bool]], int]:
         """Return the tests on the path of one percept, with their outcomes, and its class."""
@@ -140,20 +141,17 @@ def _classify(
     absent: NDArray[np.int64],
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
+    n_features: int,
 ) -> NDArray[np.int64]:
     classes = np.empty(len(indptr) - 1, np.int64)
+    exhibits = np.zeros(n_features, np.bool_)  # of the percept at hand
     for p in range(len(classes)):
+        for i in range(indptr[p], indptr[p + 1]):
+            exhibits[indices[i]] = True
         node = 0
-        while feature[node] != -1:
-            first, end = indptr[p], indptr[p + 1]
-            last = end
-            while first < last:
-                middle = (first + last) // 2
-                if indices[middle] < feature[node]:
-                    first = middle + 1
-                else:
-                    last = middle
-            there = first < end and indices[first] == feature[node]
-            node = present[node] if there else absent[node]
+        while feature[node] != LEAF:
+            node = present[node] if exhibits[feature[node]] else absent[node]
         classes[p] = present[node]
+        for i in range(indptr[p], indptr[p + 1]):
+            exhibits[indices[i]] = False
     return classes

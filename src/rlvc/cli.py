@@ -68,6 +68,9 @@ def run(
     interactions: Annotated[
         int, typer.Option(min=1, help="How many random interactions to learn from.")
     ] = 10_000,
+    episodes: Annotated[
+        int, typer.Option(min=1, help="How many episodes to measure the policy with.")
+    ] = 1000,
     preset: Annotated[
         str, typer.Option(help="default, or paper: the paper's literal choices.")
     ] = "default",
@@ -100,6 +103,7 @@ def run(
             pictures=pictures,
             seed=seed,
             interactions=interactions,
+            episodes=episodes,
             learner=learner,
             watcher=watcher.watcher,
         )
@@ -117,15 +121,16 @@ def evaluate(
         str | None, typer.Option(help="The pictures; those it was learned on unless given.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the starts and the noise.")] = 1000,
+    episodes: Annotated[int, typer.Option(min=1, help="How many episodes to walk.")] = 1000,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Measure a policy on its task: 1000 episodes from random starts, and a dense grid."""
+    """Measure a policy on its task: episodes from random starts, and decisions on a dense grid."""
     from rlvc.experiments.navigation import evaluate_policy
     from rlvc.policy import Policy
 
     loaded = Policy.load(policy)
-    with console.status("walking 1000 episodes"):
-        found = evaluate_policy(loaded, task=task, pictures=pictures, seed=seed)
+    with console.status(f"walking {episodes} episodes"):
+        found = evaluate_policy(loaded, task=task, pictures=pictures, seed=seed, episodes=episodes)
     if as_json:
         sys.stdout.write(json.dumps(found) + "\n")
         return

@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.vision.images import Image, as_image
+from rlvc.images import Image, as_image
 
 Percept = Image | Mapping[str, Image]
 SINGLE = ""  # the camera's name where a percept is one image

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from rlvc.classifier import Classifier
 from rlvc.compiled import run_threads
 from rlvc.features import Primitive
+from rlvc.images import Image, as_image
 from rlvc.mdp import greedy
 from rlvc.percepts import SINGLE
 from rlvc.policy_file import read_policy, write_policy
 from rlvc.vision.eye import Eye, Glance
-from rlvc.vision.images import Image, as_image
 
 
 @dataclass(frozen=True, slots=True)

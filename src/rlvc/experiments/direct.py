@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.envs.world import World
-from rlvc.experiments.measures import Actor, Grid, Measures, measure
+from rlvc.experiments.measures import EPISODES, Actor, Grid, Measures, measure
 from rlvc.interactions import Interactions
 from rlvc.mdp import MappedSequence, estimate, greedy
 from rlvc.solvers import Solver
@@ -61,6 +61,7 @@ def compare(
     solver: Solver,
     gamma: float,
     seed: int,
+    episodes: int = EPISODES,
 ) -> tuple[Direct, Direct]:
     """Return direct perception with as many cells as there are classes, and on the best grid.
 
@@ -70,7 +71,8 @@ def compare(
 
     def at(side: int) -> Direct:
         actor = direct_actor(grid.world, interactions, side, solver, gamma)
-        return Direct(side, measure(grid, actor, np.random.default_rng([seed, 2])))
+        rng = np.random.default_rng([seed, 2])
+        return Direct(side, measure(grid, actor, rng, episodes))
 
     equal = at(max(1, round(n_classes**0.5)))
     tried = [at(side) for side in SIDES]

@@ -139,7 +139,7 @@ def optimal_actor(world: World) -> Actor:
     return lambda positions: np.asarray(optimum.q(positions).argmax(axis=1))
 
 
-def measure(grid: Grid, act: Actor, rng: np.random.Generator) -> Measures:
+def measure(grid: Grid, act: Actor, rng: np.random.Generator, episodes: int = EPISODES) -> Measures:
     """Return all measures of an actor."""
-    success, mean_steps = walk(grid.world, act, rng)
+    success, mean_steps = walk(grid.world, act, rng, episodes)
     return Measures(success, mean_steps, grid.suboptimal(act(grid.positions)))

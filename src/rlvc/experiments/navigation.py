@@ -19,6 +19,8 @@ from rlvc.envs.world import MAZE, SUBWAY, World
 from rlvc.errors import unknown
 from rlvc.experiments.direct import compare
 from rlvc.experiments.measures import (
+    EPISODES,
+    Actor,
     Grid,
     Measures,
     grid_over,
@@ -119,10 +121,21 @@ def run(
     pictures: str = "photos",
     seed: int = 0,
     interactions: int = 10_000,
+    episodes: int = EPISODES,
     learner: RLVC | None = None,
     watcher: Watcher | None = None,
 ) -> Run:
-    """Collect, look, learn, measure, compare."""
+    """Collect, look, learn, measure, compare.
+
+    Args:
+        task: The task.
+        pictures: What the ground looks like.
+        seed: Of the exploration, of the environment and of the episodes that are measured.
+        interactions: How many random interactions to learn from.
+        episodes: How many episodes to measure with.
+        learner: With which parameters to learn.
+        watcher: Who is told how it goes on.
+    """
     watcher = watcher or Watcher()
     learner = learner or RLVC(gamma=task.world.gamma)
     clock = _Clock(watcher)
@@ -143,10 +156,12 @@ def run(
     with clock.phase("evaluate"):
         grid = grid_over(task.world)
         symbols = look_at_grid(env, grid, database.eye, learner.threads)
-        history = [_history(stage, grid, symbols, seed) for stage in stages]
-        measures = measure_policy(grid, env, policy, seed)
-        direct = compare(grid, data, policy.n_classes, learner.solver, learner.gamma, seed)
-        optimum = measure(grid, optimal_actor(task.world), _rng(seed))
+        history = [_history(stage, grid, symbols, seed, episodes) for stage in stages]
+        measures = measure_policy(grid, env, policy, seed, episodes)
+        direct = compare(
+            grid, data, policy.n_classes, learner.solver, learner.gamma, seed, episodes
+        )
+        optimum = measure(grid, optimal_actor(task.world), _rng(seed), episodes)
     last = stages[-1]
     result = {
         "task": task.name,
@@ -179,13 +194,20 @@ def look_at_grid(env: PictureEnv, grid: Grid, eye: Eye, threads: int = 0) -> Inc
     return eye.incidence(percepts, threads, learn=False).take(np.asarray(numbers))
 
 
-def measure_policy(grid: Grid, env: PictureEnv, policy: Policy, seed: int) -> Measures:
+def measure_policy(
+    grid: Grid, env: PictureEnv, policy: Policy, seed: int, episodes: int = EPISODES
+) -> Measures:
     """Return the measures of a policy that looks at every percept on its way."""
-    return measure(grid, policy_actor(env, policy), _rng(seed))
+    return measure(grid, policy_actor(env, policy), _rng(seed), episodes)
 
 
 def evaluate_policy(
-    policy: Policy, *, task: str | None = None, pictures: str | None = None, seed: int = 0
+    policy: Policy,
+    *,
+    task: str | None = None,
+    pictures: str | None = None,
+    seed: int = 0,
+    episodes: int = EPISODES,
 ) -> dict[str, Any]:
     """Return the measures of a policy on the task that it was learned on, or on another."""
     name = task or policy.about.get("task")
@@ -195,18 +217,21 @@ def evaluate_policy(
     shown = pictures or policy.about.get("pictures", "photos")
     env = gymnasium.make(chosen.env_id, pictures=shown, disable_env_checker=True).unwrapped
     assert isinstance(env, PictureEnv)
-    measures = measure_policy(grid_over(chosen.world), env, policy, seed)
+    measures = measure_policy(grid_over(chosen.world), env, policy, seed, episodes)
     return {"task": name, "pictures": shown, **measures.as_dict()}
 
 
-def _history(stage: Stage, grid: Grid, symbols: Incidence, seed: int) -> dict[str, Any]:
+def _history(
+    stage: Stage, grid: Grid, symbols: Incidence, seed: int, episodes: int
+) -> dict[str, Any]:
     """Return a line of the history.
 
     Its success is that of an agent who perceives, wherever it is, the percept of the nearest
     position of the grid: close to the truth, and affordable for every stage.
     """
     actions = greedy(stage.q, stage.mdp.is_tried)[stage.classifier.classify(symbols)]
-    success, mean_steps = walk(grid.world, lambda p: actions[grid.nearest(p)], _rng(seed))
+    act: Actor = lambda positions: actions[grid.nearest(positions)]  # noqa: E731
+    success, mean_steps = walk(grid.world, act, _rng(seed), episodes)
     return {
         "stage": stage.number,
         "classes": stage.classifier.n_classes,

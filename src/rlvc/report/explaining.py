@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 
+from rlvc.images import Image
 from rlvc.policy import Explanation, Policy
 from rlvc.report.style import BLUE, GREY, INK, ORANGE, house_style, new_figure
-from rlvc.vision.images import Image
 
 MOST = 12  # tests that are shown in full; a longer path shows what was seen and the last ones
 

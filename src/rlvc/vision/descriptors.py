@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.compiled import compiled
+from rlvc.images import Image
 from rlvc.parameters import check, param
 from rlvc.registry import Registry
 from rlvc.vision.detectors import Points, gaussian_kernels, grey, to_keypoints
-from rlvc.vision.images import Image
 
 Descriptors = NDArray[Any]  # (n, d), float32 or uint8
 

@@ -14,9 +14,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.images import Image
 from rlvc.parameters import check, param
 from rlvc.registry import Registry
-from rlvc.vision.images import Image
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.compiled import compiled, run_threads
+from rlvc.images import Image
 from rlvc.incidence import Incidence
 from rlvc.percepts import Images, Percepts
 from rlvc.vision.descriptors import Descriptor, Descriptors
 from rlvc.vision.detectors import Detector, Points
-from rlvc.vision.images import Image
 from rlvc.vision.metrics import Metric
 from rlvc.vision.search import Search
 from rlvc.vision.vocabulary import Vocabulary

@@ -28,8 +28,8 @@ def write_run(run: Run, folder: Path) -> None:
     """Write the policy, the pictures, a percept to try, and last the numbers."""
     run.policy.save(folder / "policy.rlvc")
     write_figures(run, folder)
-    middle = run.grid.positions[len(run.grid.positions) // 3]
-    percept = cv2.cvtColor(run.env.percept(middle), cv2.COLOR_RGB2BGR)
+    world = run.grid.world
+    percept = cv2.cvtColor(run.env.percept((world.width / 2, world.height / 2)), cv2.COLOR_RGB2BGR)
     write_whole(folder / "percept.png", cv2.imencode(".png", percept)[1].tobytes())
     text = json.dumps(run.result, indent=1, ensure_ascii=False)
     write_whole(folder / "result.json", text.encode())

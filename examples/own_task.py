@@ -45,9 +45,7 @@ class Posters(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self.room = int(self.np_random.integers(0, 3))
         return self._look(), {}
 
-    def step(
-        self, action: np.int64
-    ) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
         """Go one room on or back; +1 for the goal."""
         self.room = (self.room + (1 if action == 1 else -1)) % 4
         done = self.room == 3

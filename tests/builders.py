@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,3 +100,23 @@ def blocks(seed: int = 0, shape: tuple[int, ...] = (96, 96, 3), side: int = 8) -
     coarse = (-(-shape[0] // side), -(-shape[1] // side), *shape[2:])
     squares = rng.integers(0, 256, coarse, dtype=np.uint8)
     return np.ascontiguousarray(squares.repeat(side, 0).repeat(side, 1)[: shape[0], : shape[1]])
+
+
+N_PLACES, N_ACTIONS = 6, 3
+
+
+def database(images: Any, seed: int = 0, **more: Any) -> Interactions:
+    """Return one-step episodes in which action i mod 3 is good on image i."""
+    rng = np.random.default_rng(seed)
+    place = rng.integers(0, N_PLACES, 400)
+    action = rng.integers(0, N_ACTIONS, 400)
+    shown = [images[i] for i in place]
+    return Interactions.from_arrays(
+        shown, action + more.get("action_start", 0), place % N_ACTIONS == action,
+        np.ones(400, np.bool_), next_observations=shown, n_actions=N_ACTIONS, **more,
+    )  # fmt: skip
+
+
+COLOUR = pictures(N_PLACES)
+GREY = pictures(N_PLACES, 1, (64, 64, 1))
+RIGHT = [i % N_ACTIONS for i in range(N_PLACES)]

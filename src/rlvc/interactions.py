@@ -196,53 +196,69 @@ def collect(
     epsilon = 0.1 if epsilon is None else epsilon
     if not 0.0 <= epsilon <= 1.0:
         raise ValueError(f"epsilon of collect must be in [0, 1]; got {epsilon}.")
-    space = env.action_space
-    if not isinstance(space, gymnasium.spaces.Discrete):
-        raise TypeError(
-            f"The action space of the environment must be Discrete; got {space}. "
-            "Wrap the environment so that it offers a list of actions."
-        )
+    space = _discrete(env)
     rng = np.random.default_rng([seed, 1])  # the environment draws from the seed itself
     percepts = Percepts()
-    columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+    rows: list[tuple[Any, ...]] = []
+    states: list[tuple[Any, Any]] = []
     observation, info = env.reset(seed=seed)
     here, episode = percepts.add(observation), 0
     for t in range(n):
+        before = info
         if policy is None or rng.random() < epsilon:
             action = int(rng.integers(space.n))
         else:
             action = int(policy.predict(observation)[0]) - int(space.start)
-        before = info[state] if state is not None else None
         observation, reward, terminated, truncated, info = env.step(action + int(space.start))
         there = percepts.add(observation)
         truncated = truncated or (t == n - 1 and not terminated)
-        after = info[state] if state is not None else None
-        row = (here, action, float(reward), there, episode, terminated, truncated, before, after)
-        for column, value in zip(columns.values(), row, strict=True):
-            column.append(value)
+        rows.append((here, action, float(reward), there, episode, terminated, truncated))
+        if state is not None:
+            states.append((_entry(before, state), _entry(info, state)))
         here = there
         if (terminated or truncated) and t < n - 1:
             observation, info = env.reset()
             here, episode = percepts.add(observation), episode + 1
         if on_step is not None:
             on_step()
+    types = (np.int64, np.int64, np.float64, np.int64, np.int64, np.bool_, np.bool_)
+    table: list[NDArray[Any]] = [
+        np.asarray(column, kind)
+        for column, kind in zip(zip(*rows, strict=True), types, strict=True)
+    ]
+    start, acted, rewards, end, episodes, ends, cuts = table
+    seen = np.asarray(states, np.float64) if states else None
     return Interactions(
-        percepts=percepts,
-        start=np.asarray(columns["start"], np.int64),
-        action=np.asarray(columns["action"], np.int64),
-        reward=np.asarray(columns["reward"], np.float64),
-        end=np.asarray(columns["end"], np.int64),
-        episode=np.asarray(columns["episode"], np.int64),
-        terminated=np.asarray(columns["terminated"], np.bool_),
-        truncated=np.asarray(columns["truncated"], np.bool_),
+        percepts,
+        start,
+        acted,
+        rewards,
+        end,
+        episodes,
+        ends,
+        cuts,
         n_actions=int(space.n),
         action_start=int(space.start),
         action_names=tuple(getattr(env.unwrapped, "action_names", ())),
-        state=None if state is None else np.asarray(columns["state"], np.float64),
-        next_state=None if state is None else np.asarray(columns["next_state"], np.float64),
+        state=None if seen is None else seen[:, 0],
+        next_state=None if seen is None else seen[:, 1],
     )
 
 
-_COLUMNS = (
-    "start", "action", "reward", "end", "episode", "terminated", "truncated", "state", "next_state",
-)  # fmt: skip
+def _discrete(env: gymnasium.Env[Any, Any]) -> gymnasium.spaces.Discrete:
+    space = env.action_space
+    if not isinstance(space, gymnasium.spaces.Discrete):
+        raise TypeError(
+            f"The action space of the environment must be Discrete; got {space}. "
+            "Wrap the environment so that it offers a list of actions."
+        )
+    return space
+
+
+def _entry(info: dict[str, Any], state: str) -> Any:
+    if state not in info:
+        raise ValueError(
+            f"state of collect must be an entry of the environment's info; got {state!r}, and "
+            f"info has {', '.join(map(repr, info)) or 'no entries'}."
+        )
+    return info[state]

@@ -62,8 +62,8 @@ def compare(
     gamma: float,
     seed: int,
     episodes: int = EPISODES,
-) -> tuple[Direct, Direct]:
-    """Return direct perception with as many cells as there are classes, and on the best grid.
+) -> dict[str, dict[str, Any]]:
+    """Return, for JSON, direct perception with as many cells as classes, and on the best grid.
 
     The best grid is the one with the highest measured success, then the fewest suboptimal
     decisions: hindsight that the learner does not have.
@@ -77,4 +77,4 @@ def compare(
     equal = at(max(1, round(n_classes**0.5)))
     tried = [at(side) for side in SIDES]
     best = max(tried, key=lambda d: (d.measures.success, -d.measures.suboptimal, -d.side))
-    return equal, best
+    return {"equal": equal.as_dict(), "best": best.as_dict()}

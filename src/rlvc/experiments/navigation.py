@@ -157,11 +157,13 @@ def run(
         grid = grid_over(task.world)
         symbols = look_at_grid(env, grid, database.eye, learner.threads)
         history = [_history(stage, grid, symbols, seed, episodes) for stage in stages]
-        measures = measure_policy(grid, env, policy, seed, episodes)
-        direct = compare(
-            grid, data, policy.n_classes, learner.solver, learner.gamma, seed, episodes
-        )
-        optimum = measure(grid, optimal_actor(task.world), _rng(seed), episodes)
+        found = {
+            "measures": measure_policy(grid, env, policy, seed, episodes).as_dict(),
+            "direct": compare(
+                grid, data, policy.n_classes, learner.solver, learner.gamma, seed, episodes
+            ),
+            "optimum": measure(grid, optimal_actor(task.world), _rng(seed), episodes).as_dict(),
+        }
     last = stages[-1]
     result = {
         "task": task.name,
@@ -173,11 +175,7 @@ def run(
         "classes": policy.n_classes,
         "features": {"distinct": database.eye.n_features, "selected": len(policy.features)},
         "seconds": clock.seconds,
-        "measures": measures.as_dict(),
-        "direct": {
-            name: one.as_dict() for name, one in zip(("equal", "best"), direct, strict=True)
-        },
-        "optimum": optimum.as_dict(),
+        **found,
         "paper": task.paper,
         "history": history,
         "parameters": as_json(learner),

@@ -1,0 +1,20 @@
+"""What several test files share."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlvc import RLVC, Policy
+from tests.builders import COLOUR, database
+
+
+@pytest.fixture(scope="session")
+def policy() -> Policy:
+    return RLVC(threads=1).learn(database(COLOUR))
+
+
+@pytest.fixture(scope="session")
+def saved(policy: Policy, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("saved") / "policy.rlvc"
+    policy.save(path)
+    return path.read_bytes()

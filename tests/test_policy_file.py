@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rlvc import RLVC, Policy
+from rlvc.errors import FileFormatError
+from rlvc.vision.detectors import Harris
+from tests.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
+
+# How it is saved ---------------------------------------------------------------------------------
+
+
+def test_saving_and_loading_changes_nothing(policy: Policy, saved: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "one" / "two" / "policy.rlvc"
+    policy.save(path)
+    assert path.read_bytes() == saved
+    loaded = Policy.load(path)
+    images = np.concatenate([COLOUR, pictures(30, 3)])
+    assert np.array_equal(loaded.classify(images), policy.classify(images))
+    assert np.array_equal(loaded.predict(images)[0], policy.predict(images)[0])
+    assert [str(loaded.explain(i)) for i in images] == [str(policy.explain(i)) for i in images]
+    assert loaded.features == policy.features
+    for name in ("q", "count", "usage", "patches"):
+        ours, theirs = getattr(policy, name), getattr(loaded, name)
+        assert ours.dtype == theirs.dtype
+        assert np.array_equal(ours, theirs)
+    loaded.save(path)
+    assert path.read_bytes() == saved
+    assert [p.name for p in path.parent.iterdir()] == ["policy.rlvc"]
+
+
+def test_cameras_and_names_survive(tmp_path: Path) -> None:
+    views = [{"b": COLOUR[i % 3], "a": GREY[i // 3]} for i in range(N_PLACES)]
+    names = ("left", "à droite", "on")
+    policy = RLVC(threads=1).learn(database(views, action_start=2, action_names=names))
+    policy.save(tmp_path / "p")
+    loaded = Policy.load(tmp_path / "p")
+    assert (loaded.action_start, loaded.action_names) == (2, names)
+    assert dict(loaded.shapes) == {"a": (64, 64, 1), "b": (64, 64, 3)}
+    assert [int(loaded.predict(view)[0]) for view in views] == [a + 2 for a in RIGHT]
+
+
+def test_a_policy_that_sees_nothing_can_be_saved(tmp_path: Path) -> None:
+    blank = np.zeros((N_PLACES, 64, 64, 3), np.uint8)
+    policy = RLVC(threads=1).learn(database(blank))
+    policy.save(tmp_path / "p")
+    assert Policy.load(tmp_path / "p").predict(blank)[0].shape == (N_PLACES,)
+
+
+LEARN = """
+import sys
+import numpy as np
+from rlvc import RLVC, Interactions
+rng = np.random.default_rng(0)
+images = rng.integers(0, 256, (6, 64, 64, 3), dtype=np.uint8)
+place, action = rng.integers(0, 6, 400), rng.integers(0, 3, 400)
+views = [{"front": images[i], "rear": images[5 - i]} for i in place]
+data = Interactions.from_arrays(
+    views, action, place % 3 == action, np.ones(400, bool), next_observations=views
+)
+RLVC(threads=int(sys.argv[1])).learn(data).save(sys.argv[2])
+"""
+
+
+def test_the_same_seed_gives_the_same_bytes_everywhere(tmp_path: Path) -> None:
+    contents = set()
+    for threads, hash_seed in (("1", "0"), ("2", "1")):
+        path = tmp_path / f"{threads}.rlvc"
+        subprocess.run(
+            [sys.executable, "-c", LEARN, threads, str(path)],
+            check=True, env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        )  # fmt: skip
+        contents.add(path.read_bytes())
+    assert len(contents) == 1
+    assert Policy.load(path).n_classes > 1
+
+
+def loads(data: bytes, path: Path) -> Policy | None:
+    """Load a policy from bytes; None if it is refused as it should be."""
+    path.write_bytes(data)
+    try:
+        return Policy.load(path)
+    except FileFormatError:
+        return None
+
+
+def test_a_truncated_file_is_refused(saved: bytes, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lengths = [*range(40), *rng.integers(40, len(saved), 80).tolist()]
+    lengths += range(len(saved) - 40, len(saved))
+    for length in lengths:
+        assert loads(saved[:length], tmp_path / "cut") is None
+
+
+def test_a_damaged_file_is_refused_or_still_a_policy(saved: bytes, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
+        headers = archive.infolist()
+        directory = archive.start_dir
+    # Everywhere, and above all where zip keeps its own notes.
+    places = rng.integers(0, len(saved), 100).tolist()
+    for info in headers:
+        places += (info.header_offset + rng.integers(0, 46, 12)).tolist()
+    places += rng.integers(directory, len(saved), 250).tolist()
+    for place in places:
+        damaged = bytearray(saved)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        policy = loads(bytes(damaged), tmp_path / "damaged")
+        if policy is not None:
+            assert policy.predict(COLOUR[0])[0].shape == ()
+
+
+def forge(
+    saved: bytes, change: dict[str, Any], arrays: dict[str, NDArray[Any]], missing: str = ""
+) -> bytes:
+    """Return a file whose checksums are right but whose content is not."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(saved)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            if name.removesuffix(".npy") == missing:
+                continue
+            data = old.read(name)
+            if name.endswith(".json"):
+                data = json.dumps({**json.loads(data), **change}).encode()
+            elif name.removesuffix(".npy") in arrays:
+                member = io.BytesIO()
+                np.save(member, arrays[name.removesuffix(".npy")], allow_pickle=True)
+                data = member.getvalue()
+            new.writestr(name, data)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "other"}, {"version": 99}, {"detector": {"name": "haris", "parameters": {}}},
+        {"detector": {"name": "harris", "parameters": {"sigma": -1}}}, {"detector": 3},
+        {"detector": {"name": "harris", "parameters": {"evil": 1}}}, {"features": []},
+        {"metric": {"name": "hamming", "parameters": {}}}, {"cameras": []}, {"cameras": None},
+        {"cameras": [{"name": "", "shape": [64, 64]}]}, {"threshold": "x"}, {"gamma": None},
+        {"descriptor": {"name": "sift", "parameters": {}}}, {"action_names": ["one"]},
+        {"features": [{"camera": "", "symbol": 10**9}] * 5}, {"gamma": float("nan")},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_forged_manifest_is_refused(saved: bytes, change: dict[str, Any], tmp_path: Path) -> None:
+    assert loads(forge(saved, {}, {}), tmp_path / "same") is not None
+    assert loads(forge(saved, change, {}), tmp_path / "forged") is None
+
+
+def forgeries(policy: Policy) -> list[dict[str, NDArray[Any]]]:
+    centres = policy.eye.vocabularies[""].centres
+    assert centres is not None
+    q = policy.q
+    return [
+        {"q": q[:-1]}, {"q": q[:, :0]}, {"q": q.astype(np.float32)}, {"q": np.full_like(q, np.nan)},
+        {"q": q.ravel()}, {"count": policy.count[:, :-1]}, {"count": policy.count.astype(float)},
+        {"usage": policy.usage[:-1]}, {"patches": policy.patches[:-1]},
+        {"vocabulary/0/centres": centres[:, :-1]}, {"vocabulary/0/centres": centres[:0]},
+        {"vocabulary/0/centres": centres.astype(np.float64)},
+        {"vocabulary/0/metric/whitening": np.eye(3)},
+        {"classifier/feature": np.full(2 * policy.n_classes - 1, 10**6)},
+        {"classifier/present": np.zeros(2 * policy.n_classes - 1, np.int64)},
+        {"q": np.array([{"a": 1}], dtype=object)},
+    ]  # fmt: skip
+
+
+def test_forged_arrays_are_refused(policy: Policy, saved: bytes, tmp_path: Path) -> None:
+    for arrays in forgeries(policy):
+        assert loads(forge(saved, {}, arrays), tmp_path / "forged") is None, list(arrays)
+
+
+def test_no_member_may_be_missing(saved: bytes, tmp_path: Path) -> None:
+    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+    assert "vocabulary/0/metric/whitening" in names
+    for name in names:
+        assert loads(forge(saved, {}, {}, missing=name), tmp_path / "less") is None, name
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"is not a rlvc-policy file, or it is damaged"),
+        (b"hello", r"is not a rlvc-policy file, or it is damaged"),
+    ],
+)
+def test_another_file_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "other").write_bytes(content)
+    with pytest.raises(FileFormatError, match=message):
+        Policy.load(tmp_path / "other")
+
+
+def test_the_refusal_says_why(saved: bytes, tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match=r"^There is no file .*nowhere\.$"):
+        Policy.load(tmp_path / "nowhere")
+    (tmp_path / "new").write_bytes(forge(saved, {"version": 99}, {}))
+    with pytest.raises(
+        FileFormatError,
+        match=r"has version 99 of the format; this rlvc reads version 1\. Install the rlvc that",
+    ):
+        Policy.load(tmp_path / "new")
+    (tmp_path / "kind").write_bytes(forge(saved, {"format": "soup"}, {}))
+    with pytest.raises(FileFormatError, match=r"is not a rlvc-policy file; it says 'soup'\.$"):
+        Policy.load(tmp_path / "kind")
+    typo = {"detector": {"name": "haris", "parameters": {}}}
+    (tmp_path / "typo").write_bytes(forge(saved, typo, {}))
+    with pytest.raises(FileFormatError, match=r"Unknown detector 'haris'\. Did you mean 'harris'"):
+        Policy.load(tmp_path / "typo")
+
+
+def test_a_part_without_a_name_cannot_be_saved(tmp_path: Path) -> None:
+    class Mine(Harris):
+        pass
+
+    policy = RLVC(detector=Mine(), threads=1).learn(database(COLOUR))
+    with pytest.raises(
+        ValueError,
+        match=r"^The detector Mine has no name; give it one with "
+        r"detectors\.register\('name', Mine\)\.$",
+    ):
+        policy.save(tmp_path / "p")
+    assert not (tmp_path / "p").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.logging import RichHandler
+from rich.markup import escape
 from rich.table import Table
 
 import rlvc
@@ -137,7 +139,7 @@ def evaluate(
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in found.items():
         shown = value if isinstance(value, str) else "none" if value is None else f"{value:.3f}"
-        table.add_row(name, shown)
+        table.add_row(name, escape(shown))
     console.print(table)
 
 
@@ -154,7 +156,11 @@ def explain(
     Prints the tests on the path through the classifier, the class and the values of the actions;
     writes the image with the features marked.
     """
+    import cv2
+
     from rlvc.datasets.images import read_image
+    from rlvc.images import as_image
+    from rlvc.percepts import SINGLE
     from rlvc.policy import Policy
     from rlvc.report.explaining import draw_explanation
     from rlvc.report.style import to_png
@@ -162,11 +168,13 @@ def explain(
 
     loaded = Policy.load(policy)
     percept = read_image(image)
+    if loaded.shapes.get(SINGLE, percept.shape)[2] == 1:  # it learned from images without colour
+        percept = as_image(cv2.cvtColor(percept, cv2.COLOR_RGB2GRAY))
     explanation = loaded.explain(percept)
     target = out or Path(f"{image.stem}-explained.png")
     write_whole(target, to_png(draw_explanation(loaded, percept, explanation)))
-    console.print(str(explanation), highlight=False, markup=False)
-    console.print(f"The picture is in {target}.", highlight=False, markup=False)
+    text = f"{explanation}\nThe picture is in {target}."
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -194,10 +202,15 @@ def main(arguments: list[str] | None = None) -> Any:
     except (RlvcError, OSError) as error:
         _complain(error)
         raise SystemExit(1) from None
-    except KeyboardInterrupt:
-        _complain("Stopped; nothing was written.")
+    except (KeyboardInterrupt, SystemExit) as stop:
+        # Typer turns Ctrl-C into a silent exit with the status that a shell gives a killed job.
+        if isinstance(stop, SystemExit) and stop.code != 128 + signal.SIGINT:
+            raise
+        _complain("Stopped.")
         raise SystemExit(1) from None
 
 
 def _complain(message: object) -> None:
-    Console(stderr=True).print(f"rlvc: {message}", highlight=False, markup=False, style="red")
+    Console(stderr=True).print(
+        f"rlvc: {message}", highlight=False, markup=False, style="red", soft_wrap=True
+    )

@@ -70,7 +70,7 @@ def share_threads(work: Callable[[T], R], pieces: list[T], threads: int) -> list
     For a few pieces of a millisecond, where waiting to be woken would cost more than the work.
     """
     threads = n_threads(threads)
-    if threads == 1 or len(pieces) == 1:
+    if threads == 1 or len(pieces) <= 1:
         return [work(piece) for piece in pieces]
     others = [_pool(threads - 1).submit(work, piece) for piece in pieces[1:]]
     return [work(pieces[0]), *(future.result() for future in others)]
@@ -80,3 +80,7 @@ def share_threads(work: Callable[[T], R], pieces: list[T], threads: int) -> list
 def _pool(threads: int) -> ThreadPoolExecutor:
     """Keep the threads: starting them costs as much as a stage."""
     return ThreadPoolExecutor(threads, thread_name_prefix="rlvc")
+
+
+if hasattr(os, "register_at_fork"):  # a fork has no threads; work given to kept ones would wait
+    os.register_at_fork(after_in_child=_pool.cache_clear)

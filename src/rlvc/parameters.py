@@ -117,9 +117,12 @@ def parse(config_class: type[Any], texts: dict[str, str]) -> dict[str, Any]:
     >>> parse(Selector, {"alpha": "0.01", "min_samples": "3"})
     {'alpha': 0.01, 'min_samples': 3}
     """
-    declared = {field.name: field for field, _ in rules(config_class)}
+    has_any = dataclasses.is_dataclass(config_class)
+    declared = {field.name: field for field, _ in rules(config_class)} if has_any else {}
     values: dict[str, Any] = {}
     for name, text in texts.items():
+        if not declared:
+            raise ValueError(f"{config_class.__name__} has no parameters; got {name!r}.")
         if name not in declared:
             raise unknown(f"parameter of {config_class.__name__}", name, declared)
         kind: type[Any] = type(declared[name].default)
@@ -129,7 +132,8 @@ def parse(config_class: type[Any], texts: dict[str, str]) -> dict[str, Any]:
             else:
                 values[name] = kind(text)
         except (KeyError, ValueError):
+            must = {bool: "true or false", int: "an integer", float: "a number"}[kind]
             raise ValueError(
-                f"{name} of {config_class.__name__} must be a {kind.__name__}; got {text!r}."
+                f"{name} of {config_class.__name__} must be {must}; got {text!r}."
             ) from None
     return values

@@ -53,7 +53,8 @@ def write_archive(
         archive.writestr(zipfile.ZipInfo(MANIFEST, MOMENT), text)
         for name in sorted(arrays):
             member = io.BytesIO()
-            np.lib.format.write_array(member, np.ascontiguousarray(arrays[name]), version=(1, 0))
+            array = np.asarray(arrays[name], order="C")
+            np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy", MOMENT), member.getvalue())
     write_whole(path, buffer.getvalue())
 

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
@@ -121,14 +122,19 @@ def show_summary(console: Console, result: dict[str, Any], folder: Path) -> None
         f"{paper['stages']}). Learning took {seconds['learn']:.1f} s.",
         highlight=False,
     )
-    console.print(f"Results and pictures are in {folder}; have a look at:", highlight=False)
+    console.print(
+        f"Results and pictures are in {folder}; have a look at:",
+        highlight=False, markup=False, soft_wrap=True,
+    )  # fmt: skip
     for name, what in (
         ("policy.png", "what the agent does, everywhere"),
         ("values.png", "learned and optimal values"),
         ("learning.png", "how it got there"),
         ("features.png", "what it looks for"),
     ):
-        console.print(f"  {folder / name}  [dim]{what}[/]", highlight=False)
+        path = escape(str(folder / name))
+        console.print(f"  {path}  [dim]{what}[/]", highlight=False, soft_wrap=True)
     console.print(
-        f"Ask why: rlvc explain {folder / 'policy.rlvc'} {folder / 'percept.png'}", highlight=False
-    )
+        f"Ask why: rlvc explain {folder / 'policy.rlvc'} {folder / 'percept.png'}",
+        highlight=False, markup=False, soft_wrap=True,
+    )  # fmt: skip

@@ -88,8 +88,7 @@ class Mahalanobis:
         descriptors = descriptors[:: -(-len(descriptors) // SAMPLE) or 1]
         if len(descriptors) < 2:
             return type(self)(np.eye(d))
-        covariance = np.cov(np.asarray(descriptors, np.float64), rowvar=False).reshape(d, d)
-        variance, axes = np.linalg.eigh(covariance)
+        variance, axes = np.linalg.eigh(_covariance(np.asarray(descriptors, np.float64)))
         keep = variance > 1e-9 * max(variance[-1], 1e-300)
         if not keep.any():
             return type(self)(np.eye(d))
@@ -134,6 +133,26 @@ class Hamming:
         """Return the (n, m) Hamming distances."""
         bits = np.bitwise_count(a[:, np.newaxis, :] ^ b[np.newaxis, :, :])
         return np.asarray(bits.sum(axis=2), np.float64)
+
+
+@compiled
+def _covariance(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the covariance, summed in one order: a threaded library would round as it likes."""
+    n, d = rows.shape
+    mean = np.zeros(d, np.float64)
+    for i in range(n):
+        mean += rows[i]
+    mean /= n
+    total = np.zeros((d, d), np.float64)
+    for i in range(n):
+        away = rows[i] - mean
+        for j in range(d):
+            for c in range(j + 1):
+                total[j, c] += away[j] * away[c]
+    for j in range(d):
+        for c in range(j):
+            total[c, j] = total[j, c]
+    return total / (n - 1)
 
 
 @compiled

@@ -150,9 +150,10 @@ def _covariance(rows: NDArray[np.float64]) -> NDArray[np.float64]:
             for c in range(j + 1):
                 total[j, c] += away[j] * away[c]
     for j in range(d):
-        for c in range(j):
+        for c in range(j + 1):
+            total[j, c] /= n - 1
             total[c, j] = total[j, c]
-    return total / (n - 1)
+    return total
 
 
 @compiled

@@ -98,12 +98,12 @@ def show_summary(console: Console, result: dict[str, Any], folder: Path) -> None
     """Print the measures beside direct perception and the optimum, and where the files are."""
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
     table.add_column("")
-    for column in ("success", "mean steps", "optimal decisions", "classes or cells"):
+    for column in ("success", "steps", "optimal decisions", "classes"):
         table.add_column(column, justify="right")
     rows = (
         ("rlvc, from images", result["measures"], result["classes"]),
-        ("direct perception, as many cells", result["direct"]["equal"], None),
-        ("direct perception, best grid", result["direct"]["best"], None),
+        ("position known, as many cells", result["direct"]["equal"], None),
+        ("position known, best grid", result["direct"]["best"], None),
         ("the optimum", result["optimum"], "-"),
     )
     for i, (name, found, size) in enumerate(rows):

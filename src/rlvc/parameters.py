@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from rlvc.errors import unknown
 
 
@@ -105,7 +107,7 @@ def as_json(config: Any) -> dict[str, Any]:
             plain[each.name] = value
         elif dataclasses.is_dataclass(value):
             plain[each.name] = {"type": type(value).__name__, **as_json(value)}
-        else:
+        elif not isinstance(value, np.ndarray):
             plain[each.name] = {"type": type(value).__name__}
     return plain
 

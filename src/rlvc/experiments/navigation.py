@@ -215,6 +215,11 @@ def evaluate_policy(
     shown = pictures or policy.about.get("pictures", "photos")
     env = gymnasium.make(chosen.env_id, pictures=shown, disable_env_checker=True).unwrapped
     assert isinstance(env, PictureEnv)
+    if policy.q.shape[1] != len(env.action_names):
+        raise ValueError(
+            f"The actions of the policy must be those of the {name}, {len(env.action_names)}; "
+            f"got {policy.q.shape[1]}."
+        )
     measures = measure_policy(grid_over(chosen.world), env, policy, seed, episodes)
     return {"task": name, "pictures": shown, **measures.as_dict()}
 

@@ -56,7 +56,7 @@ def _draw_path(figure: Figure, layout: object, policy: Policy, explanation: Expl
     shown = _shown(explanation)
     columns = 4
     left_out = len(explanation.tests) - len(shown)
-    note = f" ({left_out} tests for features not seen are left out)" if left_out else ""
+    note = f" ({left_out} of them are not shown)" if left_out else ""
     axes.set_title(f"The path of {len(explanation.tests)} tests{note}")
     axes.set(xlim=(0, columns), ylim=(max(1, -(-len(shown) // columns)), 0))
     axes.axis("off")

@@ -195,7 +195,7 @@ def main(arguments: list[str] | None = None) -> Any:
     handler = RichHandler(console=Console(stderr=True), show_time=False, show_path=False)
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[handler])
     try:
-        app(args=arguments)
+        app(args=arguments, prog_name="rlvc")
     except (ValueError, TypeError) as error:
         _complain(error)
         raise SystemExit(2) from None

@@ -13,9 +13,10 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from rich.console import Console
 
 import rlvc
-from rlvc import RLVC, Policy
+from rlvc import RLVC, Policy, cli
 from rlvc.cli import app, main
 from rlvc.configuring import describe_parameters
 from rlvc.experiments import navigation
@@ -39,7 +40,9 @@ class Done:
 def call(capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Give a function that runs a command line as a shell would, without starting a process."""
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.delenv("RLVC_DATA", raising=False)
+    for name in ("RLVC_DATA", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(cli, "console", Console(width=80))
     handlers = logging.getLogger().handlers[:]
 
     def run(*arguments: object) -> Done:
@@ -47,6 +50,7 @@ def call(capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         with pytest.raises(SystemExit) as end:
             main([str(argument) for argument in arguments])
         out, err = capfd.readouterr()
+        out, err = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in (out, err))  # colours
         assert "Traceback" not in out + err
         assert isinstance(end.value.code, int)
         return Done(end.value.code, out, err)
@@ -545,7 +549,7 @@ def test_the_defaults_in_the_help_are_those_of_the_task(call: Any) -> None:
 
 
 def test_all_parameters_are_listed(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setattr(cli, "console", Console(width=400))
     done = call("parameters")
     assert (done.code, done.err) == (0, "")
     lines = [" ".join(line.split()) for line in done.out.split("\n")]

@@ -76,9 +76,9 @@ def test_no_more_than_a_few_pieces_are_taken_ahead(threads: int) -> None:
 
     def pieces() -> Iterator[int]:
         nonlocal taken
-        while True:  # all of them would be too many
-            taken += 1
-            yield taken
+        for number in range(1, 1001):
+            taken = number
+            yield number
 
     results = run_threads(lambda piece: piece, pieces(), threads)
     for seen in range(1, 30):

@@ -207,12 +207,14 @@ def test_the_folder_is_named_after_the_task_unless_given(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = call(
-        "run", "small", "--interactions", 40, "--episodes", 1, "--preset", "paper",
+        "run", "small", "--seed", 3, "--interactions", 40, "--episodes", 1, "--preset", "paper",
         "--set", "solver=q_learning", "--set", "selector.min_samples=4", "--set", "cap=2",
     )  # fmt: skip
     assert done.code == 0, done.err
     assert [p.name for p in tmp_path.iterdir()] == ["runs"]
-    found = strict((tmp_path / "runs" / "small" / "result.json").read_text())["parameters"]
+    result = strict((tmp_path / "runs" / "small" / "result.json").read_text())
+    assert (result["seed"], result["interactions"]) == (3, 40)
+    found = result["parameters"]
     assert found["solver"]["type"] == "QLearning"
     assert found["selector"] == {
         "type": "Selector", "ranking": "remaining", "test": "student", "alpha": 0.05,

@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from rlvc.vision.descriptors import descriptors
+from rlvc.vision.detectors import detectors
+from rlvc.vision.metrics import metrics
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 WITH_CODE = [page for page in PAGES if "```python\n" in page.read_text(encoding="utf-8")]
@@ -20,6 +24,8 @@ def test_the_code_of_a_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for registry in (detectors, descriptors, metrics):  # what a page registers goes with it
+        monkeypatch.setattr(registry, "_factories", dict(registry._factories))
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)  # dataclasses look for their module

@@ -158,7 +158,10 @@ def run(
         symbols = look_at_grid(env, grid, database.eye, learner.threads)
         history = [_history(stage, grid, symbols, seed, episodes) for stage in stages]
         found = {
-            "measures": measure_policy(grid, env, policy, seed, episodes).as_dict(),
+            "measures": Measures(
+                *walk(task.world, policy_actor(env, policy), _rng(seed), episodes),
+                history[-1]["suboptimal"],  # of the same percepts, looked at already
+            ).as_dict(),
             "direct": compare(
                 grid, data, policy.n_classes, learner.solver, learner.gamma, seed, episodes
             ),

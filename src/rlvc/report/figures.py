@@ -71,9 +71,10 @@ def draw_policy(run: Run) -> Figure:
     )
     axes.set_xlabel(
         f"{run.result['classes']} visual classes from {run.result['features']['selected']} "
-        f"features. The agent reaches an exit from {measures['success']:.1%} of random starts.\n"
-        f"White arrows: optimal decisions ({1 - measures['suboptimal']:.1%} of all). Orange: the "
-        "others. Blue lines: walls of glass. Crossed boxes: exits."
+        f"features; an exit is reached from {measures['success']:.1%} of random starts.\n"
+        f"White: optimal decisions ({1 - measures['suboptimal']:.1%}). Orange: the others. "
+        "Blue: walls of glass. Crossed: exits.",
+        fontsize=8.5,
     )
     return figure
 

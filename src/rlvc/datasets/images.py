@@ -178,7 +178,7 @@ def read_image(file: Path) -> Image:
     except OSError as error:
         raise PictureError(
             f"Picture {file} cannot be read: {error.strerror}. "
-            "Check that the file is there and may be read, or use --pictures photos."
+            "Check that the file is there and may be read."
         ) from error
     try:
         image = cv2.imdecode(data, cv2.IMREAD_COLOR)
@@ -187,7 +187,7 @@ def read_image(file: Path) -> Image:
     if image is None:
         raise PictureError(
             f"Picture {file} is not an image that OpenCV can read. "
-            "Give a PNG, JPEG, BMP, TIFF or WebP file, or use --pictures photos."
+            "Give a PNG, JPEG, BMP, TIFF or WebP file."
         )
     return _uint8(cv2.cvtColor(image, cv2.COLOR_BGR2RGB))
 

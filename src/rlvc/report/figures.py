@@ -105,19 +105,22 @@ def draw_learning(result: dict[str, Any]) -> Figure:
     """Draw classes, features, residual and success by stage."""
     history = result["history"]
     stage = [line["stage"] for line in history]
+    dot = "o" if len(stage) == 1 else ""  # a line of one point cannot be seen
     figure = new_figure(9.0, 3.2)
     left, middle, right = figure.subplots(1, 3)
     for key, colour in (("classes", BLUE), ("features", ORANGE)):
-        left.plot(stage, [line[key] for line in history], color=colour, linewidth=1.8)
+        left.plot(stage, [line[key] for line in history], color=colour, linewidth=1.8, marker=dot)
         left.annotate(
             f"{history[-1][key]} {key}", (stage[-1], history[-1][key]), color=colour, ha="right",
             xytext=(0, 4 if key == "classes" else -30), textcoords="offset points",
         )  # fmt: skip
     left.set_title("Classes and features")
-    middle.plot(stage, [line["residual"] for line in history], color=GREEN, linewidth=1.8)
+    middle.plot(
+        stage, [line["residual"] for line in history], color=GREEN, linewidth=1.8, marker=dot
+    )
     middle.set_title("Bellman residual (rms)")
     middle.set_ylim(bottom=0)
-    right.plot(stage, [line["success"] for line in history], color=BLUE, linewidth=1.8)
+    right.plot(stage, [line["success"] for line in history], color=BLUE, linewidth=1.8, marker=dot)
     direct = result["direct"]["equal"]
     right.axhline(direct["success"], color=GREY, linewidth=1.2, linestyle="--")
     right.annotate(

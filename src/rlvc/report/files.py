@@ -25,7 +25,11 @@ def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
 
 
 def write_run(run: Run, folder: Path) -> None:
-    """Write the policy, the pictures, a percept to try, and last the numbers."""
+    """Write the policy, the pictures, a percept to try, and last the numbers.
+
+    A folder without ``result.json`` is not finished, so that of an earlier run goes first.
+    """
+    (folder / "result.json").unlink(missing_ok=True)
     run.policy.save(folder / "policy.rlvc")
     write_figures(run, folder)
     world = run.grid.world

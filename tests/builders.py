@@ -83,9 +83,8 @@ class Problem:
 
     @property
     def database(self) -> Database:
-        spread = float(np.var(self.interactions.returns(0.5)))
         eye = blind_eye(self.dense.shape[1])
-        return Database(self.interactions, self.incidence, eye, spread)
+        return Database(self.interactions, self.incidence, eye)
 
 
 def pictures(n: int, seed: int = 0, shape: tuple[int, ...] = (64, 64, 3)) -> NDArray[np.uint8]:

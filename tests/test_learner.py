@@ -121,7 +121,7 @@ def test_the_order_of_the_interactions_does_not_change_the_policy() -> None:
         np.arange(len(old)), old.terminated[order], old.truncated[order], 3,
     )  # fmt: skip
     one = problem.database
-    other = Database(mixed, one.symbols, one.eye, one.spread)
+    other = Database(mixed, one.symbols, one.eye)
     assert RLVC(selector=LOOSE).learn(one).n_classes > 5
     assert same(RLVC(selector=LOOSE).learn(one), RLVC(selector=LOOSE).learn(other))
 
@@ -287,7 +287,7 @@ def test_an_action_that_was_never_tried_is_not_chosen() -> None:
     )  # fmt: skip
     symbols = Problem.draw(0).incidence
     eye = blind_eye(symbols.n_features)
-    policy = RLVC().learn(Database(interactions, symbols, eye, 0.25))
+    policy = RLVC().learn(Database(interactions, symbols, eye))
     assert policy.count.tolist() == [[10, 10, 0]]
     assert policy.actions.tolist() == [0]
 

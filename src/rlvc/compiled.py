@@ -22,12 +22,18 @@ def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
     No fast-math: the order of additions is the order of the source, so results do not depend on how
     work was cut into pieces.
     """
-    return cast("Callable[P, R]", numba.njit(nogil=True, cache=True)(kernel))
+    try:
+        made = numba.njit(nogil=True, cache=True)(kernel)
+    except RuntimeError:  # no folder for the cache may be written, as in some containers
+        made = numba.njit(nogil=True)(kernel)
+    return cast("Callable[P, R]", made)
 
 
 def n_threads(asked: int) -> int:
     """Return ``asked``, or the number of cores that this process may use if it is 0."""
-    return asked or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else "1")
+    if asked:
+        return asked
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def chunks(n: int, pieces: int) -> list[slice]:

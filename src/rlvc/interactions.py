@@ -100,7 +100,7 @@ class Interactions:
     def is_last(self) -> NDArray[np.bool_]:
         """(N,) whether the next row does not continue the episode."""
         continues = np.zeros(len(self), np.bool_)
-        continues[:-1] = self.episode[1:] == self.episode[:-1]
+        continues[:-1] = (self.episode[1:] == self.episode[:-1]) & (self.start[1:] == self.end[:-1])
         return self.terminated | self.truncated | ~continues
 
     def returns(self, gamma: float) -> NDArray[np.float64]:
@@ -163,7 +163,7 @@ class Interactions:
             episode=np.cumsum(ends | cut, axis=0) - (ends | cut),
             terminated=ends,
             truncated=cut,
-            n_actions=n_actions or int(action.max(initial=0)) + 1,
+            n_actions=int(action.max(initial=0)) + 1 if n_actions is None else n_actions,
             action_start=action_start,
             action_names=action_names,
         )
@@ -193,6 +193,8 @@ def collect(
     """
     if n < 1:
         raise ValueError(f"n of collect must be at least 1; got {n}.")
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed of collect must be a whole number, at least 0; got {seed!r}.")
     epsilon = 0.1 if epsilon is None else epsilon
     if not 0.0 <= epsilon <= 1.0:
         raise ValueError(f"epsilon of collect must be in [0, 1]; got {epsilon}.")
@@ -201,7 +203,7 @@ def collect(
     percepts = Percepts()
     rows: list[tuple[Any, ...]] = []
     states: list[tuple[Any, Any]] = []
-    observation, info = env.reset(seed=seed)
+    observation, info = env.reset(seed=int(seed))
     here, episode = percepts.add(observation), 0
     for t in range(n):
         before = info
@@ -228,6 +230,7 @@ def collect(
     ]
     start, acted, rewards, end, episodes, ends, cuts = table
     seen = np.asarray(states, np.float64) if states else None
+    names = tuple(getattr(env.unwrapped, "action_names", ()))
     return Interactions(
         percepts,
         start,
@@ -239,7 +242,7 @@ def collect(
         cuts,
         n_actions=int(space.n),
         action_start=int(space.start),
-        action_names=tuple(getattr(env.unwrapped, "action_names", ())),
+        action_names=names if len(names) == space.n else (),  # a wrapper may offer other actions
         state=None if seen is None else seen[:, 0],
         next_state=None if seen is None else seen[:, 1],
     )

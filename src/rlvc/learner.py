@@ -43,13 +43,11 @@ class Database:
         interactions: ⟨s, a, r, s′⟩, percepts by number.
         symbols: Which percept exhibits which symbol.
         eye: Who looked.
-        spread: The variance of the discounted returns: the scale on which aliasing is judged.
     """
 
     interactions: Interactions
     symbols: Incidence
     eye: Eye
-    spread: float
 
     def map(self, classifier: Classifier, classes: NDArray[np.int64] | None = None) -> MappedMDP:
         """Return the MDP that a classifier makes of the interactions.
@@ -161,9 +159,11 @@ class RLVC:
     def __post_init__(self) -> None:
         check(self)
         for name, method in _METHODS.items():
-            if not hasattr(getattr(self, name), method):
+            part = getattr(self, name)
+            if isinstance(part, type) or not hasattr(part, method):
+                cure = f" Write {part.__name__}()." if isinstance(part, type) else ""
                 raise TypeError(
-                    f"{name} of RLVC must have a method {method}; got {getattr(self, name)!r}."
+                    f"{name} of RLVC must be an object with a method {method}; got {part!r}.{cure}"
                 )
 
     def learn(self, data: Database | Interactions | Source) -> Policy:
@@ -180,15 +180,17 @@ class RLVC:
     def stages(self, data: Database | Interactions | Source) -> Iterator[Stage]:
         """Yield the stages of Algorithm 1, until no class is refined any more."""
         fetch = self._source(data)
-        classifier, stage = self.classifier, None
+        classifier, stage, interactions = self.classifier, None, None
         for k in range(self.max_stages + 1):
             database = fetch(k, stage)
-            interactions, symbols = database.interactions, database.symbols
+            if interactions is not database.interactions:
+                interactions, symbols = database.interactions, database.symbols
+                spread = float(np.var(interactions.returns(self.gamma)))  # the scale of aliasing
             classes = classifier.classify(symbols)
             mdp = database.map(classifier, classes)
             q = self.solver.solve(mdp, self.gamma)
             residuals = bellman_residuals(mdp.sequence, q, self.gamma, mdp.scale)
-            is_aliased = self.aliasing.detect(residuals, database.spread)
+            is_aliased = self.aliasing.detect(residuals, spread)
             candidates = self.generator.generate(symbols, classes, is_aliased)
             choice = self.selector.select(
                 residuals, interactions.start, candidates, is_aliased, self.threads
@@ -229,8 +231,7 @@ class RLVC:
             log.warning("No percept has an interest point: all look the same to this detector.")
         if not interactions.reward.any():
             log.warning("All rewards are zero: nothing distinguishes one action from another.")
-        spread = float(np.var(interactions.returns(self.gamma)))
-        return Database(interactions, symbols, eye, spread)
+        return Database(interactions, symbols, eye)
 
     def _source(
         self, data: Database | Interactions | Source
@@ -246,7 +247,17 @@ class RLVC:
                 f"interactions; got {type(data).__name__}. Interactions.from_arrays makes them."
             )
         fresh, eye = data, self._new_eye()
-        return lambda k, stage: self._look(eye, fresh(k, stage.policy() if stage else None))
+
+        def fetch(k: int, stage: Stage | None) -> Database:
+            interactions = fresh(k, stage.policy() if stage else None)
+            if not isinstance(interactions, Interactions):
+                raise TypeError(
+                    "The function that brings fresh interactions must return Interactions; "
+                    f"got {type(interactions).__name__}."
+                )
+            return self._look(eye, interactions)
+
+        return fetch
 
 
 _METHODS = {

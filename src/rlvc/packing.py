@@ -26,7 +26,7 @@ def make_policy(
     selected = classifier.features.tolist()
     patches = [eye.patches[feature] for feature in selected]
     return Policy(
-        eye=eye,
+        eye=eye.snapshot(),
         features=tuple(Primitive(eye.camera_of[f], eye.symbol_of[f]) for f in selected),
         classifier=classifier.renumber({f: number for number, f in enumerate(selected)}),
         q=q,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -84,7 +85,7 @@ def check(config: Any) -> None:
                     f"{field.name} of {owner} must be a {kind.__name__}; got {value!r}."
                 )
         elif kind in (int, float):
-            number = isinstance(value, (int,) if kind is int else (int, float))
+            number = isinstance(value, numbers.Integral if kind is int else numbers.Real)
             if not number or isinstance(value, bool):
                 noun = "an integer" if kind is int else "a number"
                 raise TypeError(f"{field.name} of {owner} must be {noun}; got {value!r}.")

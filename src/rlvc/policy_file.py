@@ -18,7 +18,7 @@ from rlvc.storage import read_archive, write_archive
 from rlvc.vision.descriptors import descriptors
 from rlvc.vision.detectors import detectors
 from rlvc.vision.eye import Eye
-from rlvc.vision.metrics import metrics
+from rlvc.vision.metrics import Mahalanobis, metrics
 from rlvc.vision.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -30,12 +30,17 @@ FORMAT, VERSION = "rlvc-policy", 1
 def write_policy(path: str | os.PathLike[str], policy: Policy) -> None:
     """Write a policy to one file, whole or not at all; equal policies give equal bytes."""
     eye, cameras = policy.eye, sorted(policy.shapes)
+    if type(policy.classifier) is not Tree:
+        raise TypeError(
+            f"The classifier of a policy must be a Tree to be saved; got "
+            f"{type(policy.classifier).__name__}."
+        )
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "detector": detectors.describe(eye.detector),
         "descriptor": descriptors.describe(eye.descriptor),
-        "metric": metrics.describe(eye.metric),
+        "metric": metrics.describe(eye.metric, learned=True),
         "threshold": eye.threshold,
         "cameras": [{"name": name, "shape": list(policy.shapes[name])} for name in cameras],
         "features": [dataclasses.asdict(feature) for feature in policy.features],
@@ -91,9 +96,8 @@ def _parts(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[st
         metric: Any = eye.metric
         metric = dataclasses.replace(metric, **state) if state else metric
         centres = arrays.get(f"vocabulary/{i}/centres")
-        eye.vocabularies[str(camera["name"])] = Vocabulary(
-            metric, eye.threshold, centres, is_fitted=True
-        )
+        words = Vocabulary(metric, eye.threshold, centres, is_fitted=True)
+        eye.adopt(str(camera["name"]), words)
         shapes[str(camera["name"])] = tuple(int(n) for n in camera["shape"])
     names = ("feature", "present", "absent")
     return {
@@ -156,8 +160,10 @@ def _check_vocabulary(eye: Eye, words: Vocabulary, channels: int) -> None:
     _must(centres.ndim == 2 and centres.shape[1:] == rows.shape[1:], "vocabulary")
     _must(centres.dtype == rows.dtype and np.isfinite(centres).all(), "vocabulary")
     for array in arrays_of(words.metric).values():
-        _must(array.dtype == np.float64 and np.isfinite(array).all(), "metric")
-        _must(array.ndim == 2 and len(array) == centres.shape[1] and array.size > 0, "metric")
+        _must(array.size > 0 and np.isfinite(array).all(), "metric")
+        if isinstance(words.metric, Mahalanobis):  # compiled code does not check its shape
+            _must(array.dtype == np.float64 and array.ndim == 2, "metric")
+            _must(len(array) == centres.shape[1], "metric")
     words.metric.distances(centres[:1], centres[:1])  # raises if what it learned is missing
 
 

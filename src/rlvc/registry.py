@@ -50,16 +50,19 @@ class Registry(Generic[Part]):
             f"{self.kind}s.register('name', {type(part).__name__})."
         )
 
-    def describe(self, part: Part) -> dict[str, Any]:
-        """Return the name of a part and its plain parameters, ready for JSON."""
+    def describe(self, part: Part, *, learned: bool = False) -> dict[str, Any]:
+        """Return the name of a part and its plain parameters, ready for JSON.
+
+        With ``learned``, arrays are passed over: :func:`arrays_of` has them.
+        """
         owner = type(part).__name__
         if not dataclasses.is_dataclass(part):
             raise TypeError(f"The {self.kind} {owner} must be a dataclass to be saved.")
         plain: dict[str, Any] = {}
         for name, value in _fields(part).items():
-            if isinstance(value, (bool, int, float, str)):
+            if isinstance(value, (bool, int, float, str)) or value is None:
                 plain[name] = value
-            elif value is not None and not isinstance(value, np.ndarray):
+            elif not (learned and isinstance(value, np.ndarray)):
                 raise TypeError(
                     f"{name} of {owner} must be a number, a text or a bool to be saved; "
                     f"got {type(value).__name__}."

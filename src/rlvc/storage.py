@@ -27,6 +27,8 @@ MOMENT = (1980, 1, 1, 0, 0, 0)  # zip members carry a date; a fixed one keeps fi
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file so that a reader finds either what was there before or all of the new."""
     target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; name a file in it.")
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
@@ -65,7 +67,10 @@ def read_archive(
     """Read a file of :func:`write_archive`, or raise a FileFormatError that says why not."""
     source = Path(path)
     if not source.is_file():
-        raise FileFormatError(f"There is no file {source}.")
+        is_folder = source.is_dir()
+        raise FileFormatError(
+            f"{source} is a folder." if is_folder else f"There is no file {source}."
+        )
     try:
         with zipfile.ZipFile(source) as archive:
             members = {info.filename: _member(archive, info) for info in archive.infolist()}

@@ -253,11 +253,18 @@ def _history(
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on."""
     names = ("rlvc", "numpy", "scipy", "numba", "opencv-python-headless", "scikit-image")
-    return {"python": platform.python_version(), **{name: metadata.version(name) for name in names}}
+    return {"python": platform.python_version(), **{name: _version(name) for name in names}}
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:  # the same package may come under another name
+        return "unknown"
 
 
 def _rng(seed: int) -> np.random.Generator:
-    return np.random.default_rng([seed, 1])  # apart from the exploration's
+    return np.random.default_rng([seed, 2])  # apart from the exploration's
 
 
 class _Clock:

@@ -20,7 +20,14 @@ def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
         raise ValueError(
             f"{folder} holds a run already; give another folder with --out, or add --overwrite."
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / ".probe", b"")  # now, and not after the work is done
+        (folder / ".probe").unlink()
+    except OSError as error:
+        raise ValueError(
+            f"{folder} cannot be written to ({error.strerror}); give another folder with --out."
+        ) from error
     return folder
 
 

@@ -45,7 +45,7 @@ class Invariants:
     [[51.0, 51.0, 51.0, 0.0, 0.0, 0.0, 0.0, 0.0]]
     """
 
-    sigma: float = param(2.0, "scale of the neighbourhood, pixels", above=0.0)
+    sigma: float = param(2.0, "scale of the neighbourhood, pixels", low=0.3, high=50.0)
     normalise: bool = param(False, "make the invariants blind to affine changes of light")
 
     def __post_init__(self) -> None:

@@ -81,8 +81,8 @@ class Harris:
     [[31.0, 31.0]]
     """
 
-    sigma: float = param(1.0, "scale of the derivatives, pixels", above=0.0)
-    integration: float = param(2.0, "scale of the structure tensor, pixels", above=0.0)
+    sigma: float = param(1.0, "scale of the derivatives, pixels", low=0.3, high=50.0)
+    integration: float = param(2.0, "scale of the structure tensor, pixels", low=0.3, high=50.0)
     k: float = param(0.04, "weight of the squared trace", low=0.0, high=0.25)
     radius: int = param(5, "half the window in which a corner must be the maximum", low=1)
     threshold: float = param(1e-6, "least cornerness, for channels in 0..1", low=0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cv2
@@ -87,7 +87,13 @@ class Eye:
 
     def look_at(self, image: Image) -> tuple[Points, Descriptors]:
         """Detect and describe the interest points of one image."""
-        return self.descriptor.describe(image, self.detector.detect(image))
+        points, rows = self.descriptor.describe(image, self.detector.detect(image))
+        if rows.ndim != 2 or len(rows) != len(points) or not np.isfinite(rows).all():
+            raise ValueError(
+                f"{type(self.descriptor).__name__} must return one row of finite numbers for each "
+                f"of its {len(points)} points; got an array of shape {rows.shape}."
+            )
+        return points, rows
 
     def look(
         self, images: Images, threads: int = 1, on_image: Callable[[], None] | None = None
@@ -160,6 +166,19 @@ class Eye:
             one = Incidence.from_pairs(image, feature, len(images), self.n_features)
             parts.append(one.take(table[:, column]))
         return Incidence.union(parts)
+
+    def snapshot(self) -> Eye:
+        """Return an eye that knows what this one knows now, whatever this one learns later."""
+        eye = Eye(self.detector, self.descriptor, self.metric, self.threshold)
+        for camera, words in self.vocabularies.items():
+            eye.adopt(camera, replace(words))
+        return eye
+
+    def adopt(self, camera: str, words: Vocabulary) -> None:
+        """Take over the vocabulary of a camera; its features are numbered after those here."""
+        self.vocabularies[camera] = words
+        self.camera_of += [camera] * words.n_symbols
+        self.symbol_of += range(words.n_symbols)
 
     def numbers(self) -> dict[str, NDArray[np.int32]]:
         """Return for each camera the feature number of each of its symbols."""

@@ -60,8 +60,9 @@ class Euclidean:
         return self
 
     def embed(self, descriptors: Descriptors) -> NDArray[Any]:
-        """Return the rows themselves."""
-        return np.ascontiguousarray(descriptors)
+        """Return the rows themselves; bytes as integers, which are summed several at a time."""
+        is_bytes = descriptors.dtype == np.uint8
+        return np.ascontiguousarray(descriptors, np.int32 if is_bytes else np.float64)
 
     def distances(self, a: Descriptors, b: Descriptors) -> NDArray[np.float64]:
         """Return the (n, m) Euclidean distances."""
@@ -126,8 +127,11 @@ class Hamming:
         return self
 
     def embed(self, descriptors: Descriptors) -> NDArray[Any]:
-        """Return the rows themselves."""
-        return np.ascontiguousarray(descriptors)
+        """Return the rows as words of 64 bits."""
+        n, width = descriptors.shape
+        padded = np.zeros((n, -(-width // 8) * 8), np.uint8)
+        padded[:, :width] = descriptors
+        return padded.view(np.uint64)
 
     def distances(self, a: Descriptors, b: Descriptors) -> NDArray[np.float64]:
         """Return the (n, m) Hamming distances."""

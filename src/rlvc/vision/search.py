@@ -116,21 +116,32 @@ class CompiledSearch:
 def _far(a: NDArray[Any], i: int, b: NDArray[Any], j: int, limit: float, binary: bool) -> bool:
     """Tell whether row i of a is farther than the limit from row j of b, as soon as it is certain.
 
-    The limit is a number of bits for binary rows, else a squared distance.
+    The limit is a number of bits for binary rows (words), else a squared distance.
     """
-    total = 0.0
-    for c in range(a.shape[1]):
-        if binary:
-            bits = np.int64(a[i, c]) ^ np.int64(b[j, c])
-            while bits:
-                bits &= bits - 1
-                total += 1.0
-        else:
-            difference = float(a[i, c]) - float(b[j, c])
+    width = a.shape[1]
+    if binary:
+        bits = np.int64(0)
+        for c in range(width):
+            bits += _count_bits(np.uint64(a[i, c]) ^ np.uint64(b[j, c]))
+        return bool(bits > limit)
+    total = (a[i, 0] - b[j, 0]) * 0  # of the rows' own kind: integers add up in any order
+    for begin in range(0, width, 16):
+        for c in range(begin, min(begin + 16, width)):
+            difference = a[i, c] - b[j, c]
             total += difference * difference
         if total > limit:
             return True
     return False
+
+
+@compiled
+def _count_bits(word: np.uint64) -> np.int64:
+    """Count the bits of a word by adding neighbours: pairs, fours, bytes, then all bytes."""
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    pairs = np.uint64(0x3333333333333333)
+    word = (word & pairs) + ((word >> np.uint64(2)) & pairs)
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @compiled

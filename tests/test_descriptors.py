@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
 
 from rlvc.vision.descriptors import Invariants, descriptors
-from rlvc.vision.detectors import Points, detectors
+from rlvc.vision.detectors import Points, detectors, grey
 from tests.builders import blocks
 
 EVERY = pytest.mark.parametrize("name", list(descriptors))
@@ -135,7 +136,22 @@ def test_an_unknown_descriptor_suggests_the_nearest() -> None:
 
 
 def test_a_descriptor_explains_a_wrong_parameter() -> None:
-    with pytest.raises(ValueError, match=r"^sigma of Invariants must be in \(0, inf\); got -1\.$"):
+    with pytest.raises(ValueError, match=r"^sigma of Invariants must be in \[0.3, 50\]; got -1\.$"):
         Invariants(sigma=-1)
     with pytest.raises(TypeError, match=r"^normalise of Invariants must be a bool; got 1\.$"):
         Invariants(normalise=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "extractor"), [("sift", "SIFT_create"), ("orb", "ORB_create")])
+def test_points_and_rows_are_those_of_opencv(name: str, extractor: str) -> None:
+    image = blocks(shape=(120, 160, 3))
+    points, rows = descriptors.make(name).describe(image, detectors.make(name).detect(image))
+    keypoints, whole = getattr(cv2, extractor)().detectAndCompute(grey(image), None)
+    order = {
+        (k.pt, k.size, k.angle, k.octave): row for k, row in zip(keypoints, whole, strict=True)
+    }
+    assert len(points) == len(order) > 20
+    mine = zip(points.xy, points.scale, points.angle, points.octave, rows, strict=True)
+    for (x, y), size, angle, octave, row in mine:
+        theirs = order[(float(x), float(y)), float(size), float(angle), int(octave)]
+        assert np.array_equal(row, theirs.astype(np.uint8))

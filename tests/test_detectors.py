@@ -133,7 +133,7 @@ def test_an_unknown_detector_suggests_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("harris", {"sigma": 0.0}, r"^sigma of Harris must be in \(0, inf\); got 0\.0\.$"),
+        ("harris", {"sigma": 0.0}, r"^sigma of Harris must be in \[0.3, 50\]; got 0\.0\.$"),
         ("harris", {"k": 0.3}, r"^k of Harris must be in \[0, 0\.25\]; got 0\.3\.$"),
         ("harris", {"radius": 0}, r"^radius of Harris must be in \[1, inf\); got 0\.$"),
         ("sift", {"max_points": -1}, r"^max_points of Sift must be in \[0, inf\); got -1\.$"),

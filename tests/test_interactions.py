@@ -179,9 +179,9 @@ def test_collect_explains_a_wrong_parameter() -> None:
 def test_returns_end_with_the_episode() -> None:
     images = pictures(2, shape=(4, 4, 3))
     data = Interactions.from_arrays(
-        images[[0] * 6], [0] * 6, [1, 2, 4, 8, 16, 32],
+        images[[0, 1] * 3], [0] * 6, [1, 2, 4, 8, 16, 32],
         [False, True, False, False, False, False], [False, False, False, True, False, False],
-        next_observations=images[[1] * 6],
+        next_observations=images[[1, 0] * 3],
     )  # fmt: skip
     assert data.episode.tolist() == [0, 0, 1, 1, 2, 2]
     assert data.is_last.tolist() == [False, True, False, True, False, True]
@@ -258,3 +258,31 @@ def test_percepts_are_checked_too() -> None:
     zero, flag = np.zeros(1, np.int64), np.zeros(1, np.bool_)
     with pytest.raises(ValueError, match=r"^end of Interactions must be in 0\.\.0; got 1 in row 0"):
         Interactions(percepts, zero, zero, np.zeros(1), zero + 1, zero, flag, flag, 1)
+
+
+def test_a_row_that_starts_elsewhere_does_not_continue_the_episode() -> None:
+    images = pictures(3, shape=(4, 4, 3))
+    data = Interactions.from_arrays(
+        images[[0, 2, 1]], [0] * 3, [1, 2, 4], [False] * 3, next_observations=images[[1, 1, 0]]
+    )
+    assert data.is_last.tolist() == [True, False, True]
+    assert data.returns(0.5).tolist() == [1, 4, 4]
+
+
+def test_a_wrapper_with_other_actions_leaves_the_names_out() -> None:
+    class Two(gymnasium.ActionWrapper[Any, Any, Any]):
+        def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+            super().__init__(env)
+            self.action_space = gymnasium.spaces.Discrete(2)
+
+        def action(self, action: Any) -> Any:
+            return action
+
+    data = collect(Two(gymnasium.make("rlvc/Maze-v0", disable_env_checker=True)), 3)
+    assert (data.n_actions, data.action_names) == (2, ())
+
+
+@pytest.mark.parametrize("seed", [-1, None, 1.5])
+def test_a_seed_that_is_none_is_explained(seed: Any) -> None:
+    with pytest.raises(ValueError, match=r"^seed of collect must be a whole number, at least 0; "):
+        collect(gymnasium.make("rlvc/Maze-v0", disable_env_checker=True), 1, seed=seed)

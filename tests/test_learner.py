@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from rlvc.learner import Database, largest_first
 from rlvc.mdp import MappedMDP
 from rlvc.selection import Choice, Selector
 from rlvc.solvers import solvers
+from rlvc.vision.detectors import Harris, Points
 from tests import oracle
 from tests.builders import Problem, blind_eye, pictures, store
 
@@ -326,7 +329,8 @@ def test_a_parameter_of_another_type_is_explained(
 
 def test_a_part_without_its_method_is_explained() -> None:
     with pytest.raises(
-        TypeError, match=r"^detector of RLVC must have a method detect; got 'harris'\.$"
+        TypeError,
+        match=r"^detector of RLVC must be an object with a method detect; got 'harris'\.$",
     ):
         RLVC(detector="harris")  # type: ignore[arg-type]
 
@@ -334,3 +338,22 @@ def test_a_part_without_its_method_is_explained() -> None:
 def test_data_of_another_kind_is_explained() -> None:
     with pytest.raises(TypeError, match=r"^data of RLVC must be Interactions, .*; got list\. "):
         RLVC().learn([1, 2])  # type: ignore[arg-type]
+
+
+def test_a_class_in_the_place_of_an_object_is_explained() -> None:
+    with pytest.raises(
+        TypeError, match=r"^detector of RLVC must be an object .* Write Harris\(\)\.$"
+    ):
+        RLVC(detector=Harris)  # type: ignore[arg-type]
+
+
+def test_rows_that_are_not_numbers_are_explained() -> None:
+    @dataclass(frozen=True)
+    class Broken:
+        def describe(self, image: Any, points: Points) -> tuple[Points, Any]:
+            return points, np.full((len(points), 3), np.nan, np.float32)
+
+    images = pictures(2)
+    data = Interactions.from_arrays(images, [0, 1], [0, 1], [True, True], next_observations=images)
+    with pytest.raises(ValueError, match=r"^Broken must return one row of finite numbers for each"):
+        RLVC(descriptor=Broken()).learn(data)

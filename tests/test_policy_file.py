@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Policy
 from rlvc.errors import FileFormatError
-from rlvc.vision.detectors import Harris
+from rlvc.vision.detectors import Harris, Points, detectors
+from rlvc.vision.metrics import metrics
 from tests.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
 
 # How it is saved ---------------------------------------------------------------------------------
@@ -232,3 +234,63 @@ def test_a_part_without_a_name_cannot_be_saved(tmp_path: Path) -> None:
     ):
         policy.save(tmp_path / "p")
     assert not (tmp_path / "p").exists()
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A metric of the user's that learns a vector."""
+
+    scale: NDArray[np.float64] | None = None
+
+    def fit(self, descriptors: Any) -> Scaled:
+        return Scaled(np.asarray(descriptors, float).std(axis=0) + 1e-9)
+
+    def distances(self, a: Any, b: Any) -> NDArray[np.float64]:
+        assert self.scale is not None
+        gap = (a[:, None].astype(float) - b[None].astype(float)) / self.scale
+        return np.asarray(np.sqrt((gap**2).sum(axis=2)))
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A detector of the user's with a parameter that may be missing, or may be an array."""
+
+    shift: Any = 1
+
+    def detect(self, image: Any) -> Points:
+        found = Harris().detect(image)
+        moved = 0 if self.shift is None else np.sum(self.shift)
+        return Points(found.xy + np.float32(moved), found.scale, found.angle, found.octave)
+
+
+@pytest.fixture
+def plugged(monkeypatch: pytest.MonkeyPatch) -> None:
+    for registry, name, part in ((metrics, "scaled", Scaled), (detectors, "shifted", Shifted)):
+        monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+        registry.register(name, part)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("plugged")
+def test_what_a_plug_in_learned_or_lacks_is_kept(tmp_path: Path) -> None:
+    policy = RLVC(detector=Shifted(None), metric=Scaled()).learn(database(COLOUR))
+    policy.save(tmp_path / "p")
+    loaded = Policy.load(tmp_path / "p")
+    assert loaded.eye.detector == Shifted(None)
+    assert np.array_equal(loaded.classify(COLOUR), policy.classify(COLOUR))
+
+
+@pytest.mark.usefixtures("plugged")
+def test_what_cannot_be_kept_is_not_saved(tmp_path: Path) -> None:
+    policy = RLVC(detector=Shifted(np.ones(2))).learn(database(COLOUR))
+    with pytest.raises(TypeError, match=r"^shift of Shifted must be a number, a text or a bool"):
+        policy.save(tmp_path / "p")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_policy_does_not_change_when_its_learner_goes_on(tmp_path: Path) -> None:
+    stages = RLVC(max_stages=1).stages(lambda k, _: database(COLOUR if k == 0 else pictures(6, 9)))
+    first = next(stages).policy()
+    first.save(tmp_path / "before")
+    list(stages)
+    first.save(tmp_path / "after")
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()

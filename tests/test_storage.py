@@ -215,7 +215,7 @@ def test_a_manifest_that_is_none_is_refused(manifest: str, tmp_path: Path) -> No
 
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path / "nowhere") == "There is no file FILE."
-    assert refusal(tmp_path) == "There is no file FILE."
+    assert refusal(tmp_path) == "FILE is a folder."
     (tmp_path / "empty").write_bytes(b"")
     assert refusal(tmp_path / "empty").startswith("FILE is not a soup file, or it is damaged (")
     with zipfile.ZipFile(tmp_path / "f", "w") as file:

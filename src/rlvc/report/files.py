@@ -25,7 +25,7 @@ def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
         write_whole(folder / ".probe", b"")  # now, and not after the work is done
         (folder / ".probe").unlink()
     except OSError as error:
-        raise ValueError(
+        raise OSError(
             f"{folder} cannot be written to ({error.strerror}); give another folder with --out."
         ) from error
     return folder

@@ -112,7 +112,7 @@ def draw_learning(result: dict[str, Any]) -> Figure:
         left.plot(stage, [line[key] for line in history], color=colour, linewidth=1.8, marker=dot)
         left.annotate(
             f"{history[-1][key]} {key}", (stage[-1], history[-1][key]), color=colour, ha="right",
-            xytext=(0, 4 if key == "classes" else -30), textcoords="offset points",
+            xytext=(0, 4 if key == "classes" else -58), textcoords="offset points",
         )  # fmt: skip
     left.set_title("Classes and features")
     middle.plot(
@@ -132,6 +132,7 @@ def draw_learning(result: dict[str, Any]) -> Figure:
     for axes in (left, middle, right):
         axes.set_xlabel("stage k")
         axes.margins(x=0.02)
+    right.set_xlabel("stage k (percepts of the nearest grid point)")
     return figure
 
 

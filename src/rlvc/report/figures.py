@@ -47,7 +47,7 @@ def draw_policy(run: Run) -> Figure:
     figure = new_figure(*_map_size(world, panels=1, extra=0.75))
     axes = figure.add_subplot()
     _show_picture(axes, run)
-    step = 2 if world.height > 600 else 1  # every other position is enough on the square maze
+    step = 2 if len(run.grid.positions) > 400 else 1  # room for the arrows in a large world
     is_shown = np.zeros(run.grid.cells.shape, np.bool_)
     is_shown[step // 2 :: step, step // 2 :: step] = True
     shown = run.grid.cells[is_shown & (run.grid.cells >= 0)]
@@ -62,7 +62,7 @@ def draw_policy(run: Run) -> Figure:
         u, v = MOVES[run.actions[chosen]].T
         axes.quiver(
             x, y, u, v, color=colour, edgecolor="black", linewidth=0.35, angles="xy", pivot="mid",
-            scale_units="xy", scale=1 / (0.72 * step * 25.6), width=0.0042 if step == 2 else 0.0016,
+            scale_units="xy", scale=1 / (0.72 * step * 25.6), width=5.4 / world.width,
             headwidth=4, headlength=4, headaxislength=3.6, label=label, zorder=4,
         )  # fmt: skip
     measures = run.result["measures"]
@@ -112,7 +112,7 @@ def draw_learning(result: dict[str, Any]) -> Figure:
         left.plot(stage, [line[key] for line in history], color=colour, linewidth=1.8, marker=dot)
         left.annotate(
             f"{history[-1][key]} {key}", (stage[-1], history[-1][key]), color=colour, ha="right",
-            xytext=(0, 4 if key == "classes" else -58), textcoords="offset points",
+            xytext=(0, 4 if key == "classes" else -72), textcoords="offset points",
         )  # fmt: skip
     left.set_title("Classes and features")
     middle.plot(

@@ -1,0 +1,175 @@
+"""The dynamics of an agent that walks from spot to spot and turns, apart from drawing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
+
+ACTION_NAMES: Final = ("turn left", "turn right", "forward")
+HEADINGS: Final = ("N", "E", "S", "W")
+AHEAD: Final = ((0, 1), (1, 0), (0, -1), (-1, 0))
+"""One step along each heading: (x east, y north)."""
+TOLERANCE: Final = 1e-9
+"""Actions whose values differ by no more than this are equally good."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spots:
+    """Spots on a grid, the links between them, and what it costs to walk and to turn.
+
+    A state is a spot and a heading: its number is 4 · spot + heading, headings in the order N, E,
+    S, W. Actions are in the order of ``ACTION_NAMES``. Forward goes to the linked spot ahead;
+    where there is none, the agent stays. Forward in the goal terminates.
+
+    >>> spots = Spots(places=((0, 0), (0, 1)), links=((0, 1),), goal=(1, 1))
+    >>> spots.next_state[0].tolist(), spots.next_state[4].tolist()
+    ([3, 1, 4], [7, 5, 4])
+    >>> spots.terminated[5].tolist(), spots.reward[5].tolist()
+    ([False, False, True], [-5.0, -5.0, 100.0])
+    """
+
+    places: tuple[tuple[int, int], ...]
+    """Each spot's (x east, y north)."""
+    links: tuple[tuple[int, int], ...]
+    """Pairs of spots, one step apart, between which the agent may walk either way."""
+    goal: tuple[int, int]
+    """The spot and the heading in which going forward enters the building."""
+    turn_reward: float = -5.0
+    """For turning left or right."""
+    forward_reward: float = -10.0
+    """For going forward, also where the agent stays."""
+    goal_reward: float = 100.0
+    """For entering the building, in place of ``forward_reward``."""
+    gamma: float = 0.8
+    """Discount factor (γ) of the task, in [0, 1)."""
+    next_state: Numbers = field(init=False, repr=False, compare=False)
+    """State that each action leads to, shape (n_states, 3); the same state from the goal."""
+    reward: Floats = field(init=False, repr=False, compare=False)
+    """Reinforcement of each action, shape (n_states, 3)."""
+    terminated: Bools = field(init=False, repr=False, compare=False)
+    """Whether each action ends the episode, shape (n_states, 3)."""
+
+    def __post_init__(self) -> None:
+        for a, b in self.links:
+            if not 0 <= min(a, b) <= max(a, b) < len(self.places) or not self._is_step(a, b):
+                raise ValueError(
+                    f"links of Spots must join spots one step apart; got {(a, b)} "
+                    f"among {len(self.places)} spots."
+                )
+        spot, heading = self.goal
+        if not (0 <= spot < len(self.places) and 0 <= heading < len(HEADINGS)):
+            raise ValueError(
+                f"goal of Spots must be a spot from 0 to {len(self.places) - 1} and a heading "
+                f"from 0 to {len(HEADINGS) - 1}; got {self.goal}."
+            )
+        _check_gamma(self.gamma, "Spots")
+        for name, table in zip(("next_state", "reward", "terminated"), self._tables(), strict=True):
+            table.setflags(write=False)
+            object.__setattr__(self, name, table)
+
+    @property
+    def n_states(self) -> int:
+        """How many states there are: four for each spot."""
+        return len(self.places) * len(HEADINGS)
+
+    def name(self, state: int) -> str:
+        """Return how to call a state: its spot and heading.
+
+        >>> CAMPUS.name(41)
+        '10E'
+        """
+        return f"{state // len(HEADINGS)}{HEADINGS[state % len(HEADINGS)]}"
+
+    def optimal_q(self, gamma: float | None = None) -> Floats:
+        """Return Q*, shape (n_states, 3), by value iteration to convergence.
+
+        Args:
+            gamma: Discount factor, in [0, 1); that of the task unless given.
+
+        >>> CAMPUS.optimal_q()[40:42].round(1)
+        array([[ 39.,  75.,  50.],
+               [ 55.,  55., 100.]])
+        """
+        gamma = self.gamma if gamma is None else gamma
+        _check_gamma(gamma, "Spots.optimal_q")
+        goes_on = gamma * ~self.terminated
+        q = np.zeros(self.reward.shape)
+        change = np.inf
+        while change > TOLERANCE * 1e-3 * (1 - gamma):
+            better = self.reward + goes_on * q.max(axis=1)[self.next_state]
+            change = np.abs(better - q).max()
+            q = better
+        return q
+
+    def is_optimal(
+        self, actions: ArrayLike, states: ArrayLike, gamma: float | None = None
+    ) -> Bools:
+        """Return for each action, taken in the state beside it, whether none is better.
+
+        Actions that are equally good, up to 1e-9, are all optimal. Shapes are broadcast.
+
+        >>> CAMPUS.is_optimal([0, 1, 2], 43)
+        array([ True,  True, False])
+        """
+        q = self.optimal_q(gamma)
+        best = q.max(axis=1, keepdims=True) - q <= TOLERANCE
+        result: Bools = best[np.asarray(states), np.asarray(actions)]
+        return result
+
+    def _is_step(self, a: int, b: int) -> bool:
+        (ax, ay), (bx, by) = self.places[a], self.places[b]
+        return (bx - ax, by - ay) in AHEAD
+
+    def _tables(self) -> tuple[Numbers, Floats, Bools]:
+        n_headings = len(HEADINGS)
+        next_state = np.empty((self.n_states, len(ACTION_NAMES)), np.int64)
+        reward = np.full(next_state.shape, self.turn_reward)
+        terminated = np.zeros(next_state.shape, np.bool_)
+        linked = {frozenset(link) for link in self.links}
+        spot_at = {place: spot for spot, place in enumerate(self.places)}
+        for spot, (x, y) in enumerate(self.places):
+            for heading, (east, north) in enumerate(AHEAD):
+                state = n_headings * spot + heading
+                ahead = spot_at.get((x + east, y + north), spot)
+                if (spot, heading) == self.goal or frozenset((spot, ahead)) not in linked:
+                    ahead = spot
+                next_state[state] = (
+                    n_headings * spot + (heading - 1) % n_headings,
+                    n_headings * spot + (heading + 1) % n_headings,
+                    n_headings * ahead + heading,
+                )
+        reward[:, 2] = self.forward_reward
+        goal = n_headings * self.goal[0] + self.goal[1]
+        reward[goal, 2] = self.goal_reward
+        terminated[goal, 2] = True
+        return next_state, reward, terminated
+
+
+def _check_gamma(gamma: float, whose: str) -> None:
+    if not 0 <= gamma < 1:
+        raise ValueError(f"gamma of {whose} must be in [0, 1); got {gamma}.")
+
+
+# Neighbours on the grid are linked, except 1-5 and 2-6.
+CAMPUS: Final = Spots(
+    places=(
+        (0, 0), (1, 0), (2, 0), (3, 0),
+        (0, 1), (1, 1), (2, 1), (3, 1),
+        (1, 2), (2, 2), (3, 2),
+    ),
+    links=(
+        (0, 1), (1, 2), (2, 3),
+        (0, 4), (3, 7),
+        (4, 5), (5, 6), (6, 7),
+        (5, 8), (6, 9), (7, 10),
+        (8, 9), (9, 10),
+    ),
+    goal=(10, 1),
+)  # fmt: skip

@@ -18,6 +18,10 @@ class PictureError(RlvcError):
     """A picture that is missing or cannot be read."""
 
 
+class DownloadError(RlvcError):
+    """A file that could not be received, or not be written."""
+
+
 def unknown(what: str, got: object, known: Iterable[str]) -> ValueError:
     """Return the error for a name that is not known, with the nearest one as a suggestion.
 

@@ -5,23 +5,19 @@ Nothing is downloaded unless :func:`get` is called, which is what ``rlvc data ge
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from rlvc.errors import PictureError, unknown
+from rlvc.datasets.transfer import File, fetch
+from rlvc.errors import DownloadError, PictureError, unknown
 
 COMMIT = "4396bb337d04980b2633ff98fb6dde83d74383bf"
 SOURCE = f"https://raw.githubusercontent.com/mpetroff/pannellum.org/{COMMIT}/static/images"
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file of a set, and how to know that it is the right one."""
-
-    name: str
-    n_bytes: int
-    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +60,8 @@ def _files(table: str) -> tuple[File, ...]:
 
 
 SETS = {
-    "places": PictureSet("places", "11 places, each all around (4096×2048)", _files(_PLACES)),
-    "street": PictureSet("street", "a street, as a wide strip (4096×1480)", _files(_STREET)),
+    "places": PictureSet("places", "11 full panoramas", _files(_PLACES)),
+    "street": PictureSet("street", "a wide street view", _files(_STREET)),
 }
 
 
@@ -86,7 +82,10 @@ def cache_folder() -> Path:
         return Path(own).expanduser()
     # Windows has a folder for this too, under a name of its own.
     common = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
-    return Path(common).expanduser() / "rlvc"
+    try:
+        return Path(common).expanduser() / "rlvc"
+    except RuntimeError:
+        raise DownloadError("The home folder is not known; set RLVC_CACHE to a folder.") from None
 
 
 def local_folder(name: str) -> Path | None:
@@ -103,7 +102,7 @@ def local_folder(name: str) -> Path | None:
 def cached_folder(name: str) -> Path | None:
     """Return the folder of a set that was downloaded, if all of it was."""
     folder = cache_folder() / name
-    there = all(_has_size(folder / file.name, file.n_bytes) for file in find_set(name).files)
+    there = all(file.has_size(folder / file.name) for file in find_set(name).files)
     return folder.resolve() if there else None
 
 
@@ -124,5 +123,61 @@ def find_folder(name: str) -> Path:
     )
 
 
-def _has_size(path: Path, n_bytes: int) -> bool:
-    return path.is_file() and path.stat().st_size == n_bytes
+def get(
+    name: str,
+    *,
+    to: str | os.PathLike[str] | None = None,
+    on_bytes: Callable[[int], object] = lambda done: None,
+    base_url: str | None = None,
+    timeout: float = 30.0,
+) -> Path:
+    """Download the files of a set that are not here yet, and return the folder that holds them.
+
+    Files come whole and checked, or not at all. What an interrupted run received waits in the
+    folder ``partial`` beside that of the set, and the next run goes on from there.
+
+    Args:
+        name: The name of a set.
+        to: The folder that gets a folder of this name; the cache unless given.
+        on_bytes: Called with how many bytes of the set are here, first before any is received.
+        base_url: Where the files are; ``RLVC_DATA_URL`` unless given, or else their source.
+        timeout: Seconds to wait for a server that says nothing.
+
+    Raises:
+        ValueError: A name that is not known, or an address that is not of the web.
+        DownloadError: Files that could not be received or written.
+    """
+    chosen = find_set(name)
+    address = base_url or os.environ.get("RLVC_DATA_URL") or SOURCE
+    if urlsplit(address).scheme not in {"http", "https"} or not address.isascii():
+        raise ValueError(
+            "The address of the data must begin with https:// or http:// and be plain ASCII; "
+            f"got {address!r}. Check RLVC_DATA_URL."
+        )
+    root = cache_folder() if to is None else Path(to).expanduser()
+    folder, partials = root / name, root / "partial"
+    try:
+        missing = [file for file in chosen.files if not file.is_right(folder / file.name)]
+        done = chosen.n_bytes - sum(file.n_bytes for file in missing)
+        on_bytes(done)
+        for file in missing:
+            if not file.is_right(folder / file.name):  # another process may have fetched it
+                if to is None:  # nobody shall use what is damaged; elsewhere it may be a user's
+                    (folder / file.name).unlink(missing_ok=True)
+                url = f"{address.rstrip('/')}/{file.name}"
+                report = functools.partial(_report, on_bytes, done)
+                fetch(file, url, folder, partials, timeout=timeout, on_bytes=report)
+            done += file.n_bytes
+        if to is not None:
+            with suppress(OSError):  # another process may need it
+                partials.rmdir()
+    except OSError as error:
+        raise DownloadError(
+            f"Data set {name!r} cannot be written to {root}: {error.strerror or error}. "
+            "Make room or get permission there, or name another folder with --to or RLVC_CACHE."
+        ) from error
+    return folder.resolve()
+
+
+def _report(on_bytes: Callable[[int], object], before: int, n_bytes: int) -> None:
+    on_bytes(before + n_bytes)

@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import rlvc
+from rlvc.cli_data import data_app
 from rlvc.errors import RlvcError
 
 app = typer.Typer(
@@ -28,6 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.add_typer(data_app, name="data")
 console = Console()
 
 SetOption = Annotated[

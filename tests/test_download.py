@@ -227,11 +227,11 @@ def test_a_failure_leaves_nothing_half(
     assert_recovers(server, tmp_path / "cache")
 
 
-@pytest.mark.parametrize("mode", ["wrong", "login"])
-def test_wrong_bytes_are_not_kept(server: Server, tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize("mode", ["wrong", "login", "404", "silent"])
+def test_nothing_useless_is_kept(server: Server, tmp_path: Path, mode: str) -> None:
     server.mode = mode
     with pytest.raises(DownloadError):
-        get("small")
+        get("small", timeout=0.2)
     assert contents(tmp_path / "cache" / "partial") == {}
 
 

@@ -85,7 +85,10 @@ def fetch(
             mine.unlink(missing_ok=True)
     finally:
         with suppress(OSError):
-            mine.replace(waiting)
+            if mine.stat().st_size:
+                mine.replace(waiting)
+            else:
+                mine.unlink()
     raise DownloadError(
         f"What {url} sends is not {file.name}: its size or SHA-256 differs. Check that no "
         "login page or proxy answers in its place, and RLVC_DATA_URL if it is set; then run it "

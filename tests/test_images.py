@@ -8,8 +8,9 @@ import cv2
 import numpy as np
 import pytest
 
-from rlvc.datasets import images
+from rlvc.datasets import download, images
 from rlvc.datasets.images import maze_picture, strip_picture
+from rlvc.datasets.transfer import File
 from rlvc.errors import PictureError
 
 Make = Callable[..., images.Image]
@@ -132,22 +133,36 @@ def test_missing_path(make: Make, missing: str | Path) -> None:
         make(missing)
 
 
-@pytest.mark.parametrize(
-    ("make", "name", "folder"),
-    [(maze_picture, "coil", "coil100"), (strip_picture, "street", "street")],
-)
-def test_local_data_that_is_not_there(
-    make: Make, name: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_coil_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RLVC_DATA", raising=False)
-    with pytest.raises(PictureError, match=f"'{name}' need .* {folder} in RLVC_DATA; .* not set"):
-        make(name)
+    with pytest.raises(PictureError, match=r"'coil' need .* coil100 in RLVC_DATA; .* not set"):
+        maze_picture("coil")
     monkeypatch.setenv("RLVC_DATA", str(tmp_path))
-    with pytest.raises(PictureError, match=f"{folder} in RLVC_DATA; it is not in .*--pictures"):
-        make(name)
-    (tmp_path / folder).mkdir()
+    with pytest.raises(PictureError, match=r"coil100 in RLVC_DATA; it is not in .*--pictures"):
+        maze_picture("coil")
+    (tmp_path / "coil100").mkdir()
     with pytest.raises(PictureError, match=r"cannot be read: No such file"):
-        make(name)
+        maze_picture("coil")
+
+
+def test_street_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RLVC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("RLVC_DATA", raising=False)
+    with pytest.raises(PictureError, match=r"'street' .* RLVC_DATA is not set.*rlvc data get stre"):
+        strip_picture("street")
+    (tmp_path / "street").mkdir()
+    monkeypatch.setenv("RLVC_DATA", str(tmp_path))
+    with pytest.raises(PictureError, match=r"not all of it is in .*street, and .*rlvc data get"):
+        strip_picture("street")
+
+
+def test_street_that_was_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path / "street" / "charles-street.jpg", 148, 409, (200, 200, 200))
+    known = File(file.name, file.stat().st_size, "")
+    monkeypatch.setitem(download.SETS, "street", download.PictureSet("street", "", (known,)))
+    monkeypatch.setenv("RLVC_CACHE", str(tmp_path))
+    monkeypatch.delenv("RLVC_DATA", raising=False)
+    assert (strip_picture("street", width=64, height=32) == 200).all()
 
 
 @BOTH

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,6 +24,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.datasets.download import find_folder
 from rlvc.errors import PictureError, unknown
 
 Image = NDArray[np.uint8]
@@ -63,7 +64,7 @@ def maze_picture(pictures: str | Path = "photos") -> Image:
     >>> maze_picture("photos").shape
     (1280, 1280, 3)
     """
-    name, place = _resolve(pictures, {"photos": "", "coil": "coil100"})
+    name, place = _resolve(pictures, {"photos": _photographs, "coil": _coil})
     return _maze_picture(name, place)
 
 
@@ -72,8 +73,9 @@ def strip_picture(pictures: str | Path = "photos", width: int = 3041, height: in
 
     Args:
         pictures: ``photos``, photographs side by side; ``street``, the middle band of the
-            photograph of a street in ``RLVC_DATA``; an image file, scaled to cover the strip and
-            cropped centrally; or a folder of images, side by side in the order of their names.
+            photograph of a street in ``RLVC_DATA`` or from ``rlvc data get street``; an image
+            file, scaled to cover the strip and cropped centrally; or a folder of images, side by
+            side in the order of their names.
         width: Pixels, at least 1.
         height: Pixels, at least 1.
 
@@ -87,15 +89,14 @@ def strip_picture(pictures: str | Path = "photos", width: int = 3041, height: in
     for side, size in {"width": width, "height": height}.items():
         if size < 1:
             raise ValueError(f"{side} of strip_picture must be at least 1; got {size}.")
-    name, place = _resolve(pictures, {"photos": "", "street": "street"})
+    name, place = _resolve(pictures, {"photos": _photographs, "street": _street})
     return _strip_picture(name, place, width, height)
 
 
-def _resolve(pictures: str | Path, known: dict[str, str]) -> tuple[str, Path]:
+def _resolve(pictures: str | Path, known: dict[str, Callable[[], Path]]) -> tuple[str, Path]:
     """Return a name ("" for a path of the user's) and the file or folder that it stands for."""
     if isinstance(pictures, str) and pictures in known:
-        folder = known[pictures]
-        return pictures, _data(pictures, folder) if folder else _photographs()
+        return pictures, known[pictures]()
     path = Path(pictures).expanduser()
     if path.exists():
         return "", path.resolve()
@@ -107,16 +108,20 @@ def _resolve(pictures: str | Path, known: dict[str, str]) -> tuple[str, Path]:
     raise unknown("pictures", pictures, [*known, "the path to an image or to a folder of images"])
 
 
-def _data(pictures: str, folder: str) -> Path:
+def _coil() -> Path:
     root = os.environ.get("RLVC_DATA")
-    place = Path(root or ".").expanduser() / folder
+    place = Path(root or ".").expanduser() / "coil100"
     if root and place.is_dir():
         return place.resolve()
     fact = f"it is not in {root}" if root else "RLVC_DATA is not set"
     raise PictureError(
-        f"Pictures {pictures!r} need the folder {folder} in RLVC_DATA; {fact}. "
-        f"Set RLVC_DATA to a folder that holds {folder}, or use --pictures photos."
+        f"Pictures 'coil' need the folder coil100 in RLVC_DATA; {fact}. "
+        "Set RLVC_DATA to a folder that holds coil100, or use --pictures photos."
     )
+
+
+def _street() -> Path:
+    return find_folder("street")
 
 
 def _photographs() -> Path:

@@ -9,7 +9,7 @@ from typing import Final
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]
@@ -67,14 +67,20 @@ class Camera:
         return float(width / 2 / np.tan(np.radians(self.field) / 2))
 
 
-def expose(image: Image, rng: np.random.Generator) -> Image:
+def expose(image: Image, rng: np.random.Generator, light: ArrayLike = 1.0) -> Image:
     """Return a picture in another light and with the noise of a sensor.
 
     The exponent on the brightness (its gamma) is between 0.7 and 1.4, its logarithm uniform; the
     noise is Gaussian, in whole levels, of standard deviation 4, and drawn for every channel.
+
+    Args:
+        image: Shape (height, width, 3).
+        rng: Source of the exponent and of the noise.
+        light: What each channel is multiplied by, after the exponent.
     """
     gamma = np.exp(rng.uniform(np.log(0.7), np.log(1.4)))
-    curve = np.rint(255 * (np.arange(256) / 255) ** gamma).astype(np.uint8)
+    levels = 255 * np.linspace(0, 1, 256)[:, None] ** gamma * np.broadcast_to(light, 3)
+    curve = np.rint(levels).clip(0, 255).astype(np.uint8)[None]
     # A table of the quantiles is several times faster than drawing normal numbers.
     noise = _quantiles()[rng.integers(0, 2**16, image.shape, np.uint16)]
     return np.asarray(cv2.add(cv2.LUT(image, curve), noise, dtype=cv2.CV_8U), np.uint8)

@@ -13,6 +13,7 @@ import numpy as np
 
 from rlvc.datasets.camera import HEIGHT, WIDTH, Image
 from rlvc.datasets.download import find_folder, find_set
+from rlvc.datasets.facades import draw_facade
 from rlvc.datasets.images import SUFFIXES, read_image
 from rlvc.datasets.panorama import Panoramas
 from rlvc.errors import PictureError, unknown
@@ -109,10 +110,11 @@ def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
     pixel of every view, whatever the order in which they are asked for.
 
     Args:
-        pictures: ``places``, 11 photographs that show a place all around, from ``RLVC_DATA`` or
-            downloaded; or a folder with one sub-folder of photographs per state, named by spot
-            and heading such as ``00-N``, ``10E`` or ``3_w``, where all photographs have one size
-            and a state has any number of them from two on: three quarters to learn from.
+        pictures: ``photos``, facades that carry photographs of scikit-image; ``places``, 11
+            photographs that show a place all around, from ``RLVC_DATA`` or downloaded; or a
+            folder with one sub-folder of photographs per state, named by spot and heading, such
+            as ``00-N``, ``10E`` or ``3_w``, where all photographs have one size and a state has
+            two or more of them: three quarters to learn from.
         seed: Of the cameras and of the division; a whole number, at least 0.
 
     Raises:
@@ -121,6 +123,8 @@ def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
     """
     if not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ValueError(f"seed of campus_views must be a whole number, at least 0; got {seed!r}.")
+    if pictures == "photos":
+        return _views_of_facades(int(seed))
     if pictures == "places":
         return _views_of_places(find_folder("places"), int(seed))
     path = Path(pictures).expanduser()
@@ -131,6 +135,11 @@ def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
             f"Pictures {str(pictures)!r} are no folder. Check the path, or use --pictures photos."
         )
     raise unknown("pictures", pictures, ["photos", "places", "the path to a folder of views"])
+
+
+@lru_cache(maxsize=2)
+def _views_of_facades(seed: int) -> Views:
+    return _drawn(draw_facade, seed, _PHOTOS)
 
 
 @lru_cache(maxsize=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 from rlvc.datasets.camera import HEIGHT, WIDTH, Image
 from rlvc.datasets.download import find_folder, find_set
 from rlvc.datasets.facades import draw_facade
-from rlvc.datasets.images import SUFFIXES, read_image
+from rlvc.datasets.images import SUFFIXES, _photographs, read_image
 from rlvc.datasets.panorama import Panoramas
 from rlvc.errors import PictureError, unknown
 from rlvc.percepts import Images
@@ -75,6 +76,7 @@ class Views:
         self._store = Images(in_memory=IN_MEMORY)
         self._numbers: dict[tuple[int, int], int] = {}
         self._process = os.getpid()
+        self._lock = threading.Lock()
 
     @property
     def n_states(self) -> int:
@@ -88,7 +90,7 @@ class Views:
         return self.learn if name == "learn" else self.test
 
     def image(self, state: int, view: int) -> Image:
-        """Return a view by number, as a read-only array."""
+        """Return a view by number, as a read-only array; many threads may ask at once."""
         if not 0 <= state < self.n_states:
             raise IndexError(f"There are {self.n_states} states; there is no state {state}.")
         n_views = len(self.learn[state]) + len(self.test[state])
@@ -98,7 +100,9 @@ class Views:
             self._forget()  # after a fork both processes would write to one temporary file
         number = self._numbers.get((state, view))
         if number is None:
-            number = self._numbers[state, view] = self._store.add(self._draw(state, view))
+            image = self._draw(state, view)
+            with self._lock:
+                number = self._numbers[state, view] = self._store.add(image)
         return self._store[number]
 
 
@@ -139,15 +143,20 @@ def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
 
 @lru_cache(maxsize=2)
 def _views_of_facades(seed: int) -> Views:
+    _photographs()  # what is not installed is better missed now than at the first view
     return _drawn(draw_facade, seed, _PHOTOS)
 
 
 @lru_cache(maxsize=2)
 def _views_of_places(folder: Path, seed: int) -> Views:
-    panoramas = Panoramas(
-        [folder / name for name in sorted(f.name for f in find_set("places").files)]
+    return _drawn(_panoramas(folder).draw, seed, _PLACES)
+
+
+@lru_cache(maxsize=1)
+def _panoramas(folder: Path) -> Panoramas:
+    return Panoramas(
+        [folder / name for name in sorted(file.name for file in find_set("places").files)]
     )
-    return _drawn(panoramas.draw, seed, _PLACES)
 
 
 def _drawn(draw: Callable[[int, np.random.Generator], Image], seed: int, salt: int) -> Views:

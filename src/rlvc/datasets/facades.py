@@ -142,7 +142,9 @@ def _building(state: int) -> tuple[Surface, ...]:
     """Return the facade of a state and the hedges in front of it."""
     rng = np.random.default_rng([SEED, state])
     width, height = N_BAYS * BAY, PLINTH + N_FLOORS * FLOOR + PARAPET
-    wall = brick_wall(width, height, (RED, SAND)[int(rng.integers(2))], rng)
+    # The same bricks everywhere, in two colors: they must not tell one building from another.
+    color = (RED, SAND)[int(rng.integers(2))]
+    wall = brick_wall(width, height, color, np.random.default_rng(SEED))
     add_ledges(wall)
     mural = int(rng.integers(1, N_BAYS - 2))  # its first bay of two
     free = [bay for bay in range(N_BAYS) if bay not in (mural, mural + 1)]

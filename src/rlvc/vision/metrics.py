@@ -89,7 +89,7 @@ class Mahalanobis:
         descriptors = descriptors[:: -(-len(descriptors) // SAMPLE) or 1]
         if len(descriptors) < 2:
             return type(self)(np.eye(d))
-        variance, axes = np.linalg.eigh(_covariance(np.asarray(descriptors, np.float64)))
+        variance, axes = np.linalg.eigh(covariance(np.asarray(descriptors, np.float64)))
         keep = variance > 1e-9 * max(variance[-1], 1e-300)
         if not keep.any():
             return type(self)(np.eye(d))
@@ -99,7 +99,7 @@ class Mahalanobis:
         """Return the whitened rows, computed row by row so that a row never depends on the rest."""
         if self.whitening is None:
             raise ValueError("Mahalanobis must be fitted first; call fit(descriptors).")
-        return _project(np.asarray(descriptors, np.float64), self.whitening)
+        return project(np.asarray(descriptors, np.float64), self.whitening)
 
     def distances(self, a: Descriptors, b: Descriptors) -> NDArray[np.float64]:
         """Return the (n, m) Mahalanobis distances."""
@@ -140,7 +140,7 @@ class Hamming:
 
 
 @compiled
-def _covariance(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def covariance(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the covariance, summed in one order: a threaded library would round as it likes."""
     n, d = rows.shape
     mean = np.zeros(d, np.float64)
@@ -161,7 +161,8 @@ def _covariance(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @compiled
-def _project(rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def project(rows: NDArray[Any], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the product of rows and a matrix, summed in one order whatever the other rows."""
     n, d = rows.shape
     r = matrix.shape[1]
     out = np.zeros((n, r), np.float64)

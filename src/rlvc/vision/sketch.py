@@ -1,0 +1,125 @@
+"""Sketches: a few numbers of each row that tell most rows apart.
+
+Rows are projected on the main axes of a sample of them. A projection lengthens no difference, so
+rows whose sketches are farther apart than the threshold are farther apart themselves, and only the
+others are compared number by number. Sketches save time and decide nothing: whatever the axes and
+however they were rounded, the answers are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.compiled import compiled
+from rlvc.vision.metrics import covariance, project
+
+LENGTH = 16  # numbers of a sketch
+LANES = 256  # sketches that are compared with one at a time
+SAMPLE = 2000  # rows from which the axes are estimated
+ROUNDS = 8  # of the iteration that finds them
+
+
+@dataclass(frozen=True, slots=True)
+class Sketcher:
+    """How to sketch rows, and how near sketches of rows within the threshold must be.
+
+    Attributes:
+        axes: (d, LENGTH) orthogonal axes, all of one length or zero.
+        limit: Rows within the threshold have sketches whose squared distance is at most this.
+    """
+
+    axes: NDArray[np.float64]
+    limit: np.float32
+
+    @classmethod
+    def of(cls, rows: NDArray[Any], threshold: float) -> Sketcher:
+        """Return what sketches rows such as these, each of them to be compared with others.
+
+        The limit leaves room for rounding. In units of the longest row or the threshold, whichever
+        is more, one of two rows within the threshold is at most 1 long and the other 2, so their
+        sketches in float32 are off by less than 3 · 2⁻²⁴; their squared distance then gathers
+        LENGTH + 3 relative errors of 2⁻²⁴.
+        """
+        n, width = rows.shape
+        longest = max(float(rows.max()), -float(rows.min())) * width**0.5 if n else 0.0
+        unit = float(np.clip(max(longest, threshold), 1e-100, 1e100))
+        sample = rows[:: -(-n // SAMPLE) or 1].astype(np.float64) / unit
+        axes = main_axes(covariance(sample)) if n > 1 else np.zeros((width, LENGTH))
+        limit = np.float32((min(threshold / unit, 1.0) + 1e-6) ** 2 * (1 + 1e-5))
+        return cls(axes / unit, limit)
+
+    def sketch(self, rows: NDArray[Any]) -> NDArray[np.float32]:
+        """Return the (n, LENGTH) sketches of rows."""
+        return project(rows, self.axes).astype(np.float32)
+
+
+@compiled
+def main_axes(spread: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return about the LENGTH main axes of a covariance (d, d), as columns; zero where it has less.
+
+    By orthogonal iteration, since a library's threads may wait longer for each other than this
+    takes. How near these are to the main axes does not matter; that they are orthogonal does.
+    """
+    width = len(spread)
+    axes = np.zeros((LENGTH, width), np.float64)
+    widest = np.argsort(-np.diag(spread))
+    for k in range(min(LENGTH, width)):
+        axes[k, widest[k]] = 1.0
+    for _ in range(ROUNDS):
+        for k in range(LENGTH):
+            axis = np.zeros(width, np.float64)
+            for c in range(width):
+                axis += axes[k, c] * spread[c]
+            length = np.sqrt((axis * axis).sum())
+            for m in range(2 * k):  # twice, as the first time leaves the rounding of what it takes
+                axis -= (axis * axes[m % k]).sum() * axes[m % k]
+            rest = np.sqrt((axis * axis).sum())
+            axes[k] = axis / rest if rest > 1e-6 * length else axis * 0.0
+    return np.ascontiguousarray(axes.T)
+
+
+def tiles(sketches: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return sketches as (n_tiles, LENGTH, LANES), the last tile filled up with some at infinity.
+
+    Neighbours in memory are the same number of LANES sketches, which a processor takes at once.
+    """
+    n, length = sketches.shape
+    n_tiles = -(-n // LANES)
+    padded = np.full((n_tiles * LANES, length), np.inf, np.float32)
+    padded[:n] = sketches
+    return np.ascontiguousarray(padded.reshape(n_tiles, LANES, length).transpose(0, 2, 1))
+
+
+@compiled
+def near_lanes(
+    sketches: NDArray[np.float32],
+    i: int,
+    tiles: NDArray[np.float32],
+    t: int,
+    limit: np.float32,
+    gaps: NDArray[np.float32],
+    lanes: NDArray[np.int32],
+) -> int:
+    """Write down which sketches of a tile are near the i-th one, and return how many.
+
+    ``gaps`` and ``lanes`` are room for LANES numbers each.
+    """
+    n = np.int32(0)
+    for lane in range(LANES):
+        total = np.float32(0)
+        for c in range(LENGTH):
+            difference = sketches[i, c] - tiles[t, c, lane]
+            total += difference * difference
+        gaps[lane] = total
+        n += np.int32(total <= limit)
+    if n == 0:
+        return 0
+    found = 0
+    for lane in range(LANES):
+        lanes[found] = lane
+        found += gaps[lane] <= limit
+    return found

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rlvc.aliasing import aliasing_detectors
+from rlvc.compaction import post_processes
 from rlvc.errors import unknown
 from rlvc.generation import generators
 from rlvc.learner import RLVC
@@ -26,6 +27,7 @@ PARTS: dict[str, Registry[Any] | None] = {
     "aliasing": aliasing_detectors,
     "generator": generators,
     "selector": None,  # there is one kind; its parameters choose
+    "post_process": post_processes,
 }
 PRESETS = ("default", "paper")
 

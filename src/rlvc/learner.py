@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from rlvc.aliasing import AliasingDetector, RelativeVariance, bellman_residuals
 from rlvc.classifier import Classifier, Split
 from rlvc.classifier.tree import Tree
+from rlvc.compaction import Keep, PostProcess
 from rlvc.generation import Canonical, Generator
 from rlvc.incidence import Incidence
 from rlvc.interactions import Interactions
@@ -101,28 +101,6 @@ class Stage:
 Source = Callable[[int, Policy | None], Interactions]
 
 
-class PostProcess(Protocol):
-    """Rework a classifier between two stages, for instance by merging classes."""
-
-    def __call__(
-        self,
-        number: int,
-        classifier: Classifier,
-        solve: Callable[[Classifier], tuple[MappedMDP, Values]],
-        *,
-        is_last: bool,
-    ) -> Classifier:
-        """Return another classifier, or the very same one to leave it.
-
-        Args:
-            number: The stage that the classifier is for.
-            classifier: The refined classifier.
-            solve: Maps and solves the MDP of any classifier on the current database.
-            is_last: Whether learning is over unless this changes the classifier.
-        """
-        ...
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RLVC:
     """Learn a visual control policy from interactions.
@@ -150,7 +128,7 @@ class RLVC:
     generator: Generator = field(default_factory=Canonical)
     selector: Selector = field(default_factory=Selector)
     classifier: Classifier = field(default_factory=Tree)
-    post_process: PostProcess | None = None
+    post_process: PostProcess = field(default_factory=Keep)
     gamma: float = param(0.9, "discount factor (γ)", low=0.0, below=1.0)
     cap: int = param(5, "most classes refined in a stage, largest first; 0 for no limit", low=0)
     max_stages: int = param(1000, "stages after which learning stops in any case", low=0)
@@ -180,7 +158,8 @@ class RLVC:
     def stages(self, data: Database | Interactions | Source) -> Iterator[Stage]:
         """Yield the stages of Algorithm 1, until no class is refined any more."""
         fetch = self._source(data)
-        classifier, stage, interactions = self.classifier, None, None
+        post_process = self.post_process.start()
+        classifier, stage, interactions, is_over = self.classifier, None, None, False
         for k in range(self.max_stages + 1):
             database = fetch(k, stage)
             if interactions is not database.interactions:
@@ -195,19 +174,20 @@ class RLVC:
             choice = self.selector.select(
                 residuals, interactions.start, candidates, is_aliased, self.threads
             )
-            splits = largest_first(choice, mdp.count, self.cap)
+            splits = [] if is_over else largest_first(choice, mdp.count, self.cap)
             stage = Stage(
                 k, database, classifier, mdp, q, self.gamma, residuals.rms(),
                 int(is_aliased.sum()), int((choice.feature >= 0).sum()), len(splits),
             )  # fmt: skip
             yield stage
-            refined = classifier.refine(splits)
-            if self.post_process is not None:
-                solve = partial(self._solve, database)
-                refined = self.post_process(k + 1, refined, solve, is_last=not splits)
+            if is_over:
+                return
+            refined, solve = classifier.refine(splits), partial(self._solve, database)
+            is_last = not splits or k + 1 == self.max_stages
+            refined = post_process(k + 1, refined, solve, is_last=is_last)
             if refined is classifier:
                 return
-            classifier = refined
+            classifier, is_over = refined, not splits
         log.warning("Learning stopped after %d stages, as max_stages says.", self.max_stages)
 
     def look(
@@ -269,6 +249,7 @@ _METHODS = {
     "generator": "generate",
     "selector": "select",
     "classifier": "classify",
+    "post_process": "start",
 }
 
 

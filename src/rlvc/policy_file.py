@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.classifier.bdd import Diagrams
 from rlvc.classifier.tree import Tree
 from rlvc.errors import FileFormatError
 from rlvc.features import Primitive
@@ -25,14 +26,16 @@ if TYPE_CHECKING:
     from rlvc.policy import Policy
 
 FORMAT, VERSION = "rlvc-policy", 1
+CLASSIFIERS: dict[str, type[Tree] | type[Diagrams]] = {"tree": Tree, "diagrams": Diagrams}
 
 
 def write_policy(path: str | os.PathLike[str], policy: Policy) -> None:
     """Write a policy to one file, whole or not at all; equal policies give equal bytes."""
     eye, cameras = policy.eye, sorted(policy.shapes)
-    if type(policy.classifier) is not Tree:
+    kind = next((name for name, c in CLASSIFIERS.items() if type(policy.classifier) is c), None)
+    if kind is None:
         raise TypeError(
-            f"The classifier of a policy must be a Tree to be saved; got "
+            "The classifier of a policy must be a Tree or Diagrams to be saved; got "
             f"{type(policy.classifier).__name__}."
         )
     manifest = {
@@ -44,7 +47,7 @@ def write_policy(path: str | os.PathLike[str], policy: Policy) -> None:
         "threshold": eye.threshold,
         "cameras": [{"name": name, "shape": list(policy.shapes[name])} for name in cameras],
         "features": [dataclasses.asdict(feature) for feature in policy.features],
-        "classifier": "tree",
+        "classifier": kind,
         "gamma": policy.gamma,
         "action_start": policy.action_start,
         "action_names": list(policy.action_names),
@@ -81,7 +84,7 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _parts(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    if manifest["classifier"] != "tree":
+    if manifest["classifier"] not in CLASSIFIERS:
         raise ValueError(f"its classifier {manifest['classifier']!r} is not known here")
     eye = Eye(
         detectors.restore(manifest["detector"]),
@@ -99,13 +102,14 @@ def _parts(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[st
         words = Vocabulary(metric, eye.threshold, centres, is_fitted=True)
         eye.adopt(str(camera["name"]), words)
         shapes[str(camera["name"])] = tuple(int(n) for n in camera["shape"])
-    names = ("feature", "present", "absent")
+    classifier = CLASSIFIERS[manifest["classifier"]]
+    nodes = {f.name: arrays[f"classifier/{f.name}"] for f in dataclasses.fields(classifier)}
     return {
         "eye": eye,
         "features": tuple(
             Primitive(str(f["camera"]), int(f["symbol"])) for f in manifest["features"]
         ),
-        "classifier": Tree(*(arrays[f"classifier/{name}"] for name in names)),
+        "classifier": classifier(**nodes),
         **{name: arrays[name] for name in ("q", "count", "usage", "patches")},
         "shapes": shapes,
         "gamma": float(manifest["gamma"]),
@@ -119,7 +123,7 @@ def _check(
     *,
     eye: Eye,
     features: tuple[Primitive, ...],
-    classifier: Tree,
+    classifier: Tree | Diagrams,
     q: NDArray[Any],
     count: NDArray[Any],
     usage: NDArray[Any],

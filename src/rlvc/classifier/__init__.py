@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -37,6 +37,13 @@ class Classifier(Protocol):
         """Return the classifier in which some classes, each named once, are split.
 
         Percepts that exhibit the feature go to a new class with the next number, the others stay.
+        """
+        ...
+
+    def merge(self, groups: Sequence[Sequence[int]], backend: str = "auto") -> Classifier:
+        """Return the classifier in which the classes of each group are one; itself if all stay.
+
+        Merged classes are numbered by their lowest member.
         """
         ...
 

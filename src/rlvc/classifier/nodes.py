@@ -1,0 +1,151 @@
+"""Decision nodes as arrays: what trees and diagrams are at work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.classifier import Split
+from rlvc.compiled import compiled
+from rlvc.incidence import Incidence
+
+LEAF = -1
+
+Ints = NDArray[np.int64]
+
+
+def _leaf(value: int) -> Ints:
+    return np.array([value], np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nodes:
+    """Tests for features that lead from a root, node 0, to leaves, the visual classes.
+
+    Children have higher numbers than parents, and every class has exactly one leaf.
+
+    Attributes:
+        feature: (n_nodes,) the feature that a node tests; LEAF for a leaf.
+        present: (n_nodes,) the node for percepts that exhibit it; for a leaf, its class.
+        absent: (n_nodes,) the node for the others; for a leaf, its class.
+    """
+
+    feature: Ints = field(default_factory=lambda: _leaf(LEAF))
+    present: Ints = field(default_factory=lambda: _leaf(0))
+    absent: Ints = field(default_factory=lambda: _leaf(0))
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes there are, leaves included."""
+        return len(self.feature)
+
+    @property
+    def n_classes(self) -> int:
+        """How many leaves there are."""
+        return int((self.feature == LEAF).sum())
+
+    @property
+    def features(self) -> Ints:
+        """The distinct features that are tested, in ascending order."""
+        return np.unique(self.feature[self.feature != LEAF])
+
+    def classify(self, incidence: Incidence) -> Ints:
+        """Return the (n_percepts,) visual classes of many percepts."""
+        return self._visit(incidence)[0]
+
+    def walk(self, exhibits: Callable[[int], bool]) -> tuple[list[tuple[int, bool]], int]:
+        """Return the tests on the path of one percept, with their outcomes, and its class."""
+        path: list[tuple[int, bool]] = []
+        node = 0
+        while (feature := int(self.feature[node])) != LEAF:
+            there = exhibits(feature)
+            path.append((feature, there))
+            node = int(self.present[node] if there else self.absent[node])
+        return path, int(self.present[node])
+
+    def usage(self, incidence: Incidence) -> Ints:
+        """Return on how many percepts each of :attr:`features` is tested."""
+        visits = self._visit(incidence)[1]
+        inner = self.feature != LEAF
+        usage = np.zeros(len(self.features), np.int64)
+        np.add.at(usage, np.searchsorted(self.features, self.feature[inner]), visits[inner])
+        return usage
+
+    def renumber(self, numbers: dict[int, int]) -> Self:
+        """Return the same nodes with their features called by other numbers."""
+        feature = [numbers[f] if f != LEAF else LEAF for f in self.feature.tolist()]
+        return type(self)(np.asarray(feature, np.int64), self.present, self.absent)
+
+    def check(self, n_features: int) -> None:
+        """Raise a ValueError unless all walks over so many features end, each at a class."""
+        arrays = self._arrays()
+        if any(a.dtype != np.int64 or a.ndim != 1 or len(a) != len(arrays[0]) for a in arrays):
+            raise ValueError("the arrays of the classifier are not of one length")
+        numbers = np.arange(self.n_nodes)
+        inner = self.feature != LEAF
+        if (self.feature >= n_features).any() or (self.feature < LEAF).any():
+            raise ValueError("the classifier tests a feature that does not exist")
+        for child in (self.present[inner], self.absent[inner]):
+            if (child <= numbers[inner]).any() or (child >= self.n_nodes).any():
+                raise ValueError("the tests of the classifier do not lead to a class")
+        leaves = self.present[~inner]
+        if not np.array_equal(np.sort(leaves), np.arange(len(leaves))) or len(leaves) == 0:
+            raise ValueError("the leaves of the classifier are not the classes")
+
+    def _arrays(self) -> tuple[Ints, Ints, Ints]:
+        return self.feature, self.present, self.absent
+
+    def _visit(self, incidence: Incidence) -> tuple[Ints, Ints]:
+        n = max(incidence.n_features, int(self.feature.max()) + 1)
+        return _visit(*self._arrays(), incidence.indptr, incidence.indices, n)
+
+
+def split_leaves(nodes: Nodes, splits: list[Split]) -> tuple[Ints, Ints, Ints]:
+    """Return the arrays in which the leaves of some classes, each named once, became tests.
+
+    Percepts that exhibit the feature go to a new class; these are numbered as ``splits`` stand.
+    """
+    is_leaf = nodes.feature == LEAF
+    node_of = np.empty(nodes.n_classes, np.int64)
+    node_of[nodes.present[is_leaf]] = np.flatnonzero(is_leaf)
+    n, m = nodes.n_nodes, nodes.n_classes
+    room = np.zeros(2 * len(splits), np.int64)
+    feature, present, absent = (np.concatenate([a, room]) for a in nodes._arrays())
+    for split in splits:
+        node = node_of[split.visual_class]
+        feature[node], present[node], absent[node] = split.feature, n, n + 1
+        feature[n : n + 2] = LEAF
+        present[n] = absent[n] = m
+        present[n + 1] = absent[n + 1] = split.visual_class
+        n, m = n + 2, m + 1
+    return feature, present, absent
+
+
+@compiled
+def _visit(
+    feature: Ints,
+    present: Ints,
+    absent: Ints,
+    indptr: Ints,
+    indices: NDArray[np.int32],
+    n_features: int,
+) -> tuple[Ints, Ints]:
+    """Return the class of each percept, and how many percepts come to each node."""
+    classes = np.empty(len(indptr) - 1, np.int64)
+    visits = np.zeros(len(feature), np.int64)
+    exhibits = np.zeros(n_features, np.bool_)  # of the percept at hand
+    for p in range(len(classes)):
+        for i in range(indptr[p], indptr[p + 1]):
+            exhibits[indices[i]] = True
+        node = 0
+        while feature[node] != LEAF:
+            visits[node] += 1
+            node = present[node] if exhibits[feature[node]] else absent[node]
+        classes[p] = present[node]
+        for i in range(indptr[p], indptr[p + 1]):
+            exhibits[indices[i]] = False
+    return classes, visits

@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import rlvc.vision.vocabulary as module
+from rlvc.percepts import Images
+from rlvc.vision.descriptors import Invariants
+from rlvc.vision.detectors import Harris
+from rlvc.vision.eye import Eye, cut_patch
 from rlvc.vision.metrics import Euclidean, metrics
 from rlvc.vision.vocabulary import Vocabulary
+from tests.builders import blocks
 
 Rows = NDArray[Any]
 EVERY = pytest.mark.parametrize("name", list(metrics))
@@ -185,3 +190,35 @@ def test_a_threshold_of_zero_tells_all_apart() -> None:
     words = Vocabulary(Euclidean(), 0.0)
     assert words.extend(rows).tolist() == [0, 2]
     assert as_lists(words.quantize(rows)) == [[0], [0], [1]]
+
+
+class Counted(Images):
+    """Images that note which of them are read."""
+
+    def __init__(self) -> None:
+        super().__init__("left", in_memory=0)
+        self.read: list[int] = []
+
+    def __getitem__(self, number: int) -> NDArray[np.uint8]:
+        self.read.append(number)
+        return super().__getitem__(number)
+
+
+def test_patches_are_cut_from_one_reading_of_each_image() -> None:
+    images = Counted()
+    eye = Eye(Harris(), Invariants(), Euclidean(), 0.05)
+    for until in (3, 5):  # the second time brings more symbols
+        while len(images) < until:
+            images.add(blocks(seed=len(images), shape=(90, 120, 3)))
+        looks, known = eye.look(images), eye.n_features
+        images.read.clear()
+        eye.learn(images, looks)
+        assert images.read == sorted(set(images.read))
+        assert eye.n_features == len(eye.patches) > known
+        assert eye.symbol_of == list(range(eye.n_features))
+    centres = eye.vocabularies["left"].centres
+    assert centres is not None
+    for patch, centre in zip(eye.patches, centres, strict=True):
+        point = int(np.flatnonzero((looks.descriptors[looks.row] == centre).all(axis=1))[0])
+        number = int(np.searchsorted(looks.begin, point, side="right")) - 1
+        assert np.array_equal(patch, cut_patch(images[number], looks.points, point))

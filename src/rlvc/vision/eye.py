@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -119,10 +120,11 @@ class Eye:
         added = words.extend(looks.descriptors, threads)
         first = np.unique(looks.row, return_index=True)[1][added]  # the points that show them
         numbers = np.searchsorted(looks.begin, first, side="right") - 1
-        for symbol, (point, number) in enumerate(zip(first, numbers, strict=True), start=known):
-            self.patches.append(cut_patch(images[int(number)], looks.points, int(point)))
-            self.camera_of.append(camera)
-            self.symbol_of.append(symbol)
+        for number, group in itertools.groupby(zip(numbers, first, strict=True), lambda at: at[0]):
+            image = images[int(number)]  # once, as it may have to come from a file
+            self.patches += [cut_patch(image, looks.points, int(point)) for _, point in group]
+        self.camera_of += [camera] * len(added)
+        self.symbol_of += range(known, words.n_symbols)
 
     def quantize(self, camera: str, looks: Looks, threads: int = 1) -> Occurrences:
         """Return the symbols that the images of a camera exhibit, and where."""

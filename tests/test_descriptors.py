@@ -3,9 +3,10 @@ from __future__ import annotations
 import cv2
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from rlvc.vision.descriptors import Invariants, descriptors
-from rlvc.vision.detectors import Points, detectors, grey
+from rlvc.vision.descriptors import Invariants, SiftDescriptor, descriptors
+from rlvc.vision.detectors import Detector, Harris, Orb, Points, Sift, detectors, grey
 from tests.builders import blocks
 
 EVERY = pytest.mark.parametrize("name", list(descriptors))
@@ -155,3 +156,32 @@ def test_points_and_rows_are_those_of_opencv(name: str, extractor: str) -> None:
     for (x, y), size, angle, octave, row in mine:
         theirs = order[(float(x), float(y)), float(size), float(angle), int(octave)]
         assert np.array_equal(row, theirs.astype(np.uint8))
+
+
+def smooth(seed: int, sigma: float) -> NDArray[np.uint8]:
+    """Return blurred noise: the more it is blurred, the larger the scales of SIFT's points."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=(110, 140, 3)).astype(np.float32)
+    blurred = cv2.GaussianBlur(noise, (0, 0), sigma)
+    return np.asarray(cv2.normalize(blurred, None, 0, 255, cv2.NORM_MINMAX), np.uint8)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    "detector",
+    [Sift(max_points=n, contrast=c) for n in (0, 1, 30) for c in (0.02, 0.04)] + [Harris(), Orb()],
+)
+@pytest.mark.parametrize("root", [False, True])
+def test_detecting_and_describing_at_once_changes_nothing(detector: Detector, root: bool) -> None:
+    descriptor = SiftDescriptor(root=root)
+    levels = set()
+    images = [smooth(seed, sigma) for seed in range(3) for sigma in (1.0, 2.0, 4.0, 8.0)]
+    for image in [*images, blocks(shape=(70, 90, 1)), np.zeros((40, 40, 3), np.uint8)]:
+        points, rows = descriptor.describe(image, detector.detect(image))
+        also, others = descriptor.detect_and_describe(image, detector)
+        for name in ("xy", "scale", "angle", "octave"):
+            assert np.array_equal(getattr(points, name), getattr(also, name), equal_nan=True)
+        assert rows.dtype == others.dtype == np.uint8
+        assert np.array_equal(rows, others)
+        levels.add(bool((points.octave & 128).any()) if len(points) else None)
+    if isinstance(detector, Sift):
+        assert levels == {True, False, None}  # with points of the finest octave, without, and none

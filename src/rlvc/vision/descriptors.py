@@ -1,13 +1,13 @@
 """What is seen there: local descriptors of interest points.
 
 A descriptor is a frozen dataclass with one method; register your own with
-``descriptors.register("mine", Mine)``.
+``descriptors.register("mine", Mine)``. One that can share work with a detector has a second method.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import cv2
 import numpy as np
@@ -17,7 +17,15 @@ from rlvc.compiled import compiled
 from rlvc.images import Image
 from rlvc.parameters import check, param
 from rlvc.registry import Registry
-from rlvc.vision.detectors import Points, gaussian_kernels, grey, to_keypoints
+from rlvc.vision.detectors import (
+    Detector,
+    Points,
+    Sift,
+    gaussian_kernels,
+    grey,
+    sort_keypoints,
+    to_keypoints,
+)
 
 Descriptors = NDArray[Any]  # (n, d), float32 or uint8
 
@@ -27,6 +35,15 @@ class Descriptor(Protocol):
 
     def describe(self, image: Image, points: Points) -> tuple[Points, Descriptors]:
         """Return the points that can be described and one row for each of them."""
+        ...
+
+
+@runtime_checkable
+class JointDescriptor(Descriptor, Protocol):
+    """A descriptor that shares some work with detectors that it knows."""
+
+    def detect_and_describe(self, image: Image, detector: Detector) -> tuple[Points, Descriptors]:
+        """Return exactly ``self.describe(image, detector.detect(image))``, but sooner."""
         ...
 
 
@@ -121,10 +138,24 @@ class SiftDescriptor:
         sift = cv2.SIFT_create()  # type: ignore[attr-defined]
         points = _with_levels(points, (points.octave >> 8) & 255 > 0)
         points, rows = _with_opencv(sift, image, points, 128, np.float32)
+        return points, self._as_bytes(rows)
+
+    def detect_and_describe(self, image: Image, detector: Detector) -> tuple[Points, Descriptors]:
+        """Return what detecting and then describing gives; SIFT's own points on one pyramid."""
+        if type(detector) is not Sift:
+            return self.describe(image, detector.detect(image))
+        keypoints, rows = detector.opencv().detectAndCompute(grey(image), None)
+        points, order = sort_keypoints(keypoints)
+        if not (points.octave & 128).any():
+            # Without a point of octave −1, OpenCV would describe them on a pyramid without it.
+            return self.describe(image, points)
+        return points, self._as_bytes(rows[order])
+
+    def _as_bytes(self, rows: NDArray[np.float32]) -> NDArray[np.uint8]:
         if self.root:
             total = np.maximum(rows.sum(axis=1, keepdims=True), 1e-9)
             rows = np.sqrt(rows / total) * 512.0  # unit vectors, on SIFT's own scale of 512
-        return points, np.clip(np.rint(rows), 0, 255).astype(np.uint8)
+        return np.clip(np.rint(rows), 0, 255).astype(np.uint8)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

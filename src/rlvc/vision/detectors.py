@@ -7,8 +7,9 @@ A detector is a frozen dataclass with one method. To add one of your own, write 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import cv2
 import numpy as np
@@ -154,10 +155,13 @@ class Sift:
 
     def detect(self, image: Image) -> Points:
         """Return the points ordered by position, then scale, then orientation."""
-        detector = cv2.SIFT_create(  # type: ignore[attr-defined]
+        return from_keypoints(self.opencv().detect(grey(image), None))
+
+    def opencv(self) -> Any:
+        """Return OpenCV's detector with these parameters."""
+        return cv2.SIFT_create(  # type: ignore[attr-defined]
             nfeatures=self.max_points, contrastThreshold=self.contrast, edgeThreshold=self.edge
         )
-        return from_keypoints(detector.detect(grey(image), None))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,13 +188,19 @@ def grey(image: Image) -> Image:
     return cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)  # type: ignore[return-value]
 
 
-def from_keypoints(keypoints: list[cv2.KeyPoint] | tuple[cv2.KeyPoint, ...]) -> Points:
+def from_keypoints(keypoints: Sequence[cv2.KeyPoint]) -> Points:
     """Return OpenCV's keypoints in an order that does not depend on its threads."""
-    rows = sorted((k.pt[1], k.pt[0], k.size, k.angle, k.octave) for k in keypoints)
+    return sort_keypoints(keypoints)[0]
+
+
+def sort_keypoints(keypoints: Sequence[cv2.KeyPoint]) -> tuple[Points, NDArray[np.int64]]:
+    """Return OpenCV's keypoints in the order of :func:`from_keypoints`, and their old numbers."""
+    rows = sorted((k.pt[1], k.pt[0], k.size, k.angle, k.octave, i) for i, k in enumerate(keypoints))
     table = np.asarray([row[:4] for row in rows], np.float32).reshape(-1, 4)
     octave = np.asarray([row[4] for row in rows], np.int32)
     xy = np.ascontiguousarray(table[:, 1::-1])
-    return Points(xy, table[:, 2].copy(), table[:, 3].copy(), octave)
+    points = Points(xy, table[:, 2].copy(), table[:, 3].copy(), octave)
+    return points, np.asarray([row[5] for row in rows], np.int64)
 
 
 def to_keypoints(points: Points) -> list[cv2.KeyPoint]:

@@ -15,7 +15,7 @@ from rlvc.compiled import compiled, run_threads
 from rlvc.images import Image
 from rlvc.incidence import Incidence
 from rlvc.percepts import Images, Percepts
-from rlvc.vision.descriptors import Descriptor, Descriptors
+from rlvc.vision.descriptors import Descriptor, Descriptors, JointDescriptor
 from rlvc.vision.detectors import Detector, Points
 from rlvc.vision.metrics import Metric
 from rlvc.vision.search import Search
@@ -88,7 +88,10 @@ class Eye:
 
     def look_at(self, image: Image) -> tuple[Points, Descriptors]:
         """Detect and describe the interest points of one image."""
-        points, rows = self.descriptor.describe(image, self.detector.detect(image))
+        if isinstance(self.descriptor, JointDescriptor):
+            points, rows = self.descriptor.detect_and_describe(image, self.detector)
+        else:
+            points, rows = self.descriptor.describe(image, self.detector.detect(image))
         if rows.ndim != 2 or len(rows) != len(points) or not np.isfinite(rows).all():
             raise ValueError(
                 f"{type(self.descriptor).__name__} must return one row of finite numbers for each "
@@ -111,6 +114,12 @@ class Eye:
                 on_image()
         begin = np.concatenate([[0], np.cumsum([len(points) for points in xy])]).astype(np.int64)
         return Looks(begin, Points.concatenate(xy), *distinct_rows(np.concatenate(rows)))
+
+    def look_at_all(
+        self, percepts: Percepts, threads: int = 1, on_image: Callable[[], None] | None = None
+    ) -> list[Looks]:
+        """Look once at each distinct image of each camera."""
+        return [self.look(images, threads, on_image) for images in percepts.images]
 
     def learn(self, images: Images, looks: Looks, threads: int = 1) -> None:
         """Extend the vocabulary of a camera by what it saw on its images."""
@@ -141,6 +150,7 @@ class Eye:
         on_image: Callable[[], None] | None = None,
         *,
         learn: bool = True,
+        looks: list[Looks] | None = None,
     ) -> Incidence:
         """Look at all percepts, and return what each exhibits.
 
@@ -149,16 +159,17 @@ class Eye:
             threads: How many threads to use; the result does not depend on it.
             on_image: Called after each image.
             learn: Whether descriptors not met before become new symbols.
+            looks: What :meth:`look_at_all` saw on these percepts, not to look again.
         """
         seen: list[Occurrences] = []
-        for images in percepts.images:
+        for i, images in enumerate(percepts.images):
             if not learn and images.camera not in self.vocabularies:
                 known = ", ".join(sorted(self.vocabularies))
                 raise ValueError(f"This eye has cameras {known}; got {images.camera!r}.")
-            looks = self.look(images, threads, on_image)
+            look = looks[i] if looks else self.look(images, threads, on_image)
             if learn:
-                self.learn(images, looks, threads)
-            seen.append(self.quantize(images.camera, looks, threads))
+                self.learn(images, look, threads)
+            seen.append(self.quantize(images.camera, look, threads))
         numbers = self.numbers()
         table = percepts.table()
         parts: list[Incidence] = []

@@ -180,15 +180,16 @@ class RLVC:
                 int(is_aliased.sum()), int((choice.feature >= 0).sum()), len(splits),
             )  # fmt: skip
             yield stage
-            if is_over:
-                return
+            if is_over or k == self.max_stages:
+                break
             refined, solve = classifier.refine(splits), partial(self._solve, database)
             is_last = not splits or k + 1 == self.max_stages
             refined = post_process(k + 1, refined, solve, is_last=is_last)
             if refined is classifier:
                 return
             classifier, is_over = refined, not splits
-        log.warning("Learning stopped after %d stages, as max_stages says.", self.max_stages)
+        if splits:
+            log.warning("Learning stopped after %d stages, as max_stages says.", self.max_stages)
 
     def look(
         self, interactions: Interactions, on_image: Callable[[], None] | None = None

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +12,8 @@ from rlvc import RLVC, Interactions, Policy
 from rlvc.aliasing import AbsoluteVariance
 from rlvc.classifier import Classifier, Split
 from rlvc.classifier.tree import Tree
+from rlvc.compaction import Keep, Solve, Step
 from rlvc.learner import Database, largest_first
-from rlvc.mdp import MappedMDP
 from rlvc.selection import Choice, Selector
 from rlvc.solvers import solvers
 from rlvc.vision.detectors import Harris, Points
@@ -139,47 +138,76 @@ def test_largest_classes_come_first_and_ties_go_to_the_lowest_number() -> None:
     assert largest_first(choice, count, 0) == order
 
 
+@dataclass(frozen=True)
+class Do:
+    """A post-processing that is one function, the same for every run."""
+
+    step: Step
+
+    def start(self) -> Step:
+        return self.step
+
+
 def test_post_processing_is_called_after_every_stage() -> None:
     calls: list[tuple[int, int, bool]] = []
 
-    def note(
-        number: int,
-        classifier: Classifier,
-        solve: Callable[[Classifier], tuple[MappedMDP, NDArray[np.float64]]],
-        *,
-        is_last: bool,
-    ) -> Classifier:
+    def note(number: int, classifier: Classifier, solve: Solve, *, is_last: bool) -> Classifier:
         mdp, q = solve(classifier)
         assert len(q) == mdp.n_classes == classifier.n_classes
         calls.append((number, classifier.n_classes, is_last))
         return classifier
 
     database = Problem.draw(3).database
-    stages = list(RLVC(post_process=note, cap=1, selector=LOOSE).stages(database))
+    stages = list(RLVC(post_process=Do(note), cap=1, selector=LOOSE).stages(database))
     sizes = [stage.classifier.n_classes for stage in stages]
     assert len(sizes) >= 3
     expected = [(k, size, False) for k, size in enumerate(sizes)][1:]
     assert calls == [*expected, (len(sizes), sizes[-1], True)]
 
+    calls.clear()
+    list(RLVC(post_process=Do(note), cap=1, selector=LOOSE, max_stages=2).stages(database))
+    assert calls == [(1, sizes[1], False), (2, sizes[2], True)]
 
-def test_post_processing_may_go_on_where_refining_ends() -> None:
-    def restart(
-        number: int,
-        classifier: Classifier,
-        solve: Callable[[Classifier], tuple[MappedMDP, NDArray[np.float64]]],
-        *,
-        is_last: bool,
-    ) -> Classifier:
-        return Tree() if is_last and number < 6 else classifier
 
-    sizes = [
-        stage.classifier.n_classes
-        for stage in RLVC(post_process=restart, cap=0, selector=LOOSE).stages(
-            Problem.draw(3).database
-        )
-    ]
-    assert sizes.count(1) == 2
-    assert sizes[-1] > 1
+def test_after_the_last_post_processing_one_more_stage_is_solved() -> None:
+    def restart(number: int, classifier: Classifier, solve: Solve, *, is_last: bool) -> Classifier:
+        return Tree() if is_last else classifier
+
+    database = Problem.draw(3).database
+    stages = list(RLVC(post_process=Do(restart), cap=0, selector=LOOSE).stages(database))
+    sizes = [stage.classifier.n_classes for stage in stages]
+    assert sizes[-2] > sizes[-3] > 1
+    assert sizes[-1] == 1
+    assert stages[-1].n_refinable > stages[-1].n_refined == 0  # what could be split is not
+    assert np.array_equal(stages[-1].q, stages[0].q)
+
+
+@pytest.mark.parametrize("max_stages", [1, 2])
+def test_post_processing_is_the_last_word_when_stages_run_out(
+    max_stages: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    def restart(number: int, classifier: Classifier, solve: Solve, *, is_last: bool) -> Classifier:
+        return Tree() if is_last else classifier
+
+    learner = RLVC(post_process=Do(restart), cap=1, selector=LOOSE, max_stages=max_stages)
+    with caplog.at_level(logging.WARNING, logger="rlvc"):
+        stages = list(learner.stages(Problem.draw(3).database))
+    assert [stage.classifier.n_classes for stage in stages] == [*range(1, max_stages + 1), 1]
+    assert len(caplog.messages) == 1
+
+
+def test_a_post_processing_starts_anew_in_every_run() -> None:
+    class Count:
+        n_starts = 0
+
+        def start(self) -> Step:
+            self.n_starts += 1
+            return Keep().start()
+
+    count = Count()
+    for _ in range(2):
+        RLVC(post_process=count, selector=LOOSE).learn(Problem.draw(3).database)
+    assert count.n_starts == 2
 
 
 def test_usage_counts_the_percepts_that_reach_a_test() -> None:
@@ -204,6 +232,15 @@ def test_a_learner_stops_after_max_stages(caplog: pytest.LogCaptureFixture) -> N
     assert [stage.number for stage in stages] == [0, 1]
     assert [stage.policy().n_classes for stage in stages] == [1, 2]
     assert RLVC(max_stages=0).learn(database).n_classes == 1
+
+
+def test_who_is_ready_at_the_last_stage_was_not_stopped(caplog: pytest.LogCaptureFixture) -> None:
+    database = Problem.draw(3).database
+    n_stages = len(list(RLVC(selector=LOOSE).stages(database)))
+    with caplog.at_level(logging.WARNING, logger="rlvc"):
+        stages = list(RLVC(max_stages=n_stages - 1, selector=LOOSE).stages(database))
+    assert len(stages) == n_stages
+    assert caplog.messages == []
 
 
 def bandit(n: int, images: NDArray[np.uint8], seed: int, reward: float = 1.0) -> Interactions:

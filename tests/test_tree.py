@@ -6,17 +6,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvc.classifier import Split
+from rlvc.classifier.bdd import Diagrams
 from rlvc.classifier.tree import Tree
 from rlvc.incidence import Incidence
 from tests import oracle
 
 N_FEATURES = 8
 
+Kind = type[Tree] | type[Diagrams]
+# What is only ever refined classifies alike, whether it is kept as a tree or as diagrams.
+both_kinds = pytest.mark.parametrize("kind", [Tree, Diagrams])
 
-def grow(rng: np.random.Generator, stages: int) -> tuple[list[Tree], list[oracle.Node]]:
-    """Grow a random tree, and the same of nested objects; return every stage of both."""
-    trees, nodes = [Tree()], [oracle.Leaf(0)]
-    all_nodes: list[oracle.Node] = [*nodes]
+
+def grow(
+    kind: Kind, rng: np.random.Generator, stages: int
+) -> tuple[list[Tree | Diagrams], list[oracle.Node]]:
+    """Grow a random classifier, and the same of nested objects; return every stage of both."""
+    trees: list[Tree | Diagrams] = [kind()]
+    all_nodes: list[oracle.Node] = [oracle.Leaf(0)]
     for _ in range(stages):
         tree, node = trees[-1], all_nodes[-1]
         size = int(rng.integers(1, min(tree.n_classes, 4) + 1))
@@ -29,11 +36,14 @@ def grow(rng: np.random.Generator, stages: int) -> tuple[list[Tree], list[oracle
     return trees, all_nodes
 
 
+@both_kinds
 @settings(deadline=None, max_examples=50)
-@given(st.integers(0, 2**32 - 1), st.integers(0, 6))
-def test_a_tree_classifies_as_nested_objects_do(seed: int, stages: int) -> None:
+@given(seed=st.integers(0, 2**32 - 1), stages=st.integers(0, 6))
+def test_refined_classifiers_classify_as_nested_objects_do(
+    kind: Kind, seed: int, stages: int
+) -> None:
     rng = np.random.default_rng(seed)
-    trees, nodes = grow(rng, stages)
+    trees, nodes = grow(kind, rng, stages)
     dense = rng.random((40, N_FEATURES)) < 0.4
     incidence = Incidence.from_dense(dense)
     shows = [set(np.flatnonzero(row).tolist()) for row in dense]
@@ -62,30 +72,26 @@ def test_a_tree_classifies_as_nested_objects_do(seed: int, stages: int) -> None:
         assert tree.features.tolist() == sorted(set(tree.feature[tree.feature >= 0].tolist()))
 
 
-def test_usage_counts_those_who_are_tested() -> None:
-    tree = Tree().refine([Split(0, 2)]).refine([Split(1, 5)])
+@both_kinds
+def test_usage_counts_those_who_are_tested(kind: Kind) -> None:
+    tree = kind().refine([Split(0, 2)]).refine([Split(1, 5)])
     dense = np.zeros((10, 6), np.bool_)
     dense[:7, 2] = True  # seven go on to the second test
     dense[:4, 5] = True
     assert tree.usage(Incidence.from_dense(dense)).tolist() == [10, 7]
 
 
-def test_no_split_gives_the_very_same_tree() -> None:
-    tree = Tree().refine([Split(0, 2)])
+@both_kinds
+def test_no_split_gives_the_very_same_classifier(kind: Kind) -> None:
+    tree = kind().refine([Split(0, 2)])
     assert tree.refine([]) is tree
 
 
-def test_renumber_keeps_the_shape() -> None:
-    tree = (
-        Tree()
-        .refine(
-            [
-                Split(0, 7),
-            ]
-        )
-        .refine([Split(0, 3), Split(1, 7)])
-    )
+@both_kinds
+def test_renumber_keeps_the_shape(kind: Kind) -> None:
+    tree = kind().refine([Split(0, 7)]).refine([Split(0, 3), Split(1, 7)])
     renumbered = tree.renumber({3: 0, 7: 1})
+    renumbered.check(2)
     assert renumbered.features.tolist() == [0, 1]
     for seen in ({3}, {7}, {3, 7}, set[int]()):
         ours = tree.walk(lambda f, seen=seen: f in seen)[1]  # type: ignore[misc]
@@ -102,16 +108,17 @@ def damaged() -> list[tuple[Tree, str]]:
         return Tree(*(np.array(arrays.get(n, getattr(good, n)), np.int64) for n in names))
 
     return [
-        (with_(feature=[3, -1, -1]), "the tree tests a feature that does not exist"),
-        (with_(feature=[-2, -1, -1]), "the tree tests a feature that does not exist"),
-        (with_(present=[0, 1, 0]), "the nodes do not form a tree"),
+        (with_(feature=[3, -1, -1]), "the classifier tests a feature that does not exist"),
+        (with_(feature=[-2, -1, -1]), "the classifier tests a feature that does not exist"),
+        (with_(present=[0, 1, 0]), "the tests of the classifier do not lead to a class"),
+        (with_(present=[3, 1, 0]), "the tests of the classifier do not lead to a class"),
         (with_(present=[2, 1, 0]), "the nodes do not form a tree"),
-        (with_(present=[1, 0, 0]), "the leaves of the tree are not the classes"),
-        (with_(present=[1, 2, 0]), "the leaves of the tree are not the classes"),
-        (with_(present=[1, 1]), "the arrays of the tree are not of one length"),
+        (with_(present=[1, 0, 0]), "the leaves of the classifier are not the classes"),
+        (with_(present=[1, 2, 0]), "the leaves of the classifier are not the classes"),
+        (with_(present=[1, 1]), "the arrays of the classifier are not of one length"),
         (
             Tree(*(np.array(a, np.int64) for a in ([0, -1], [1, 0], [1, 0]))),
-            "the tree tests a feature that does not exist",
+            "the nodes do not form a tree",
         ),
     ]
 

@@ -63,13 +63,13 @@ def _keep(number: int, classifier: Classifier, solve: Solve, *, is_last: bool) -
 
 def value_gaps(q: Floats, is_tried: Bools) -> Floats:
     """Return |V*(V) − V*(V′)| for every two classes."""
-    value = q.max(axis=1)
+    value: Floats = q.max(axis=1)
     return np.abs(value[:, None] - value[None, :])
 
 
 def policy_gaps(q: Floats, is_tried: Bools) -> Floats:
     """Return the larger of |V*(V) − Q*(V′, π*(V))| and |V*(V′) − Q*(V, π*(V′))|."""
-    gaps = np.abs(q.max(axis=1)[:, None] - q[:, greedy(q, is_tried)].T)
+    gaps: Floats = np.abs(q.max(axis=1)[:, None] - q[:, greedy(q, is_tried)].T)
     return np.maximum(gaps, gaps.T)
 
 

@@ -67,7 +67,13 @@ def make_learner(preset: str, settings: list[str], gamma: float) -> RLVC:
     chosen |= parse(RLVC, plain)
     for part, texts in inner.items():
         value = chosen.get(part, getattr(learner, part))
-        chosen[part] = dataclasses.replace(value, **parse(type(value), texts))
+        values: dict[str, Any] = {}
+        for parameter, text in texts.items():
+            try:
+                values |= parse(type(value), {parameter: text})
+            except ValueError as error:
+                raise ValueError(f"{error}{_hint(part, value, parameter)}") from None
+        chosen[part] = dataclasses.replace(value, **values)
     return dataclasses.replace(learner, **chosen)
 
 
@@ -77,16 +83,48 @@ def paper_selector() -> Selector:
 
 
 def describe_parameters() -> Iterator[tuple[str, str, str, str]]:
-    """Yield the name, default, range and meaning of every parameter."""
+    """Yield the name, default, range and meaning of every parameter.
+
+    A parameter of a part that can be chosen says which choice has it; that of the default choice
+    comes first. Choices that have a parameter in common, with all that belongs to it, share a row.
+    """
     default = RLVC()
     for field, rule in rules(default):
         yield field.name, str(getattr(default, field.name)), rule.describe(), rule.meaning
     for part, registry in PARTS.items():
         value = getattr(default, part)
-        if registry is not None:
-            names = ", ".join(registry)
-            yield part, registry.name_of(value), f"one of {names}", f"which {part}"
-        if dataclasses.is_dataclass(value):
-            for field, rule in rules(value):
-                name = f"{part}.{field.name}"
-                yield name, str(getattr(value, field.name)), rule.describe(), rule.meaning
+        if registry is None:
+            yield from _rows(part, value)
+            continue
+        usual = registry.name_of(value)
+        yield part, usual, f"one of {', '.join(registry)}", f"which {part}"
+        owners: dict[tuple[str, str, str, str], list[str]] = {}
+        for name in sorted(registry, key=lambda name: name != usual):
+            for row in _rows(part, registry.make(name)):
+                owners.setdefault(row, []).append(name)
+        for (name, initial, must, meaning), names in owners.items():
+            yield name, initial, must, f"{meaning} (with {part}={_either(names)})"
+
+
+def _rows(part: str, value: Any) -> Iterator[tuple[str, str, str, str]]:
+    if dataclasses.is_dataclass(value):
+        for field, rule in rules(value):
+            default = str(getattr(value, field.name))
+            yield f"{part}.{field.name}", default, rule.describe(), rule.meaning
+
+
+def _hint(part: str, value: Any, parameter: str) -> str:
+    """Return which other choices have a parameter that this one has not."""
+    registry, name = PARTS[part], f"{part}.{parameter}"
+
+    def has(one: Any) -> bool:
+        return any(row[0] == name for row in _rows(part, one))
+
+    if registry is None or has(value):
+        return ""
+    owners = [choice for choice in registry if has(registry.make(choice))]
+    return f" Add {part}={_either(owners)} to set it." if owners else ""
+
+
+def _either(names: list[str]) -> str:
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -67,9 +67,9 @@ class Diagrams(Nodes):
             raise ValueError(
                 f"groups of merge must hold each class from 0 to {n - 1} once; got {members}."
             )
-        if len(groups) == n:
+        chosen = sorted(sorted(group) for group in groups if len(group))
+        if len(chosen) == n:
             return self
-        chosen = sorted(map(sorted, groups))
         functions = self.functions(backend)
         merged = [functools.reduce(_either, (functions[c] for c in group)) for group in chosen]
         n_users = dict.fromkeys(self.order.tolist(), 0)
@@ -149,9 +149,10 @@ def _simplify(nodes: Nodes, group_of: Ints, wanted: set[int]) -> tuple[Ints, Int
     kept = sorted((number for number in reached if number >= 0), reverse=True)
     place = {number: i for i, number in enumerate(kept)}
     n_classes = int(group_of.max()) + 1
-    place |= {-1 - c: len(kept) + c for c in range(n_classes)}
+    leaves = sorted(range(n_classes), key=lambda c: -1 - c != becomes[0])  # the root is node 0
+    place |= {-1 - c: len(kept) + i for i, c in enumerate(leaves)}
     table = [(f, place[high], place[low]) for f, high, low in (rows[number] for number in kept)]
-    table += [(LEAF, c, c) for c in range(n_classes)]
+    table += [(LEAF, c, c) for c in leaves]
     feature_of, present_of, absent_of = np.asarray(table, np.int64).T.copy()
     return feature_of, present_of, absent_of
 

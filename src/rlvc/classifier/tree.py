@@ -36,11 +36,10 @@ class Tree(Nodes):
 
         That is no tree any more, unless every class stays by itself.
         """
-        if len(groups) == self.n_classes:
-            return self
         order = dict.fromkeys(self.feature[self.feature != LEAF].tolist())
         diagrams = Diagrams(*self._arrays(), np.asarray(list(order), np.int64))
-        return diagrams.merge(groups, backend)
+        merged = diagrams.merge(groups, backend)
+        return self if merged is diagrams else merged
 
     def check(self, n_features: int) -> None:
         """Raise a ValueError unless this is a tree over so many features, each leaf met once."""

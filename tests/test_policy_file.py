@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -15,12 +16,32 @@ import pytest
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Policy
+from rlvc.classifier.bdd import Diagrams
+from rlvc.classifier.tree import Tree
+from rlvc.compaction import Compaction
 from rlvc.errors import FileFormatError
+from rlvc.registry import arrays_of
 from rlvc.vision.detectors import Harris, Points, detectors
 from rlvc.vision.metrics import metrics
 from tests.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
 
 # How it is saved ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=[Tree, Diagrams], ids=["tree", "diagrams"])
+def policy(request: pytest.FixtureRequest, policy: Policy) -> Policy:
+    """A policy of each kind of classifier."""
+    if request.param is Diagrams:
+        policy = RLVC(threads=1, post_process=Compaction(every=0)).learn(database(COLOUR))
+    assert type(policy.classifier) is request.param
+    return policy
+
+
+@pytest.fixture(scope="module")
+def saved(policy: Policy, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("saved") / "policy.rlvc"
+    policy.save(path)
+    return path.read_bytes()
 
 
 def test_saving_and_loading_changes_nothing(policy: Policy, saved: bytes, tmp_path: Path) -> None:
@@ -33,10 +54,14 @@ def test_saving_and_loading_changes_nothing(policy: Policy, saved: bytes, tmp_pa
     assert np.array_equal(loaded.predict(images)[0], policy.predict(images)[0])
     assert [str(loaded.explain(i)) for i in images] == [str(policy.explain(i)) for i in images]
     assert loaded.features == policy.features
+    assert type(loaded.classifier) is type(policy.classifier)
+    ours, theirs = arrays_of(policy.classifier), arrays_of(loaded.classifier)
+    assert list(ours) == list(theirs)
+    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
     for name in ("q", "count", "usage", "patches"):
-        ours, theirs = getattr(policy, name), getattr(loaded, name)
-        assert ours.dtype == theirs.dtype
-        assert np.array_equal(ours, theirs)
+        one, other = getattr(policy, name), getattr(loaded, name)
+        assert one.dtype == other.dtype
+        assert np.array_equal(one, other)
     loaded.save(path)
     assert path.read_bytes() == saved
     assert [p.name for p in path.parent.iterdir()] == ["policy.rlvc"]
@@ -64,6 +89,7 @@ LEARN = """
 import sys
 import numpy as np
 from rlvc import RLVC, Interactions
+from rlvc.compaction import Compaction, Keep
 rng = np.random.default_rng(0)
 images = rng.integers(0, 256, (6, 64, 64, 3), dtype=np.uint8)
 place, action = rng.integers(0, 6, 400), rng.integers(0, 3, 400)
@@ -71,21 +97,24 @@ views = [{"front": images[i], "rear": images[5 - i]} for i in place]
 data = Interactions.from_arrays(
     views, action, place % 3 == action, np.ones(400, bool), next_observations=views
 )
-RLVC(threads=int(sys.argv[1])).learn(data).save(sys.argv[2])
+for part in (Keep(), Compaction(every=2)):
+    policy = RLVC(threads=int(sys.argv[1]), post_process=part).learn(data)
+    policy.save(f"{sys.argv[2]}/{type(policy.classifier).__name__}")
 """
 
 
 def test_the_same_seed_gives_the_same_bytes_everywhere(tmp_path: Path) -> None:
-    contents = set()
+    contents: dict[str, set[bytes]] = {"Tree": set(), "Diagrams": set()}
     for threads, hash_seed in (("1", "0"), ("2", "1")):
-        path = tmp_path / f"{threads}.rlvc"
+        folder = tmp_path / threads
         subprocess.run(
-            [sys.executable, "-c", LEARN, threads, str(path)],
+            [sys.executable, "-c", LEARN, threads, str(folder)],
             check=True, env={**os.environ, "PYTHONHASHSEED": hash_seed},
         )  # fmt: skip
-        contents.add(path.read_bytes())
-    assert len(contents) == 1
-    assert Policy.load(path).n_classes > 1
+        for name, found in contents.items():
+            found.add((folder / name).read_bytes())
+            assert Policy.load(folder / name).n_classes > 1
+    assert [len(found) for found in contents.values()] == [1, 1]
 
 
 def loads(data: bytes, path: Path) -> Policy | None:
@@ -153,6 +182,7 @@ def forge(
         {"cameras": [{"name": "", "shape": [64, 64]}]}, {"threshold": "x"}, {"gamma": None},
         {"descriptor": {"name": "sift", "parameters": {}}}, {"action_names": ["one"]},
         {"features": [{"camera": "", "symbol": 10**9}] * 5}, {"gamma": float("nan")},
+        {"classifier": "forest"}, {"classifier": None}, {"classifier": ["tree"]},
     ],
     ids=str,
 )  # fmt: skip
@@ -172,15 +202,37 @@ def forgeries(policy: Policy) -> list[dict[str, NDArray[Any]]]:
         {"vocabulary/0/centres": centres[:, :-1]}, {"vocabulary/0/centres": centres[:0]},
         {"vocabulary/0/centres": centres.astype(np.float64)},
         {"vocabulary/0/metric/whitening": np.eye(3)},
-        {"classifier/feature": np.full(2 * policy.n_classes - 1, 10**6)},
-        {"classifier/present": np.zeros(2 * policy.n_classes - 1, np.int64)},
         {"q": np.array([{"a": 1}], dtype=object)},
+        *({f"classifier/{name}": array} for name, array in forged_nodes(policy.classifier)),
     ]  # fmt: skip
+
+
+def forged_nodes(classifier: Any) -> list[tuple[str, NDArray[Any]]]:
+    feature, present, absent = classifier.feature, classifier.present, classifier.absent
+    n = len(feature)
+    forged: list[tuple[str, NDArray[Any]]] = [
+        ("feature", np.full(n, 10**6)), ("feature", np.full(n, -1)), ("feature", feature[:-1]),
+        ("feature", feature.astype(float)), ("feature", feature.reshape(1, -1)),
+        ("present", np.zeros(n, np.int64)), ("present", present + n), ("present", present[::-1]),
+        ("absent", np.zeros(n, np.int64)), ("absent", absent[:0]),
+    ]  # fmt: skip
+    if isinstance(classifier, Diagrams):
+        order = classifier.order
+        others = (order[1:], order + 1, np.append(order, 0), order.astype(float), order[:1])
+        forged += [("order", other) for other in others]
+    return forged
 
 
 def test_forged_arrays_are_refused(policy: Policy, saved: bytes, tmp_path: Path) -> None:
     for arrays in forgeries(policy):
         assert loads(forge(saved, {}, arrays), tmp_path / "forged") is None, list(arrays)
+
+
+def test_one_kind_of_classifier_is_not_another(
+    policy: Policy, saved: bytes, tmp_path: Path
+) -> None:
+    other = "tree" if isinstance(policy.classifier, Diagrams) else "diagrams"
+    assert loads(forge(saved, {"classifier": other}, {}), tmp_path / "other") is None
 
 
 def test_no_member_may_be_missing(saved: bytes, tmp_path: Path) -> None:
@@ -233,6 +285,19 @@ def test_a_part_without_a_name_cannot_be_saved(tmp_path: Path) -> None:
         r"detectors\.register\('name', Mine\)\.$",
     ):
         policy.save(tmp_path / "p")
+    assert not (tmp_path / "p").exists()
+
+
+def test_a_classifier_of_another_kind_cannot_be_saved(policy: Policy, tmp_path: Path) -> None:
+    class Mine(Tree):
+        pass
+
+    mine = dataclasses.replace(policy, classifier=Mine())  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError,
+        match=r"^The classifier of a policy must be a Tree or Diagrams to be saved; got Mine\.$",
+    ):
+        mine.save(tmp_path / "p")
     assert not (tmp_path / "p").exists()
 
 

@@ -195,13 +195,14 @@ class RLVC:
         self, interactions: Interactions, on_image: Callable[[], None] | None = None
     ) -> Database:
         """Look once at each distinct percept; several learners can share the result."""
-        return self._look(self._new_eye(), interactions, on_image)
+        return self._look(self.new_eye(), interactions, on_image)
 
     def _solve(self, database: Database, classifier: Classifier) -> tuple[MappedMDP, Values]:
         mdp = database.map(classifier)
         return mdp, self.solver.solve(mdp, self.gamma)
 
-    def _new_eye(self) -> Eye:
+    def new_eye(self) -> Eye:
+        """Return an eye that has seen nothing yet."""
         return Eye(self.detector, self.descriptor, self.metric, self.threshold)
 
     def _look(
@@ -227,7 +228,7 @@ class RLVC:
                 "data of RLVC must be Interactions, a Database or a function that returns fresh "
                 f"interactions; got {type(data).__name__}. Interactions.from_arrays makes them."
             )
-        fresh, eye = data, self._new_eye()
+        fresh, eye = data, self.new_eye()
 
         def fetch(k: int, stage: Stage | None) -> Database:
             interactions = fresh(k, stage.policy() if stage else None)

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import platform
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from typing import Any, Final
 
 import gymnasium
@@ -29,6 +24,7 @@ from rlvc.experiments.measures import (
     policy_actor,
     walk,
 )
+from rlvc.experiments.running import Clock, Watcher, versions
 from rlvc.incidence import Incidence
 from rlvc.interactions import collect
 from rlvc.learner import RLVC, Stage
@@ -80,21 +76,6 @@ def find_task(name: str) -> Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Watcher:
-    """Who is told how a run goes on.
-
-    Attributes:
-        on_phase: Called with the phase that begins and its number of steps, if known.
-        on_step: Called after each of these steps.
-        on_stage: Called after each stage of the learner.
-    """
-
-    on_phase: Callable[[str, int | None], None] = lambda phase, total: None
-    on_step: Callable[[], None] = lambda: None
-    on_stage: Callable[[Stage], None] = lambda stage: None
-
-
-@dataclass(frozen=True, slots=True)
 class Run:
     """All that a run found: what is written, drawn and reported.
 
@@ -138,7 +119,7 @@ def run(
     """
     watcher = watcher or Watcher()
     learner = learner or RLVC(gamma=task.world.gamma)
-    clock = _Clock(watcher)
+    clock = Clock(watcher)
     episodic = gymnasium.make(task.env_id, pictures=pictures, disable_env_checker=True)
     env = episodic.unwrapped
     assert isinstance(env, PictureEnv)
@@ -250,33 +231,5 @@ def _history(
     }
 
 
-def versions() -> dict[str, str]:
-    """Return the versions that a result depends on."""
-    names = ("rlvc", "numpy", "scipy", "numba", "opencv-python-headless", "scikit-image")
-    return {"python": platform.python_version(), **{name: _version(name) for name in names}}
-
-
-def _version(distribution: str) -> str:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:  # the same package may come under another name
-        return "unknown"
-
-
 def _rng(seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, 2])  # apart from the exploration's
-
-
-class _Clock:
-    """Tell the watcher which phase begins, and keep the seconds that each took."""
-
-    def __init__(self, watcher: Watcher) -> None:
-        self._watcher = watcher
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def phase(self, name: str, steps: int | None = None) -> Iterator[None]:
-        self._watcher.on_phase(name, steps)
-        begin = time.perf_counter()
-        yield
-        self.seconds[name] = round(time.perf_counter() - begin, 3)

@@ -1,0 +1,236 @@
+"""The campus: the tree and its compaction, learned from the same interactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.compaction import Compaction, Keep, PostProcess
+from rlvc.datasets.views import DIVISIONS, Views, campus_views
+from rlvc.envs.spots import CAMPUS, Spots
+from rlvc.experiments.neighbours import vote
+from rlvc.experiments.running import Clock, Watcher, versions
+from rlvc.images import Image
+from rlvc.incidence import Incidence
+from rlvc.interactions import Interactions, collect
+from rlvc.learner import RLVC, Database, Stage
+from rlvc.mdp import MappedSequence, estimate, greedy
+from rlvc.parameters import as_json
+from rlvc.percepts import Percepts
+from rlvc.policy import Policy
+from rlvc.selection import Selector
+from rlvc.solvers import Solver
+from rlvc.vision.descriptors import SiftDescriptor
+from rlvc.vision.detectors import Sift
+from rlvc.vision.metrics import Euclidean
+
+ENV_ID: Final = "rlvc/Campus-v0"
+PAPER: Final[dict[str, Any]] = {
+    "distinct": 13367,
+    "basic": {"classes": 281, "features": 264, "train_error": 0.001, "test_error": 0.08},
+    "compact": {"classes": 59, "features": 171, "train_error": 0.0, "test_error": 0.045},
+}
+
+
+def base_learner() -> RLVC:
+    """Return the learner of the campus: SIFT, as in the paper, and its discount factor.
+
+    What an action does is certain here, so the selector is the paper's, which likes clean splits,
+    and one sample is as good as many; the level is corrected for the number of candidates.
+    """
+    return RLVC(
+        gamma=CAMPUS.gamma,
+        detector=Sift(max_points=120),
+        descriptor=SiftDescriptor(),
+        metric=Euclidean(),
+        threshold=160.0,
+        selector=Selector(ranking="remaining", min_samples=1),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Sights:
+    """The views of one division, and what an eye saw in them.
+
+    Attributes:
+        state: (n,) the state that each view shows.
+        symbols: Which view exhibits which symbol.
+    """
+
+    state: NDArray[np.int64]
+    symbols: Incidence
+
+    def is_optimal(self, stage: Stage) -> NDArray[np.bool_]:
+        """Return for each view whether the action of a stage is optimal."""
+        classes = stage.classifier.classify(self.symbols)
+        return CAMPUS.is_optimal(greedy(stage.q, stage.mdp.is_tried)[classes], self.state)
+
+    def error(self, stage: Stage) -> float:
+        """Return the share of views on which the action of a stage is not optimal."""
+        return float(1.0 - self.is_optimal(stage).mean())
+
+
+@dataclass(frozen=True, slots=True)
+class CampusRun:
+    """All that a run found: what is written, drawn and reported.
+
+    Attributes:
+        result: What goes to ``result.json``.
+        policies: The policy of each version.
+        views: The pictures.
+        spots: The campus.
+        optimal: For each version, the (n_states,) share of test views on which its action is
+            optimal.
+    """
+
+    result: dict[str, Any]
+    policies: dict[str, Policy]
+    views: Views
+    spots: Spots
+    optimal: dict[str, NDArray[np.float64]]
+
+
+def run(
+    *,
+    pictures: str = "photos",
+    seed: int = 0,
+    interactions: int = 10_000,
+    learner: RLVC | None = None,
+    watcher: Watcher | None = None,
+) -> CampusRun:
+    """Collect, look, learn with the tree and with compaction, measure on views not seen before.
+
+    Args:
+        pictures: What the campus looks like.
+        seed: Of the views, of their division, of the exploration and of the environment.
+        interactions: How many random interactions to learn from.
+        learner: With which parameters to learn; its post-processing is that of the compact version.
+        watcher: Who is told how it goes on.
+    """
+    watcher = watcher or Watcher()
+    learner = learner or base_learner()
+    clock = Clock(watcher)
+    views = campus_views(pictures, seed)
+    env = gymnasium.make(ENV_ID, pictures=pictures, views_seed=seed, disable_env_checker=True)
+    with clock.phase("collect", interactions):
+        data = collect(env, interactions, seed=seed, state="state", on_step=watcher.on_step)
+    # With few interactions the agent may miss some views; that is no reason not to measure on them.
+    state, images = _division(views, "learn")
+    number = np.asarray([data.percepts.add(image) for image in images])
+    with clock.phase("extract", len(data.percepts)):
+        eye = learner.new_eye()
+        (looks,) = eye.look_at_all(data.percepts, learner.threads, watcher.on_step)
+        symbols = eye.incidence(data.percepts, learner.threads, looks=[looks])
+        database = Database(data, symbols, eye)
+    test_state, images = _division(views, "test")
+    test = Percepts()
+    test_number = np.asarray([test.add(image) for image in images])
+    with clock.phase("test", len(test)):
+        (test_looks,) = eye.look_at_all(test, learner.threads, watcher.on_step)
+        test_symbols = eye.incidence(test, learner.threads, learn=False, looks=[test_looks])
+    sights = {
+        "learn": Sights(state, symbols.take(number)),
+        "test": Sights(test_state, test_symbols.take(test_number)),
+    }
+    with clock.phase("vote"):
+        state_of_image = np.zeros(len(data.percepts), np.int64)
+        state_of_image[number] = state
+        voted = vote(looks, state_of_image, test_looks)[test_number]
+    learners = {
+        "basic": replace(learner, post_process=Keep()),
+        "compact": replace(learner, post_process=compaction_of(learner)),
+    }
+    found: dict[str, dict[str, Any]] = {}
+    policies, optimal = {}, {}
+    for version, one in learners.items():
+        stages: list[Stage] = []
+        with clock.phase(version):
+            for stage in one.stages(database):
+                stages.append(stage)
+                watcher.on_stage(stage)
+        about = {"task": "campus", "pictures": str(pictures), "version": version}
+        policies[version] = replace(stages[-1].policy(), about=about)
+        found[version] = {
+            **_line(stages[-1], sights),
+            "stages": stages[-1].number,
+            "seconds": clock.seconds.pop(version),
+            "history": [{"stage": stage.number, **_line(stage, sights)} for stage in stages],
+        }
+        is_optimal = sights["test"].is_optimal(stages[-1])
+        optimal[version] = np.bincount(test_state, is_optimal) / np.bincount(test_state)
+    best = CAMPUS.optimal_q().argmax(axis=1)
+    result = {
+        "task": "campus",
+        "pictures": str(pictures),
+        "seed": seed,
+        "interactions": interactions,
+        "percepts": len(data.percepts),
+        "features": {"distinct": eye.n_features},
+        **found,
+        "ceiling": error_of(best[voted], sights["test"].state),
+        "direct": direct_error(data, learner.solver, learner.gamma),
+        "seconds": clock.seconds,
+        "paper": PAPER,
+        "parameters": as_json(learners["compact"]),
+        "versions": versions(),
+    }
+    return CampusRun(result, policies, views, CAMPUS, optimal)
+
+
+def compaction_of(learner: RLVC) -> PostProcess:
+    """Return the post-processing of the compact version: the learner's own, if it has one."""
+    return Compaction() if isinstance(learner.post_process, Keep) else learner.post_process
+
+
+def error_of(actions: NDArray[np.int64], states: NDArray[np.int64]) -> float:
+    """Return the share of actions that are not optimal in the state beside them."""
+    return float(1.0 - CAMPUS.is_optimal(actions, states).mean())
+
+
+def _division(views: Views, name: str) -> tuple[NDArray[np.int64], Iterator[Image]]:
+    """Return the states of the views of one division, and the views."""
+    pairs = [(s, view) for s, numbers in enumerate(views.division(name)) for view in numbers]
+    states = np.asarray([state for state, _ in pairs], np.int64)
+    return states, (views.image(state, view) for state, view in pairs)
+
+
+def _line(stage: Stage, sights: dict[str, Sights]) -> dict[str, Any]:
+    """Return what is reported of a stage."""
+    return {
+        "classes": stage.classifier.n_classes,
+        "features": len(stage.classifier.features),
+        "train_error": sights["learn"].error(stage),
+        "test_error": sights["test"].error(stage),
+    }
+
+
+def direct_error(data: Interactions, solver: Solver, gamma: float) -> float:
+    """Return the share of states in which tabular learning on the state itself goes wrong."""
+    assert data.state is not None
+    assert data.next_state is not None
+    sequence = MappedSequence(
+        data.state.astype(np.int64).ravel(), data.action, data.reward,
+        data.next_state.astype(np.int64).ravel(), data.terminated, data.is_last,
+    )  # fmt: skip
+    mdp = estimate(sequence, CAMPUS.n_states, data.n_actions)
+    actions = greedy(solver.solve(mdp, gamma), mdp.is_tried)
+    return error_of(actions, np.arange(CAMPUS.n_states))
+
+
+def evaluate_policy(policy: Policy, *, pictures: str, seed: int) -> dict[str, Any]:
+    """Return the error of a policy on both divisions of the views that a seed gives.
+
+    A seed that it was not learned with gives views that it never saw, in both divisions.
+    """
+    views = campus_views(pictures, seed)
+    errors = {}
+    for name in DIVISIONS:
+        states, images = _division(views, name)
+        actions = np.asarray([int(policy.predict(image)[0]) for image in images])
+        errors[f"{name}_error"] = error_of(actions - policy.action_start, states)
+    return errors

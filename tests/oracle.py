@@ -1,4 +1,4 @@
-"""A slow and literal transcription of the paper's pseudo-code (Algorithms 1 to 4).
+"""A slow and literal transcription of the paper's pseudo-code (Algorithms 1 to 4, Section 4).
 
 Lists, sets, loops and fractions only, so that it can be read beside the paper. The misprints are
 corrected: ``r* <- r`` in the selector, and the mapped MDP's rewards are r_{t+1}.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from scipy import stats
@@ -249,6 +249,35 @@ class Stage:
     splits: list[tuple[int, int]]
 
 
+def stage(
+    sequence: list[Interaction], shows: list[set[int]], C: list[int], m: int, n_actions: int,
+    rules: Rules,
+) -> Stage:  # fmt: skip
+    """What one stage of RLVC finds out about m classes, of which C has that of every percept."""
+    _, q = solved(sequence, C, m, n_actions, rules.gamma)
+    delta = residuals(sequence, C, q, n_actions, rules.gamma)
+    n_aliased = 0
+    wanted: list[tuple[int, int, int]] = []
+    for V in range(m):
+        if aliased(V, sequence, C, delta, n_actions, rules.tau, rules.close):
+            n_aliased += 1
+            F = generator([shows[i.s] for i in sequence if C[i.s] == V])
+            found = selector(V, F, sequence, C, delta, shows, n_actions, rules)
+            if found.feature is not None:
+                size = sum(C[i.s] == V for i in sequence)
+                wanted.append((-size, V, found.feature))
+    wanted.sort()
+    chosen = wanted[: rules.cap] if rules.cap else wanted
+    return Stage(C, q, n_aliased, len(wanted), [(V, f) for _, V, f in chosen])
+
+
+def solved(
+    sequence: list[Interaction], C: list[int], m: int, n_actions: int, gamma: float
+) -> tuple[MDP, Q]:
+    mdp = mapped_mdp(sequence, C, m, n_actions)
+    return mdp, value_iteration(mdp, m, n_actions, gamma, floor(sequence, gamma))
+
+
 def rlvc(
     sequence: list[Interaction], shows: list[set[int]], n_actions: int, rules: Rules
 ) -> tuple[Node, list[Stage]]:
@@ -262,26 +291,149 @@ def rlvc(
     stages: list[Stage] = []
     while True:
         C = [classify(tree, symbols) for symbols in shows]
-        mdp = mapped_mdp(sequence, C, m, n_actions)
-        q = value_iteration(mdp, m, n_actions, rules.gamma, floor(sequence, rules.gamma))
-        delta = residuals(sequence, C, q, n_actions, rules.gamma)
-        n_aliased = 0
-        wanted: list[tuple[int, int, int]] = []
-        for V in range(m):
-            if aliased(V, sequence, C, delta, n_actions, rules.tau, rules.close):
-                n_aliased += 1
-                F = generator([shows[i.s] for i in sequence if C[i.s] == V])
-                found = selector(V, F, sequence, C, delta, shows, n_actions, rules)
-                if found.feature is not None:
-                    size = sum(C[i.s] == V for i in sequence)
-                    wanted.append((-size, V, found.feature))
-        wanted.sort()
-        chosen = wanted[: rules.cap] if rules.cap else wanted
-        splits = [(V, f) for _, V, f in chosen]
-        stages.append(Stage(C, q, n_aliased, len(wanted), splits))
+        stages.append(stage(sequence, shows, C, m, n_actions, rules))
+        splits = stages[-1].splits
         if not splits or k == rules.max_stages:
             return tree, stages
         for V, f in splits:
             tree = refine(tree, V, f, m)
             m = m + 1
         k = k + 1
+
+
+# Section 4 ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Merging:
+    """When and which classes are merged."""
+
+    every: int
+    epsilon: float
+    relations: tuple[str, ...] = ("value", "policy")
+
+
+def optimal_value(V: int, q: Q, n_actions: int) -> float:
+    return max(q[V, a] for a in range(n_actions))
+
+
+def optimal_action(V: int, q: Q, tried: set[Pair], n_actions: int, close: float = 0.0) -> int:
+    """The best of the actions that were tried, ties to the lowest; 0 where none was."""
+    best = None
+    for a in range(n_actions):
+        if (V, a) not in tried:
+            continue
+        if best is not None and close > 0.0 and abs(q[V, a] - q[V, best]) <= close:
+            raise TooCloseError
+        if best is None or q[V, a] > q[V, best]:
+            best = a
+    return 0 if best is None else best
+
+
+def left_sides(
+    relation: str, V: int, W: int, q: Q, tried: set[Pair], n_actions: int, close: float = 0.0
+) -> list[float]:
+    """What must be at most ε for V and W to be equivalent (Section 4.1)."""
+    if relation == "value":
+        return [abs(optimal_value(V, q, n_actions) - optimal_value(W, q, n_actions))]
+    if relation == "policy":
+        for_V = optimal_action(V, q, tried, n_actions, close)
+        for_W = optimal_action(W, q, tried, n_actions, close)
+        return [
+            abs(optimal_value(V, q, n_actions) - q[W, for_V]),
+            abs(optimal_value(W, q, n_actions) - q[V, for_W]),
+        ]
+    assert relation == "action-value"
+    return [abs(q[V, a] - q[W, a]) for a in range(n_actions)]
+
+
+def is_equivalent(
+    relations: tuple[str, ...], V: int, W: int, q: Q, tried: set[Pair], n_actions: int,
+    epsilon: float,
+) -> bool:  # fmt: skip
+    for relation in relations:
+        for left_side in left_sides(relation, V, W, q, tried, n_actions):
+            if not left_side <= epsilon:
+                return False
+    return True
+
+
+def epsilon_of(fraction: float, q: Q, tried: set[Pair], n_classes: int, n_actions: int) -> float:
+    """ε as a fraction of the range of the optimal values of all classes that have samples."""
+    values = [
+        optimal_value(V, q, n_actions)
+        for V in range(n_classes)
+        if any((V, a) in tried for a in range(n_actions))
+    ]
+    return fraction * (max(values) - min(values)) if values else 0.0
+
+
+def equivalent_groups(
+    q: Q, tried: set[Pair], n_classes: int, n_actions: int, merging: Merging, close: float
+) -> list[list[int]]:
+    """Unite the two groups whose farthest members are nearest, as long as these are ε-near."""
+    epsilon = epsilon_of(merging.epsilon, q, tried, n_classes, n_actions)
+
+    def gap(one: list[int], other: list[int]) -> float:
+        return max(
+            left_side
+            for V in one
+            for W in other
+            for relation in merging.relations
+            for left_side in left_sides(relation, V, W, q, tried, n_actions, close)
+        )
+
+    groups = [[V] for V in range(n_classes)]
+    while len(groups) > 1:
+        pairs = [(i, j) for j in range(len(groups)) for i in range(j)]
+        (nearest, i, j), *others = sorted((gap(groups[i], groups[j]), i, j) for i, j in pairs)
+        if abs(nearest - epsilon) <= close:
+            raise TooCloseError
+        if nearest > epsilon:
+            break
+        if others and nearest > close and others[0][0] - nearest <= close:
+            raise TooCloseError
+        groups[i] = sorted(groups[i] + groups[j])
+        del groups[j]
+    return sorted(groups)
+
+
+def rlvc_with_merging(
+    sequence: list[Interaction], shows: list[set[int]], n_actions: int, rules: Rules,
+    merging: Merging,
+) -> list[Stage]:  # fmt: skip
+    """RLVC with the post-processing of Section 4.3; a visual class is a set of percepts.
+
+    Classes are merged every few stages, as long as each time more of them are left than the time
+    before, and when no class is refined any more. Then comes one last stage, without refining.
+    """
+    k = 0
+    classes: list[set[int]] = [set(range(len(shows)))]
+    stages: list[Stage] = []
+    n_left, goes_on, is_over = 0, True, False
+    while True:
+        found = stage(sequence, shows, numbers(classes), len(classes), n_actions, rules)
+        stages.append(replace(found, splits=[]) if is_over else found)
+        if is_over or k == rules.max_stages:
+            return stages
+        for V, f in found.splits:
+            classes.append({s for s in classes[V] if f in shows[s]})
+            classes[V] = {s for s in classes[V] if f not in shows[s]}
+        k = k + 1
+        is_over = not found.splits
+        is_due = goes_on and merging.every > 0 and k % merging.every == 0
+        if is_due or is_over or k == rules.max_stages:
+            mdp, q = solved(sequence, numbers(classes), len(classes), n_actions, rules.gamma)
+            tried = {pair for pair, n in mdp.eta.items() if n}
+            groups = equivalent_groups(q, tried, len(classes), n_actions, merging, rules.close)
+            if is_over and len(groups) == len(classes):
+                return stages
+            classes = [set().union(*(classes[V] for V in group)) for group in groups]
+            goes_on = len(classes) > n_left
+            n_left = len(classes)
+
+
+def numbers(classes: list[set[int]]) -> list[int]:
+    """The class of every percept."""
+    n_percepts = sum(len(percepts) for percepts in classes)
+    return [next(V for V, members in enumerate(classes) if s in members) for s in range(n_percepts)]

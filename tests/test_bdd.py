@@ -87,6 +87,11 @@ def play(
         yield classifier, tables, n_splits, verb == "merge" and classifier is not before
 
 
+def rows_of(classifier: Classifiers) -> list[tuple[int, int, int]]:
+    arrays = classifier.feature, classifier.present, classifier.absent
+    return list(zip(*(array.tolist() for array in arrays), strict=True))
+
+
 def depends(table: Table, feature: int) -> bool:
     return bool((table != table[NUMBERS ^ (1 << feature)]).any())
 
@@ -129,6 +134,11 @@ def test_classes_are_the_functions_that_refining_and_merging_say(
             assert isinstance(classifier, Diagrams)
             in_order = [users[f] for f in classifier.order.tolist()]
             assert in_order == sorted(in_order, reverse=True)
+            tests = [row for row in rows_of(classifier) if row[0] >= 0]
+            assert len(tests) == len(set(tests))  # no test is there twice, or for nothing
+            assert all(present != absent for _, present, absent in tests)
+            children = {child for _, *ways in tests for child in ways}
+            assert set(range(1, len(tests))) <= children
 
 
 @each_backend
@@ -251,6 +261,12 @@ def test_a_merged_classifier_holds_the_unions_and_can_be_refined(kind: type[Clas
     assert np.array_equal(again.classify(ALL), np.where(differ, 1 + EXHIBITS[:, 4], 0))
     assert again.merge([[0], [1, 2]]).features.tolist() == [4, 5]
     assert again.merge([[0, 2], [1]]).classify(ALL).tolist() == (differ & ~EXHIBITS[:, 4]).tolist()
+
+
+def test_features_that_are_new_come_last_in_the_order() -> None:
+    classifier = Diagrams().refine([Split(0, 7)]).refine([Split(1, 3), Split(0, 7)])
+    assert classifier.order.tolist() == [7, 3]
+    assert classifier.refine([Split(2, 3), Split(0, 5), Split(1, 4)]).order.tolist() == [7, 3, 5, 4]
 
 
 @each_kind

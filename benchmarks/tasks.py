@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rlvc import RLVC
 from rlvc.configuring import make_learner
 from rlvc.experiments.navigation import find_task, run
 
@@ -52,7 +53,7 @@ def main() -> None:
         for pictures in options.pictures:
             rows: list[list[float]] = []
             for seed in options.seeds:
-                learner = make_learner(options.preset, options.set, gamma=task.world.gamma)
+                learner = make_learner(options.preset, options.set, RLVC(gamma=task.world.gamma))
                 result: dict[str, Any] = run(
                     task, pictures=pictures, seed=seed, learner=learner
                 ).result

@@ -26,12 +26,12 @@ def plain(learner: RLVC) -> dict[str, Any]:
 
 
 def test_the_default_preset_is_the_default_learner() -> None:
-    assert plain(make_learner("default", [], gamma=0.9)) == plain(RLVC(gamma=0.9))
-    assert make_learner("default", [], gamma=0.5).gamma == 0.5
+    assert plain(make_learner("default", [], RLVC(gamma=0.9))) == plain(RLVC(gamma=0.9))
+    assert make_learner("default", [], RLVC(gamma=0.5)).gamma == 0.5
 
 
 def test_the_paper_chooses_by_remaining_variance_and_a_plain_t_test() -> None:
-    learner = make_learner("paper", [], gamma=0.9)
+    learner = make_learner("paper", [], RLVC(gamma=0.9))
     assert learner.selector == paper_selector()
     assert learner.selector == Selector(
         ranking="remaining", test="student", alpha=0.05, correction="none"
@@ -44,7 +44,7 @@ def test_settings_change_what_they_name_and_nothing_else() -> None:
         "paper",
         ["cap=3", "threshold=0.5", "selector.alpha=0.01", "descriptor.normalise=True",
          "solver=sarsa", "solver.sweeps=7", "detector.radius=4", "selector.test=welch"],
-        gamma=0.8,
+        RLVC(gamma=0.8),
     )  # fmt: skip
     expected = RLVC(
         gamma=0.8, cap=3, threshold=0.5, solver=Sarsa(sweeps=7), detector=Harris(radius=4),
@@ -56,13 +56,13 @@ def test_settings_change_what_they_name_and_nothing_else() -> None:
 
 def test_the_parameters_of_a_choice_come_with_it() -> None:
     settings = ["post_process.epsilon=0.01", "post_process=compaction", "post_process.every=3"]
-    learner = make_learner("default", settings, gamma=0.9)
+    learner = make_learner("default", settings, RLVC(gamma=0.9))
     assert learner.post_process == Compaction(epsilon=0.01, every=3)
 
 
 def test_a_setting_wins_over_the_task_and_the_last_over_the_first() -> None:
-    assert make_learner("default", ["gamma=0.3"], gamma=0.9).gamma == 0.3
-    assert make_learner("default", ["cap=1", "cap=2"], gamma=0.9).cap == 2
+    assert make_learner("default", ["gamma=0.3"], RLVC(gamma=0.9)).gamma == 0.3
+    assert make_learner("default", ["cap=1", "cap=2"], RLVC(gamma=0.9)).cap == 2
 
 
 SETTINGS = [
@@ -73,7 +73,7 @@ SETTINGS = [
 
 def test_the_order_of_settings_does_not_matter() -> None:
     learners = [
-        make_learner("default", list(order), gamma=0.9)
+        make_learner("default", list(order), RLVC(gamma=0.9))
         for order in itertools.permutations(SETTINGS)
     ]
     assert learners[0].solver == ValueIteration(tolerance=1e-3)
@@ -86,7 +86,7 @@ def test_every_name_of_a_part_can_be_chosen(part: str) -> None:
     assert registry is not None
     assert list(registry)
     for name in registry:
-        made = getattr(make_learner("default", [f"{part}={name}"], gamma=0.9), part)
+        made = getattr(make_learner("default", [f"{part}={name}"], RLVC(gamma=0.9)), part)
         assert type(made) is type(registry.make(name))
 
 
@@ -94,7 +94,7 @@ def test_every_name_of_a_part_can_be_chosen(part: str) -> None:
     ("text", "value"), [("true", True), ("True", True), ("FALSE", False), ("false", False)]
 )
 def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
-    learner = make_learner("default", [f"descriptor.normalise={text}"], gamma=0.9)
+    learner = make_learner("default", [f"descriptor.normalise={text}"], RLVC(gamma=0.9))
     assert isinstance(learner.descriptor, Invariants)
     assert learner.descriptor.normalise is value
 
@@ -149,7 +149,7 @@ def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
 def test_a_bad_setting_is_explained(settings: list[str], message: str) -> None:
     whole = re.escape(message).removesuffix(re.escape("*")) + ("" if message[-1] == "*" else "$")
     with pytest.raises(ValueError, match=f"^{whole}"):
-        make_learner("default", settings, gamma=0.9)
+        make_learner("default", settings, RLVC(gamma=0.9))
 
 
 def test_an_unknown_preset_is_explained() -> None:
@@ -157,7 +157,7 @@ def test_an_unknown_preset_is_explained() -> None:
         ValueError,
         match=r"^Unknown preset 'papr'\. Did you mean 'paper'\? Known: default, paper\.$",
     ):
-        make_learner("papr", [], gamma=0.9)
+        make_learner("papr", [], RLVC(gamma=0.9))
 
 
 # The list of parameters --------------------------------------------------------------------------
@@ -220,11 +220,11 @@ def test_every_described_default_can_be_set() -> None:
             describe_parameters()]  # fmt: skip
     settings = [f"{name}={default}" for name, default, choices in rows
                 if choices == [""] or usual & set(choices)]  # fmt: skip
-    assert plain(make_learner("paper", settings, gamma=0.1)) == plain(RLVC())
+    assert plain(make_learner("paper", settings, RLVC(gamma=0.1))) == plain(RLVC())
     for name, default, choices in rows:
         for choice in filter(None, choices):
-            learner = make_learner("default", [choice, f"{name}={default}"], gamma=0.9)
-            assert plain(learner) == plain(make_learner("default", [choice], gamma=0.9))
+            learner = make_learner("default", [choice, f"{name}={default}"], RLVC(gamma=0.9))
+            assert plain(learner) == plain(make_learner("default", [choice], RLVC(gamma=0.9)))
 
 
 def test_nothing_of_a_learner_is_left_out_of_the_list() -> None:
@@ -240,7 +240,7 @@ def test_nothing_of_a_learner_is_left_out_of_the_list() -> None:
 )
 def test_what_python_prints_can_be_set(gamma: float, cap: int, alpha: float) -> None:
     settings = [f"gamma={gamma}", f"cap={cap}", f"selector.alpha={alpha}"]
-    learner = make_learner("default", settings, gamma=0.5)
+    learner = make_learner("default", settings, RLVC(gamma=0.5))
     assert (learner.gamma, learner.cap, learner.selector.alpha) == (gamma, cap, alpha)
 
 

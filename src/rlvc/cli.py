@@ -60,12 +60,13 @@ def _main(
 
 @app.command()
 def run(
-    task: Annotated[str, typer.Argument(help="The task: maze or subway.")],
+    task: Annotated[str, typer.Argument(help="The task: maze, subway or campus.")],
     pictures: Annotated[
         str,
         typer.Option(
-            help="What the ground looks like: photos (in every installation), coil (maze) or "
-            "street (subway) from the folder RLVC_DATA, or an image file or folder of yours."
+            help="What the world looks like: photos (in every installation); street (subway) or "
+            "places (campus), from `rlvc data get` or the folder RLVC_DATA; coil (maze) from "
+            "RLVC_DATA; or an image file or folder of yours."
         ),
     ] = "photos",
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same policy.")] = 0,
@@ -73,8 +74,14 @@ def run(
         int, typer.Option(min=1, help="How many random interactions to learn from.")
     ] = 10_000,
     episodes: Annotated[
-        int, typer.Option(min=1, help="How many episodes to measure the policy with.")
+        int, typer.Option(min=1, help="Episodes to measure with, on the maze and the subway.")
     ] = 1000,
+    compact: Annotated[
+        bool,
+        typer.Option(
+            "--compact", help="Merge equivalent classes; the same as --set post_process=compaction."
+        ),
+    ] = False,
     preset: Annotated[
         str, typer.Option(help="default, or paper: the paper's literal choices.")
     ] = "default",
@@ -88,22 +95,23 @@ def run(
 ) -> None:
     """Learn a task of the paper, measure the policy, and write pictures.
 
-    The folder gets result.json (all numbers), policy.rlvc (the policy), policy.png (its actions),
-    values.png (learned and optimal values), learning.png (stage by stage), features.png (what it
-    looks for) and percept.png (a percept to try `rlvc explain` on).
+    The folder gets result.json (all numbers), policy.rlvc (the policy), pictures of what the agent
+    does and of how it was learned stage by stage, features.png (what it looks for) and percept.png
+    (a percept to try `rlvc explain` on). The campus is learned twice from the same interactions,
+    with a tree (basic.rlvc) and with compaction (policy.rlvc), and both are compared.
     """
     from rlvc.configuring import make_learner
-    from rlvc.experiments.navigation import find_task
-    from rlvc.experiments.navigation import run as run_task
+    from rlvc.experiments.catalogue import base_learner
+    from rlvc.experiments.catalogue import run as run_task
     from rlvc.report.files import prepare_folder, write_run
     from rlvc.report.terminal import LiveWatcher, show_summary
 
-    chosen = find_task(task)
-    learner = make_learner(preset, settings or [], gamma=chosen.world.gamma)
+    changes = ["post_process=compaction"] * compact + (settings or [])
+    learner = make_learner(preset, changes, base_learner(task))
     folder = prepare_folder(out or Path("runs") / task, overwrite=overwrite)
     with LiveWatcher(console) as watcher:
         result = run_task(
-            chosen,
+            task,
             pictures=pictures,
             seed=seed,
             interactions=interactions,
@@ -124,16 +132,22 @@ def evaluate(
     pictures: Annotated[
         str | None, typer.Option(help="The pictures; those it was learned on unless given.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the starts and the noise.")] = 1000,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of the starts and the noise, or of the views.")
+    ] = 1000,
     episodes: Annotated[int, typer.Option(min=1, help="How many episodes to walk.")] = 1000,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Measure a policy on its task: episodes from random starts, and decisions on a dense grid."""
-    from rlvc.experiments.navigation import evaluate_policy
+    """Measure a policy on its task.
+
+    On the maze and the subway: episodes from random starts, and decisions on a dense grid. On the
+    campus: decisions on the views that the seed gives, which are new unless it was learned on them.
+    """
+    from rlvc.experiments.catalogue import evaluate_policy
     from rlvc.policy import Policy
 
     loaded = Policy.load(policy)
-    with console.status(f"walking {episodes} episodes"):
+    with console.status("measuring"):
         found = evaluate_policy(loaded, task=task, pictures=pictures, seed=seed, episodes=episodes)
     if as_json:
         sys.stdout.write(json.dumps(found) + "\n")

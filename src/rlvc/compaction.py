@@ -14,7 +14,7 @@ from scipy.spatial.distance import squareform
 
 from rlvc.classifier import Classifier
 from rlvc.classifier.bdd import BACKENDS
-from rlvc.mdp import MappedMDP, greedy
+from rlvc.mdp import MappedMDP
 from rlvc.parameters import check, param
 from rlvc.registry import Registry
 
@@ -61,19 +61,19 @@ def _keep(number: int, classifier: Classifier, solve: Solve, *, is_last: bool) -
     return classifier
 
 
-def value_gaps(q: Floats, is_tried: Bools) -> Floats:
+def value_gaps(q: Floats) -> Floats:
     """Return |V*(V) − V*(V′)| for every two classes."""
     value: Floats = q.max(axis=1)
     return np.abs(value[:, None] - value[None, :])
 
 
-def policy_gaps(q: Floats, is_tried: Bools) -> Floats:
+def policy_gaps(q: Floats) -> Floats:
     """Return the larger of |V*(V) − Q*(V′, π*(V))| and |V*(V′) − Q*(V, π*(V′))|."""
-    gaps: Floats = np.abs(q.max(axis=1)[:, None] - q[:, greedy(q, is_tried)].T)
+    gaps: Floats = np.abs(q.max(axis=1)[:, None] - q[:, q.argmax(axis=1)].T)
     return np.maximum(gaps, gaps.T)
 
 
-def action_value_gaps(q: Floats, is_tried: Bools) -> Floats:
+def action_value_gaps(q: Floats) -> Floats:
     """Return the largest |Q*(V, a) − Q*(V′, a)| of any action a, for every two classes."""
     return np.asarray(np.abs(q[:, None, :] - q[None, :, :]).max(axis=2))
 
@@ -85,12 +85,18 @@ EQUIVALENCES: Final = tuple(
 
 
 def equivalent(q: Floats, is_tried: Bools, equivalence: str, epsilon: float) -> list[list[int]]:
-    """Return groups of classes in which every two are ε-equivalent.
+    """Return groups of classes that are ε-equivalent.
 
     Equivalence up to ε is not transitive, so a chain of neighbours must not become one class.
     The groups are those of hierarchical clustering with complete linkage: beginning with every
     class by itself, the two groups whose farthest members are nearest become one, as long as these
-    are equivalent. Ties go to the lower values. Nothing depends on the numbers of the classes.
+    are equivalent.
+
+    Values are known of actions that were tried, so classes in which the same actions were tried are
+    compared. A class in which fewer were tried first joins the group of such classes that is
+    nearest in the values of those actions, if all of them are within ε; there it learns the rest.
+
+    Ties go to the lower values. Nothing depends on the numbers of the classes.
 
     Args:
         q: (n_classes, n_actions) optimal state–action values.
@@ -101,19 +107,55 @@ def equivalent(q: Floats, is_tried: Bools, equivalence: str, epsilon: float) -> 
     >>> q = np.array([[0.0], [0.6], [1.2], [100.0]])
     >>> equivalent(q, q >= 0, "value", epsilon=0.01)
     [[0, 1], [2], [3]]
+    >>> q = np.array([[3.0, 7.0], [3.0, 0.0], [0.0, 0.0]])
+    >>> equivalent(q, np.array([[True, True], [True, False], [True, True]]), "value", 0.01)
+    [[0, 1], [2]]
     """
-    is_known = is_tried.any(axis=1)
-    value = q[is_known].max(axis=1, initial=-np.inf)
-    limit = epsilon * float(np.ptp(value)) if len(value) else 0.0
-    rows, which = np.unique(np.column_stack([q, is_tried]), axis=0, return_inverse=True)
-    values, tried = rows[:, : q.shape[1]], rows[:, q.shape[1] :] > 0
-    label = np.zeros(len(rows), np.int64)
-    if len(rows) > 1:
-        gaps = np.max([GAPS[name](values, tried) for name in equivalence.split("+")], axis=0)
-        links = hierarchy.linkage(squareform(gaps, checks=False), method="complete")
-        label = hierarchy.fcluster(links, t=limit, criterion="distance")
-    groups: dict[int, list[int]] = {}
+    value = np.where(is_tried, q, -np.inf).max(axis=1)
+    known = value[np.isfinite(value)]
+    limit = epsilon * float(np.ptp(known)) if len(known) else 0.0
+    rows, which = np.unique(
+        np.column_stack([is_tried, np.where(is_tried, q, 0.0)]), axis=0, return_inverse=True
+    )
+    tried, values = rows[:, : q.shape[1]] > 0, rows[:, q.shape[1] :]
+    groups: list[list[int]] = []
+    patterns = np.unique(tried, axis=0)
+    for pattern in sorted(patterns.tolist(), key=lambda p: (-sum(p), p)):
+        same = np.flatnonzero((tried == pattern).all(axis=1)).tolist()
+        richer = [g for g in groups if (tried[g[0]] >= pattern).all()]
+        joins = [_nearest(values[:, pattern], row, richer, limit) for row in same]
+        alone = [row for row, group in zip(same, joins, strict=True) if group is None]
+        for row, group in zip(same, joins, strict=True):
+            if group is not None:
+                group.append(row)
+        groups += _cluster(values[np.ix_(alone, pattern)], alone, equivalence, limit)
+    label = np.empty(len(rows), np.int64)
+    for number, members in enumerate(groups):
+        label[members] = number
+    classes: dict[int, list[int]] = {}
     for number, mark in enumerate(label[which.ravel()].tolist()):
+        classes.setdefault(mark, []).append(number)
+    return list(classes.values())
+
+
+def _nearest(values: Floats, row: int, groups: list[list[int]], limit: float) -> list[int] | None:
+    """Return the group whose farthest member is nearest to a row, if that is within the limit."""
+    if values.shape[1] == 0 or not groups:
+        return None
+    gaps = [float(np.abs(values[group] - values[row]).max()) for group in groups]
+    best = int(np.argmin(gaps))
+    return groups[best] if gaps[best] <= limit else None
+
+
+def _cluster(q: Floats, numbers: list[int], equivalence: str, limit: float) -> list[list[int]]:
+    """Return the groups of complete linkage of some classes, by their numbers."""
+    if len(numbers) < 2 or q.shape[1] == 0:
+        return [numbers] if numbers else []
+    gaps = np.max([GAPS[name](q) for name in equivalence.split("+")], axis=0)
+    links = hierarchy.linkage(squareform(gaps, checks=False), method="complete")
+    labels = hierarchy.fcluster(links, t=limit, criterion="distance").tolist()
+    groups: dict[int, list[int]] = {}
+    for number, mark in zip(numbers, labels, strict=True):
         groups.setdefault(mark, []).append(number)
     return list(groups.values())
 
@@ -125,11 +167,14 @@ class Compaction:
     Splitting and merging could take turns for ever. So classes are merged on the way only as long
     as each time more of them are left than the time before; after that they are only split, which
     comes to an end since percepts are finite in number, and merged once more at the end.
+
+    Classes that have their value and their best action in common may differ in other actions, and
+    then they would be split again. So on the way all values must agree, unless told otherwise.
     """
 
     every: int = param(10, "stages from one compaction to the next; 0: only at the end", low=0)
     epsilon: float = param(
-        0.005,
+        0.003,
         "largest gap between equivalent classes, as a fraction of the range of the optimal values "
         "(ε)",
         low=0.0,
@@ -138,6 +183,12 @@ class Compaction:
         "value+policy",
         "what must be nearly the same: the optimal value, the value under each other's optimal "
         "action, the values of all actions, or several of these",
+        choices=EQUIVALENCES,
+    )
+    on_the_way: str = param(
+        "action-value",
+        "the same, before the end: what a weaker relation merges is split again (the paper: the "
+        "same relation)",
         choices=EQUIVALENCES,
     )
     backend: str = param(
@@ -154,10 +205,11 @@ class Compaction:
         """Return what compacts the classifiers of one run."""
         return _Alternation(self)
 
-    def compact(self, classifier: Classifier, solve: Solve) -> Classifier:
+    def compact(self, classifier: Classifier, solve: Solve, *, is_last: bool) -> Classifier:
         """Return the classifier with equivalent classes merged; itself if there are none."""
         mdp, q = solve(classifier)
-        groups = equivalent(q, mdp.is_tried, self.equivalence, self.epsilon)
+        equivalence = self.equivalence if is_last else self.on_the_way
+        groups = equivalent(q, mdp.is_tried, equivalence, self.epsilon)
         return classifier.merge(groups, self.backend)
 
 
@@ -176,7 +228,7 @@ class _Alternation:
         is_due = self.is_open and every > 0 and number % every == 0
         if not (is_due or is_last):
             return classifier
-        compacted = self.compaction.compact(classifier, solve)
+        compacted = self.compaction.compact(classifier, solve, is_last=is_last)
         self.is_open = compacted.n_classes > self.n_left
         self.n_left = compacted.n_classes
         return compacted

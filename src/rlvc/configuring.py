@@ -32,15 +32,17 @@ PARTS: dict[str, Registry[Any] | None] = {
 PRESETS = ("default", "paper")
 
 
-def make_learner(preset: str, settings: list[str], gamma: float) -> RLVC:
+def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
     """Return a learner from a preset and texts such as ``selector.alpha=0.01`` or ``solver=sarsa``.
 
-    >>> make_learner("paper", ["cap=3", "selector.alpha=0.01"], gamma=0.9).selector.alpha
+    ``base`` is what they change: the learner that a task is learned with unless told otherwise.
+
+    >>> make_learner("paper", ["cap=3", "selector.alpha=0.01"], RLVC(gamma=0.8)).selector.alpha
     0.01
     """
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
-    learner = RLVC(gamma=gamma)
+    learner = base
     if preset == "paper":
         learner = dataclasses.replace(learner, selector=paper_selector())
     chosen: dict[str, Any] = {}

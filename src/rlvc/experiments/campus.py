@@ -227,6 +227,11 @@ def evaluate_policy(policy: Policy, *, pictures: str, seed: int) -> dict[str, An
 
     A seed that it was not learned with gives views that it never saw, in both divisions.
     """
+    if policy.q.shape[1] != CAMPUS.reward.shape[1]:
+        raise ValueError(
+            f"The actions of the policy must be those of the campus, {CAMPUS.reward.shape[1]}; "
+            f"got {policy.q.shape[1]}."
+        )
     views = campus_views(pictures, seed)
     errors = {}
     for name in DIVISIONS:

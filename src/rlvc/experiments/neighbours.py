@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from rlvc.vision.eye import Looks
 
-BLOCK = 1024  # descriptors whose neighbours are sought at a time
+BLOCK = 256  # descriptors whose neighbours are sought at a time
 
 
 def vote(looks: Looks, label: NDArray[np.int64], asked: Looks) -> NDArray[np.int64]:
@@ -37,8 +37,10 @@ def _nearest(rows: NDArray[np.generic], centres: NDArray[np.generic]) -> NDArray
     """Return the nearest of the centres for each row."""
     centre = centres.astype(np.float32)
     square = np.einsum("ij,ij->i", centre, centre)
+    twice = np.ascontiguousarray(-2.0 * centre.T)
     found = [np.empty(0, np.int64)]
     for begin in range(0, len(rows), BLOCK):
-        row = rows[begin : begin + BLOCK].astype(np.float32)
-        found.append(np.argmin(square - 2.0 * (row @ centre.T), axis=1))
+        gap = rows[begin : begin + BLOCK].astype(np.float32) @ twice
+        gap += square  # the square of the row's own length is the same for all centres
+        found.append(gap.argmin(axis=1))
     return np.concatenate(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,23 +21,18 @@ from rlvc.report.style import (
     VALUES,
     house_style,
     new_figure,
-    to_png,
 )
-from rlvc.storage import write_whole
 
 
-def write_figures(run: Run, folder: Path) -> list[Path]:
-    """Write all figures of a run; return their paths."""
+def draw_figures(run: Run) -> dict[str, Figure]:
+    """Draw all figures of a run; return them by the names of their files."""
     with house_style():
-        figures = {
+        return {
             "policy.png": draw_policy(run),
             "values.png": draw_values(run),
             "learning.png": draw_learning(run.result),
             "features.png": draw_features(run.policy),
         }
-        for name, figure in figures.items():
-            write_whole(folder / name, to_png(figure))
-    return [folder / name for name in figures]
 
 
 def draw_policy(run: Run) -> Figure:

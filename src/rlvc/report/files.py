@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import cv2
+from matplotlib.figure import Figure
 
+from rlvc.experiments.campus import CampusRun
 from rlvc.experiments.navigation import Run
-from rlvc.report.figures import write_figures
+from rlvc.report.campus import draw_campus_figures
+from rlvc.report.figures import draw_figures
+from rlvc.report.style import to_png
 from rlvc.storage import write_whole
 
 
@@ -31,16 +36,30 @@ def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
     return folder
 
 
-def write_run(run: Run, folder: Path) -> None:
-    """Write the policy, the pictures, a percept to try, and last the numbers.
+def write_run(run: Run | CampusRun, folder: Path) -> None:
+    """Write the policies, the pictures, a percept to try, and last the numbers.
 
     A folder without ``result.json`` is not finished, so that of an earlier run goes first.
     """
     (folder / "result.json").unlink(missing_ok=True)
-    run.policy.save(folder / "policy.rlvc")
-    write_figures(run, folder)
-    world = run.grid.world
-    percept = cv2.cvtColor(run.env.percept((world.width / 2, world.height / 2)), cv2.COLOR_RGB2BGR)
-    write_whole(folder / "percept.png", cv2.imencode(".png", percept)[1].tobytes())
+    if isinstance(run, CampusRun):
+        run.policies["compact"].save(folder / "policy.rlvc")
+        run.policies["basic"].save(folder / "basic.rlvc")
+        write_figures(draw_campus_figures(run), folder)
+        percept = run.views.image(0, run.views.test[0][0])
+    else:
+        run.policy.save(folder / "policy.rlvc")
+        write_figures(draw_figures(run), folder)
+        world = run.grid.world
+        percept = run.env.percept((world.width / 2, world.height / 2))
+    coded = cv2.imencode(".png", cv2.cvtColor(percept, cv2.COLOR_RGB2BGR))[1]
+    write_whole(folder / "percept.png", coded.tobytes())
     text = json.dumps(run.result, indent=1, ensure_ascii=False)
     write_whole(folder / "result.json", text.encode())
+
+
+def write_figures(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
+    """Write figures under their names; return their paths."""
+    for name, figure in figures.items():
+        write_whole(folder / name, to_png(figure))
+    return [folder / name for name in figures]

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from rlvc.experiments.navigation import Watcher
+from rlvc.experiments.running import Watcher
 from rlvc.learner import Stage
 
 PHASES = {
@@ -20,6 +20,10 @@ PHASES = {
     "extract": "look",
     "learn": "learn",
     "evaluate": "measure",
+    "test": "test",
+    "vote": "vote",
+    "basic": "learn",
+    "compact": "compact",
 }
 
 
@@ -95,7 +99,17 @@ class LiveWatcher:
 
 
 def show_summary(console: Console, result: dict[str, Any], folder: Path) -> None:
-    """Print the measures beside direct perception and the optimum, and where the files are."""
+    """Print what was measured, and where the files are."""
+    console.print()
+    if result["task"] == "campus":
+        _show_campus(console, result)
+    else:
+        _show_navigation(console, result)
+    _show_files(console, folder, CAMPUS_FILES if result["task"] == "campus" else FILES)
+
+
+def _show_navigation(console: Console, result: dict[str, Any]) -> None:
+    """Print the measures beside direct perception and the optimum."""
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
     table.add_column("")
     for column in ("success", "steps", "optimal decisions", "classes"):
@@ -111,7 +125,6 @@ def show_summary(console: Console, result: dict[str, Any], folder: Path) -> None
         cells = str(size if size is not None else found["cells"])
         row = f"{found['success']:.1%}", steps, f"{1 - found['suboptimal']:.1%}", cells
         table.add_row(name, *row, style="bold green" if i == 0 else None)
-    console.print()
     console.print(table)
     console.print()
     features, paper, seconds = result["features"], result["paper"], result["seconds"]
@@ -122,16 +135,59 @@ def show_summary(console: Console, result: dict[str, Any], folder: Path) -> None
         f"{paper['stages']}). Learning took {seconds['learn']:.1f} s.",
         highlight=False,
     )
+
+
+def _show_campus(console: Console, result: dict[str, Any]) -> None:
+    """Print both versions beside the paper's, the vote of neighbours, and direct perception."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for column in ("error, views learned", "error, new views", "classes", "features", "stages"):
+        table.add_column(column, justify="right")
+    paper = result["paper"]
+    for name, found, style in (
+        ("rlvc, the tree", result["basic"], None),
+        ("rlvc, compacted", result["compact"], "bold green"),
+        ("the paper, its tree", paper["basic"], "dim"),
+        ("the paper, compacted", paper["compact"], "dim"),
+    ):
+        table.add_row(
+            name, f"{found['train_error']:.1%}", f"{found['test_error']:.1%}",
+            str(found["classes"]), str(found["features"]), str(found.get("stages", "-")),
+            style=style,
+        )  # fmt: skip
+    table.add_row("nearest neighbours' vote", "-", f"{result['ceiling']:.1%}", "-", "-", "-")
+    table.add_row("the state known", f"{result['direct']:.1%}", "-", "44", "-", "-")
+    console.print(table)
+    console.print()
+    basic, compact, seconds = result["basic"], result["compact"], result["seconds"]
+    console.print(
+        f"From {result['features']['distinct']} distinct features (the paper: "
+        f"{paper['distinct']}). Looking took {seconds['extract']:.0f} s, learning "
+        f"{basic['seconds']:.1f} s with the tree and {compact['seconds']:.1f} s with compaction.",
+        highlight=False,
+    )
+
+
+FILES = (
+    ("policy.png", "what the agent does, everywhere"),
+    ("values.png", "learned and optimal values"),
+    ("learning.png", "how it got there"),
+    ("features.png", "what it looks for"),
+)
+CAMPUS_FILES = (
+    ("map.png", "what the agent does in every state"),
+    ("errors.png", "errors on views learned and on new ones, stage by stage"),
+    ("sizes.png", "classes and features, stage by stage"),
+    ("features.png", "what it looks for"),
+)
+
+
+def _show_files(console: Console, folder: Path, files: tuple[tuple[str, str], ...]) -> None:
     console.print(
         f"Results and pictures are in {folder}; have a look at:",
         highlight=False, markup=False, soft_wrap=True,
     )  # fmt: skip
-    for name, what in (
-        ("policy.png", "what the agent does, everywhere"),
-        ("values.png", "learned and optimal values"),
-        ("learning.png", "how it got there"),
-        ("features.png", "what it looks for"),
-    ):
+    for name, what in files:
         path = escape(str(folder / name))
         console.print(f"  {path}  [dim]{what}[/]", highlight=False, soft_wrap=True)
     console.print(

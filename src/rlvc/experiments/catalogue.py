@@ -1,0 +1,75 @@
+"""The tasks by name: what the command line runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlvc.errors import unknown
+from rlvc.experiments import campus, navigation
+from rlvc.experiments.campus import CampusRun
+from rlvc.experiments.measures import EPISODES
+from rlvc.experiments.navigation import Run
+from rlvc.experiments.running import Watcher
+from rlvc.learner import RLVC
+from rlvc.policy import Policy
+
+
+def base_learner(task: str) -> RLVC:
+    """Return the learner that a task is learned with unless told otherwise.
+
+    >>> base_learner("campus").gamma
+    0.8
+    """
+    _check(task)
+    if task == "campus":
+        return campus.base_learner()
+    return RLVC(gamma=navigation.find_task(task).world.gamma)
+
+
+def run(
+    task: str,
+    *,
+    pictures: str = "photos",
+    seed: int = 0,
+    interactions: int = 10_000,
+    episodes: int = EPISODES,
+    learner: RLVC | None = None,
+    watcher: Watcher | None = None,
+) -> Run | CampusRun:
+    """Learn a task and measure what was learned; ``episodes`` are for the maze and the subway."""
+    _check(task)
+    learner = learner or base_learner(task)
+    if task == "campus":
+        return campus.run(
+            pictures=pictures, seed=seed, interactions=interactions, learner=learner,
+            watcher=watcher,
+        )  # fmt: skip
+    return navigation.run(
+        navigation.find_task(task), pictures=pictures, seed=seed, interactions=interactions,
+        episodes=episodes, learner=learner, watcher=watcher,
+    )  # fmt: skip
+
+
+def evaluate_policy(
+    policy: Policy,
+    *,
+    task: str | None = None,
+    pictures: str | None = None,
+    seed: int = 0,
+    episodes: int = EPISODES,
+) -> dict[str, Any]:
+    """Return the measures of a policy on the task that it was learned on, or on another."""
+    name = task or policy.about.get("task")
+    if name == "campus":
+        shown = pictures or policy.about.get("pictures", "photos")
+        found = campus.evaluate_policy(policy, pictures=shown, seed=seed)
+        return {"task": name, "pictures": shown, **found}
+    return navigation.evaluate_policy(
+        policy, task=task, pictures=pictures, seed=seed, episodes=episodes
+    )
+
+
+def _check(task: str) -> None:
+    names = [*navigation.TASKS, "campus"]
+    if task not in names:
+        raise unknown("task", task, names)

@@ -123,11 +123,11 @@ def equivalent(q: Floats, is_tried: Bools, equivalence: str, epsilon: float) -> 
     for pattern in sorted(patterns.tolist(), key=lambda p: (-sum(p), p)):
         same = np.flatnonzero((tried == pattern).all(axis=1)).tolist()
         richer = [g for g in groups if (tried[g[0]] >= pattern).all()]
-        joins = [_nearest(values[:, pattern], row, richer, limit) for row in same]
-        alone = [row for row, group in zip(same, joins, strict=True) if group is None]
-        for row, group in zip(same, joins, strict=True):
-            if group is not None:
-                group.append(row)
+        joined = _nearest(values[:, pattern], same, richer, limit)
+        for row, number in zip(same, joined, strict=True):
+            if number >= 0:
+                richer[number].append(row)
+        alone = [row for row, number in zip(same, joined, strict=True) if number < 0]
         groups += _cluster(values[np.ix_(alone, pattern)], alone, equivalence, limit)
     label = np.empty(len(rows), np.int64)
     for number, members in enumerate(groups):
@@ -138,13 +138,17 @@ def equivalent(q: Floats, is_tried: Bools, equivalence: str, epsilon: float) -> 
     return list(classes.values())
 
 
-def _nearest(values: Floats, row: int, groups: list[list[int]], limit: float) -> list[int] | None:
-    """Return the group whose farthest member is nearest to a row, if that is within the limit."""
+def _nearest(values: Floats, rows: list[int], groups: list[list[int]], limit: float) -> list[int]:
+    """Return for each row the group whose farthest member is nearest; -1 if that is too far."""
     if values.shape[1] == 0 or not groups:
-        return None
-    gaps = [float(np.abs(values[group] - values[row]).max()) for group in groups]
-    best = int(np.argmin(gaps))
-    return groups[best] if gaps[best] <= limit else None
+        return [-1] * len(rows)
+    begin = np.cumsum([0, *map(len, groups[:-1])])
+    members = values[list(itertools.chain.from_iterable(groups))]
+    gaps = np.abs(members[:, None, :] - values[rows][None, :, :]).max(axis=2)
+    farthest = np.maximum.reduceat(gaps, begin, axis=0)
+    best = farthest.argmin(axis=0)
+    joined: list[int] = np.where(farthest.min(axis=0) <= limit, best, -1).tolist()
+    return joined
 
 
 def _cluster(q: Floats, numbers: list[int], equivalence: str, limit: float) -> list[list[int]]:

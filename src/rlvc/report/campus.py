@@ -81,7 +81,7 @@ def _draw_versions(axes: Axes, result: dict[str, Any], key: str, form: str) -> N
 def draw_map(run: CampusRun) -> Figure:
     """Draw the optimal action of every state on a map, coloured by how often it is taken."""
     spots, share = run.spots, run.optimal["compact"]
-    figure = new_figure(8.6, 6.6)
+    figure = new_figure(9.0, 5.9)
     axes = figure.add_subplot()
     for a, b in spots.links:
         x, y = np.transpose([spots.places[a], spots.places[b]])
@@ -108,7 +108,7 @@ def draw_map(run: CampusRun) -> Figure:
         axes.add_patch(box)
         text = "/".join(name for name, is_best in zip(LETTERS, best[state], strict=True) if is_best)
         axes.annotate(text, (x, y), ha="center", va="center", fontsize=8.5, zorder=6)
-    axes.set(aspect="equal", xticks=[], yticks=[], xlim=(-0.5, 4.15), ylim=(-0.5, 2.5))
+    axes.set(aspect="equal", xticks=[], yticks=[], xlim=(-0.45, 4.1), ylim=(-0.42, 2.42))
     axes.grid(False)
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -121,7 +121,7 @@ def draw_map(run: CampusRun) -> Figure:
         fontsize=8.5,
     )
     colours = ScalarMappable(norm=scale, cmap=RIGHT)
-    bar = figure.colorbar(colours, ax=axes, shrink=0.6, aspect=30)
+    bar = figure.colorbar(colours, ax=axes, shrink=0.7, aspect=30)
     bar.ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     bar.set_label("new views of the state on which it is taken")
     bar.outline.set_visible(False)

@@ -141,22 +141,22 @@ def _show_campus(console: Console, result: dict[str, Any]) -> None:
     """Print both versions beside the paper's, the vote of neighbours, and direct perception."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
-    for column in ("error, views learned", "error, new views", "classes", "features", "stages"):
+    for column in ("error: learned", "new views", "classes", "features", "stages"):
         table.add_column(column, justify="right")
     paper = result["paper"]
     for name, found, style in (
-        ("rlvc, the tree", result["basic"], None),
-        ("rlvc, compacted", result["compact"], "bold green"),
-        ("the paper, its tree", paper["basic"], "dim"),
-        ("the paper, compacted", paper["compact"], "dim"),
+        ("the tree", result["basic"], None),
+        ("compacted", result["compact"], "bold green"),
+        ("the paper's tree", paper["basic"], "dim"),
+        ("the paper's, compacted", paper["compact"], "dim"),
     ):
         table.add_row(
             name, f"{found['train_error']:.1%}", f"{found['test_error']:.1%}",
             str(found["classes"]), str(found["features"]), str(found.get("stages", "-")),
             style=style,
         )  # fmt: skip
-    table.add_row("nearest neighbours' vote", "-", f"{result['ceiling']:.1%}", "-", "-", "-")
-    table.add_row("the state known", f"{result['direct']:.1%}", "-", "44", "-", "-")
+    table.add_row("vote of neighbours", "-", f"{result['ceiling']:.1%}", "-", "-", "-")
+    table.add_row("state known", f"{result['direct']:.1%}", "-", "44", "-", "-")
     console.print(table)
     console.print()
     basic, compact, seconds = result["basic"], result["compact"], result["seconds"]

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 
 from rlvc.datasets.camera import HEIGHT, WIDTH, Camera, Floats, Image, expose
-from rlvc.datasets.images import _photographs, _richest_tiles, _scale, read_image
+from rlvc.datasets.images import photograph_folder, read_image, richest_tiles, scale_to
 from rlvc.datasets.walls import (
     GRANITE,
     GREY,
@@ -231,13 +231,13 @@ def _hedge() -> Image:
 
 @lru_cache(maxsize=1)
 def _pebbles() -> Image:
-    gravel = read_image(_photographs() / "gravel.png")
-    return _scale(gravel, 256, 256)
+    gravel = read_image(photograph_folder() / "gravel.png")
+    return scale_to(gravel, 256, 256)
 
 
 @lru_cache(maxsize=1)
 def _murals() -> tuple[Image, ...]:
-    folder = _photographs()
+    folder = photograph_folder()
     return tuple(
         read_image(folder / file)[top : top + side, left : left + side]
         for file, left, top, side in MURALS
@@ -246,9 +246,9 @@ def _murals() -> tuple[Image, ...]:
 
 @lru_cache(maxsize=1)
 def _posters() -> tuple[Image, ...]:
-    folder = _photographs()
+    folder = photograph_folder()
     return tuple(
-        tile for file, n in POSTERS.items() for tile in _richest_tiles(read_image(folder / file), n)
+        tile for file, n in POSTERS.items() for tile in richest_tiles(read_image(folder / file), n)
     )
 
 

@@ -64,7 +64,7 @@ def maze_picture(pictures: str | Path = "photos") -> Image:
     >>> maze_picture("photos").shape
     (1280, 1280, 3)
     """
-    name, place = _resolve(pictures, {"photos": _photographs, "coil": _coil})
+    name, place = _resolve(pictures, {"photos": photograph_folder, "coil": _coil})
     return _maze_picture(name, place)
 
 
@@ -89,7 +89,7 @@ def strip_picture(pictures: str | Path = "photos", width: int = 3041, height: in
     for side, size in {"width": width, "height": height}.items():
         if size < 1:
             raise ValueError(f"{side} of strip_picture must be at least 1; got {size}.")
-    name, place = _resolve(pictures, {"photos": _photographs, "street": _street})
+    name, place = _resolve(pictures, {"photos": photograph_folder, "street": _street})
     return _strip_picture(name, place, width, height)
 
 
@@ -124,7 +124,8 @@ def _street() -> Path:
     return find_folder("street")
 
 
-def _photographs() -> Path:
+def photograph_folder() -> Path:
+    """Return the folder of scikit-image's photographs."""
     # Importing scikit-image takes longer than all the rest; its folder is all that is needed.
     spec = importlib.util.find_spec("skimage")
     if spec is None or not spec.submodule_search_locations:
@@ -141,7 +142,7 @@ def _maze_picture(name: str, place: Path) -> Image:
         tiles = [
             tile
             for file, n in PHOTOGRAPHS.items()
-            for tile in _richest_tiles(read_image(place / file), n)
+            for tile in richest_tiles(read_image(place / file), n)
         ]
         # Neighbours in a row are 37 apart in the list and neighbours in a column 370, that is 30
         # the other way round a list of 100: no photograph of at most 30 tiles touches itself.
@@ -170,7 +171,9 @@ def _strip_picture(name: str, place: Path, width: int, height: int) -> Image:
     while (filled := sum(part.shape[1] for part in parts)) < width:
         if len(parts) < len(files):
             image = read_image(files[len(parts)])
-            parts.append(_scale(image, max(1, round(image.shape[1] * height / len(image))), height))
+            parts.append(
+                scale_to(image, max(1, round(image.shape[1] * height / len(image))), height)
+            )
         else:
             parts = parts * -(-width // filled)
     return _frozen(np.concatenate(parts, axis=1)[:, :width])
@@ -207,7 +210,7 @@ def _images_in(folder: Path) -> list[Path]:
     return files
 
 
-def _richest_tiles(photograph: Image, n: int) -> list[Image]:
+def richest_tiles(photograph: Image, n: int) -> list[Image]:
     """Return the ``n`` tiles with the strongest second derivatives, in reading order.
 
     The tiles lie on a grid centred on the photograph, so no two overlap; ties go to the first.
@@ -236,10 +239,11 @@ def _cover(image: Image, width: int, height: int) -> Image:
     cut_width = max(1, min(full_width, round(full_height * width / height)))
     cut_height = max(1, min(full_height, round(full_width * height / width)))
     x, y = (full_width - cut_width) // 2, (full_height - cut_height) // 2
-    return _scale(image[y : y + cut_height, x : x + cut_width], width, height)
+    return scale_to(image[y : y + cut_height, x : x + cut_width], width, height)
 
 
-def _scale(image: Image, width: int, height: int) -> Image:
+def scale_to(image: Image, width: int, height: int) -> Image:
+    """Return the image at another size."""
     shrinks = height < image.shape[0] or width < image.shape[1]
     method = cv2.INTER_AREA if shrinks else cv2.INTER_CUBIC
     return _uint8(cv2.resize(image, (width, height), interpolation=method))

@@ -15,7 +15,7 @@ import numpy as np
 from rlvc.datasets.camera import HEIGHT, WIDTH, Image
 from rlvc.datasets.download import find_folder, find_set
 from rlvc.datasets.facades import draw_facade
-from rlvc.datasets.images import SUFFIXES, _photographs, read_image
+from rlvc.datasets.images import SUFFIXES, photograph_folder, read_image
 from rlvc.datasets.panorama import Panoramas
 from rlvc.errors import PictureError, unknown
 from rlvc.percepts import Images
@@ -143,7 +143,7 @@ def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
 
 @lru_cache(maxsize=2)
 def _views_of_facades(seed: int) -> Views:
-    _photographs()  # what is not installed is better missed now than at the first view
+    photograph_folder()  # what is not installed is better missed now than at the first view
     return _drawn(draw_facade, seed, _PHOTOS)
 
 

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 
 from rlvc.datasets.camera import Image
-from rlvc.datasets.images import _scale
+from rlvc.datasets.images import scale_to
 
 Color = tuple[int, int, int]
 
@@ -102,7 +102,7 @@ def hang(wall: Image, picture: Image, x: float, y: float, width: float, height: 
     _fill(wall, left, right, bottom, top, WHITE)
     frame = 0.08
     rows, columns = _slices(wall, left + frame, right - frame, bottom + frame, top - frame)
-    wall[rows, columns] = _scale(picture, columns.stop - columns.start, rows.stop - rows.start)
+    wall[rows, columns] = scale_to(picture, columns.stop - columns.start, rows.stop - rows.start)
 
 
 def add_ledges(wall: Image) -> None:

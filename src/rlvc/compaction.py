@@ -94,7 +94,8 @@ def equivalent(q: Floats, is_tried: Bools, equivalence: str, epsilon: float) -> 
 
     Values are known of actions that were tried, so classes in which the same actions were tried are
     compared. A class in which fewer were tried first joins the group of such classes that is
-    nearest in the values of those actions, if all of them are within ε; there it learns the rest.
+    nearest in the values of those actions, if it is within ε of all its members, whatever they have
+    in common; there it learns the rest. The nearest classes go first.
 
     Ties go to the lower values. Nothing depends on the numbers of the classes.
 
@@ -123,11 +124,7 @@ def equivalent(q: Floats, is_tried: Bools, equivalence: str, epsilon: float) -> 
     for pattern in sorted(patterns.tolist(), key=lambda p: (-sum(p), p)):
         same = np.flatnonzero((tried == pattern).all(axis=1)).tolist()
         richer = [g for g in groups if (tried[g[0]] >= pattern).all()]
-        joined = _nearest(values[:, pattern], same, richer, limit)
-        for row, number in zip(same, joined, strict=True):
-            if number >= 0:
-                richer[number].append(row)
-        alone = [row for row, number in zip(same, joined, strict=True) if number < 0]
+        alone = _join(values[:, pattern], tried[:, pattern], same, richer, limit)
         groups += _cluster(values[np.ix_(alone, pattern)], alone, equivalence, limit)
     label = np.empty(len(rows), np.int64)
     for number, members in enumerate(groups):
@@ -138,17 +135,29 @@ def equivalent(q: Floats, is_tried: Bools, equivalence: str, epsilon: float) -> 
     return list(classes.values())
 
 
-def _nearest(values: Floats, rows: list[int], groups: list[list[int]], limit: float) -> list[int]:
-    """Return for each row the group whose farthest member is nearest; -1 if that is too far."""
+def _join(
+    values: Floats, tried: Bools, rows: list[int], groups: list[list[int]], limit: float
+) -> list[int]:
+    """Add rows to the groups whose farthest member is nearest; return those too far from all.
+
+    The nearest go first, and those that come later must be near to them, too.
+    """
     if values.shape[1] == 0 or not groups:
-        return [-1] * len(rows)
+        return rows
     begin = np.cumsum([0, *map(len, groups[:-1])])
-    members = values[list(itertools.chain.from_iterable(groups))]
-    gaps = np.abs(members[:, None, :] - values[rows][None, :, :]).max(axis=2)
-    farthest = np.maximum.reduceat(gaps, begin, axis=0)
-    best = farthest.argmin(axis=0)
-    joined: list[int] = np.where(farthest.min(axis=0) <= limit, best, -1).tolist()
-    return joined
+    members = list(itertools.chain.from_iterable(groups))
+    gaps = np.abs(values[rows][:, None, :] - values[members][None, :, :])
+    farthest = np.maximum.reduceat((gaps * tried[members]).max(axis=2), begin, axis=1)
+    among = action_value_gaps(values[rows])
+    alone = []
+    for number in farthest.min(axis=1).argsort(kind="stable").tolist():
+        best = int(farthest[number].argmin())
+        if farthest[number, best] <= limit:
+            groups[best].append(rows[number])
+            farthest[:, best] = np.maximum(farthest[:, best], among[number])
+        else:
+            alone.append(rows[number])
+    return sorted(alone)
 
 
 def _cluster(q: Floats, numbers: list[int], equivalence: str, limit: float) -> list[list[int]]:

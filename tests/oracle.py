@@ -6,6 +6,7 @@ corrected: ``r* <- r`` in the selector, and the mapped MDP's rewards are r_{t+1}
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections.abc import Iterator
@@ -311,48 +312,53 @@ class Merging:
     every: int
     epsilon: float
     relations: tuple[str, ...] = ("value", "policy")
+    on_the_way: tuple[str, ...] = ("action-value",)
 
 
-def optimal_value(V: int, q: Q, n_actions: int) -> float:
-    return max(q[V, a] for a in range(n_actions))
+def known_actions(V: int, tried: set[Pair], n_actions: int) -> list[int]:
+    """The actions whose values are known in a class."""
+    return [a for a in range(n_actions) if (V, a) in tried]
 
 
-def optimal_action(V: int, q: Q, tried: set[Pair], n_actions: int, close: float = 0.0) -> int:
-    """The best of the actions that were tried, ties to the lowest; 0 where none was."""
-    best = None
-    for a in range(n_actions):
-        if (V, a) not in tried:
-            continue
-        if best is not None and close > 0.0 and abs(q[V, a] - q[V, best]) <= close:
+def optimal_value(V: int, q: Q, actions: list[int]) -> float:
+    return max(q[V, a] for a in actions)
+
+
+def optimal_action(V: int, q: Q, actions: list[int], close: float = 0.0) -> int:
+    """The best of some actions, ties to the lowest."""
+    best = actions[0]
+    for a in actions[1:]:
+        if close > 0.0 and abs(q[V, a] - q[V, best]) <= close:
             raise TooCloseError
-        if best is None or q[V, a] > q[V, best]:
+        if q[V, a] > q[V, best]:
             best = a
-    return 0 if best is None else best
+    return best
 
 
 def left_sides(
-    relation: str, V: int, W: int, q: Q, tried: set[Pair], n_actions: int, close: float = 0.0
+    relation: str, V: int, W: int, q: Q, actions: list[int], close: float = 0.0
 ) -> list[float]:
-    """What must be at most ε for V and W to be equivalent (Section 4.1)."""
+    """What must be at most ε for V and W to be equivalent (Section 4.1), by these actions."""
+    if not actions:
+        return []
     if relation == "value":
-        return [abs(optimal_value(V, q, n_actions) - optimal_value(W, q, n_actions))]
+        return [abs(optimal_value(V, q, actions) - optimal_value(W, q, actions))]
     if relation == "policy":
-        for_V = optimal_action(V, q, tried, n_actions, close)
-        for_W = optimal_action(W, q, tried, n_actions, close)
+        for_V = optimal_action(V, q, actions, close)
+        for_W = optimal_action(W, q, actions, close)
         return [
-            abs(optimal_value(V, q, n_actions) - q[W, for_V]),
-            abs(optimal_value(W, q, n_actions) - q[V, for_W]),
+            abs(optimal_value(V, q, actions) - q[W, for_V]),
+            abs(optimal_value(W, q, actions) - q[V, for_W]),
         ]
     assert relation == "action-value"
-    return [abs(q[V, a] - q[W, a]) for a in range(n_actions)]
+    return [abs(q[V, a] - q[W, a]) for a in actions]
 
 
 def is_equivalent(
-    relations: tuple[str, ...], V: int, W: int, q: Q, tried: set[Pair], n_actions: int,
-    epsilon: float,
-) -> bool:  # fmt: skip
+    relations: tuple[str, ...], V: int, W: int, q: Q, actions: list[int], epsilon: float
+) -> bool:
     for relation in relations:
-        for left_side in left_sides(relation, V, W, q, tried, n_actions):
+        for left_side in left_sides(relation, V, W, q, actions):
             if not left_side <= epsilon:
                 return False
     return True
@@ -360,42 +366,96 @@ def is_equivalent(
 
 def epsilon_of(fraction: float, q: Q, tried: set[Pair], n_classes: int, n_actions: int) -> float:
     """ε as a fraction of the range of the optimal values of all classes that have samples."""
-    values = [
-        optimal_value(V, q, n_actions)
-        for V in range(n_classes)
-        if any((V, a) in tried for a in range(n_actions))
-    ]
+    known = [known_actions(V, tried, n_actions) for V in range(n_classes)]
+    values = [optimal_value(V, q, actions) for V, actions in enumerate(known) if actions]
     return fraction * (max(values) - min(values)) if values else 0.0
 
 
 def equivalent_groups(
-    q: Q, tried: set[Pair], n_classes: int, n_actions: int, merging: Merging, close: float
-) -> list[list[int]]:
+    q: Q, tried: set[Pair], n_classes: int, n_actions: int, relations: tuple[str, ...],
+    fraction: float, close: float,
+) -> list[list[int]]:  # fmt: skip
+    """The groups of ε-equivalent classes.
+
+    Beginning with the classes in which most actions were tried: each first looks for a place in a
+    group of classes that know more; those that are left make groups among themselves.
+    """
+    epsilon = epsilon_of(fraction, q, tried, n_classes, n_actions)
+    known = [known_actions(V, tried, n_actions) for V in range(n_classes)]
+    kinds = {tuple(actions) for actions in known}
+    groups: list[list[int]] = []
+    for kind in sorted(kinds, key=lambda k: (-len(k), [a in k for a in range(n_actions)])):
+        alike = [V for V in range(n_classes) if known[V] == list(kind)]
+        alike.sort(key=lambda V: [q[V, a] for a in kind])
+        richer = [group for group in groups if kind and set(kind) <= set(known[group[0]])]
+        alone = join(alike, richer, q, known, epsilon, close)
+        groups += linked(alone, q, list(kind), relations, epsilon, close)
+    return sorted(sorted(group) for group in groups)
+
+
+def join(
+    classes: list[int], groups: list[list[int]], q: Q, known: list[list[int]], epsilon: float,
+    close: float,
+) -> list[int]:  # fmt: skip
+    """Put classes into the groups whose farthest members are nearest; return the others."""
+
+    def gap(V: int, group: list[int]) -> float:
+        return max(abs(q[V, a] - q[W, a]) for W in group for a in known[V] if a in known[W])
+
+    if not groups:
+        return classes
+    first = {V: min(gap(V, group) for group in groups) for V in classes}
+    order = sorted(classes, key=lambda V: first[V])
+    for V, W in itertools.pairwise(order):
+        is_tie = close < first[W] <= min(first[V], epsilon) + close
+        if close > 0.0 and is_tie and any(q[V, a] != q[W, a] for a in known[V]):
+            raise TooCloseError
+    alone = []
+    for V in order:
+        gaps = [gap(V, group) for group in groups]
+        nearest = min(gaps)
+        if close > 0.0 and abs(nearest - epsilon) <= close:
+            raise TooCloseError
+        if nearest > epsilon:
+            alone.append(V)
+            continue
+        if close > 0.0 and sum(one <= nearest + close for one in gaps) > 1:
+            raise TooCloseError
+        groups[gaps.index(nearest)].append(V)
+    return [V for V in classes if V in alone]
+
+
+def linked(
+    classes: list[int], q: Q, actions: list[int], relations: tuple[str, ...], epsilon: float,
+    close: float,
+) -> list[list[int]]:  # fmt: skip
     """Unite the two groups whose farthest members are nearest, as long as these are ε-near."""
-    epsilon = epsilon_of(merging.epsilon, q, tried, n_classes, n_actions)
 
     def gap(one: list[int], other: list[int]) -> float:
         return max(
-            left_side
-            for V in one
-            for W in other
-            for relation in merging.relations
-            for left_side in left_sides(relation, V, W, q, tried, n_actions, close)
+            (
+                left_side
+                for V in one
+                for W in other
+                for relation in relations
+                for left_side in left_sides(relation, V, W, q, actions, close)
+            ),
+            default=0.0,
         )
 
-    groups = [[V] for V in range(n_classes)]
+    groups = [[V] for V in classes]
     while len(groups) > 1:
         pairs = [(i, j) for j in range(len(groups)) for i in range(j)]
         (nearest, i, j), *others = sorted((gap(groups[i], groups[j]), i, j) for i, j in pairs)
-        if abs(nearest - epsilon) <= close:
+        if actions and abs(nearest - epsilon) <= close:
             raise TooCloseError
         if nearest > epsilon:
             break
         if others and nearest > close and others[0][0] - nearest <= close:
             raise TooCloseError
-        groups[i] = sorted(groups[i] + groups[j])
+        groups[i] = groups[i] + groups[j]
         del groups[j]
-    return sorted(groups)
+    return groups
 
 
 def rlvc_with_merging(
@@ -425,7 +485,11 @@ def rlvc_with_merging(
         if is_due or is_over or k == rules.max_stages:
             mdp, q = solved(sequence, numbers(classes), len(classes), n_actions, rules.gamma)
             tried = {pair for pair, n in mdp.eta.items() if n}
-            groups = equivalent_groups(q, tried, len(classes), n_actions, merging, rules.close)
+            is_last = is_over or k == rules.max_stages
+            groups = equivalent_groups(
+                q, tried, len(classes), n_actions,
+                merging.relations if is_last else merging.on_the_way, merging.epsilon, rules.close,
+            )  # fmt: skip
             if is_over and len(groups) == len(classes):
                 return stages
             classes = [set().union(*(classes[V] for V in group)) for group in groups]

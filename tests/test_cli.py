@@ -37,9 +37,12 @@ class Done:
 
 
 @pytest.fixture
-def call(capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def call(
+    capfd: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
     """Give a function that runs a command line as a shell would, without starting a process."""
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("RLVC_CACHE", str(tmp_path_factory.mktemp("cache")))
     for name in ("RLVC_DATA", "FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(cli, "console", Console(width=80))
@@ -323,13 +326,14 @@ def test_a_policy_of_grey_images_can_be_explained(call: Any, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["mazze"], "Unknown task 'mazze'. Did you mean 'maze'? Known: maze, subway."),
-        (["chess"], "Unknown task 'chess'. Known: maze, subway."),
+        (["mazze"], "Unknown task 'mazze'. Did you mean 'maze'? Known: campus, maze, subway."),
+        (["chess"], "Unknown task 'chess'. Known: campus, maze, subway."),
         (["maze", "--preset", "papr"],
          "Unknown preset 'papr'. Did you mean 'paper'? Known: default, paper."),
         (["maze", "--set", "gama=1"],
          "Unknown parameter 'gama'. Did you mean 'gamma'? Known: aliasing, cap, descriptor, "
-         "detector, gamma, generator, max_stages, metric, selector, solver, threads, threshold."),
+         "detector, gamma, generator, max_stages, metric, post_process, selector, solver, threads, "
+         "threshold."),
         (["maze", "--set", "solver=sarse"],
          "Unknown solver 'sarse'. Did you mean 'sarsa'? Known: modified_policy_iteration, "
          "policy_iteration, q_lambda, q_learning, sarsa, value_iteration."),
@@ -405,7 +409,9 @@ def test_a_policy_for_nothing_in_particular_needs_a_task(
     assert done.err == "rlvc: The actions of the policy must be those of the maze, 4; got 3.\n"
     done = call("evaluate", tmp_path / "p", "--task", "mace")
     assert done.code == 2
-    assert done.err == "rlvc: Unknown task 'mace'. Did you mean 'maze'? Known: maze, subway.\n"
+    assert done.err == (
+        "rlvc: Unknown task 'mace'. Did you mean 'maze'? Known: campus, maze, subway.\n"
+    )
 
 
 # Failures ----------------------------------------------------------------------------------------
@@ -460,8 +466,12 @@ def test_an_image_that_cannot_be_read_is_a_failure(
     [
         ("maze", "coil", "Pictures 'coil' need the folder coil100 in RLVC_DATA; RLVC_DATA is not "
          "set. Set RLVC_DATA to a folder that holds coil100, or use --pictures photos."),
-        ("subway", "street", "Pictures 'street' need the folder street in RLVC_DATA; RLVC_DATA is "
-         "not set. Set RLVC_DATA to a folder that holds street, or use --pictures photos."),
+        ("subway", "street", "Pictures 'street' are not here: RLVC_DATA is not set, and they are "
+         "not downloaded. Get them with: rlvc data get street; or set RLVC_DATA to a folder that "
+         "holds street."),
+        ("campus", "places", "Pictures 'places' are not here: RLVC_DATA is not set, and they are "
+         "not downloaded. Get them with: rlvc data get places; or set RLVC_DATA to a folder that "
+         "holds places."),
         ("maze", "no/where.png", "Pictures 'no/where.png' are no image file and no folder. Check "
          "the path, or use --pictures photos."),
     ],
@@ -525,9 +535,11 @@ def test_the_version(call: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--help"], ["run", "evaluate", "explain", "parameters", "--version", "rlvc run maze"]),
-        (["run", "-h"], ["maze or subway", "--pictures", "RLVC_DATA", "--seed", "--interactions",
-         "--out", "--overwrite", "--preset", "--set", "policy.png", "result.json",
+        (["--help"], ["run", "evaluate", "explain", "parameters", "data", "--version",
+         "rlvc run maze"]),
+        (["run", "-h"], ["maze, subway or campus", "--pictures", "RLVC_DATA", "rlvc data get",
+         "--seed", "--interactions", "--compact", "--out", "--overwrite", "--preset", "--set",
+         "policy.rlvc", "basic.rlvc", "features.png", "percept.png", "result.json",
          "same seed gives the same policy", "rlvc parameters"]),
         (["evaluate", "--help"], ["--episodes", "--json", "--task", "--pictures", "--seed"]),
         (["explain", "--help"], ["--out", "path through the classifier", "features marked"]),

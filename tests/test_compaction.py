@@ -52,6 +52,12 @@ class Values:
         rows = rng.integers(0, len(q), len(q)) if rng.random() < 0.3 else np.arange(len(q))
         return cls(q[rows], is_tried[rows])
 
+    @classmethod
+    def draw_alike(cls, seed: int) -> Values:
+        """Draw classes in which the same actions were tried."""
+        values = cls.draw(seed)
+        return cls(values.q, np.broadcast_to(values.is_tried[:1], values.q.shape))
+
     def groups(self, equivalence: str, epsilon: float) -> list[list[int]]:
         return equivalent(self.q, self.is_tried, equivalence, epsilon)
 
@@ -71,14 +77,23 @@ class Values:
     def tried(self) -> set[oracle.Pair]:
         return {(int(V), int(a)) for V, a in np.argwhere(self.is_tried)}
 
-    def are_equivalent(self, equivalence: str, epsilon: float) -> NDArray[np.bool_]:
-        """Return what the paper says of every two classes."""
-        limit = oracle.epsilon_of(epsilon, self.as_dict, self.tried, self.n_classes, self.n_actions)
-        q, tried, relations = self.as_dict, self.tried, tuple(equivalence.split("+"))
-        return np.array(
-            [[oracle.is_equivalent(relations, V, W, q, tried, self.n_actions, limit)
-              for W in range(self.n_classes)] for V in range(self.n_classes)]
-        )  # fmt: skip
+    def epsilon(self, fraction: float) -> float:
+        return oracle.epsilon_of(fraction, self.as_dict, self.tried, self.n_classes, self.n_actions)
+
+    def are_equivalent(self, equivalence: str, fraction: float) -> NDArray[np.bool_]:
+        """Return what is said of every two classes.
+
+        Those in which the same actions were tried are compared as the paper does, and the others by
+        the values of all actions that were tried in both.
+        """
+        q, epsilon, relations = self.as_dict, self.epsilon(fraction), tuple(equivalence.split("+"))
+        known = [oracle.known_actions(V, self.tried, self.n_actions) for V in range(self.n_classes)]
+        related = np.empty((self.n_classes, self.n_classes), np.bool_)
+        for V, W in np.ndindex(related.shape):
+            both = [a for a in known[V] if a in known[W]]
+            how = relations if known[V] == known[W] else ("action-value",)
+            related[V, W] = oracle.is_equivalent(how, V, W, q, both, epsilon)
+        return related
 
 
 def as_sets(groups: list[list[int]]) -> set[frozenset[int]]:
@@ -93,13 +108,13 @@ def as_sets(groups: list[list[int]]) -> set[frozenset[int]]:
 @given(seed=seeds)
 def test_gaps_are_those_of_the_paper(relation: str, seed: int) -> None:
     values = Values.draw(seed)
-    gaps = GAPS[relation](values.q, values.is_tried)
-    q, tried = values.as_dict, values.tried
+    gaps = GAPS[relation](values.q)
+    q, actions = values.as_dict, list(range(values.n_actions))
     for V, W in np.ndindex(gaps.shape):
-        expected = max(oracle.left_sides(relation, V, W, q, tried, values.n_actions))
+        expected = max(oracle.left_sides(relation, V, W, q, actions))
         assert gaps[V, W] == expected
         for epsilon in (expected, expected + 0.5, expected - 0.5):
-            holds = oracle.is_equivalent((relation,), V, W, q, tried, values.n_actions, epsilon)
+            holds = oracle.is_equivalent((relation,), V, W, q, actions, epsilon)
             assert (gaps[V, W] <= epsilon) == holds
 
 
@@ -109,7 +124,7 @@ def test_each_relation_implies_the_one_before(seed: int, epsilon: float) -> None
     # Q*(V′, π*(V)) ≤ V*(V′) makes the policy equivalence imply that of values, and so forth; a
     # conjunction is then the strictest relation in it.
     values = Values.draw(seed)
-    gaps = [GAPS[name](values.q, values.is_tried) for name in ("value", "policy", "action-value")]
+    gaps = [GAPS[name](values.q) for name in ("value", "policy", "action-value")]
     assert (gaps[0] <= gaps[1]).all()
     assert (gaps[1] <= gaps[2]).all()
     assert values.groups("value+policy", epsilon) == values.groups("policy", epsilon)
@@ -135,11 +150,23 @@ def test_a_group_is_all_equivalent_and_no_two_groups_are(
     assert sorted(V for group in groups for V in group) == list(range(values.n_classes))
     assert groups == sorted(groups)
     related = values.are_equivalent(equivalence, epsilon)
+    tried = values.is_tried
     for i, group in enumerate(groups):
         assert group == sorted(group)
         assert related[np.ix_(group, group)].all()
         for other in groups[:i]:
-            assert not related[np.ix_(group, other)].all()
+            most, others_most = tried[group].any(axis=0), tried[other].any(axis=0)
+            if not (most & others_most).any():
+                continue
+            if (most == others_most).all():
+                assert not related[np.ix_(group, other)].all()
+            # Whoever founded a group found no place in one of classes that know more.
+            elif (most <= others_most).all():
+                founders = [V for V in group if (tried[V] == most).all()]
+                assert not related[np.ix_(founders, other)].all(axis=1).any()
+            elif (most >= others_most).all():
+                founders = [V for V in other if (tried[V] == others_most).all()]
+                assert not related[np.ix_(founders, group)].all(axis=1).any()
 
 
 @pytest.mark.parametrize("equivalence", EQUIVALENCES)
@@ -160,7 +187,7 @@ def test_the_numbers_of_the_classes_do_not_matter(
 @settings(deadline=None, max_examples=60)
 @given(seed=seeds)
 def test_without_tolerance_exactly_equal_classes_are_merged(equivalence: str, seed: int) -> None:
-    values = Values.draw(seed)
+    values = Values.draw_alike(seed)
     related = values.are_equivalent(equivalence, 0.0)
     expected = {frozenset(np.flatnonzero(row).tolist()) for row in related}
     assert as_sets(values.groups(equivalence, 0.0)) == expected
@@ -244,6 +271,8 @@ def test_the_relations_tell_different_things() -> None:
         ({"epsilon": -0.1}, r"^epsilon of Compaction must be in \[0, inf\); got -0\.1\.$"),
         ({"equivalence": "policy+value"},
          r"^Unknown equivalence of Compaction 'policy\+value'\. Did you mean "),
+        ({"on_the_way": "values"},
+         r"^Unknown on_the_way of Compaction 'values'\. Did you mean 'value'\?"),
         ({"backend": "cud"}, r"^Unknown backend of Compaction 'cud'\. Did you mean 'cudd'\?"),
     ],
 )  # fmt: skip
@@ -263,7 +292,7 @@ class Always:
 
     def start(self) -> Step:
         def step(number: int, classifier: Classifier, solve: Solve, *, is_last: bool) -> Classifier:
-            return self.compaction.compact(classifier, solve)
+            return self.compaction.compact(classifier, solve, is_last=is_last)
 
         return step
 
@@ -296,7 +325,7 @@ def test_splitting_and_merging_do_not_take_turns_for_ever(
     learner = functools.partial(
         RLVC, selector=Selector(alpha=0.05, min_samples=5), cap=0, max_stages=50, threads=1
     )
-    compaction = Compaction(every=1)
+    compaction = Compaction(every=1, on_the_way="value+policy")
     with caplog.at_level(logging.WARNING, logger="rlvc"):
         naive = list(learner(post_process=Always(compaction)).stages(forgetful()))
     assert sizes(naive) == [1] + 50 * [2]  # two classes become four and then two, again and again
@@ -462,8 +491,9 @@ def test_the_loop_with_merging_is_that_of_the_paper_stage_by_stage(
     rules: oracle.Rules, merging: oracle.Merging
 ) -> None:
     compaction = Compaction(
-        every=merging.every, epsilon=merging.epsilon, equivalence="+".join(merging.relations)
-    )
+        every=merging.every, epsilon=merging.epsilon,
+        equivalence="+".join(merging.relations), on_the_way="+".join(merging.on_the_way),
+    )  # fmt: skip
     learner = RLVC(
         aliasing=AbsoluteVariance(tau=rules.tau),
         selector=Selector(

@@ -31,7 +31,8 @@ from rlvc.experiments.measures import (
     policy_actor,
     walk,
 )
-from rlvc.experiments.navigation import Run, Task, Watcher, evaluate_policy, find_task, run
+from rlvc.experiments.navigation import Run, Task, evaluate_policy, find_task, run
+from rlvc.experiments.running import Watcher
 from rlvc.learner import Stage
 from rlvc.solvers.dynamic import PolicyIteration, ValueIteration
 from tests.builders import COLOUR, blocks, database, store

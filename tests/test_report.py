@@ -25,12 +25,12 @@ from rlvc.experiments.navigation import TASKS, Run, Task, run
 from rlvc.report.explaining import MOST, draw_explanation
 from rlvc.report.figures import (
     draw_features,
+    draw_figures,
     draw_learning,
     draw_policy,
     draw_values,
-    write_figures,
 )
-from rlvc.report.files import prepare_folder, write_run
+from rlvc.report.files import prepare_folder, write_figures, write_run
 from rlvc.report.style import ORANGE, house_style, new_figure, to_png
 from rlvc.report.terminal import LiveWatcher, show_summary
 from tests.builders import GREY, database
@@ -294,7 +294,7 @@ def test_a_grey_percept_can_be_explained() -> None:
 def test_drawing_leaves_the_settings_of_matplotlib_alone(small_run: Run, tmp_path: Path) -> None:
     with mpl.rc_context({"font.size": 31.0, "axes.grid": False}):
         before = dict(mpl.rcParams)
-        write_figures(small_run, tmp_path)
+        write_figures(draw_figures(small_run), tmp_path)
         percept = small_run.env.percept(small_run.grid.positions[0])
         draw_explanation(small_run.policy, percept, small_run.policy.explain(percept))
         assert dict(mpl.rcParams) == before

@@ -94,8 +94,8 @@ def equivalent(q: Floats, is_tried: Bools, equivalence: str, epsilon: float) -> 
 
     Values are known of actions that were tried, so classes in which the same actions were tried are
     compared. A class in which fewer were tried first joins the group of such classes that is
-    nearest in the values of those actions, if it is within ε of all its members, whatever they have
-    in common; there it learns the rest. The nearest classes go first.
+    nearest in the values of those actions, if it is within ε of every member in whatever both know;
+    there it learns the rest. The nearest classes go first.
 
     Ties go to the lower values. Nothing depends on the numbers of the classes.
 

@@ -60,6 +60,8 @@ def evaluate_policy(
 ) -> dict[str, Any]:
     """Return the measures of a policy on the task that it was learned on, or on another."""
     name = task or policy.about.get("task")
+    if name is not None:
+        _check(name)
     if name == "campus":
         shown = pictures or policy.about.get("pictures", "photos")
         found = campus.evaluate_policy(policy, pictures=shown, seed=seed)

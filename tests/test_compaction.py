@@ -29,6 +29,8 @@ seeds = st.integers(0, 2**32 - 1)
 # Values are integers and fractions of a power of two, so that sums and limits are exact.
 EPSILONS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0)
 
+EACH = pytest.mark.parametrize("equivalence", EQUIVALENCES)
+
 needs_cudd = pytest.mark.skipif(
     importlib.util.find_spec("dd.cudd") is None, reason="dd is installed without CUDD here"
 )
@@ -139,7 +141,7 @@ def test_all_conjunctions_can_be_chosen() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("equivalence", EQUIVALENCES)
+@EACH
 @settings(deadline=None, max_examples=60)
 @given(seed=seeds, epsilon=st.sampled_from(EPSILONS))
 def test_a_group_is_all_equivalent_and_no_two_groups_are(
@@ -169,7 +171,7 @@ def test_a_group_is_all_equivalent_and_no_two_groups_are(
                 assert not related[np.ix_(founders, group)].all(axis=1).any()
 
 
-@pytest.mark.parametrize("equivalence", EQUIVALENCES)
+@EACH
 @settings(deadline=None, max_examples=60)
 @given(seed=seeds, epsilon=st.sampled_from(EPSILONS))
 def test_the_numbers_of_the_classes_do_not_matter(
@@ -183,7 +185,7 @@ def test_the_numbers_of_the_classes_do_not_matter(
     assert as_sets(renamed) == as_sets(values.groups(equivalence, epsilon))
 
 
-@pytest.mark.parametrize("equivalence", EQUIVALENCES)
+@EACH
 @settings(deadline=None, max_examples=60)
 @given(seed=seeds)
 def test_without_tolerance_exactly_equal_classes_are_merged(equivalence: str, seed: int) -> None:
@@ -207,14 +209,14 @@ def test_the_unit_and_the_zero_of_rewards_do_not_matter(
     assert Values(values.q + shift, values.is_tried).groups(equivalence, epsilon) == groups
 
 
-@pytest.mark.parametrize("equivalence", EQUIVALENCES)
+@EACH
 def test_one_class_is_a_group(equivalence: str) -> None:
     for is_tried in (True, False):
         one = Values(np.array([[3.0, 2.0]]), np.full((1, 2), is_tried))
         assert one.groups(equivalence, 0.0) == [[0]]
 
 
-@pytest.mark.parametrize("equivalence", EQUIVALENCES)
+@EACH
 def test_classes_that_were_never_met_do_not_widen_the_range(equivalence: str) -> None:
     q = np.array([[0.0], [0.5], [-100.0], [1.5], [-100.0]])
     values = Values(q, q > -100.0)
@@ -262,6 +264,127 @@ def test_the_relations_tell_different_things() -> None:
     assert values.groups("policy", 0.0) == [[0, 1], [2], [3]]
     assert values.groups("value+policy", 0.0) == [[0, 1], [2], [3]]
     assert values.groups("action-value", 0.0) == [[0], [1], [2], [3]]
+
+
+# Classes in which some actions were never tried --------------------------------------------------
+
+
+def table(*rows: tuple[float | None, ...]) -> Values:
+    """Return the values of classes; None for an action that was never tried there."""
+    is_tried = np.array([[value is not None for value in row] for row in rows])
+    # What stands for the value of such an action must not matter: here it tells the classes apart.
+    q = np.array(
+        [[-50.0 - i if value is None else value for value in row] for i, row in enumerate(rows)]
+    )
+    return Values(q, is_tried)
+
+
+def floats(seed: int) -> Values:
+    """Draw values that hardly ever tie, with some classes that are alike in all."""
+    rng = np.random.default_rng(seed)
+    shape = int(rng.integers(1, 13)), int(rng.integers(1, 5))
+    q, is_tried = rng.random(shape), rng.random(shape) < rng.choice([0.3, 0.6, 0.9])
+    rows = rng.integers(0, len(q), len(q)) if rng.random() < 0.3 else np.arange(len(q))
+    return Values(q[rows], is_tried[rows])
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    seed=seeds, equivalence=st.sampled_from(EQUIVALENCES),
+    epsilon=st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.6, 1.0, 3.0]),
+)  # fmt: skip
+def test_groups_are_those_of_the_literal_rule(seed: int, equivalence: str, epsilon: float) -> None:
+    values = floats(seed)
+    relations = tuple(equivalence.split("+"))
+    try:
+        expected = oracle.equivalent_groups(
+            values.as_dict, values.tried, values.n_classes, values.n_actions, relations, epsilon,
+            1e-12,
+        )  # fmt: skip
+    except oracle.TooCloseError:
+        return
+    assert values.groups(equivalence, epsilon) == expected
+
+
+@EACH
+def test_a_class_joins_the_nearest_of_those_that_know_more(equivalence: str) -> None:
+    values = table((0.0, 0.0), (6.0, 9.0), (5.0, 40.0), (5.75, None), (None, 39.5), (100.0, 90.0))
+    assert values.groups(equivalence, 0.0125) == [[0], [1, 3], [2, 4], [5]]  # ε is 1.25
+
+
+@EACH
+def test_a_class_that_is_near_to_none_stays_by_itself(equivalence: str) -> None:
+    values = table((0.0, 0.0), (6.0, 9.0), (7.5, None), (100.0, 90.0), (7.75, None))
+    assert values.groups(equivalence, 0.0125) == [[0], [1], [2, 4], [3]]
+
+
+@EACH
+def test_a_class_must_be_near_to_all_members_of_a_group(equivalence: str) -> None:
+    # 5.5 is nearer to 6 than to any other, but too far from 7, which is with it.
+    rows = ((6.0, 9.0), (7.0, 10.0), (4.5, 20.0), (5.5, None), (0.0, 0.0), (100.0, 100.0))
+    assert table(*rows).groups(equivalence, 0.0125) == [[0, 1], [2, 3], [4], [5]]
+
+
+@EACH
+def test_classes_that_join_must_be_near_to_each_other_and_the_nearest_goes_first(
+    equivalence: str,
+) -> None:
+    rows = ((6.0, 9.0), (7.0, None), (5.25, None), (0.0, 0.0), (100.0, 100.0))
+    assert table(*rows).groups(equivalence, 0.0125) == [[0, 2], [1], [3], [4]]
+
+
+@EACH
+def test_what_a_member_does_not_know_is_no_reason_against_another(equivalence: str) -> None:
+    rows = ((6.0, 9.0), (6.0, None), (None, 9.0), (0.0, 0.0), (100.0, 100.0))
+    assert table(*rows).groups(equivalence, 0.0125) == [[0, 1, 2], [3], [4]]
+
+
+@EACH
+def test_between_groups_at_the_same_distance_the_lower_values_win(equivalence: str) -> None:
+    rows = [(5.0, 9.0), (7.0, 1.0), (6.0, None), (0.0, 0.0), (100.0, 100.0)]
+    assert table(*rows).groups(equivalence, 0.0125) == [[0, 2], [1], [3], [4]]
+    rows = [(5.0, 9.0), (5.0, 1.0), (5.0, None), (0.0, 0.0), (100.0, 100.0)]
+    assert table(*rows).groups(equivalence, 0.0125) == [[0], [1, 2], [3], [4]]
+
+
+@EACH
+def test_a_class_without_experience_stays_with_its_like(equivalence: str) -> None:
+    rows = [(5.0, 9.0), (None, None), (5.0, None), (None, None), (0.0, 0.0)]
+    assert table(*rows).groups(equivalence, 10.0) == [[0, 2, 4], [1, 3]]
+    assert table(*rows[:3]).groups(equivalence, 10.0) == [[0, 2], [1]]
+
+
+@EACH
+def test_classes_that_know_different_actions_are_not_compared(equivalence: str) -> None:
+    assert table((5.0, None), (None, 5.0), (0.0, 5.0)).groups(equivalence, 0.0) == [[0], [1, 2]]
+    assert table((5.0, None), (None, 5.0)).groups(equivalence, 10.0) == [[0], [1]]
+
+
+@EACH
+@settings(deadline=None, max_examples=60)
+@given(seed=seeds, epsilon=st.sampled_from(EPSILONS), at=st.integers(0, 4))
+def test_an_action_that_nobody_tried_is_no_obstacle(
+    equivalence: str, seed: int, epsilon: float, at: int
+) -> None:
+    values = Values.draw(seed)
+    at = min(at, values.n_actions)
+    junk = np.random.default_rng(seed).normal(size=values.n_classes) * 1000
+    wider = Values(
+        np.insert(values.q, at, junk, axis=1), np.insert(values.is_tried, at, False, axis=1)
+    )
+    assert wider.groups(equivalence, epsilon) == values.groups(equivalence, epsilon)
+
+
+@EACH
+@settings(deadline=None, max_examples=60)
+@given(seed=seeds, epsilon=st.sampled_from(EPSILONS))
+def test_what_stands_for_an_unknown_value_does_not_matter(
+    equivalence: str, seed: int, epsilon: float
+) -> None:
+    values = Values.draw(seed)
+    junk = np.random.default_rng(seed).normal(size=values.q.shape) * 1000
+    other = Values(np.where(values.is_tried, values.q, junk), values.is_tried)
+    assert other.groups(equivalence, epsilon) == values.groups(equivalence, epsilon)
 
 
 @pytest.mark.parametrize(
@@ -349,15 +472,18 @@ def loose(compaction: Compaction | None = None, cap: int = 0) -> RLVC:
 @settings(deadline=None, max_examples=40)
 @given(
     seed=seeds, every=st.integers(1, 3), epsilon=st.sampled_from([0.0, 0.01, 0.5]),
-    equivalence=st.sampled_from(EQUIVALENCES), cap=st.integers(0, 2),
+    equivalence=st.sampled_from(EQUIVALENCES), on_the_way=st.sampled_from(EQUIVALENCES),
+    cap=st.integers(0, 2),
 )  # fmt: skip
-@example(seed=0, every=1, epsilon=0.5, equivalence="value", cap=1)
+@example(seed=0, every=1, epsilon=0.5, equivalence="value", on_the_way="value", cap=1)
 def test_learning_with_compaction_ends(
-    seed: int, every: int, epsilon: float, equivalence: str, cap: int
+    seed: int, every: int, epsilon: float, equivalence: str, on_the_way: str, cap: int
 ) -> None:
     n = 14
     problem = Problem.draw(seed, n=70, n_percepts=n, n_features=6)
-    compaction = Compaction(every=every, epsilon=epsilon, equivalence=equivalence)
+    compaction = Compaction(
+        every=every, epsilon=epsilon, equivalence=equivalence, on_the_way=on_the_way
+    )
     stages = list(loose(compaction, cap).stages(problem.database))
     # Every compaction but the last leaves one class more, then one class more in every stage.
     assert len(stages) <= every * (n + 1) + n + 2
@@ -371,6 +497,47 @@ def test_learning_with_compaction_ends(
     else:  # the last compaction found nothing to merge
         groups = equivalent(last.q, last.mdp.is_tried, equivalence, epsilon)
         assert len(groups) == last.classifier.n_classes
+
+
+def test_one_relation_holds_on_the_way_and_another_at_the_end() -> None:
+    learner = functools.partial(
+        RLVC, selector=Selector(alpha=0.05, min_samples=5), cap=0, threads=1
+    )
+    strict = list(learner(post_process=Compaction(every=1, epsilon=0.1)).stages(forgetful()))
+    assert sizes(strict) == [1, 2, 4, 2]  # the bad action keeps four apart until the end
+    both = Compaction(every=1, epsilon=0.1, equivalence="action-value")
+    assert sizes(list(learner(post_process=both).stages(forgetful()))) == [1, 2, 4]
+    loosely = Compaction(
+        every=1, epsilon=0.1, on_the_way="value+policy", equivalence="action-value"
+    )
+    assert sizes(list(learner(post_process=loosely).stages(forgetful()))) == [1, 2, 2, 4]
+
+
+def test_the_relation_of_the_end_serves_at_the_last_stage_too() -> None:
+    learner = functools.partial(
+        RLVC, selector=Selector(alpha=0.05, min_samples=5), cap=0, threads=1
+    )
+    for every in (0, 1, 2):
+        compaction = Compaction(every=every, epsilon=0.1)
+        for max_stages, expected in ((1, [1, 2]), (2, [1, 2, 2])):
+            stages = learner(post_process=compaction, max_stages=max_stages).stages(forgetful())
+            assert sizes(list(stages)) == expected
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+def test_compacting_asks_for_the_relation_of_its_time(is_last: bool) -> None:
+    data = forgetful()
+    stages = list(RLVC(selector=Selector(min_samples=5), cap=0, threads=1).stages(data))
+    assert sizes(stages)[-1] == 4
+
+    def solve(classifier: Classifier) -> Any:
+        assert classifier is stages[-1].classifier
+        return stages[-1].mdp, stages[-1].q
+
+    compaction = Compaction(epsilon=0.1, on_the_way="action-value", equivalence="value")
+    compacted = compaction.compact(stages[-1].classifier, solve, is_last=is_last)
+    assert compacted.n_classes == (2 if is_last else 4)
+    assert (compacted is stages[-1].classifier) == (not is_last)
 
 
 def test_compaction_at_the_end_alone_leaves_the_other_stages_as_they_are() -> None:
@@ -471,6 +638,10 @@ def test_any_number_of_threads_gives_the_same_compacted_policy() -> None:
 
 RULES = [
     (oracle.Rules(tau=0.5, close=1e-7), oracle.Merging(2, 0.1)),
+    (
+        oracle.Rules(tau=0.5, close=1e-7, cap=2),
+        oracle.Merging(2, 0.1, ("value",), on_the_way=("value", "policy")),
+    ),
     (oracle.Rules("remaining", tau=0.5, close=1e-7, cap=1), oracle.Merging(1, 0.2)),
     (
         oracle.Rules("reduction", "welch", 0.1, "bonferroni", 4, tau=0.1, cap=2, close=1e-7),

@@ -15,13 +15,15 @@ def vote(looks: Looks, label: NDArray[np.int64], asked: Looks) -> NDArray[np.int
 
     A descriptor votes for the label of the image that has the nearest descriptor, in Euclidean
     distance. Ties go to the descriptor that was met first and to the lowest label; an image without
-    descriptors gets the label 0.
+    descriptors gets the label 0, and so do all if there are none to learn from.
 
     Args:
         looks: What was seen on the images to learn from.
         label: (n_images,) their labels.
         asked: What was seen on the images to label.
     """
+    if len(looks.row) == 0:
+        return np.zeros(len(asked.begin) - 1, np.int64)
     image = np.repeat(np.arange(len(label)), np.diff(looks.begin))
     first = np.unique(looks.row, return_index=True)[1]  # a point of each distinct descriptor
     known = label[image[first]]

@@ -17,6 +17,8 @@ from rich.console import Console
 
 import rlvc
 from rlvc import RLVC, Policy, cli
+from rlvc.classifier.bdd import Diagrams
+from rlvc.classifier.tree import Tree
 from rlvc.cli import app, main
 from rlvc.configuring import describe_parameters
 from rlvc.experiments import navigation
@@ -224,6 +226,30 @@ def test_the_folder_is_named_after_the_task_unless_given(
         "correction": "none", "min_samples": 4,
     }  # fmt: skip
     assert (found["cap"], found["gamma"]) == (2, SMALL.gamma)
+
+
+@pytest.mark.usefixtures("task")
+def test_classes_are_merged_when_told(call: Any, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = call(*SMALL_RUN, "--compact", "--set", "post_process.epsilon=0.1", "--out", out)
+    assert done.code == 0, done.err
+    assert set(contents(out)) == FILES
+    result = strict((out / "result.json").read_text(encoding="utf-8"))
+    check_result(result, "small", 300)
+    assert result["parameters"]["post_process"] == {
+        "type": "Compaction", "every": 10, "epsilon": 0.1, "equivalence": "value+policy",
+        "on_the_way": "action-value", "backend": "auto",
+    }  # fmt: skip
+    policy, plain = (Policy.load(f / "policy.rlvc") for f in (out, folder))
+    assert isinstance(policy.classifier, Diagrams)
+    assert isinstance(plain.classifier, Tree)
+    assert policy.n_classes == result["classes"] < plain.n_classes
+    done = call("explain", out / "policy.rlvc", out / "percept.png", "--out", tmp_path / "x.png")
+    assert (done.code, done.err) == (0, "")
+    assert re.search(r"^so the action is (up|right|down|left)$", done.out, re.M)
+    done = call("evaluate", out / "policy.rlvc", "--episodes", 5, "--json")
+    assert (done.code, done.err) == (0, "")
+    assert strict(done.out)["suboptimal"] == result["measures"]["suboptimal"]
 
 
 @pytest.mark.usefixtures("task")

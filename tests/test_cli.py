@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import re
@@ -22,6 +23,7 @@ from rlvc.classifier.tree import Tree
 from rlvc.cli import app, main
 from rlvc.configuring import describe_parameters
 from rlvc.experiments import navigation
+from rlvc.experiments.measures import grid_over
 from rlvc.experiments.navigation import Task
 from tests.builders import COLOUR, GREY, RIGHT, database
 from tests.test_experiments import SMALL, known_task
@@ -146,7 +148,11 @@ def check_folder(folder: Path, window: int) -> None:
     assert percept.std() > 5
 
 
-def test_the_maze_from_its_run_to_an_explanation(call: Any, tmp_path: Path) -> None:
+def test_the_maze_from_its_run_to_an_explanation(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coarse = functools.partial(grid_over, spacing=51.2)  # a quarter of the percepts to look at
+    monkeypatch.setattr(navigation, "grid_over", coarse)
     folder = tmp_path / "maze"
     done = call("run", "maze", "--interactions", 400, "--episodes", 5, "--out", folder)
     assert done.code == 0, done.err

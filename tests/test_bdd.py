@@ -335,8 +335,23 @@ def test_without_cudd_plain_python_does_it(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     two = Diagrams().refine([Split(0, 3)])
     assert type(two.functions()[0]).__module__ == "dd.autoref"
-    with pytest.raises(ImportError, match=r"^dd is installed without CUDD; choose the backend aut"):
+    with pytest.raises(ValueError, match=r"^dd is installed without CUDD; choose the backend aut"):
         two.functions("cudd")
+
+
+def test_a_test_that_comes_again_is_listed_and_counted_once() -> None:
+    again = Tree().refine([Split(0, 1)]).refine([Split(0, 2)]).merge([[0, 1], [2]])
+    again = again.refine([Split(0, 1)])
+    assert again.walk(lambda feature: feature == 1)[0] == [(1, True)]
+    assert again.usage(Incidence.from_dense(np.eye(3, dtype=np.bool_)[1:2])).tolist() == [1, 0]
+
+
+def test_features_are_kept_where_diagrams_grow_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    four = Diagrams().refine([Split(0, 7)]).refine([Split(0, 8), Split(1, 8)])
+    monkeypatch.setattr("rlvc.classifier.bdd.LARGEST", 1)
+    two = four.merge([[0, 1], [2, 3]])
+    assert two.n_classes == 2
+    assert two.features.tolist() == [7, 8]
 
 
 @needs_cudd

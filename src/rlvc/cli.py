@@ -133,15 +133,17 @@ def evaluate(
         str | None, typer.Option(help="The pictures; those it was learned on unless given.")
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, help="Of the starts and the noise, or of the views.")
-    ] = 1000,
+        int | None,
+        typer.Option(min=0, help="Of the starts and the noise, or of the views; new ones if not."),
+    ] = None,
     episodes: Annotated[int, typer.Option(min=1, help="How many episodes to walk.")] = 1000,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Measure a policy on its task.
 
     On the maze and the subway: episodes from random starts, and decisions on a dense grid. On the
-    campus: decisions on the views that the seed gives, which are new unless it was learned on them.
+    campus: decisions on views that are new if they are drawn; the photographs of a folder are
+    divided as they were to learn from.
     """
     from rlvc.experiments.catalogue import evaluate_policy
     from rlvc.policy import Policy
@@ -154,8 +156,8 @@ def evaluate(
         return
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in found.items():
-        shown = value if isinstance(value, str) else "none" if value is None else f"{value:.3f}"
-        table.add_row(name, escape(shown))
+        shown = "none" if value is None else f"{value:.3f}" if isinstance(value, float) else value
+        table.add_row(name, escape(str(shown)))
     console.print(table)
 
 

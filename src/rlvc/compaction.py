@@ -13,7 +13,7 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 from rlvc.classifier import Classifier
-from rlvc.classifier.bdd import BACKENDS
+from rlvc.classifier.bdd import BACKENDS, check_backend
 from rlvc.mdp import MappedMDP
 from rlvc.parameters import check, param
 from rlvc.registry import Registry
@@ -75,7 +75,10 @@ def policy_gaps(q: Floats) -> Floats:
 
 def action_value_gaps(q: Floats) -> Floats:
     """Return the largest |Q*(V, a) − Q*(V′, a)| of any action a, for every two classes."""
-    return np.asarray(np.abs(q[:, None, :] - q[None, :, :]).max(axis=2))
+    gaps = np.zeros((len(q), len(q)))
+    for column in q.T:  # one action at a time, to spare memory
+        np.maximum(gaps, np.abs(column[:, None] - column[None, :]), out=gaps)
+    return gaps
 
 
 GAPS: Final = {"value": value_gaps, "policy": policy_gaps, "action-value": action_value_gaps}
@@ -97,7 +100,7 @@ def equivalent(q: Floats, is_tried: Bools, equivalence: str, epsilon: float) -> 
     nearest in the values of those actions, if it is within ε of every member in whatever both know;
     there it learns the rest. The nearest classes go first.
 
-    Ties go to the lower values. Nothing depends on the numbers of the classes.
+    Ties are settled by the values, in ascending order. Nothing depends on the numbers of classes.
 
     Args:
         q: (n_classes, n_actions) optimal state–action values.
@@ -146,8 +149,11 @@ def _join(
         return rows
     begin = np.cumsum([0, *map(len, groups[:-1])])
     members = list(itertools.chain.from_iterable(groups))
-    gaps = np.abs(values[rows][:, None, :] - values[members][None, :, :])
-    farthest = np.maximum.reduceat((gaps * tried[members]).max(axis=2), begin, axis=1)
+    gaps = np.zeros((len(rows), len(members)))
+    for column, known in zip(values.T, tried[members].T, strict=True):
+        gap = np.abs(column[rows][:, None] - column[members][None, :])
+        np.maximum(gaps, gap * known, out=gaps)
+    farthest = np.maximum.reduceat(gaps, begin, axis=1)
     among = action_value_gaps(values[rows])
     alone = []
     for number in farthest.min(axis=1).argsort(kind="stable").tolist():
@@ -213,6 +219,7 @@ class Compaction:
 
     def __post_init__(self) -> None:
         check(self)
+        check_backend(self.backend)
 
     def start(self) -> Step:
         """Return what compacts the classifiers of one run."""

@@ -27,7 +27,7 @@ from rlvc.solvers.dynamic import ModifiedPolicyIteration
 from rlvc.sums import Scale
 from rlvc.vision.descriptors import Descriptor, Invariants
 from rlvc.vision.detectors import Detector, Harris
-from rlvc.vision.eye import Eye
+from rlvc.vision.eye import Eye, Looks
 from rlvc.vision.metrics import Mahalanobis, Metric
 
 log = logging.getLogger(__name__)
@@ -136,13 +136,15 @@ class RLVC:
 
     def __post_init__(self) -> None:
         check(self)
-        for name, method in _METHODS.items():
+        for name, methods in _METHODS.items():
             part = getattr(self, name)
-            if isinstance(part, type) or not hasattr(part, method):
-                cure = f" Write {part.__name__}()." if isinstance(part, type) else ""
-                raise TypeError(
-                    f"{name} of RLVC must be an object with a method {method}; got {part!r}.{cure}"
-                )
+            for method in methods:
+                if isinstance(part, type) or not hasattr(part, method):
+                    cure = f" Write {part.__name__}()." if isinstance(part, type) else ""
+                    raise TypeError(
+                        f"{name} of RLVC must be an object with a method {method}; "
+                        f"got {part!r}.{cure}"
+                    )
 
     def learn(self, data: Database | Interactions | Source) -> Policy:
         """Return the policy that interactions teach: that of the last stage.
@@ -192,10 +194,22 @@ class RLVC:
             log.warning("Learning stopped after %d stages, as max_stages says.", self.max_stages)
 
     def look(
-        self, interactions: Interactions, on_image: Callable[[], None] | None = None
+        self,
+        interactions: Interactions,
+        on_image: Callable[[], None] | None = None,
+        *,
+        eye: Eye | None = None,
+        looks: list[Looks] | None = None,
     ) -> Database:
-        """Look once at each distinct percept; several learners can share the result."""
-        return self._look(self.new_eye(), interactions, on_image)
+        """Look once at each distinct percept; several learners can share the result.
+
+        Args:
+            interactions: What to learn from.
+            on_image: Called after each image.
+            eye: Who looks; a new one unless given.
+            looks: What that eye saw on these percepts already.
+        """
+        return self._look(eye or self.new_eye(), interactions, on_image, looks)
 
     def _solve(self, database: Database, classifier: Classifier) -> tuple[MappedMDP, Values]:
         mdp = database.map(classifier)
@@ -206,9 +220,13 @@ class RLVC:
         return Eye(self.detector, self.descriptor, self.metric, self.threshold)
 
     def _look(
-        self, eye: Eye, interactions: Interactions, on_image: Callable[[], None] | None = None
+        self,
+        eye: Eye,
+        interactions: Interactions,
+        on_image: Callable[[], None] | None = None,
+        looks: list[Looks] | None = None,
     ) -> Database:
-        symbols = eye.incidence(interactions.percepts, self.threads, on_image)
+        symbols = eye.incidence(interactions.percepts, self.threads, on_image, looks=looks)
         if len(symbols.indices) == 0:
             log.warning("No percept has an interest point: all look the same to this detector.")
         if not interactions.reward.any():
@@ -243,15 +261,15 @@ class RLVC:
 
 
 _METHODS = {
-    "detector": "detect",
-    "descriptor": "describe",
-    "metric": "distances",
-    "solver": "solve",
-    "aliasing": "detect",
-    "generator": "generate",
-    "selector": "select",
-    "classifier": "classify",
-    "post_process": "start",
+    "detector": ("detect",),
+    "descriptor": ("describe",),
+    "metric": ("distances",),
+    "solver": ("solve",),
+    "aliasing": ("detect",),
+    "generator": ("generate",),
+    "selector": ("select",),
+    "classifier": ("classify", "refine", "merge"),
+    "post_process": ("start",),
 }
 
 

@@ -17,6 +17,7 @@ from rlvc.errors import unknown
 
 BACKENDS: Final = ("auto", "cudd", "autoref")
 MEMORY: Final = 2**26  # bytes that CUDD plans for; it takes more where it must
+LARGEST: Final = 50_000  # nodes of a diagram beyond which features are no longer forgotten
 
 Function = Any  # a Boolean function of ``dd``, of either backend
 
@@ -55,7 +56,8 @@ class Diagrams(Nodes):
 
         Merged classes are numbered by their lowest member. Features that no class depends on any
         more are forgotten, and the others are reordered: those on which most classes depend come
-        first, which makes the diagrams small.
+        first, which makes the diagrams small. Where a diagram would grow beyond ``LARGEST`` nodes
+        all features are kept, as they are.
 
         Args:
             groups: Every class is in one of them.
@@ -70,19 +72,26 @@ class Diagrams(Nodes):
         chosen = sorted(sorted(group) for group in groups if len(group))
         if len(chosen) == n:
             return self
-        functions = self.functions(backend)
-        merged = [functools.reduce(_either, (functions[c] for c in group)) for group in chosen]
-        n_users = dict.fromkeys(self.order.tolist(), 0)
-        for function in merged:
-            for name in function.support:
-                n_users[int(name[1:])] += 1
-        order = sorted((f for f in n_users if n_users[f]), key=lambda f: -n_users[f])
+        try:
+            order = self._useful(chosen, backend)
+        except _TooLargeError:
+            order = self.order.tolist()
         group_of = np.empty(n, np.int64)
         for number, group in enumerate(chosen):
             group_of[group] = number
         return Diagrams(*_simplify(self, group_of, set(order)), np.asarray(order, np.int64))
 
-    def functions(self, backend: str = "auto") -> list[Function]:
+    def _useful(self, groups: list[list[int]], backend: str) -> list[int]:
+        """Return the features on which merged classes depend, those of most classes first."""
+        functions = self.functions(backend, largest=LARGEST)
+        n_users = dict.fromkeys(self.order.tolist(), 0)
+        for group in groups:
+            merged = functools.reduce(_either, (functions[c] for c in group))
+            for name in merged.support:
+                n_users[int(name[1:])] += 1
+        return sorted((f for f in n_users if n_users[f]), key=lambda f: -n_users[f])
+
+    def functions(self, backend: str = "auto", *, largest: int | None = None) -> list[Function]:
         """Return the Boolean function of each class, in the algebra of ``dd``.
 
         Its variables are the features, such as ``f7``, in the order of :attr:`order`.
@@ -90,6 +99,7 @@ class Diagrams(Nodes):
         Args:
             backend: ``cudd``, in C, which not every installation of ``dd`` has; ``autoref``, plain
                 Python; ``auto`` for the first of these that is there.
+            largest: Nodes beyond which a diagram is given up; diagrams may be exponentially large.
         """
         manager = _new_manager(backend)
         manager.declare(*(f"f{feature}" for feature in self.order.tolist()))
@@ -101,6 +111,8 @@ class Diagrams(Nodes):
             if feature[node] == LEAF:
                 functions[present[node]] = here
                 continue
+            if largest is not None and here.dag_size > largest:
+                raise _TooLargeError
             test = manager.var(f"f{feature[node]}")
             reached[present[node]] |= here & test
             reached[absent[node]] |= here & ~test
@@ -117,6 +129,10 @@ class Diagrams(Nodes):
         Nodes.check(self, n_features)
         if self.order.dtype != np.int64 or not np.array_equal(np.sort(self.order), self.features):
             raise ValueError("the order of the diagrams does not hold their features")
+
+
+class _TooLargeError(Exception):
+    """A diagram has too many nodes; how many does not depend on the backend."""
 
 
 def _either(a: Function, b: Function) -> Function:
@@ -157,18 +173,23 @@ def _simplify(nodes: Nodes, group_of: Ints, wanted: set[int]) -> tuple[Ints, Int
     return feature_of, present_of, absent_of
 
 
-def _new_manager(backend: str) -> Any:
+def check_backend(backend: str) -> bool:
+    """Return whether a backend is CUDD; raise an error if there is no such backend here."""
     if backend not in BACKENDS:
         raise unknown("backend of diagrams", backend, BACKENDS)
     has_cudd = importlib.util.find_spec("dd.cudd") is not None
     if backend == "cudd" and not has_cudd:
-        raise ImportError(
+        raise ValueError(
             "dd is installed without CUDD; choose the backend autoref, or a Python for which dd "
             "has a wheel with CUDD."
         )
-    if backend == "autoref" or not has_cudd:
-        manager = importlib.import_module("dd.autoref").BDD()
-    else:
+    return has_cudd and backend != "autoref"
+
+
+def _new_manager(backend: str) -> Any:
+    if check_backend(backend):
         manager = importlib.import_module("dd.cudd").BDD(memory_estimate=MEMORY)
+    else:
+        manager = importlib.import_module("dd.autoref").BDD()
     manager.configure(reordering=False)  # the order is ours, the same for both
     return manager

@@ -59,21 +59,17 @@ class Nodes:
 
     def walk(self, exhibits: Callable[[int], bool]) -> tuple[list[tuple[int, bool]], int]:
         """Return the tests on the path of one percept, with their outcomes, and its class."""
-        path: list[tuple[int, bool]] = []
+        known: dict[int, bool] = {}  # a path through merged classes may ask the same again
         node = 0
         while (feature := int(self.feature[node])) != LEAF:
-            there = exhibits(feature)
-            path.append((feature, there))
-            node = int(self.present[node] if there else self.absent[node])
-        return path, int(self.present[node])
+            if feature not in known:
+                known[feature] = exhibits(feature)
+            node = int(self.present[node] if known[feature] else self.absent[node])
+        return list(known.items()), int(self.present[node])
 
     def usage(self, incidence: Incidence) -> Ints:
         """Return on how many percepts each of :attr:`features` is tested."""
-        visits = self._visit(incidence)[1]
-        inner = self.feature != LEAF
-        usage = np.zeros(len(self.features), np.int64)
-        np.add.at(usage, np.searchsorted(self.features, self.feature[inner]), visits[inner])
-        return usage
+        return self._visit(incidence)[1][self.features]
 
     def renumber(self, numbers: dict[int, int]) -> Self:
         """Return the same nodes with their features called by other numbers."""
@@ -134,18 +130,21 @@ def _visit(
     indices: NDArray[np.int32],
     n_features: int,
 ) -> tuple[Ints, Ints]:
-    """Return the class of each percept, and how many percepts come to each node."""
+    """Return the class of each percept, and on how many percepts each feature is tested."""
     classes = np.empty(len(indptr) - 1, np.int64)
-    visits = np.zeros(len(feature), np.int64)
+    n_tested = np.zeros(n_features, np.int64)
+    last = np.full(n_features, -1, np.int64)  # the percept on which a feature was tested last
     exhibits = np.zeros(n_features, np.bool_)  # of the percept at hand
     for p in range(len(classes)):
         for i in range(indptr[p], indptr[p + 1]):
             exhibits[indices[i]] = True
         node = 0
         while feature[node] != LEAF:
-            visits[node] += 1
-            node = present[node] if exhibits[feature[node]] else absent[node]
+            f = feature[node]
+            n_tested[f] += last[f] != p
+            last[f] = p
+            node = present[node] if exhibits[f] else absent[node]
         classes[p] = present[node]
         for i in range(indptr[p], indptr[p + 1]):
             exhibits[indices[i]] = False
-    return classes, visits
+    return classes, n_tested

@@ -76,10 +76,20 @@ def find_set(name: str) -> PictureSet:
     return SETS[name]
 
 
+def expand(path: str | os.PathLike[str]) -> Path:
+    """Return a path with the user's home folder in place of ``~``."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise PictureError(
+            f"The home folder of {os.fspath(path)!r} is not known; give a path without ~."
+        ) from None
+
+
 def cache_folder() -> Path:
     """Return where downloads go: ``RLVC_CACHE``, or ``rlvc`` in the user's folder for caches."""
     if own := os.environ.get("RLVC_CACHE"):
-        return Path(own).expanduser()
+        return expand(own)
     # Windows has a folder for this too, under a name of its own.
     common = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
     try:
@@ -94,7 +104,7 @@ def local_folder(name: str) -> Path | None:
     What is in the files is the user's affair.
     """
     root = os.environ.get("RLVC_DATA")
-    folder = Path(root or ".").expanduser() / name
+    folder = expand(root or ".") / name
     there = root and all((folder / file.name).is_file() for file in find_set(name).files)
     return folder.resolve() if there else None
 
@@ -154,7 +164,7 @@ def get(
             "The address of the data must begin with https:// or http:// and be plain ASCII; "
             f"got {address!r}. Check RLVC_DATA_URL."
         )
-    root = cache_folder() if to is None else Path(to).expanduser()
+    root = cache_folder() if to is None else expand(to)
     folder, partials = root / name, root / "partial"
     try:
         missing = [file for file in chosen.files if not file.is_right(folder / file.name)]

@@ -24,7 +24,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.datasets.download import find_folder
+from rlvc.datasets.download import expand, find_folder
 from rlvc.errors import PictureError, unknown
 
 Image = NDArray[np.uint8]
@@ -97,7 +97,7 @@ def _resolve(pictures: str | Path, known: dict[str, Callable[[], Path]]) -> tupl
     """Return a name ("" for a path of the user's) and the file or folder that it stands for."""
     if isinstance(pictures, str) and pictures in known:
         return pictures, known[pictures]()
-    path = Path(pictures).expanduser()
+    path = expand(pictures)
     if path.exists():
         return "", path.resolve()
     if isinstance(pictures, Path) or path.suffix or len(path.parts) > 1:
@@ -110,7 +110,7 @@ def _resolve(pictures: str | Path, known: dict[str, Callable[[], Path]]) -> tupl
 
 def _coil() -> Path:
     root = os.environ.get("RLVC_DATA")
-    place = Path(root or ".").expanduser() / "coil100"
+    place = expand(root or ".") / "coil100"
     if root and place.is_dir():
         return place.resolve()
     fact = f"it is not in {root}" if root else "RLVC_DATA is not set"

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from rlvc.datasets.camera import HEIGHT, WIDTH, Image
-from rlvc.datasets.download import find_folder, find_set
+from rlvc.datasets.download import expand, find_folder, find_set
 from rlvc.datasets.facades import draw_facade
 from rlvc.datasets.images import SUFFIXES, photograph_folder, read_image
 from rlvc.datasets.panorama import Panoramas
@@ -131,9 +131,11 @@ def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
         return _views_of_facades(int(seed))
     if pictures == "places":
         return _views_of_places(find_folder("places"), int(seed))
-    path = Path(pictures).expanduser()
+    path = expand(pictures)
     if path.is_dir():
-        return _views_in_folder(path.resolve(), int(seed))
+        files = _files_by_state(path.resolve())
+        stamps = tuple(_stamp(file) for some in files for file in some)
+        return _views_in_folder(tuple(map(tuple, files)), int(seed), stamps)
     if isinstance(pictures, Path) or path.exists() or path.suffix or len(path.parts) > 1:
         raise PictureError(
             f"Pictures {str(pictures)!r} are no folder. Check the path, or use --pictures photos."
@@ -166,9 +168,16 @@ def _drawn(draw: Callable[[int, np.random.Generator], Image], seed: int, salt: i
     return Views(view, (HEIGHT, WIDTH, 3), [N_VIEWS] * N_STATES, seed)
 
 
+def _stamp(file: Path) -> tuple[int, int]:
+    """Return what changes when a file does."""
+    found = file.stat()
+    return found.st_size, found.st_mtime_ns
+
+
 @lru_cache(maxsize=2)
-def _views_in_folder(folder: Path, seed: int) -> Views:
-    files = _files_by_state(folder)
+def _views_in_folder(
+    files: tuple[tuple[Path, ...], ...], seed: int, stamps: tuple[tuple[int, int], ...]
+) -> Views:
     first = files[0][0]
     shape = read_image(first).shape
 

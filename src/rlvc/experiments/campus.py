@@ -18,7 +18,7 @@ from rlvc.experiments.running import Clock, Watcher, versions
 from rlvc.images import Image
 from rlvc.incidence import Incidence
 from rlvc.interactions import Interactions, collect
-from rlvc.learner import RLVC, Database, Stage
+from rlvc.learner import RLVC, Stage
 from rlvc.mdp import MappedSequence, estimate, greedy
 from rlvc.parameters import as_json
 from rlvc.percepts import Percepts
@@ -30,6 +30,9 @@ from rlvc.vision.detectors import Sift
 from rlvc.vision.metrics import Euclidean
 
 ENV_ID: Final = "rlvc/Campus-v0"
+DRAWN: Final = ("photos", "places")  # pictures of which every seed makes other views
+NEW: Final = 1000  # a seed for views that nobody learned from
+ERRORS: Final = {"learn": "train_error", "test": "test_error"}
 PAPER: Final[dict[str, Any]] = {
     "distinct": 13367,
     "basic": {"classes": 281, "features": 264, "train_error": 0.001, "test_error": 0.08},
@@ -114,6 +117,7 @@ def run(
     """
     watcher = watcher or Watcher()
     learner = learner or base_learner()
+    seed = int(seed)
     clock = Clock(watcher)
     views = campus_views(pictures, seed)
     env = gymnasium.make(ENV_ID, pictures=pictures, views_seed=seed, disable_env_checker=True)
@@ -125,8 +129,7 @@ def run(
     with clock.phase("extract", len(data.percepts)):
         eye = learner.new_eye()
         (looks,) = eye.look_at_all(data.percepts, learner.threads, watcher.on_step)
-        symbols = eye.incidence(data.percepts, learner.threads, looks=[looks])
-        database = Database(data, symbols, eye)
+        database = learner.look(data, eye=eye, looks=[looks])
     test_state, images = _division(views, "test")
     test = Percepts()
     test_number = np.asarray([test.add(image) for image in images])
@@ -134,7 +137,7 @@ def run(
         (test_looks,) = eye.look_at_all(test, learner.threads, watcher.on_step)
         test_symbols = eye.incidence(test, learner.threads, learn=False, looks=[test_looks])
     sights = {
-        "learn": Sights(state, symbols.take(number)),
+        "learn": Sights(state, database.symbols.take(number)),
         "test": Sights(test_state, test_symbols.take(test_number)),
     }
     with clock.phase("vote"):
@@ -153,7 +156,9 @@ def run(
             for stage in one.stages(database):
                 stages.append(stage)
                 watcher.on_stage(stage)
-        about = {"task": "campus", "pictures": str(pictures), "version": version}
+        about = {
+            "task": "campus", "pictures": str(pictures), "seed": str(seed), "version": version,
+        }  # fmt: skip
         policies[version] = replace(stages[-1].policy(), about=about)
         found[version] = {
             **_line(stages[-1], sights),
@@ -174,7 +179,12 @@ def run(
         **found,
         "ceiling": error_of(best[voted], sights["test"].state),
         "direct": direct_error(data, learner.solver, learner.gamma),
-        "seconds": clock.seconds,
+        "seconds": {
+            "collect": clock.seconds["collect"],
+            "extract": clock.seconds["extract"],
+            "learn": sum(found[version]["seconds"] for version in found),
+            "evaluate": clock.seconds["test"] + clock.seconds["vote"],
+        },
         "paper": PAPER,
         "parameters": as_json(learners["compact"]),
         "versions": versions(),
@@ -222,11 +232,19 @@ def direct_error(data: Interactions, solver: Solver, gamma: float) -> float:
     return error_of(actions, np.arange(CAMPUS.n_states))
 
 
-def evaluate_policy(policy: Policy, *, pictures: str, seed: int) -> dict[str, Any]:
+def evaluate_policy(
+    policy: Policy, *, pictures: str | None = None, seed: int | None = None
+) -> dict[str, Any]:
     """Return the error of a policy on both divisions of the views that a seed gives.
 
-    A seed that it was not learned with gives views that it never saw, in both divisions.
+    Views that are drawn are new, in both divisions, unless it was learned with the same seed.
+    Photographs in a folder stay the same, so unless told otherwise they are divided as they were to
+    learn from.
     """
+    own = policy.about if policy.about.get("task") == "campus" else {}
+    pictures = pictures or own.get("pictures", "photos")
+    if seed is None:
+        seed = NEW if pictures in DRAWN else int(own.get("seed", 0))
     if policy.q.shape[1] != CAMPUS.reward.shape[1]:
         raise ValueError(
             f"The actions of the policy must be those of the campus, {CAMPUS.reward.shape[1]}; "
@@ -237,5 +255,5 @@ def evaluate_policy(policy: Policy, *, pictures: str, seed: int) -> dict[str, An
     for name in DIVISIONS:
         states, images = _division(views, name)
         actions = np.asarray([int(policy.predict(image)[0]) for image in images])
-        errors[f"{name}_error"] = error_of(actions - policy.action_start, states)
-    return errors
+        errors[ERRORS[name]] = error_of(actions - policy.action_start, states)
+    return {"task": "campus", "pictures": pictures, "seed": seed, **errors}

@@ -55,17 +55,19 @@ def evaluate_policy(
     *,
     task: str | None = None,
     pictures: str | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     episodes: int = EPISODES,
 ) -> dict[str, Any]:
-    """Return the measures of a policy on the task that it was learned on, or on another."""
+    """Return the measures of a policy on the task that it was learned on, or on another.
+
+    Unless a seed is given, episodes and views are such as it did not learn from.
+    """
     name = task or policy.about.get("task")
     if name is not None:
         _check(name)
     if name == "campus":
-        shown = pictures or policy.about.get("pictures", "photos")
-        found = campus.evaluate_policy(policy, pictures=shown, seed=seed)
-        return {"task": name, "pictures": shown, **found}
+        return campus.evaluate_policy(policy, pictures=pictures, seed=seed)
+    seed = campus.NEW if seed is None else seed
     return navigation.evaluate_policy(
         policy, task=task, pictures=pictures, seed=seed, episodes=episodes
     )

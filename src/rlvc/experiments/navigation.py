@@ -196,7 +196,8 @@ def evaluate_policy(
     if name is None:
         raise ValueError("The policy does not say which task it is for; name one with --task.")
     chosen = find_task(name)
-    shown = pictures or policy.about.get("pictures", "photos")
+    own = policy.about if policy.about.get("task") == name else {}
+    shown = pictures or own.get("pictures", "photos")
     env = gymnasium.make(chosen.env_id, pictures=shown, disable_env_checker=True).unwrapped
     assert isinstance(env, PictureEnv)
     if policy.q.shape[1] != len(env.action_names):

@@ -1,4 +1,4 @@
-"""What could be told from the descriptors at best: a vote of nearest neighbours."""
+"""A vote of nearest neighbours: what can be told from the descriptors, policies apart."""
 
 from __future__ import annotations
 

@@ -350,8 +350,18 @@ def test_features_are_kept_where_diagrams_grow_too_large(monkeypatch: pytest.Mon
     four = Diagrams().refine([Split(0, 7)]).refine([Split(0, 8), Split(1, 8)])
     monkeypatch.setattr("rlvc.classifier.bdd.LARGEST", 1)
     two = four.merge([[0, 1], [2, 3]])
+    two.check(9)
     assert two.n_classes == 2
-    assert two.features.tolist() == [7, 8]
+    # What depends on 7 by its form alone stays: 7 decides whether 9 or 10 is asked first.
+    nine_ten = Diagrams().refine([Split(0, 7)]).refine([Split(0, 9), Split(1, 10)])
+    nine_ten = nine_ten.refine([Split(0, 10), Split(1, 9), Split(2, 10), Split(3, 9)])
+    both = [nine_ten.walk(lambda f, s=s: f in s)[1] for s in ({7, 9, 10}, {9, 10})]  # type: ignore[misc]
+    rest = [c for c in range(8) if c not in both]
+    kept = nine_ten.merge([both, rest])
+    kept.check(11)
+    assert kept.features.tolist() == [7, 9, 10]
+    monkeypatch.undo()
+    assert nine_ten.merge([both, rest]).features.tolist() == [9, 10]
 
 
 @needs_cudd

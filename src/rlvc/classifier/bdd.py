@@ -79,7 +79,9 @@ class Diagrams(Nodes):
         group_of = np.empty(n, np.int64)
         for number, group in enumerate(chosen):
             group_of[group] = number
-        return Diagrams(*_simplify(self, group_of, set(order)), np.asarray(order, np.int64))
+        nodes = Nodes(*_simplify(self, group_of, set(order)))
+        kept = [f for f in order if f in nodes.features]
+        return Diagrams(*nodes._arrays(), np.asarray(kept, np.int64))
 
     def _useful(self, groups: list[list[int]], backend: str) -> list[int]:
         """Return the features on which merged classes depend, those of most classes first."""

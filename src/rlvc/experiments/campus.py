@@ -18,7 +18,7 @@ from rlvc.experiments.running import Clock, Watcher, versions
 from rlvc.images import Image
 from rlvc.incidence import Incidence
 from rlvc.interactions import Interactions, collect
-from rlvc.learner import RLVC, Stage
+from rlvc.learner import RLVC, Database, Stage
 from rlvc.mdp import MappedSequence, estimate, greedy
 from rlvc.parameters import as_json
 from rlvc.percepts import Percepts
@@ -73,6 +73,10 @@ class Sights:
         classes = stage.classifier.classify(self.symbols)
         return CAMPUS.is_optimal(greedy(stage.q, stage.mdp.is_tried)[classes], self.state)
 
+    def optimal_by_state(self, stage: Stage) -> NDArray[np.float64]:
+        """Return the (n_states,) share of views on which the action of a stage is optimal."""
+        return np.bincount(self.state, self.is_optimal(stage)) / np.bincount(self.state)
+
     def error(self, stage: Stage) -> float:
         """Return the share of views on which the action of a stage is not optimal."""
         return float(1.0 - self.is_optimal(stage).mean())
@@ -123,11 +127,59 @@ def run(
     env = gymnasium.make(ENV_ID, pictures=pictures, views_seed=seed, disable_env_checker=True)
     with clock.phase("collect", interactions):
         data = collect(env, interactions, seed=seed, state="state", on_step=watcher.on_step)
+    database, sights, voted = _look(views, data, learner, clock, watcher)
+    learners = {
+        "basic": replace(learner, post_process=Keep()),
+        "compact": replace(learner, post_process=compaction_of(learner)),
+    }
+    found: dict[str, dict[str, Any]] = {}
+    policies, optimal = {}, {}
+    for version, one in learners.items():
+        with clock.phase(version):
+            stages = _learn(one, database, watcher)
+        about = {"task": "campus", "pictures": str(pictures), "seed": str(seed)}
+        policies[version] = replace(stages[-1].policy(), about={**about, "version": version})
+        optimal[version] = sights["test"].optimal_by_state(stages[-1])
+        found[version] = {
+            **_line(stages[-1], sights),
+            "stages": stages[-1].number,
+            "seconds": clock.seconds[version],
+            "history": [{"stage": stage.number, **_line(stage, sights)} for stage in stages],
+        }
+    best = CAMPUS.optimal_q().argmax(axis=1)
+    seconds = clock.seconds
+    result = {
+        "task": "campus",
+        "pictures": str(pictures),
+        "seed": seed,
+        "interactions": interactions,
+        "percepts": len(data.percepts),
+        "features": {"distinct": database.eye.n_features},
+        **found,
+        "ceiling": error_of(best[voted], sights["test"].state),
+        "direct": direct_error(data, learner.solver, learner.gamma),
+        "seconds": {
+            "collect": seconds["collect"],
+            "extract": seconds["extract"],
+            "learn": seconds["basic"] + seconds["compact"],
+            "evaluate": seconds["test"] + seconds["vote"],
+        },
+        "paper": PAPER,
+        "parameters": as_json(learners["compact"]),
+        "versions": versions(),
+    }
+    return CampusRun(result, policies, views, CAMPUS, optimal)
+
+
+def _look(
+    views: Views, data: Interactions, learner: RLVC, clock: Clock, watcher: Watcher
+) -> tuple[Database, dict[str, Sights], NDArray[np.int64]]:
+    """Look at all views; return the database, what both divisions show, and how a vote goes."""
     # With few interactions the agent may miss some views; that is no reason not to measure on them.
     state, images = _division(views, "learn")
     number = np.asarray([data.percepts.add(image) for image in images])
+    eye = learner.new_eye()
     with clock.phase("extract", len(data.percepts)):
-        eye = learner.new_eye()
         (looks,) = eye.look_at_all(data.percepts, learner.threads, watcher.on_step)
         database = learner.look(data, eye=eye, looks=[looks])
     test_state, images = _division(views, "test")
@@ -136,60 +188,23 @@ def run(
     with clock.phase("test", len(test)):
         (test_looks,) = eye.look_at_all(test, learner.threads, watcher.on_step)
         test_symbols = eye.incidence(test, learner.threads, learn=False, looks=[test_looks])
-    sights = {
-        "learn": Sights(state, database.symbols.take(number)),
-        "test": Sights(test_state, test_symbols.take(test_number)),
-    }
     with clock.phase("vote"):
         state_of_image = np.zeros(len(data.percepts), np.int64)
         state_of_image[number] = state
         voted = vote(looks, state_of_image, test_looks)[test_number]
-    learners = {
-        "basic": replace(learner, post_process=Keep()),
-        "compact": replace(learner, post_process=compaction_of(learner)),
+    sights = {
+        "learn": Sights(state, database.symbols.take(number)),
+        "test": Sights(test_state, test_symbols.take(test_number)),
     }
-    found: dict[str, dict[str, Any]] = {}
-    policies, optimal = {}, {}
-    for version, one in learners.items():
-        stages: list[Stage] = []
-        with clock.phase(version):
-            for stage in one.stages(database):
-                stages.append(stage)
-                watcher.on_stage(stage)
-        about = {
-            "task": "campus", "pictures": str(pictures), "seed": str(seed), "version": version,
-        }  # fmt: skip
-        policies[version] = replace(stages[-1].policy(), about=about)
-        found[version] = {
-            **_line(stages[-1], sights),
-            "stages": stages[-1].number,
-            "seconds": clock.seconds.pop(version),
-            "history": [{"stage": stage.number, **_line(stage, sights)} for stage in stages],
-        }
-        is_optimal = sights["test"].is_optimal(stages[-1])
-        optimal[version] = np.bincount(test_state, is_optimal) / np.bincount(test_state)
-    best = CAMPUS.optimal_q().argmax(axis=1)
-    result = {
-        "task": "campus",
-        "pictures": str(pictures),
-        "seed": seed,
-        "interactions": interactions,
-        "percepts": len(data.percepts),
-        "features": {"distinct": eye.n_features},
-        **found,
-        "ceiling": error_of(best[voted], sights["test"].state),
-        "direct": direct_error(data, learner.solver, learner.gamma),
-        "seconds": {
-            "collect": clock.seconds["collect"],
-            "extract": clock.seconds["extract"],
-            "learn": sum(found[version]["seconds"] for version in found),
-            "evaluate": clock.seconds["test"] + clock.seconds["vote"],
-        },
-        "paper": PAPER,
-        "parameters": as_json(learners["compact"]),
-        "versions": versions(),
-    }
-    return CampusRun(result, policies, views, CAMPUS, optimal)
+    return database, sights, voted
+
+
+def _learn(learner: RLVC, database: Database, watcher: Watcher) -> list[Stage]:
+    stages = []
+    for stage in learner.stages(database):
+        stages.append(stage)
+        watcher.on_stage(stage)
+    return stages
 
 
 def compaction_of(learner: RLVC) -> PostProcess:

@@ -364,6 +364,29 @@ def test_a_policy_is_evaluated_on_both_divisions(done: CampusRun, photographs: P
         assert other[campus.ERRORS[division]] == pytest.approx(wrong / n)
 
 
+def test_views_that_are_drawn_are_new_and_a_folder_is_divided_as_it_was(
+    done: CampusRun, photographs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def remember(pictures: str, seed: int) -> Views:
+        asked.append((pictures, seed))
+        return done.views
+
+    monkeypatch.setattr(campus, "campus_views", remember)
+    policy = done.policies["compact"]
+    learned = dataclasses.replace(policy, about={**policy.about, "seed": "7"})
+    stranger = dataclasses.replace(policy, about={"task": "maze", "pictures": "coil", "seed": "7"})
+    for one, pictures in (
+        (learned, None), (learned, "photos"), (learned, "places"), (stranger, None),
+        (stranger, str(photographs)),
+    ):  # fmt: skip
+        catalogue.evaluate_policy(one, task="campus", pictures=pictures)
+    folder = str(photographs)
+    new = campus.NEW
+    assert asked == [(folder, 7), ("photos", new), ("places", new), ("photos", new), (folder, 0)]
+
+
 def test_actions_may_be_numbered_from_one(done: CampusRun, photographs: Path) -> None:
     policy = done.policies["basic"]
     from_one = dataclasses.replace(policy, action_start=1)

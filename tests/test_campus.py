@@ -23,7 +23,7 @@ from rlvc.classifier.tree import Tree
 from rlvc.compaction import Compaction, Keep
 from rlvc.datasets.views import Views, campus_views, state_name
 from rlvc.envs.spots import CAMPUS
-from rlvc.experiments import campus, catalogue, neighbours
+from rlvc.experiments import campus, catalogue, neighbours, running
 from rlvc.experiments.campus import PAPER, CampusRun, compaction_of, direct_error
 from rlvc.experiments.neighbours import vote
 from rlvc.experiments.running import Watcher
@@ -383,7 +383,7 @@ def test_views_that_are_drawn_are_new_and_a_folder_is_divided_as_it_was(
     ):  # fmt: skip
         catalogue.evaluate_policy(one, task="campus", pictures=pictures)
     folder = str(photographs)
-    new = campus.NEW
+    new = running.NEW
     assert asked == [(folder, 7), ("photos", new), ("places", new), ("photos", new), (folder, 0)]
 
 

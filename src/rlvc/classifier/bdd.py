@@ -27,8 +27,8 @@ class Diagrams(Nodes):
     """A partition of percepts by Boolean functions of features, one for each visual class.
 
     To classify, the functions are kept as one graph of tests in which several paths may lead to the
-    leaf of a class. What they have in common with each other, and which features they depend on, is
-    asked of their binary decision diagrams, which the package ``dd`` makes of the graph.
+    leaf of a class. On which features they depend is asked of their binary decision diagrams, which
+    the package ``dd`` makes of the graph.
 
     Attributes:
         order: (n_features,) the features as variables of the diagrams, first tested first.

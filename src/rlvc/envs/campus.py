@@ -12,9 +12,14 @@ from numpy.typing import NDArray
 
 from rlvc.datasets.images import Image
 from rlvc.datasets.views import campus_views
+from rlvc.envs.asking import (
+    check_options,
+    check_render_mode,
+    check_step,
+    warn_of_no_render_mode,
+)
 from rlvc.envs.campus_map import draw_campus
 from rlvc.envs.spots import ACTION_NAMES, CAMPUS
-from rlvc.errors import unknown
 
 
 class CampusEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
@@ -82,8 +87,7 @@ class CampusEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         views_seed: int = 0,
         render_mode: str | None = None,
     ) -> None:
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise unknown("render mode", render_mode, self.metadata["render_modes"])
+        check_render_mode(self, render_mode)
         self.spots = CAMPUS
         self.views = campus_views(pictures, views_seed)
         self.render_mode = render_mode
@@ -99,9 +103,7 @@ class CampusEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
     ) -> tuple[Image, dict[str, Any]]:
         """Start an episode in a random state, or in ``options["state"]``."""
         super().reset(seed=seed)
-        for option in options or {}:
-            if option != "state":
-                raise unknown("reset option", option, ["state"])
+        check_options(options, "state")
         if options and "state" in options:
             self._state = self._checked(options["state"])
         else:
@@ -110,13 +112,8 @@ class CampusEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
     def step(self, action: np.int64 | int) -> tuple[Image, float, bool, bool, dict[str, Any]]:
         """Act once: 0 turn left, 1 turn right, 2 forward."""
-        if self._state is None:
-            raise gymnasium.error.ResetNeeded("Call reset before step.")
-        if not self.action_space.contains(action):
-            raise ValueError(
-                f"action of {type(self).__name__} must be a whole number from 0 to "
-                f"{len(ACTION_NAMES) - 1}; got {action!r}."
-            )
+        check_step(self, action, has_begun=self._state is not None)
+        assert self._state is not None
         reward = float(self.spots.reward[self._state, action])
         terminated = bool(self.spots.terminated[self._state, action])
         self._state = int(self.spots.next_state[self._state, action])
@@ -125,10 +122,7 @@ class CampusEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
     def render(self) -> Image | None:
         """Return the map of the campus with the agent, beside what it perceives, or None."""
         if self.render_mode is None:
-            gymnasium.logger.warn(
-                "render does nothing without a render mode; make the environment with "
-                'render_mode="rgb_array".'
-            )
+            warn_of_no_render_mode()
             return None
         return draw_campus(self.spots, self._state, self._percept)
 

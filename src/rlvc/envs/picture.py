@@ -11,8 +11,13 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike, NDArray
 
 from rlvc.datasets.images import Image
+from rlvc.envs.asking import (
+    check_options,
+    check_render_mode,
+    check_step,
+    warn_of_no_render_mode,
+)
 from rlvc.envs.world import ACTION_NAMES, Floats, Point, World
-from rlvc.errors import unknown
 
 Color = tuple[int, int, int]
 WHITE: Final[Color] = (255, 255, 255)
@@ -47,8 +52,7 @@ class PictureEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
                 f"picture of {type(self).__name__} must be uint8 of shape "
                 f"{(world.height, world.width, 3)}; got {picture.dtype} of shape {picture.shape}."
             )
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise unknown("render mode", render_mode, self.metadata["render_modes"])
+        check_render_mode(self, render_mode)
         self.world = world
         self.picture = picture
         self.render_mode = render_mode
@@ -76,9 +80,7 @@ class PictureEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
     ) -> tuple[Image, dict[str, Any]]:
         """Start an episode at a random place, or at ``options["position"]``, an (x, y)."""
         super().reset(seed=seed)
-        for option in options or {}:
-            if option != "position":
-                raise unknown("reset option", option, ["position"])
+        check_options(options, "position")
         if options and "position" in options:
             position = self._checked(options["position"])
             on_wall = self.world.blocked(position[None], position[None])[0]
@@ -94,13 +96,8 @@ class PictureEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
     def step(self, action: np.int64 | int) -> tuple[Image, float, bool, bool, dict[str, Any]]:
         """Move once: 0 up, 1 right, 2 down, 3 left."""
-        if self._position is None:
-            raise gymnasium.error.ResetNeeded("Call reset before step.")
-        if not self.action_space.contains(action):
-            raise ValueError(
-                f"action of {type(self).__name__} must be a whole number from 0 to "
-                f"{len(ACTION_NAMES) - 1}; got {action!r}."
-            )
+        check_step(self, action, has_begun=self._position is not None)
+        assert self._position is not None
         positions, exited = self.world.move(
             self._position[None], np.array([action]), self.np_random
         )
@@ -113,10 +110,7 @@ class PictureEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
     def render(self) -> Image | None:
         """Return a drawing of the whole picture, shape (height, width, 3), or None."""
         if self.render_mode is None:
-            gymnasium.logger.warn(
-                "render does nothing without a render mode; make the environment with "
-                'render_mode="rgb_array".'
-            )
+            warn_of_no_render_mode()
             return None
         if self._scene is None:
             self._scene = draw_scene(self.world, self.picture)

@@ -14,7 +14,7 @@ from rlvc.compaction import Compaction, Keep, PostProcess
 from rlvc.datasets.views import DIVISIONS, Views, campus_views
 from rlvc.envs.spots import CAMPUS, Spots
 from rlvc.experiments.neighbours import vote
-from rlvc.experiments.running import Clock, Watcher, versions
+from rlvc.experiments.running import NEW, Clock, Watcher, versions
 from rlvc.images import Image
 from rlvc.incidence import Incidence
 from rlvc.interactions import Interactions, collect
@@ -31,7 +31,6 @@ from rlvc.vision.metrics import Euclidean
 
 ENV_ID: Final = "rlvc/Campus-v0"
 DRAWN: Final = ("photos", "places")  # pictures of which every seed makes other views
-NEW: Final = 1000  # a seed for views that nobody learned from
 ERRORS: Final = {"learn": "train_error", "test": "test_error"}
 PAPER: Final[dict[str, Any]] = {
     "distinct": 13367,

@@ -9,7 +9,7 @@ from rlvc.experiments import campus, navigation
 from rlvc.experiments.campus import CampusRun
 from rlvc.experiments.measures import EPISODES
 from rlvc.experiments.navigation import Run
-from rlvc.experiments.running import Watcher
+from rlvc.experiments.running import NEW, Watcher
 from rlvc.learner import RLVC
 from rlvc.policy import Policy
 
@@ -67,7 +67,7 @@ def evaluate_policy(
         _check(name)
     if name == "campus":
         return campus.evaluate_policy(policy, pictures=pictures, seed=seed)
-    seed = campus.NEW if seed is None else seed
+    seed = NEW if seed is None else seed
     return navigation.evaluate_policy(
         policy, task=task, pictures=pictures, seed=seed, episodes=episodes
     )

@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
+from typing import Final
 
 from rlvc.learner import Stage
+
+NEW: Final = 1000  # a seed for episodes and views that nobody learned from
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,45 @@
+"""What every environment says to a question that makes no sense."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+from gymnasium.spaces import Discrete
+
+from rlvc.errors import unknown
+
+
+def check_render_mode(env: gymnasium.Env[Any, Any], mode: str | None) -> None:
+    """Raise an error unless a mode is None or one that the environment has."""
+    known = env.metadata["render_modes"]
+    if mode is not None and mode not in known:
+        raise unknown("render mode", mode, known)
+
+
+def warn_of_no_render_mode() -> None:
+    """Say why ``render`` returns nothing."""
+    gymnasium.logger.warn(
+        "render does nothing without a render mode; make the environment with "
+        'render_mode="rgb_array".'
+    )
+
+
+def check_options(options: dict[str, Any] | None, known: str) -> None:
+    """Raise an error if the options of ``reset`` name anything but the one that is known."""
+    for option in options or {}:
+        if option != known:
+            raise unknown("reset option", option, [known])
+
+
+def check_step(env: gymnasium.Env[Any, Any], action: object, *, has_begun: bool) -> None:
+    """Raise an error unless an episode has begun and the environment has the action."""
+    if not has_begun:
+        raise gymnasium.error.ResetNeeded("Call reset before step.")
+    space = env.action_space
+    assert isinstance(space, Discrete)
+    if not space.contains(action):
+        raise ValueError(
+            f"action of {type(env).__name__} must be a whole number from 0 to {space.n - 1}; "
+            f"got {action!r}."
+        )

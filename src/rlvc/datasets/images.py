@@ -72,10 +72,11 @@ def strip_picture(pictures: str | Path = "photos", width: int = 3041, height: in
     """Return a (height, width, 3) strip of pictures; it is read-only and made once per process.
 
     Args:
-        pictures: ``photos``, photographs side by side; ``street``, the middle band of the
-            photograph of a street in ``RLVC_DATA`` or from ``rlvc data get street``; an image
-            file, scaled to cover the strip and cropped centrally; or a folder of images, side by
-            side in the order of their names.
+        pictures: ``photos``, photographs side by side; ``coil``, objects of COIL-100 in
+            ``RLVC_DATA`` side by side; ``street``, the middle band of the photograph of a street
+            in ``RLVC_DATA`` or from ``rlvc data get street``; an image file, scaled to cover the
+            strip and cropped centrally; or a folder of images, side by side in the order of their
+            names.
         width: Pixels, at least 1.
         height: Pixels, at least 1.
 
@@ -89,7 +90,9 @@ def strip_picture(pictures: str | Path = "photos", width: int = 3041, height: in
     for side, size in {"width": width, "height": height}.items():
         if size < 1:
             raise ValueError(f"{side} of strip_picture must be at least 1; got {size}.")
-    name, place = _resolve(pictures, {"photos": photograph_folder, "street": _street})
+    name, place = _resolve(
+        pictures, {"photos": photograph_folder, "coil": _coil, "street": _street}
+    )
     return _strip_picture(name, place, width, height)
 
 
@@ -120,6 +123,10 @@ def _coil() -> Path:
     )
 
 
+def _coil_files(place: Path) -> list[Path]:
+    return [place / f"obj{number}__0.png" for number in range(1, TILES_PER_SIDE**2 + 1)]
+
+
 def _street() -> Path:
     return find_folder("street")
 
@@ -148,7 +155,7 @@ def _maze_picture(name: str, place: Path) -> Image:
         # the other way round a list of 100: no photograph of at most 30 tiles touches itself.
         return _frozen(_montage([tiles[37 * cell % len(tiles)] for cell in range(len(tiles))]))
     if name == "coil":
-        files = [place / f"obj{number}__0.png" for number in range(1, TILES_PER_SIDE**2 + 1)]
+        files = _coil_files(place)
     elif place.is_dir():
         # More than a hundred images would be read in vain: the rest has no place.
         files = _images_in(place)[: TILES_PER_SIDE**2]
@@ -161,6 +168,8 @@ def _maze_picture(name: str, place: Path) -> Image:
 def _strip_picture(name: str, place: Path, width: int, height: int) -> Image:
     if name == "photos":
         files = [place / file for file in PHOTOGRAPHS]
+    elif name == "coil":
+        files = _coil_files(place)
     elif name == "street":
         return _frozen(_cover(read_image(place / "charles-street.jpg"), width, height))
     elif place.is_dir():

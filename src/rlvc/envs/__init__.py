@@ -8,6 +8,7 @@ ENTRY_POINTS = {
     "rlvc/Maze-v0": "rlvc.envs.maze:MazeEnv",
     "rlvc/Subway-v0": "rlvc.envs.subway:SubwayEnv",
     "rlvc/Campus-v0": "rlvc.envs.campus:CampusEnv",
+    "rlvc/Hill-v0": "rlvc.envs.hill:HillEnv",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,18 +31,24 @@ class Direct:
         return {"cells": self.side**2, **self.measures.as_dict()}
 
 
-def direct_actor(
-    world: World, interactions: Interactions, side: int, solver: Solver, gamma: float
-) -> Actor:
-    """Return what tabular learning on a ``side`` × ``side`` grid over the world does."""
+def tabular(
+    interactions: Interactions,
+    cell: Callable[[NDArray[np.float64]], NDArray[np.int64]],
+    n_cells: int,
+    solver: Solver,
+    gamma: float,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the best action and the value of each cell, as the interactions tell.
+
+    Args:
+        interactions: They must carry the state.
+        cell: From (n, 2) states to the (n,) numbers of their cells.
+        n_cells: How many cells there are.
+        solver: Of the decision problem that the cells make.
+        gamma: Discount factor, in [0, 1).
+    """
     if interactions.state is None or interactions.next_state is None:
         raise ValueError("Direct perception needs interactions that carry the state.")
-
-    def cell(positions: NDArray[np.float64]) -> NDArray[np.int64]:
-        scaled = positions / (world.width, world.height) * side
-        column, row = np.minimum(scaled.astype(np.int64), side - 1).T
-        return np.asarray(row * side + column)
-
     sequence = MappedSequence(
         cell(interactions.state),
         interactions.action,
@@ -49,9 +57,33 @@ def direct_actor(
         interactions.terminated,
         interactions.is_last,
     )
-    mdp = estimate(sequence, side**2, interactions.n_actions)
-    action = greedy(solver.solve(mdp, gamma), mdp.is_tried)
+    mdp = estimate(sequence, n_cells, interactions.n_actions)
+    q = solver.solve(mdp, gamma)
+    action = greedy(q, mdp.is_tried)
+    return action, q[np.arange(n_cells), action]
+
+
+def direct_actor(
+    world: World, interactions: Interactions, side: int, solver: Solver, gamma: float
+) -> Actor:
+    """Return what tabular learning on a ``side`` × ``side`` grid over the world does."""
+
+    def cell(positions: NDArray[np.float64]) -> NDArray[np.int64]:
+        scaled = positions / (world.width, world.height) * side
+        column, row = np.minimum(scaled.astype(np.int64), side - 1).T
+        return np.asarray(row * side + column)
+
+    action, _ = tabular(interactions, cell, side**2, solver, gamma)
     return lambda positions: action[cell(positions)]
+
+
+def equal_side(n_classes: int) -> int:
+    """Return the side of the square grid with about as many cells as there are classes.
+
+    >>> equal_side(157)
+    13
+    """
+    return max(1, round(math.sqrt(n_classes)))
 
 
 def compare(
@@ -74,7 +106,7 @@ def compare(
         rng = np.random.default_rng([seed, 2])
         return Direct(side, measure(grid, actor, rng, episodes))
 
-    equal = at(max(1, round(n_classes**0.5)))
+    equal = at(equal_side(n_classes))
     tried = [at(side) for side in SIDES]
     best = max(tried, key=lambda d: (d.measures.success, -d.measures.suboptimal, -d.side))
     return {"equal": equal.as_dict(), "best": best.as_dict()}

@@ -72,11 +72,10 @@ def strip_picture(pictures: str | Path = "photos", width: int = 3041, height: in
     """Return a (height, width, 3) strip of pictures; it is read-only and made once per process.
 
     Args:
-        pictures: ``photos``, photographs side by side; ``coil``, objects of COIL-100 in
-            ``RLVC_DATA`` side by side; ``street``, the middle band of the photograph of a street
-            in ``RLVC_DATA`` or from ``rlvc data get street``; an image file, scaled to cover the
-            strip and cropped centrally; or a folder of images, side by side in the order of their
-            names.
+        pictures: ``photos``, photographs side by side; ``street``, the middle band of the
+            photograph of a street in ``RLVC_DATA`` or from ``rlvc data get street``; an image
+            file, scaled to cover the strip and cropped centrally; or a folder of images, side by
+            side in the order of their names.
         width: Pixels, at least 1.
         height: Pixels, at least 1.
 
@@ -90,10 +89,26 @@ def strip_picture(pictures: str | Path = "photos", width: int = 3041, height: in
     for side, size in {"width": width, "height": height}.items():
         if size < 1:
             raise ValueError(f"{side} of strip_picture must be at least 1; got {size}.")
-    name, place = _resolve(
-        pictures, {"photos": photograph_folder, "coil": _coil, "street": _street}
-    )
+    name, place = _resolve(pictures, {"photos": photograph_folder, "street": _street})
     return _strip_picture(name, place, width, height)
+
+
+def ground_picture(pictures: str | Path = "photos") -> Image:
+    """Return the (128, 1280, 3) ground of the hill; it is read-only and made once per process.
+
+    Args:
+        pictures: As for :func:`strip_picture`, or ``coil``, the first ten objects of COIL-100 in
+            ``RLVC_DATA`` side by side.
+
+    Raises:
+        ValueError: A name that is not known and is no path.
+        PictureError: Something that is missing or is not an image.
+
+    >>> ground_picture("photos").shape
+    (128, 1280, 3)
+    """
+    known = {"photos": photograph_folder, "coil": _coil, "street": _street}
+    return _strip_picture(*_resolve(pictures, known), MAZE_SIDE, TILE)
 
 
 def _resolve(pictures: str | Path, known: dict[str, Callable[[], Path]]) -> tuple[str, Path]:

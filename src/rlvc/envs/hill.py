@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import ArrayLike
 
-from rlvc.datasets.images import Image, strip_picture
+from rlvc.datasets.images import Image, ground_picture
 from rlvc.envs.asking import (
     check_options,
     check_render_mode,
@@ -64,7 +64,7 @@ class HillEnv(gymnasium.Env[dict[str, Any], np.int64]):
 
     ## Arguments
     `pictures`: `"photos"`, `"coil"`, `"street"`, or a path to an image or a folder of images; see
-    `rlvc.datasets.images.strip_picture`. `at_rest`: whether every episode starts with a velocity
+    `rlvc.datasets.images.ground_picture`. `at_rest`: whether every episode starts with a velocity
     of 0. `render_mode`: None or `"rgb_array"`.
 
     >>> import gymnasium, rlvc.envs
@@ -90,7 +90,7 @@ class HillEnv(gymnasium.Env[dict[str, Any], np.int64]):
     ) -> None:
         check_render_mode(self, render_mode)
         self.hill = HILL
-        self.strip = strip_picture(pictures, *STRIP)
+        self.strip = ground_picture(pictures)
         self.at_rest = at_rest
         self.render_mode = render_mode
         self.action_names = ACTION_NAMES

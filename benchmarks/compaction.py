@@ -77,8 +77,8 @@ def main() -> None:
         totals.append(seconds(lambda: stages.extend(compacting.stages(database))))  # noqa: B023
         shares.append(timer.seconds)
     compacted = stages[-1].classifier  # type: ignore[attr-defined]
-    rows = np.resize(np.arange(database.symbols.n_percepts), PERCEPTS)
-    percepts = database.symbols.take(rows)
+    rows = np.resize(np.arange(database.incidence.n_percepts), PERCEPTS)
+    percepts = database.incidence.take(rows)
     work, floor = ratio(
         lambda: compacted.classify(percepts), lambda: tree.classify(percepts), repeats=21
     )

@@ -50,7 +50,7 @@ def stage_ratio(
     learner: RLVC, database: Database, stage: Stage, threads: int
 ) -> tuple[float, float]:
     """Measure the split search of one stage."""
-    interactions, symbols = database.interactions, database.symbols
+    interactions, symbols = database.interactions, database.incidence
     sequence = map_interactions(interactions, stage.classifier.classify(symbols))
     residuals: Residuals = bellman_residuals(sequence, stage.q, learner.gamma)
     everything = np.ones(stage.classifier.n_classes, np.bool_)

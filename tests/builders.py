@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc import Database, Interactions, Percepts
+from rlvc import Database, Interactions, Percepts, Policy
+from rlvc.features import Graph, Primitive
 from rlvc.incidence import Incidence
+from rlvc.sightings import Sightings
 from rlvc.vision.descriptors import Invariants
 from rlvc.vision.detectors import Harris
 from rlvc.vision.eye import SIDE, Eye
@@ -30,10 +32,21 @@ def store(n: int) -> Percepts:
 def blind_eye(n_features: int) -> Eye:
     """Return an eye that knows so many features and never has to look."""
     eye = Eye(Harris(), Invariants(), Euclidean(), 0.0)
-    eye.patches = [np.zeros((SIDE, SIDE, 3), np.uint8)] * n_features
-    eye.camera_of = [""] * n_features
-    eye.symbol_of = list(range(n_features))
+    eye.patches[""] = [np.zeros((SIDE, SIDE, 3), np.uint8)] * n_features
     return eye
+
+
+def sightings_of(incidence: Incidence) -> Sightings:
+    """Return sightings of primitive features that are nowhere in particular."""
+    graph = Graph(tuple(Primitive("", symbol) for symbol in range(incidence.n_features)))
+    return Sightings(graph, (), (), np.arange(incidence.n_percepts)[:, None], incidence)
+
+
+def symbols_of(policy: Policy) -> list[int]:
+    """Return the symbols that a policy without composites tests."""
+    primitives = [feature for feature in policy.features if isinstance(feature, Primitive)]
+    assert len(primitives) == len(policy.features)
+    return [feature.symbol for feature in primitives]
 
 
 @dataclass(frozen=True)
@@ -84,7 +97,7 @@ class Problem:
     @property
     def database(self) -> Database:
         eye = blind_eye(self.dense.shape[1])
-        return Database(self.interactions, self.incidence, eye)
+        return Database(self.interactions, sightings_of(self.incidence), eye)
 
 
 def pictures(n: int, seed: int = 0, shape: tuple[int, ...] = (64, 64, 3)) -> NDArray[np.uint8]:

@@ -23,7 +23,16 @@ from rlvc.learner import Stage
 from rlvc.registry import arrays_of
 from rlvc.selection import Selector
 from tests import oracle
-from tests.builders import COLOUR, RIGHT, Problem, blind_eye, database, store
+from tests.builders import (
+    COLOUR,
+    RIGHT,
+    Problem,
+    blind_eye,
+    database,
+    sightings_of,
+    store,
+    symbols_of,
+)  # fmt: skip
 
 seeds = st.integers(0, 2**32 - 1)
 # Values are integers and fractions of a power of two, so that sums and limits are exact.
@@ -436,7 +445,7 @@ def forgetful() -> Database:
         np.zeros(80, np.bool_), 2,
     )  # fmt: skip
     dense = np.array([[p % 2, p // 2] for p in range(4)], np.bool_)
-    return Database(interactions, Incidence.from_dense(dense), blind_eye(2))
+    return Database(interactions, sightings_of(Incidence.from_dense(dense)), blind_eye(2))
 
 
 def sizes(stages: list[Stage]) -> list[int]:
@@ -549,8 +558,8 @@ def test_compaction_at_the_end_alone_leaves_the_other_stages_as_they_are() -> No
         stages = list(loose(Compaction(every=0, epsilon=0.1)).stages(database))
         q, is_tried = plain[-1].q, plain[-1].mdp.is_tried
         groups = equivalent(q, is_tried, "value+policy", 0.1)
-        before = plain[-1].classifier.classify(database.symbols)
-        after = stages[-1].classifier.classify(database.symbols)
+        before = plain[-1].classifier.classify(database.incidence)
+        after = stages[-1].classifier.classify(database.incidence)
         assert as_members(after) == {frozenset(np.flatnonzero(np.isin(before, group)).tolist())
                                      for group in groups}  # fmt: skip
         is_merged = len(groups) < len(q)
@@ -611,9 +620,7 @@ def test_a_compacted_policy_acts_as_before_with_fewer_classes() -> None:
     assert plain.n_classes > compacted.n_classes == 3
     for policy in (plain, compacted):
         assert policy.predict(COLOUR)[0].tolist() == RIGHT
-    assert {feature.symbol for feature in compacted.features} <= {
-        feature.symbol for feature in plain.features
-    }
+    assert set(symbols_of(compacted)) <= set(symbols_of(plain))
 
 
 def test_a_learner_can_be_used_again() -> None:

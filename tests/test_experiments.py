@@ -405,10 +405,10 @@ def test_looking_at_the_grid_gives_the_classes_of_the_policy(
 ) -> None:
     learner = RLVC(threads=2)
     looked = learner.look(data)
-    known = looked.eye.n_features
+    known = looked.eye.n_symbols
     grid = grid_over(SMALL)
-    symbols = navigation.look_at_grid(env, grid, looked.eye, threads=2)
-    assert looked.eye.n_features == known  # it looks, it does not learn
+    symbols = navigation.look_at_grid(env, grid, looked, threads=2)
+    assert looked.eye.n_symbols == known  # it looks, it does not learn
     n_seen = 0
     for stage in learner.stages(looked):
         classes = stage.classifier.classify(symbols)
@@ -435,7 +435,7 @@ def test_the_result_is_about_the_run(small_run: Run) -> None:
     last = history[-1]
     assert last["classes"] == result["classes"] == policy.n_classes == len(policy.q)
     assert last["features"] == result["features"]["selected"] == len(policy.features)
-    assert result["features"]["distinct"] == policy.eye.n_features > len(policy.features)
+    assert result["features"]["distinct"] == policy.eye.n_symbols > len(policy.features)
     assert history[0] | {"residual": 0, "aliased": 0} == history[0] | {
         "stage": 0, "classes": 1, "features": 0, "residual": 0, "aliased": 0
     }  # fmt: skip

@@ -149,7 +149,7 @@ def test_several_cameras() -> None:
     policy = RLVC(gamma=0.5).learn(data)
     shown = {"front": PICTURES[:4], "rear": PICTURES[[5] * 4]}
     assert policy.predict(shown)[0].tolist() == [1] * 4
-    assert {feature.camera for feature in policy.features} <= {"front"}
+    assert set(policy.graph.camera) <= {"front"}
 
 
 def test_a_learned_policy_walks_to_the_goal() -> None:

@@ -18,7 +18,7 @@ from rlvc.selection import Choice, Selector
 from rlvc.solvers import solvers
 from rlvc.vision.detectors import Harris, Points
 from tests import oracle
-from tests.builders import Problem, blind_eye, pictures, store
+from tests.builders import Problem, blind_eye, pictures, sightings_of, store, symbols_of
 
 
 def learner(rules: oracle.Rules, solver: str = "modified_policy_iteration") -> RLVC:
@@ -77,7 +77,7 @@ def test_the_loop_is_algorithm_1_stage_by_stage(rules: oracle.Rules) -> None:
                 assert np.array_equal(grown.present, after.present)
                 assert np.array_equal(grown.absent, after.absent)
         assert policy.n_classes == stages[-1].classifier.n_classes
-        assert [f.symbol for f in policy.features] == stages[-1].classifier.features.tolist()
+        assert symbols_of(policy) == stages[-1].classifier.features.tolist()
         n_checked += 1
         n_classes = max(n_classes, policy.n_classes)
         assert oracle.classify(node, problem.shows[0]) == expected[-1].classes[0]
@@ -123,7 +123,7 @@ def test_the_order_of_the_interactions_does_not_change_the_policy() -> None:
         np.arange(len(old)), old.terminated[order], old.truncated[order], 3,
     )  # fmt: skip
     one = problem.database
-    other = Database(mixed, one.symbols, one.eye)
+    other = Database(mixed, one.sightings, one.eye)
     assert RLVC(selector=LOOSE).learn(one).n_classes > 5
     assert same(RLVC(selector=LOOSE).learn(one), RLVC(selector=LOOSE).learn(other))
 
@@ -216,7 +216,7 @@ def test_usage_counts_the_percepts_that_reach_a_test() -> None:
     expected = np.zeros(len(policy.features), np.int64)
     for symbols in problem.shows:
         path, _ = policy.classifier.walk(
-            lambda n, symbols=symbols: policy.features[n].symbol in symbols  # type: ignore[misc]
+            lambda n, symbols=symbols: symbols_of(policy)[n] in symbols  # type: ignore[misc]
         )
         for number, _ in path:
             expected[number] += 1
@@ -327,7 +327,7 @@ def test_an_action_that_was_never_tried_is_not_chosen() -> None:
     )  # fmt: skip
     symbols = Problem.draw(0).incidence
     eye = blind_eye(symbols.n_features)
-    policy = RLVC().learn(Database(interactions, symbols, eye))
+    policy = RLVC().learn(Database(interactions, sightings_of(symbols), eye))
     assert policy.count.tolist() == [[10, 10, 0]]
     assert policy.actions.tolist() == [0]
 

@@ -210,15 +210,14 @@ def test_patches_are_cut_from_one_reading_of_each_image() -> None:
     for until in (3, 5):  # the second time brings more symbols
         while len(images) < until:
             images.add(blocks(seed=len(images), shape=(90, 120, 3)))
-        looks, known = eye.look(images), eye.n_features
+        looks, known = eye.look(images), eye.n_symbols
         images.read.clear()
         eye.learn(images, looks)
         assert images.read == sorted(set(images.read))
-        assert eye.n_features == len(eye.patches) > known
-        assert eye.symbol_of == list(range(eye.n_features))
+        assert eye.n_symbols == len(eye.patches["left"]) > known
     centres = eye.vocabularies["left"].centres
     assert centres is not None
-    for patch, centre in zip(eye.patches, centres, strict=True):
+    for patch, centre in zip(eye.patches["left"], centres, strict=True):
         point = int(np.flatnonzero((looks.descriptors[looks.row] == centre).all(axis=1))[0])
         number = int(np.searchsorted(looks.begin, point, side="right")) - 1
         assert np.array_equal(patch, cut_patch(images[number], looks.points, point))

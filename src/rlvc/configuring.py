@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+import rlvc.composing  # noqa: F401 - registers its generator
 from rlvc.aliasing import aliasing_detectors
 from rlvc.compaction import post_processes
 from rlvc.errors import unknown

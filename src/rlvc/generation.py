@@ -1,44 +1,81 @@
-"""Candidate features for the aliased classes: the paper's Algorithm 3."""
+"""Candidate features for the aliased classes: the paper's Algorithms 3 and 6."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.features import Feature
 from rlvc.incidence import Incidence
 from rlvc.registry import Registry
+from rlvc.sightings import Sightings
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Features by which the percepts of aliased classes might be told apart.
+
+    Attributes:
+        incidence: Which percept exhibits which candidate.
+        new: The features that the last columns stand for; the columns before are those of the
+            graph.
+    """
+
+    incidence: Incidence
+    new: Sequence[Feature] = ()
+
+    @property
+    def n_known(self) -> int:
+        """How many columns stand for features of the graph."""
+        return self.incidence.n_features - len(self.new)
 
 
 class Generator(Protocol):
     """Offer features by which the percepts of aliased classes might be told apart."""
 
     def generate(
-        self, symbols: Incidence, classes: NDArray[np.int64], is_aliased: NDArray[np.bool_]
-    ) -> Incidence:
-        """Return which percept exhibits which candidate.
+        self,
+        sightings: Sightings,
+        classes: NDArray[np.int64],
+        is_aliased: NDArray[np.bool_],
+        attempt: int,
+        threads: int = 1,
+    ) -> Candidates | None:
+        """Return candidates, or None if there are no others than at earlier attempts.
 
         Args:
-            symbols: The symbols that each percept exhibits.
+            sightings: What the percepts show of the features known so far.
             classes: (n_percepts,) the visual class of each percept.
-            is_aliased: (n_classes,) the classes for which candidates are wanted.
+            is_aliased: (n_classes,) the classes for which candidates are wanted: at a later
+                attempt, those which no earlier candidate splits.
+            attempt: How often the generator was asked before at this stage.
+            threads: How many threads to use; the result does not depend on it.
         """
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class Canonical:
-    """Every symbol that occurs in some percept of the class is a candidate.
+    """Every feature that occurs in some percept of the class is a candidate.
 
-    Symbols that no percept of a class exhibits cannot split it, so the matrix of all symbols serves
-    all classes at once.
+    Features that no percept of a class exhibits cannot split it, so the matrix of all features
+    serves all classes at once.
     """
 
     def generate(
-        self, symbols: Incidence, classes: NDArray[np.int64], is_aliased: NDArray[np.bool_]
-    ) -> Incidence:
-        """Return the symbols themselves."""
-        return symbols
+        self,
+        sightings: Sightings,
+        classes: NDArray[np.int64],
+        is_aliased: NDArray[np.bool_],
+        attempt: int,
+        threads: int = 1,
+    ) -> Candidates | None:
+        """Return the features of the graph, once."""
+        return Candidates(sightings.incidence) if attempt == 0 else None
 
 
 generators: Registry[Generator] = Registry("generator")

@@ -49,6 +49,22 @@ class Incidence:
         shift = np.repeat(self.indptr[rows] - begin[:-1], length)
         return Incidence(begin, self.indices[np.arange(begin[-1]) + shift], self.n_features)
 
+    def join(self, other: Incidence) -> Incidence:
+        """Return what a percept exhibits in this matrix or in another, with as many rows.
+
+        It takes one pass where, as is usual, the other's features have higher numbers.
+        """
+        n_features = max(self.n_features, other.n_features)
+        if len(self.indices) and len(other.indices) and other.indices.min() <= self.indices.max():
+            wide = [Incidence(one.indptr, one.indices, n_features) for one in (self, other)]
+            return Incidence.union(wide)
+        order, begin = join_rows(self.indptr, other.indptr)
+        return Incidence(begin, np.concatenate([self.indices, other.indices])[order], n_features)
+
+    def shift(self, n: int) -> Incidence:
+        """Return the matrix with ``n`` empty columns before the first."""
+        return Incidence(self.indptr, self.indices + np.int32(n), self.n_features + n)
+
     @classmethod
     def union(cls, parts: list[Incidence]) -> Incidence:
         """Return the matrix of which percept exhibits a feature in one of the parts."""
@@ -78,6 +94,27 @@ class Incidence:
         """Return the sparse form of a (n_percepts, n_features) matrix."""
         rows, columns = np.nonzero(matrix)
         return cls.from_pairs(rows, columns.astype(np.int32), *matrix.shape)
+
+
+@compiled
+def join_rows(
+    left: NDArray[np.int64], right: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how to order two lists of rows, the one after the other, so that rows are joined.
+
+    The rows begin in the lists where ``left`` and ``right`` say; returned is also where they begin
+    when joined.
+    """
+    order = np.empty(left[-1] + right[-1], np.int64)
+    n = 0
+    for row in range(len(left) - 1):
+        for i in range(left[row], left[row + 1]):
+            order[n] = i
+            n += 1
+        for i in range(right[row], right[row + 1]):
+            order[n] = left[-1] + i
+            n += 1
+    return order, left + right
 
 
 @compiled

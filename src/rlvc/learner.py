@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.aliasing import AliasingDetector, RelativeVariance, bellman_residuals
+from rlvc.aliasing import AliasingDetector, RelativeVariance, Residuals, bellman_residuals
 from rlvc.classifier import Classifier, Split
 from rlvc.classifier.tree import Tree
 from rlvc.compaction import Keep, PostProcess
-from rlvc.generation import Canonical, Generator
+from rlvc.features import Graph
+from rlvc.generation import Candidates, Canonical, Generator
 from rlvc.incidence import Incidence
 from rlvc.interactions import Interactions
 from rlvc.mdp import MappedMDP, MappedSequence, estimate
 from rlvc.packing import make_policy
 from rlvc.parameters import check, param
+from rlvc.percepts import Percepts
 from rlvc.policy import Policy
 from rlvc.selection import Choice, Selector
+from rlvc.sightings import Sightings
 from rlvc.solvers import Solver
 from rlvc.solvers.dynamic import ModifiedPolicyIteration
 from rlvc.sums import Scale
@@ -41,13 +44,18 @@ class Database:
 
     Attributes:
         interactions: ⟨s, a, r, s′⟩, percepts by number.
-        symbols: Which percept exhibits which symbol.
+        sightings: What the percepts show of the features known so far.
         eye: Who looked.
     """
 
     interactions: Interactions
-    symbols: Incidence
+    sightings: Sightings
     eye: Eye
+
+    @property
+    def incidence(self) -> Incidence:
+        """Which percept exhibits which feature."""
+        return self.sightings.incidence
 
     def map(self, classifier: Classifier, classes: NDArray[np.int64] | None = None) -> MappedMDP:
         """Return the MDP that a classifier makes of the interactions.
@@ -55,10 +63,34 @@ class Database:
         ``classes``, those of the percepts, spare the work of classifying them again.
         """
         if classes is None:
-            classes = classifier.classify(self.symbols)
+            classes = classifier.classify(self.incidence)
         sequence = map_interactions(self.interactions, classes)
         scale = Scale.of(self.interactions.reward)
         return estimate(sequence, classifier.n_classes, self.interactions.n_actions, scale)
+
+    def see(
+        self, percepts: Percepts, threads: int = 0, looks: list[Looks] | None = None
+    ) -> Sightings:
+        """Return what other percepts show of the features known here; nothing is learned."""
+        seen = self.eye.see(percepts, threads, learn=False, looks=looks)
+        return Sightings.of(self.sightings.graph, percepts, seen)
+
+    def admit(self, splits: list[Split], offered: list[Candidates]) -> tuple[Database, list[Split]]:
+        """Return the database in which the features that split classes are known, and the splits.
+
+        Features that are new get numbers of their own, in the order of the splits.
+        """
+        new = [one for one in offered if len(one.new)]
+        n_known = len(self.sightings.graph)
+        made = [split for split in splits if split.feature >= n_known]
+        if not made:
+            return self, splits
+        (candidates,) = new
+        features = [candidates.new[split.feature - n_known] for split in made]
+        sightings, numbers = self.sightings.add(features)
+        number = dict(zip((split.feature for split in made), numbers, strict=True))
+        splits = [Split(one.visual_class, number.get(one.feature, one.feature)) for one in splits]
+        return replace(self, sightings=sightings), splits
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +125,7 @@ class Stage:
         """Return the policy of this stage, ready to act."""
         database = self.database
         return make_policy(
-            database.eye, database.interactions, database.symbols, self.classifier, self.q,
+            database.eye, database.interactions, database.sightings, self.classifier, self.q,
             self.mdp.count, self.gamma,
         )  # fmt: skip
 
@@ -161,21 +193,19 @@ class RLVC:
         """Yield the stages of Algorithm 1, until no class is refined any more."""
         fetch = self._source(data)
         post_process = self.post_process.start()
-        classifier, stage, interactions, is_over = self.classifier, None, None, False
+        classifier, is_over = self.classifier, False
+        stage, database, interactions = None, None, None
         for k in range(self.max_stages + 1):
-            database = fetch(k, stage)
+            database = fetch(k, stage, database)
             if interactions is not database.interactions:
-                interactions, symbols = database.interactions, database.symbols
+                interactions = database.interactions
                 spread = float(np.var(interactions.returns(self.gamma)))  # the scale of aliasing
-            classes = classifier.classify(symbols)
+            classes = classifier.classify(database.incidence)
             mdp = database.map(classifier, classes)
             q = self.solver.solve(mdp, self.gamma)
             residuals = bellman_residuals(mdp.sequence, q, self.gamma, mdp.scale)
             is_aliased = self.aliasing.detect(residuals, spread)
-            candidates = self.generator.generate(symbols, classes, is_aliased)
-            choice = self.selector.select(
-                residuals, interactions.start, candidates, is_aliased, self.threads
-            )
+            choice, offered = self._choose(database, classes, residuals, is_aliased)
             splits = [] if is_over else largest_first(choice, mdp.count, self.cap)
             stage = Stage(
                 k, database, classifier, mdp, q, self.gamma, residuals.rms(),
@@ -184,6 +214,7 @@ class RLVC:
             yield stage
             if is_over or k == self.max_stages:
                 break
+            database, splits = database.admit(splits, offered)
             refined, solve = classifier.refine(splits), partial(self._solve, database)
             is_last = not splits or k + 1 == self.max_stages
             refined = post_process(k + 1, refined, solve, is_last=is_last)
@@ -192,6 +223,31 @@ class RLVC:
             classifier, is_over = refined, not splits
         if splits:
             log.warning("Learning stopped after %d stages, as max_stages says.", self.max_stages)
+
+    def _choose(
+        self,
+        database: Database,
+        classes: NDArray[np.int64],
+        residuals: Residuals,
+        is_aliased: NDArray[np.bool_],
+    ) -> tuple[Choice, list[Candidates]]:
+        """Return the best feature of every aliased class, and all candidates there were.
+
+        What the candidates of one attempt do not split is shown to those of the next.
+        """
+        choice, offered = Choice.none(len(is_aliased)), list[Candidates]()
+        while True:
+            is_open = is_aliased & (choice.feature < 0)
+            candidates = self.generator.generate(
+                database.sightings, classes, is_open, len(offered), self.threads
+            )
+            if candidates is None:
+                return choice, offered
+            offered.append(candidates)
+            start = database.interactions.start
+            choice = choice.or_else(
+                self.selector.select(residuals, start, candidates.incidence, is_open, self.threads)
+            )
 
     def look(
         self,
@@ -209,7 +265,7 @@ class RLVC:
             eye: Who looks; a new one unless given.
             looks: What that eye saw on these percepts already.
         """
-        return self._look(eye or self.new_eye(), interactions, on_image, looks)
+        return self._look(eye or self.new_eye(), Graph(), interactions, on_image, looks)
 
     def _solve(self, database: Database, classifier: Classifier) -> tuple[MappedMDP, Values]:
         mdp = database.map(classifier)
@@ -222,25 +278,28 @@ class RLVC:
     def _look(
         self,
         eye: Eye,
+        graph: Graph,
         interactions: Interactions,
         on_image: Callable[[], None] | None = None,
         looks: list[Looks] | None = None,
     ) -> Database:
-        symbols = eye.incidence(interactions.percepts, self.threads, on_image, looks=looks)
-        if len(symbols.indices) == 0:
+        seen = eye.see(interactions.percepts, self.threads, on_image, looks=looks)
+        sightings = Sightings.of(graph.add_symbols(eye), interactions.percepts, seen)
+        if len(sightings.incidence.indices) == 0:
             log.warning("No percept has an interest point: all look the same to this detector.")
         if not interactions.reward.any():
             log.warning("All rewards are zero: nothing distinguishes one action from another.")
-        return Database(interactions, symbols, eye)
+        return Database(interactions, sightings, eye)
 
     def _source(
         self, data: Database | Interactions | Source
-    ) -> Callable[[int, Stage | None], Database]:
+    ) -> Callable[[int, Stage | None, Database | None], Database]:
+        """Return who brings the database of a stage: that before, or fresh interactions."""
         if isinstance(data, Interactions):
             data = self.look(data)
         if isinstance(data, Database):
             static = data
-            return lambda k, stage: static
+            return lambda k, stage, database: database or static
         if not callable(data):
             raise TypeError(
                 "data of RLVC must be Interactions, a Database or a function that returns fresh "
@@ -248,14 +307,15 @@ class RLVC:
             )
         fresh, eye = data, self.new_eye()
 
-        def fetch(k: int, stage: Stage | None) -> Database:
+        def fetch(k: int, stage: Stage | None, database: Database | None) -> Database:
             interactions = fresh(k, stage.policy() if stage else None)
             if not isinstance(interactions, Interactions):
                 raise TypeError(
                     "The function that brings fresh interactions must return Interactions; "
                     f"got {type(interactions).__name__}."
                 )
-            return self._look(eye, interactions)
+            graph = database.sightings.graph if database else Graph()
+            return self._look(eye, graph, interactions)
 
         return fetch
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rlvc.classifier import Classifier
 from rlvc.compiled import run_threads
-from rlvc.features import Primitive
+from rlvc.features import Feature, Graph, Sight
 from rlvc.images import Image, as_image
 from rlvc.mdp import greedy
 from rlvc.percepts import SINGLE
@@ -27,21 +27,23 @@ class Outcome:
     Attributes:
         number: The feature's number in the policy.
         feature: The feature that is looked for.
+        name: The feature in words.
         exhibited: Whether it was found.
         occurrences: (n, 2) where it was found, in pixels.
     """
 
     number: int
-    feature: Primitive
+    feature: Feature
+    name: str
     exhibited: bool
-    occurrences: NDArray[np.float32]
+    occurrences: NDArray[np.float64]
 
     def __str__(self) -> str:
         if not self.exhibited:
-            return f"{self.feature}: not seen"
+            return f"{self.name}: not seen"
         places = ", ".join(f"({x:.0f}, {y:.0f})" for x, y in self.occurrences[:3])
         more = f" and {len(self.occurrences) - 3} more" if len(self.occurrences) > 3 else ""
-        return f"{self.feature}: seen at {places}{more}"
+        return f"{self.name}: seen at {places}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +94,12 @@ class Policy:
 
     Attributes:
         eye: The detector, the descriptor and the vocabularies.
-        features: The features that the classifier tests; their numbers are its own.
+        graph: The features that the classifier tests, and their parts; their numbers are its own.
         classifier: From features to visual classes.
         q: (n_classes, n_actions) state–action values.
         count: (n_classes, n_actions) how often the database tried each pair.
-        usage: (n_features,) on how many percepts of the database each feature is tested.
+        usage: (n_features,) on how many percepts of the database each feature is tested; 0 for one
+            that is but a part of others.
         patches: (n_features, side, side, 3) what each feature looks like.
         shapes: The shape of each camera's images.
         gamma: The discount factor.
@@ -106,7 +109,7 @@ class Policy:
     """
 
     eye: Eye
-    features: tuple[Primitive, ...]
+    graph: Graph
     classifier: Classifier
     q: NDArray[np.float64]
     count: NDArray[np.int64]
@@ -117,6 +120,11 @@ class Policy:
     action_start: int = 0
     action_names: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The features that the classifier tests, and their parts."""
+        return self.graph.features
 
     @property
     def n_classes(self) -> int:
@@ -155,15 +163,12 @@ class Policy:
         percepts, is_batch = self._split(percept)
         if is_batch:
             raise ValueError("explain takes one percept; got a batch. Call it for each percept.")
-        glance = Glance(self.eye, percepts[0])
-        found: dict[int, NDArray[np.float32]] = {}
-
-        def exhibits(number: int) -> bool:
-            found[number] = self.features[number].occurrences(glance)
-            return len(found[number]) > 0
-
-        path, visual_class = self.classifier.walk(exhibits)
-        tests = tuple(Outcome(n, self.features[n], there, found[n]) for n, there in path)
+        sight = Sight(self.graph, Glance(self.eye, percepts[0]))
+        path, visual_class = self.classifier.walk(lambda number: len(sight.find(number)) > 0)
+        tests = tuple(
+            Outcome(n, self.graph[n], self.graph.describe(n), there, sight.find(n)[:, :2])
+            for n, there in path
+        )
         return Explanation(
             tests,
             visual_class,
@@ -175,8 +180,8 @@ class Policy:
         )
 
     def _classify(self, percept: dict[str, Image]) -> int:
-        glance = Glance(self.eye, percept)
-        return self.classifier.walk(lambda number: self.features[number].is_exhibited(glance))[1]
+        sight = Sight(self.graph, Glance(self.eye, percept))
+        return self.classifier.walk(sight.exhibits)[1]
 
     def _split(self, observation: Any) -> tuple[list[dict[str, Image]], bool]:
         """Return the percepts of an observation and whether it is a batch of them."""

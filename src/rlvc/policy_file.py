@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rlvc.classifier.bdd import Diagrams
 from rlvc.classifier.tree import Tree
 from rlvc.errors import FileFormatError
-from rlvc.features import Primitive
+from rlvc.features import Composite, Feature, Graph, Located, Primitive
 from rlvc.registry import arrays_of
 from rlvc.storage import read_archive, write_archive
 from rlvc.vision.descriptors import descriptors
@@ -46,7 +46,7 @@ def write_policy(path: str | os.PathLike[str], policy: Policy) -> None:
         "metric": metrics.describe(eye.metric, learned=True),
         "threshold": eye.threshold,
         "cameras": [{"name": name, "shape": list(policy.shapes[name])} for name in cameras],
-        "features": [dataclasses.asdict(feature) for feature in policy.features],
+        "features": [_describe(feature) for feature in policy.features],
         "classifier": kind,
         "gamma": policy.gamma,
         "action_start": policy.action_start,
@@ -100,15 +100,13 @@ def _parts(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[st
         metric = dataclasses.replace(metric, **state) if state else metric
         centres = arrays.get(f"vocabulary/{i}/centres")
         words = Vocabulary(metric, eye.threshold, centres, is_fitted=True)
-        eye.adopt(str(camera["name"]), words)
+        eye.vocabularies[str(camera["name"])] = words
         shapes[str(camera["name"])] = tuple(int(n) for n in camera["shape"])
     classifier = CLASSIFIERS[manifest["classifier"]]
     nodes = {f.name: arrays[f"classifier/{f.name}"] for f in dataclasses.fields(classifier)}
     return {
         "eye": eye,
-        "features": tuple(
-            Primitive(str(f["camera"]), int(f["symbol"])) for f in manifest["features"]
-        ),
+        "graph": Graph(tuple(_feature(entry) for entry in manifest["features"])),
         "classifier": classifier(**nodes),
         **{name: arrays[name] for name in ("q", "count", "usage", "patches")},
         "shapes": shapes,
@@ -122,7 +120,7 @@ def _parts(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[st
 def _check(
     *,
     eye: Eye,
-    features: tuple[Primitive, ...],
+    graph: Graph,
     classifier: Tree | Diagrams,
     q: NDArray[Any],
     count: NDArray[Any],
@@ -135,8 +133,8 @@ def _check(
     about: dict[str, str],
 ) -> None:
     """Raise a ValueError if the parts do not fit together, so that acting cannot go astray."""
-    classifier.check(len(features))
-    n_classes, n_features = classifier.n_classes, len(features)
+    classifier.check(len(graph))
+    n_classes, n_features = classifier.n_classes, len(graph)
     n_actions = q.shape[1] if q.ndim == 2 else 0
     _must(q.dtype == np.float64 and q.shape == (n_classes, n_actions) and n_actions > 0, "values")
     _must(np.isfinite(q).all(), "values")
@@ -150,9 +148,48 @@ def _check(
     for name, shape in shapes.items():
         _must(len(shape) == 3 and shape[2] in (1, 3) and min(shape) > 0, "cameras")
         _check_vocabulary(eye, eye.vocabularies[name], shape[2])
-    for feature in features:
-        words = eye.vocabularies[feature.camera]
-        _must(0 <= feature.symbol < words.n_symbols, "features")
+    _check_graph(graph, eye)
+
+
+def _describe(feature: Feature) -> dict[str, Any]:
+    """Return a feature for JSON: what it has, without what is not asked of it."""
+    return {k: v for k, v in dataclasses.asdict(feature).items() if v is not None}
+
+
+def _feature(entry: dict[str, Any]) -> Feature:
+    """Return the feature that an entry describes; its names say which kind it is."""
+    if "symbol" in entry:
+        return Primitive(str(entry["camera"]), int(entry["symbol"]))
+    if "level" in entry:
+        return Located(**{name: int(entry[name]) for name in ("part", "level", "column", "line")})
+    numbers = {name: float(entry[name]) for name in _NUMBERS if name in entry}
+    return Composite(first=int(entry["first"]), second=int(entry["second"]), **numbers)
+
+
+_NUMBERS = (
+    "mean", "deviation", "likelihood", "turn", "turn_deviation", "ratio", "ratio_deviation",
+)  # fmt: skip
+
+
+def _check_graph(graph: Graph, eye: Eye) -> None:
+    """Raise a ValueError unless parts come before what they make up and all numbers make sense."""
+    _must(len(set(graph.features)) == len(graph), "features")
+    for number, feature in enumerate(graph.features):
+        _must(all(0 <= part < number for part in feature.parts), "features")
+        if isinstance(feature, Primitive):
+            _must(0 <= feature.symbol < eye.vocabularies[feature.camera].n_symbols, "features")
+        elif isinstance(feature, Located):
+            _must(0 <= feature.level <= 16, "features")
+            _must(min(feature.column, feature.line) >= 0, "features")
+            _must(max(feature.column, feature.line) < 2**feature.level, "features")
+        else:
+            _must(len({graph.camera[part] for part in feature.parts}) == 1, "features")
+            _must(np.isfinite(feature.row()).all() and feature.mean >= 0.0, "features")
+            _must(0.0 < feature.likelihood < 1.0 and feature.deviation > 0.0, "features")
+            _must((feature.turn is None) == (feature.turn_deviation is None), "features")
+            _must((feature.ratio is None) == (feature.ratio_deviation is None), "features")
+            for deviation in (feature.turn_deviation, feature.ratio_deviation):
+                _must(deviation is None or deviation > 0.0, "features")
 
 
 def _check_vocabulary(eye: Eye, words: Vocabulary, channels: int) -> None:

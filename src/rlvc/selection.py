@@ -31,6 +31,22 @@ class Choice:
     p_value: NDArray[np.float64]
     n_tests: NDArray[np.int64]
 
+    @classmethod
+    def none(cls, n_classes: int) -> Choice:
+        """Return the choice of ⊥ for every class."""
+        nothing = np.full(n_classes, -1, np.int64)
+        return cls(nothing, nothing, np.ones(n_classes), np.zeros(n_classes, np.int64))
+
+    def or_else(self, other: Choice) -> Choice:
+        """Return this choice and, where it is ⊥, the other."""
+        none = self.feature < 0
+        return Choice(
+            np.where(none, other.feature, self.feature),
+            np.where(none, other.action, self.action),
+            np.where(none, other.p_value, self.p_value),
+            np.where(none, other.n_tests, self.n_tests),
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selector:

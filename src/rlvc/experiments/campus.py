@@ -27,6 +27,7 @@ from rlvc.selection import Selector
 from rlvc.solvers import Solver
 from rlvc.vision.descriptors import SiftDescriptor
 from rlvc.vision.detectors import Sift
+from rlvc.vision.eye import Looks
 from rlvc.vision.metrics import Euclidean
 
 ENV_ID: Final = "rlvc/Campus-v0"
@@ -57,19 +58,19 @@ def base_learner() -> RLVC:
 
 @dataclass(frozen=True, slots=True)
 class Sights:
-    """The views of one division, and what an eye saw in them.
+    """The views of one division, and what they show.
 
     Attributes:
         state: (n,) the state that each view shows.
-        symbols: Which view exhibits which symbol.
+        shown: Which view exhibits which feature.
     """
 
     state: NDArray[np.int64]
-    symbols: Incidence
+    shown: Incidence
 
     def is_optimal(self, stage: Stage) -> NDArray[np.bool_]:
         """Return for each view whether the action of a stage is optimal."""
-        classes = stage.classifier.classify(self.symbols)
+        classes = stage.classifier.classify(self.shown)
         return CAMPUS.is_optimal(greedy(stage.q, stage.mdp.is_tried)[classes], self.state)
 
     def optimal_by_state(self, stage: Stage) -> NDArray[np.float64]:
@@ -79,6 +80,28 @@ class Sights:
     def error(self, stage: Stage) -> float:
         """Return the share of views on which the action of a stage is not optimal."""
         return float(1.0 - self.is_optimal(stage).mean())
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The views of one division, and what an eye saw on them.
+
+    Attributes:
+        state: (n,) the state that each view shows.
+        number: (n,) which of the percepts it is.
+        percepts: The distinct views.
+        looks: What the eye saw.
+    """
+
+    state: NDArray[np.int64]
+    number: NDArray[np.int64]
+    percepts: Percepts
+    looks: Looks
+
+    def sights(self, database: Database) -> Sights:
+        """Return what the views show of the features that a database knows."""
+        shown = database.see(self.percepts, looks=[self.looks]).incidence
+        return Sights(self.state, shown.take(self.number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +149,7 @@ def run(
     env = gymnasium.make(ENV_ID, pictures=pictures, views_seed=seed, disable_env_checker=True)
     with clock.phase("collect", interactions):
         data = collect(env, interactions, seed=seed, state="state", on_step=watcher.on_step)
-    database, sights, voted = _look(views, data, learner, clock, watcher)
+    database, looked, voted = _look(views, data, learner, clock, watcher)
     learners = {
         "basic": replace(learner, post_process=Keep()),
         "compact": replace(learner, post_process=compaction_of(learner)),
@@ -136,6 +159,7 @@ def run(
     for version, one in learners.items():
         with clock.phase(version):
             stages = _learn(one, database, watcher)
+            sights = {name: at.sights(stages[-1].database) for name, at in looked.items()}
         about = {"task": "campus", "pictures": str(pictures), "seed": str(seed)}
         policies[version] = replace(stages[-1].policy(), about={**about, "version": version})
         optimal[version] = sights["test"].optimal_by_state(stages[-1])
@@ -153,9 +177,9 @@ def run(
         "seed": seed,
         "interactions": interactions,
         "percepts": len(data.percepts),
-        "features": {"distinct": database.eye.n_features},
+        "features": {"distinct": database.eye.n_symbols},
         **found,
-        "ceiling": error_of(best[voted], sights["test"].state),
+        "ceiling": error_of(best[voted], looked["test"].state),
         "direct": direct_error(data, learner.solver, learner.gamma),
         "seconds": {
             "collect": seconds["collect"],
@@ -172,8 +196,8 @@ def run(
 
 def _look(
     views: Views, data: Interactions, learner: RLVC, clock: Clock, watcher: Watcher
-) -> tuple[Database, dict[str, Sights], NDArray[np.int64]]:
-    """Look at all views; return the database, what both divisions show, and how a vote goes."""
+) -> tuple[Database, dict[str, Division], NDArray[np.int64]]:
+    """Look at all views; return the database, both divisions, and how a vote goes."""
     # With few interactions the agent may miss some views; that is no reason not to measure on them.
     state, images = _division(views, "learn")
     number = np.asarray([data.percepts.add(image) for image in images])
@@ -186,16 +210,15 @@ def _look(
     test_number = np.asarray([test.add(image) for image in images])
     with clock.phase("test", len(test)):
         (test_looks,) = eye.look_at_all(test, learner.threads, watcher.on_step)
-        test_symbols = eye.incidence(test, learner.threads, learn=False, looks=[test_looks])
     with clock.phase("vote"):
         state_of_image = np.zeros(len(data.percepts), np.int64)
         state_of_image[number] = state
         voted = vote(looks, state_of_image, test_looks)[test_number]
-    sights = {
-        "learn": Sights(state, database.symbols.take(number)),
-        "test": Sights(test_state, test_symbols.take(test_number)),
+    looked = {
+        "learn": Division(state, number, data.percepts, looks),
+        "test": Division(test_state, test_number, test, test_looks),
     }
-    return database, sights, voted
+    return database, looked, voted
 
 
 def _learn(learner: RLVC, database: Database, watcher: Watcher) -> list[Stage]:

@@ -27,12 +27,11 @@ from rlvc.experiments.measures import (
 from rlvc.experiments.running import Clock, Watcher, versions
 from rlvc.incidence import Incidence
 from rlvc.interactions import collect
-from rlvc.learner import RLVC, Stage
+from rlvc.learner import RLVC, Database, Stage
 from rlvc.mdp import greedy
 from rlvc.parameters import as_json
 from rlvc.percepts import Percepts
 from rlvc.policy import Policy
-from rlvc.vision.eye import Eye
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +135,8 @@ def run(
     policy = replace(policy, about={"task": task.name, "pictures": pictures})
     with clock.phase("evaluate"):
         grid = grid_over(task.world)
-        symbols = look_at_grid(env, grid, database.eye, learner.threads)
-        history = [_history(stage, grid, symbols, seed, episodes) for stage in stages]
+        shown = look_at_grid(env, grid, stages[-1].database, learner.threads)
+        history = [_history(stage, grid, shown, seed, episodes) for stage in stages]
         found = {
             "measures": Measures(
                 *walk(task.world, policy_actor(env, policy), _rng(seed), episodes),
@@ -157,7 +156,10 @@ def run(
         "percepts": len(data.percepts),
         "stages": last.number,
         "classes": policy.n_classes,
-        "features": {"distinct": database.eye.n_features, "selected": len(policy.features)},
+        "features": {
+            "distinct": database.eye.n_symbols,
+            "selected": len(policy.classifier.features),
+        },
         "seconds": clock.seconds,
         **found,
         "paper": task.paper,
@@ -165,15 +167,15 @@ def run(
         "parameters": as_json(learner),
         "versions": versions(),
     }
-    classes = last.classifier.classify(symbols)
+    classes = last.classifier.classify(shown)
     return Run(result, policy, env, grid, policy.actions[classes], last.q.max(axis=1)[classes])
 
 
-def look_at_grid(env: PictureEnv, grid: Grid, eye: Eye, threads: int = 0) -> Incidence:
-    """Return the symbols that the percepts at the grid's positions exhibit, row by row."""
+def look_at_grid(env: PictureEnv, grid: Grid, database: Database, threads: int = 0) -> Incidence:
+    """Return the known features that the percepts at the grid's positions exhibit, row by row."""
     percepts = Percepts()
     numbers = [percepts.add(env.percept(position)) for position in grid.positions]
-    return eye.incidence(percepts, threads, learn=False).take(np.asarray(numbers))
+    return database.see(percepts, threads).incidence.take(np.asarray(numbers))
 
 
 def measure_policy(
@@ -210,14 +212,14 @@ def evaluate_policy(
 
 
 def _history(
-    stage: Stage, grid: Grid, symbols: Incidence, seed: int, episodes: int
+    stage: Stage, grid: Grid, shown: Incidence, seed: int, episodes: int
 ) -> dict[str, Any]:
     """Return a line of the history.
 
     Its success is that of an agent who perceives, wherever it is, the percept of the nearest
     position of the grid: close to the truth, and affordable for every stage.
     """
-    actions = greedy(stage.q, stage.mdp.is_tried)[stage.classifier.classify(symbols)]
+    actions = greedy(stage.q, stage.mdp.is_tried)[stage.classifier.classify(shown)]
     act: Actor = lambda positions: actions[grid.nearest(positions)]  # noqa: E731
     success, mean_steps = walk(grid.world, act, _rng(seed), episodes)
     return {

@@ -48,25 +48,21 @@ class Occurrences:
     Attributes:
         begin: (n_images + 1,) where the occurrences of each image begin.
         symbol: The symbols of the camera's vocabulary.
-        xy: (n, 2) their positions.
+        points: The interest points that show them.
     """
 
     begin: NDArray[np.int64]
     symbol: NDArray[np.int32]
-    xy: NDArray[np.float32]
+    points: Points
 
 
 class Eye:
     """Detector, descriptor and one vocabulary per camera.
 
-    Features are numbered in the order in which their symbols are met; a number never changes, even
-    when later percepts bring new symbols.
-
     Attributes:
         vocabularies: One per camera.
-        camera_of: (n_features,) the camera of each feature.
-        symbol_of: (n_features,) its number in that camera's vocabulary.
-        patches: (n_features,) what each looked like where it was first met, SIDE × SIDE × 3.
+        patches: For each camera, what each symbol looked like where it was first met,
+            SIDE × SIDE × 3.
     """
 
     def __init__(
@@ -77,14 +73,12 @@ class Eye:
         self.metric = metric
         self.threshold = threshold
         self.vocabularies: dict[str, Vocabulary] = {}
-        self.patches: list[NDArray[np.uint8]] = []
-        self.camera_of: list[str] = []
-        self.symbol_of: list[int] = []
+        self.patches: dict[str, list[NDArray[np.uint8]]] = {}
 
     @property
-    def n_features(self) -> int:
+    def n_symbols(self) -> int:
         """How many symbols there are over all cameras."""
-        return len(self.camera_of)
+        return sum(words.n_symbols for words in self.vocabularies.values())
 
     def look_at(self, image: Image) -> tuple[Points, Descriptors]:
         """Detect and describe the interest points of one image."""
@@ -125,15 +119,13 @@ class Eye:
         """Extend the vocabulary of a camera by what it saw on its images."""
         camera = images.camera
         words = self.vocabularies.setdefault(camera, Vocabulary(self.metric, self.threshold))
-        known = words.n_symbols
+        patches = self.patches.setdefault(camera, [])
         added = words.extend(looks.descriptors, threads)
         first = np.unique(looks.row, return_index=True)[1][added]  # the points that show them
         numbers = np.searchsorted(looks.begin, first, side="right") - 1
         for number, group in itertools.groupby(zip(numbers, first, strict=True), lambda at: at[0]):
             image = images[int(number)]  # once, as it may have to come from a file
-            self.patches += [cut_patch(image, looks.points, int(point)) for _, point in group]
-        self.camera_of += [camera] * len(added)
-        self.symbol_of += range(known, words.n_symbols)
+            patches += [cut_patch(image, looks.points, int(point)) for _, point in group]
 
     def quantize(self, camera: str, looks: Looks, threads: int = 1) -> Occurrences:
         """Return the symbols that the images of a camera exhibit, and where."""
@@ -141,9 +133,9 @@ class Eye:
         by_point = by_row.take(looks.row)
         point = np.repeat(np.arange(len(looks.row)), np.diff(by_point.indptr))
         begin = by_point.indptr[looks.begin]
-        return Occurrences(begin, by_point.indices, looks.points.xy[point])
+        return Occurrences(begin, by_point.indices, looks.points.take(point))
 
-    def incidence(
+    def see(
         self,
         percepts: Percepts,
         threads: int = 1,
@@ -151,8 +143,8 @@ class Eye:
         *,
         learn: bool = True,
         looks: list[Looks] | None = None,
-    ) -> Incidence:
-        """Look at all percepts, and return what each exhibits.
+    ) -> list[Occurrences]:
+        """Look at all percepts, and return which symbols are where, camera by camera.
 
         Args:
             percepts: What to look at; each distinct image is looked at once.
@@ -170,36 +162,14 @@ class Eye:
             if learn:
                 self.learn(images, look, threads)
             seen.append(self.quantize(images.camera, look, threads))
-        numbers = self.numbers()
-        table = percepts.table()
-        parts: list[Incidence] = []
-        for column, (images, occurrences) in enumerate(zip(percepts.images, seen, strict=True)):
-            image = np.repeat(np.arange(len(images)), np.diff(occurrences.begin))
-            feature = numbers[images.camera][occurrences.symbol]
-            one = Incidence.from_pairs(image, feature, len(images), self.n_features)
-            parts.append(one.take(table[:, column]))
-        return Incidence.union(parts)
+        return seen
 
     def snapshot(self) -> Eye:
         """Return an eye that knows what this one knows now, whatever this one learns later."""
         eye = Eye(self.detector, self.descriptor, self.metric, self.threshold)
         for camera, words in self.vocabularies.items():
-            eye.adopt(camera, replace(words))
+            eye.vocabularies[camera] = replace(words)
         return eye
-
-    def adopt(self, camera: str, words: Vocabulary) -> None:
-        """Take over the vocabulary of a camera; its features are numbered after those here."""
-        self.vocabularies[camera] = words
-        self.camera_of += [camera] * words.n_symbols
-        self.symbol_of += range(words.n_symbols)
-
-    def numbers(self) -> dict[str, NDArray[np.int32]]:
-        """Return for each camera the feature number of each of its symbols."""
-        cameras = np.asarray(self.camera_of, dtype=object)
-        return {
-            camera: np.flatnonzero(cameras == camera).astype(np.int32)
-            for camera in self.vocabularies
-        }
 
 
 def distinct_rows(rows: Descriptors) -> tuple[Descriptors, NDArray[np.int64]]:
@@ -279,10 +249,15 @@ class Glance:
         self._seen[camera] = points, search.prepare(descriptors), search
         return self._seen[camera]
 
-    def find(self, camera: str, symbol: int) -> NDArray[np.float32]:
-        """Return the (n, 2) places where a symbol is seen."""
+    def size(self, camera: str) -> tuple[int, int]:
+        """Return the width and height of a camera's image."""
+        height, width = self._percept[camera].shape[:2]
+        return width, height
+
+    def find(self, camera: str, symbol: int) -> Points:
+        """Return the interest points that show a symbol."""
         points, rows, search = self._seen.get(camera) or self._look(camera)
-        return points.xy[search.matches(rows, symbol)]
+        return points.take(search.matches(rows, symbol))
 
     def exhibits(self, camera: str, symbol: int) -> bool:
         """Tell whether a symbol is seen: the cost of one test at work."""

@@ -358,8 +358,9 @@ def test_a_policy_of_grey_images_can_be_explained(call: Any, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["mazze"], "Unknown task 'mazze'. Did you mean 'maze'? Known: campus, maze, subway."),
-        (["chess"], "Unknown task 'chess'. Known: campus, maze, subway."),
+        (["mazze"],
+         "Unknown task 'mazze'. Did you mean 'maze'? Known: campus, hill, maze, subway."),
+        (["chess"], "Unknown task 'chess'. Known: campus, hill, maze, subway."),
         (["maze", "--preset", "papr"],
          "Unknown preset 'papr'. Did you mean 'paper'? Known: default, paper."),
         (["maze", "--set", "gama=1"],
@@ -442,7 +443,7 @@ def test_a_policy_for_nothing_in_particular_needs_a_task(
     done = call("evaluate", tmp_path / "p", "--task", "mace")
     assert done.code == 2
     assert done.err == (
-        "rlvc: Unknown task 'mace'. Did you mean 'maze'? Known: campus, maze, subway.\n"
+        "rlvc: Unknown task 'mace'. Did you mean 'maze'? Known: campus, hill, maze, subway.\n"
     )
 
 
@@ -569,7 +570,7 @@ def test_the_version(call: Any) -> None:
     [
         (["--help"], ["run", "evaluate", "explain", "parameters", "data", "--version",
          "rlvc run maze"]),
-        (["run", "-h"], ["maze, subway or campus", "--pictures", "RLVC_DATA", "rlvc data get",
+        (["run", "-h"], ["maze, subway, campus or hill", "--pictures", "RLVC_DATA", "rlvc data get",
          "--seed", "--interactions", "--compact", "--out", "--overwrite", "--preset", "--set",
          "policy.rlvc", "basic.rlvc", "features.png", "percept.png", "result.json",
          "same seed gives the same policy", "rlvc parameters"]),
@@ -592,9 +593,9 @@ def test_without_a_command_there_is_help(call: Any) -> None:
 
 
 def test_the_defaults_in_the_help_are_those_of_the_task(call: Any) -> None:
-    text = call("run", "--help").out
-    for default in ("photos", "10000", "1000", "default"):
-        assert f"[default: {default}]" in " ".join(text.split())
+    text = re.sub(r"[│\s]+", " ", call("run", "--help").out)
+    for default in ("photos", "10000", "(1000, on the hill 10000)", "default"):
+        assert f"[default: {default}]" in text
 
 
 def test_all_parameters_are_listed(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:

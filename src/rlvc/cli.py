@@ -60,13 +60,13 @@ def _main(
 
 @app.command()
 def run(
-    task: Annotated[str, typer.Argument(help="The task: maze, subway or campus.")],
+    task: Annotated[str, typer.Argument(help="The task: maze, subway, campus or hill.")],
     pictures: Annotated[
         str,
         typer.Option(
-            help="What the world looks like: photos (in every installation); street (subway) or "
-            "places (campus), from `rlvc data get` or the folder RLVC_DATA; coil (maze) from "
-            "RLVC_DATA; or an image file or folder of yours."
+            help="What the world looks like: photos (in every installation); street (subway, hill) "
+            "or places (campus), from `rlvc data get` or the folder RLVC_DATA; coil (maze, hill) "
+            "from RLVC_DATA; or an image file or folder of yours."
         ),
     ] = "photos",
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same policy.")] = 0,
@@ -74,8 +74,13 @@ def run(
         int, typer.Option(min=1, help="How many random interactions to learn from.")
     ] = 10_000,
     episodes: Annotated[
-        int, typer.Option(min=1, help="Episodes to measure with, on the maze and the subway.")
-    ] = 1000,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Episodes to measure with, on the maze and the subway; trials on the hill.",
+            show_default="1000, on the hill 10000",
+        ),
+    ] = None,
     compact: Annotated[
         bool,
         typer.Option(
@@ -98,7 +103,8 @@ def run(
     The folder gets result.json (all numbers), policy.rlvc (the policy), pictures of what the agent
     does and of how it was learned stage by stage, features.png (what it looks for) and percept.png
     (a percept to try `rlvc explain` on). The campus is learned twice from the same interactions,
-    with a tree (basic.rlvc) and with compaction (policy.rlvc), and both are compared.
+    with a tree (basic.rlvc) and with compaction (policy.rlvc), and both are compared. The hill has
+    two cameras, so there are two images to explain, ground.png and gauge.png.
     """
     from rlvc.configuring import make_learner
     from rlvc.experiments.catalogue import base_learner
@@ -136,14 +142,21 @@ def evaluate(
         int | None,
         typer.Option(min=0, help="Of the starts and the noise, or of the views; new ones if not."),
     ] = None,
-    episodes: Annotated[int, typer.Option(min=1, help="How many episodes to walk.")] = 1000,
+    episodes: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many episodes to walk, or trials to drive on the hill.",
+            show_default="1000, on the hill 10000",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Measure a policy on its task.
 
     On the maze and the subway: episodes from random starts, and decisions on a dense grid. On the
     campus: decisions on views that are new if they are drawn; the photographs of a folder are
-    divided as they were to learn from.
+    divided as they were to learn from. On the hill: trials from random places at rest.
     """
     from rlvc.experiments.catalogue import evaluate_policy
     from rlvc.policy import Policy

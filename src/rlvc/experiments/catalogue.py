@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from rlvc.errors import unknown
-from rlvc.experiments import campus, navigation
+from rlvc.experiments import campus, hill, navigation
 from rlvc.experiments.campus import CampusRun
+from rlvc.experiments.hill import HillRun
+from rlvc.experiments.hill_measures import TRIALS
 from rlvc.experiments.measures import EPISODES
 from rlvc.experiments.navigation import Run
 from rlvc.experiments.running import NEW, Watcher
@@ -23,6 +25,8 @@ def base_learner(task: str) -> RLVC:
     _check(task)
     if task == "campus":
         return campus.base_learner()
+    if task == "hill":
+        return hill.base_learner()
     return RLVC(gamma=navigation.find_task(task).world.gamma)
 
 
@@ -32,11 +36,15 @@ def run(
     pictures: str = "photos",
     seed: int = 0,
     interactions: int = 10_000,
-    episodes: int = EPISODES,
+    episodes: int | None = None,
     learner: RLVC | None = None,
     watcher: Watcher | None = None,
-) -> Run | CampusRun:
-    """Learn a task and measure what was learned; ``episodes`` are for the maze and the subway."""
+) -> Run | CampusRun | HillRun:
+    """Learn a task and measure what was learned.
+
+    ``episodes`` are for the maze, the subway and the hill; each has a number of its own unless they
+    are given.
+    """
     _check(task)
     learner = learner or base_learner(task)
     if task == "campus":
@@ -44,9 +52,14 @@ def run(
             pictures=pictures, seed=seed, interactions=interactions, learner=learner,
             watcher=watcher,
         )  # fmt: skip
+    if task == "hill":
+        return hill.run(
+            pictures=pictures, seed=seed, interactions=interactions, trials=episodes or TRIALS,
+            learner=learner, watcher=watcher,
+        )  # fmt: skip
     return navigation.run(
         navigation.find_task(task), pictures=pictures, seed=seed, interactions=interactions,
-        episodes=episodes, learner=learner, watcher=watcher,
+        episodes=episodes or EPISODES, learner=learner, watcher=watcher,
     )  # fmt: skip
 
 
@@ -56,7 +69,7 @@ def evaluate_policy(
     task: str | None = None,
     pictures: str | None = None,
     seed: int | None = None,
-    episodes: int = EPISODES,
+    episodes: int | None = None,
 ) -> dict[str, Any]:
     """Return the measures of a policy on the task that it was learned on, or on another.
 
@@ -68,12 +81,14 @@ def evaluate_policy(
     if name == "campus":
         return campus.evaluate_policy(policy, pictures=pictures, seed=seed)
     seed = NEW if seed is None else seed
+    if name == "hill":
+        return hill.evaluate_policy(policy, pictures=pictures, seed=seed, trials=episodes or TRIALS)
     return navigation.evaluate_policy(
-        policy, task=task, pictures=pictures, seed=seed, episodes=episodes
+        policy, task=task, pictures=pictures, seed=seed, episodes=episodes or EPISODES
     )
 
 
 def _check(task: str) -> None:
-    names = [*navigation.TASKS, "campus"]
+    names = [*navigation.TASKS, "campus", "hill"]
     if task not in names:
         raise unknown("task", task, names)

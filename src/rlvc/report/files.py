@@ -10,11 +10,15 @@ import cv2
 from matplotlib.figure import Figure
 
 from rlvc.experiments.campus import CampusRun
+from rlvc.experiments.hill import HillRun
 from rlvc.experiments.navigation import Run
+from rlvc.images import Image
 from rlvc.report.campus import draw_campus_figures
 from rlvc.report.figures import draw_figures
 from rlvc.report.style import to_png
 from rlvc.storage import write_whole
+
+START = (-0.5, 0.0)  # the percept to try on the hill: at rest in the valley
 
 
 def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
@@ -36,24 +40,29 @@ def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
     return folder
 
 
-def write_run(run: Run | CampusRun, folder: Path) -> None:
+def write_run(run: Run | CampusRun | HillRun, folder: Path) -> None:
     """Write the policies, the pictures, a percept to try, and last the numbers.
 
     A folder without ``result.json`` is not finished, so that of an earlier run goes first.
     """
     (folder / "result.json").unlink(missing_ok=True)
+    percept: dict[str, Image]
     if isinstance(run, CampusRun):
         run.policies["compact"].save(folder / "policy.rlvc")
         run.policies["basic"].save(folder / "basic.rlvc")
         write_figures(draw_campus_figures(run), folder)
-        percept = run.views.image(0, run.views.test[0][0])
+        percept = {"percept": run.views.image(0, run.views.test[0][0])}
+    elif isinstance(run, HillRun):
+        run.policy.save(folder / "policy.rlvc")
+        percept = run.env.percept(START)
     else:
         run.policy.save(folder / "policy.rlvc")
         write_figures(draw_figures(run), folder)
         world = run.grid.world
-        percept = run.env.percept((world.width / 2, world.height / 2))
-    coded = cv2.imencode(".png", cv2.cvtColor(percept, cv2.COLOR_RGB2BGR))[1]
-    write_whole(folder / "percept.png", coded.tobytes())
+        percept = {"percept": run.env.percept((world.width / 2, world.height / 2))}
+    for name, image in percept.items():
+        coded = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR))[1]
+        write_whole(folder / f"{name}.png", coded.tobytes())
     text = json.dumps(run.result, indent=1, ensure_ascii=False)
     write_whole(folder / "result.json", text.encode())
 

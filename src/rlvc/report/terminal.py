@@ -24,6 +24,7 @@ PHASES = {
     "vote": "vote",
     "basic": "learn",
     "compact": "compact",
+    "primitive": "compare",
 }
 
 
@@ -103,9 +104,13 @@ def show_summary(console: Console, result: dict[str, Any], folder: Path) -> None
     console.print()
     if result["task"] == "campus":
         _show_campus(console, result)
+        _show_files(console, folder, CAMPUS_FILES)
+    elif result["task"] == "hill":
+        _show_hill(console, result)
+        _show_files(console, folder, HILL_FILES, HILL_IMAGES)
     else:
         _show_navigation(console, result)
-    _show_files(console, folder, CAMPUS_FILES if result["task"] == "campus" else FILES)
+        _show_files(console, folder, FILES)
 
 
 def _show_navigation(console: Console, result: dict[str, Any]) -> None:
@@ -168,6 +173,38 @@ def _show_campus(console: Console, result: dict[str, Any]) -> None:
     )
 
 
+def _show_hill(console: Console, result: dict[str, Any]) -> None:
+    """Print the measures beside those without composites, direct perception and the optimum."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for column in ("missed", "steps", "classes"):
+        table.add_column(column, justify="right")
+    alone, direct, paper = result["primitive_only"], result["direct"], result["paper"]
+    for name, found, size, style in (
+        ("rlvc, from images", result["measures"], result["classes"], "bold green"),
+        ("without composite features", alone["measures"], alone["classes"], None),
+        ("state known, as many cells", direct["equal"], direct["equal"]["cells"], None),
+        ("state known, best grid", direct["best"], direct["best"]["cells"], None),
+        ("state known, the paper's grid", direct["grid13"], direct["grid13"]["cells"], None),
+        ("the optimum", result["optimum"], "-", None),
+    ):
+        steps = "-" if found["mean_steps"] is None else f"{found['mean_steps']:.1f}"
+        table.add_row(name, f"{found['missed']:.1%}", steps, str(size), style=style)
+    console.print(table)
+    console.print()
+    features, seconds = result["features"], result["seconds"]
+    cameras = features["composite_by_camera"]
+    console.print(
+        f"{result['classes']} classes from {features['selected']} features in {result['stages']} "
+        f"stages; {features['composite']} of them are composite "
+        f"({', '.join(f'{n} of the {camera}' for camera, n in cameras.items())}), the others are "
+        f"among {features['distinct']} primitive ones (the paper: {paper['classes']} from "
+        f"{paper['selected']} in {paper['stages']}, {paper['distinct']} primitive ones). "
+        f"Learning took {seconds['learn']:.1f} s.",
+        highlight=False,
+    )
+
+
 FILES = (
     ("policy.png", "what the agent does, everywhere"),
     ("values.png", "learned and optimal values"),
@@ -180,9 +217,22 @@ CAMPUS_FILES = (
     ("sizes.png", "classes and features, stage by stage"),
     ("features.png", "what it looks for"),
 )
+HILL_FILES = (
+    ("trials.png", "trials missed and their lengths, stage by stage"),
+    ("values.png", "learned, tabular and optimal values"),
+    ("policy.png", "which way it thrusts, everywhere"),
+    ("composites.png", "the composite features that it looks for most"),
+    ("features.png", "what it looks for"),
+)
+HILL_IMAGES = ("gauge", "ground")
 
 
-def _show_files(console: Console, folder: Path, files: tuple[tuple[str, str], ...]) -> None:
+def _show_files(
+    console: Console,
+    folder: Path,
+    files: tuple[tuple[str, str], ...],
+    cameras: tuple[str, ...] = (),
+) -> None:
     console.print(
         f"Results and pictures are in {folder}; have a look at:",
         highlight=False, markup=False, soft_wrap=True,
@@ -190,7 +240,9 @@ def _show_files(console: Console, folder: Path, files: tuple[tuple[str, str], ..
     for name, what in files:
         path = escape(str(folder / name))
         console.print(f"  {path}  [dim]{what}[/]", highlight=False, soft_wrap=True)
+    images = [f"{camera}={folder / camera}.png" for camera in cameras]
     console.print(
-        f"Ask why: rlvc explain {folder / 'policy.rlvc'} {folder / 'percept.png'}",
+        f"Ask why: rlvc explain {folder / 'policy.rlvc'} "
+        f"{' '.join(images) or folder / 'percept.png'}",
         highlight=False, markup=False, soft_wrap=True,
     )  # fmt: skip

@@ -1,0 +1,225 @@
+"""The car on the hill: composite features, and what is learned without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.composing import Composites
+from rlvc.envs.hill import HillEnv
+from rlvc.envs.hill_world import ACTION_NAMES, HILL
+from rlvc.experiments.hill_measures import (
+    PAPER_SIDE,
+    TRIALS,
+    Floats,
+    Table,
+    as_dict,
+    compare,
+    optimal_action,
+    starts,
+)
+from rlvc.experiments.hill_measures import trials as drive
+from rlvc.experiments.hill_sights import GAUGE, GROUND, N_IMAGES, Sights, actor
+from rlvc.experiments.running import NEW, Clock, Watcher, versions
+from rlvc.generation import Canonical
+from rlvc.interactions import collect
+from rlvc.learner import RLVC, Database, Stage
+from rlvc.mdp import greedy
+from rlvc.parameters import as_json
+from rlvc.policy import Policy
+
+ENV_ID: Final = "rlvc/Hill-v0"
+PAPER: Final = {
+    "distinct": 88,
+    "selected": 91,
+    "classes": 157,
+    "stages": 38,
+    "cells": PAPER_SIDE**2,
+}
+
+
+def base_learner() -> RLVC:
+    """Return the learner of the hill: composite features, and its discount factor."""
+    return RLVC(gamma=HILL.gamma, generator=Composites())
+
+
+@dataclass(frozen=True, slots=True)
+class HillRun:
+    """All that a run found: what is written, drawn and reported.
+
+    Attributes:
+        result: What goes to ``result.json``.
+        policy: The policy.
+        env: The environment.
+        sights: What every image shows of the policy's features.
+        actions: (361, 1025) the policy's actions: rows by velocity, columns by position.
+        values: (361, 1025) the values of these actions.
+        direct: What direct perception learned on the paper's grid.
+    """
+
+    result: dict[str, Any]
+    policy: Policy
+    env: HillEnv
+    sights: Sights = field(repr=False)
+    actions: NDArray[np.int64] = field(repr=False)
+    values: Floats = field(repr=False)
+    direct: Table
+
+
+def run(
+    *,
+    pictures: str = "photos",
+    seed: int = 0,
+    interactions: int = 10_000,
+    trials: int = TRIALS,
+    learner: RLVC | None = None,
+    watcher: Watcher | None = None,
+) -> HillRun:
+    """Collect, look, learn with composite features and without, measure every stage.
+
+    Args:
+        pictures: What the ground looks like.
+        seed: Of the exploration, of the environment and of the trials that are measured.
+        interactions: How many random interactions to learn from.
+        trials: How many trials from rest to measure every stage with.
+        learner: With which parameters to learn.
+        watcher: Who is told how it goes on.
+    """
+    watcher = watcher or Watcher()
+    learner = learner or base_learner()
+    seed = int(seed)
+    clock = Clock(watcher)
+    episodic = gymnasium.make(ENV_ID, pictures=pictures, disable_env_checker=True)
+    env = episodic.unwrapped
+    assert isinstance(env, HillEnv)
+    with clock.phase("collect", interactions):
+        data = collect(episodic, interactions, seed=seed, state="state", on_step=watcher.on_step)
+    with clock.phase("extract", sum(map(len, data.percepts.images))):
+        database = learner.look(data, watcher.on_step)
+    with clock.phase("learn"):
+        stages = _learn(learner, database, watcher)
+    simple = stages
+    if not isinstance(learner.generator, Canonical):
+        with clock.phase("primitive"):
+            simple = _learn(replace(learner, generator=Canonical()), database, watcher)
+    n_steps = len(stages) + (0 if simple is stages else len(simple))
+    with clock.phase("evaluate", N_IMAGES + n_steps):
+        last = stages[-1]
+        sights = Sights.of_database(last.database, env.strip, learner.threads, watcher.on_step)
+        begin = starts(seed, trials)
+        history = _history(stages, sights, begin, watcher)
+        alone = history if simple is stages else _history(simple, sights, begin, watcher)
+        direct = compare(data, last.classifier.n_classes, learner.solver, learner.gamma, begin)
+        optimum = as_dict(*drive(optimal_action, begin))
+    policy = replace(last.policy(), about={"task": "hill", "pictures": str(pictures)})
+    seconds = clock.seconds
+    unaided = seconds.pop("primitive", seconds["learn"])
+    result = {
+        "task": "hill",
+        "pictures": str(pictures),
+        "seed": seed,
+        "interactions": interactions,
+        "percepts": len(data.percepts),
+        "images": {images.camera: len(images) for images in data.percepts.images},
+        "stages": last.number,
+        "classes": policy.n_classes,
+        "features": _count(policy, database.eye.n_symbols),
+        "seconds": seconds,
+        "measures": _measures(history[-1]),
+        "direct": direct,
+        "optimum": optimum,
+        "primitive_only": {
+            "stages": simple[-1].number,
+            "classes": simple[-1].classifier.n_classes,
+            "features": len(simple[-1].classifier.features),
+            "seconds": unaided,
+            "measures": _measures(alone[-1]),
+            "history": alone,
+        },
+        "paper": PAPER,
+        "history": history,
+        "parameters": as_json(learner),
+        "versions": versions(),
+    }
+    table = Table.learn(data, PAPER_SIDE, learner.solver, learner.gamma)
+    shown = sights.only(last.classifier.features.tolist())
+    classes = shown.classify(policy.classifier, learner.threads)
+    values = policy.q[np.arange(policy.n_classes), policy.actions]
+    return HillRun(result, policy, env, shown, policy.actions[classes], values[classes], table)
+
+
+def _learn(learner: RLVC, database: Database, watcher: Watcher) -> list[Stage]:
+    stages = []
+    for stage in learner.stages(database):
+        stages.append(stage)
+        watcher.on_stage(stage)
+    return stages
+
+
+def _history(
+    stages: Iterable[Stage], sights: Sights, begin: Floats, watcher: Watcher
+) -> list[dict[str, Any]]:
+    """Return what is reported of every stage; the same trials measure all of them."""
+    is_composite = np.asarray(sights.graph.height) > 0
+    lines = []
+    for stage in stages:
+        features = stage.classifier.features
+        actions = greedy(stage.q, stage.mdp.is_tried)[sights.classify(stage.classifier)]
+        lines.append(
+            {
+                "stage": stage.number,
+                "classes": stage.classifier.n_classes,
+                "features": len(features),
+                "composite": int(is_composite[features].sum()),
+                "residual": stage.residual,
+                "aliased": stage.n_aliased,
+                **as_dict(*drive(actor(actions), begin)),
+            }
+        )
+        watcher.on_step()
+    return lines
+
+
+def _measures(line: dict[str, Any]) -> dict[str, Any]:
+    return {name: line[name] for name in ("missed", "mean_steps")}
+
+
+def _count(policy: Policy, distinct: int) -> dict[str, Any]:
+    """Return how many features there are, are tested, and are composite, by camera as well."""
+    tested, graph = policy.classifier.features.tolist(), policy.graph
+    cameras = [graph.camera[number] for number in tested if graph.height[number] > 0]
+    return {
+        "distinct": distinct,
+        "selected": len(tested),
+        "composite": len(cameras),
+        "composite_by_camera": {name: cameras.count(name) for name in (GROUND, GAUGE)},
+    }
+
+
+def evaluate_policy(
+    policy: Policy, *, pictures: str | None = None, seed: int = NEW, trials: int = TRIALS
+) -> dict[str, Any]:
+    """Return the measures of a policy, in trials from rest that it is new to."""
+    if sorted(policy.shapes) != sorted((GROUND, GAUGE)):
+        cameras = ", ".join(filter(None, sorted(policy.shapes))) or "a single one"
+        raise ValueError(
+            f"The cameras of the policy must be those of the hill, {GAUGE} and {GROUND}; "
+            f"got {cameras}."
+        )
+    if policy.q.shape[1] != len(ACTION_NAMES):
+        raise ValueError(
+            f"The actions of the policy must be those of the hill, {len(ACTION_NAMES)}; "
+            f"got {policy.q.shape[1]}."
+        )
+    own = policy.about if policy.about.get("task") == "hill" else {}
+    shown = pictures or own.get("pictures", "photos")
+    env = gymnasium.make(ENV_ID, pictures=shown, disable_env_checker=True).unwrapped
+    assert isinstance(env, HillEnv)
+    classes = Sights.of_policy(policy, env.strip).classify(policy.classifier)
+    found = drive(actor(policy.actions[classes]), starts(seed, trials))
+    return {"task": "hill", "pictures": shown, **as_dict(*found)}

@@ -1,0 +1,170 @@
+"""What the two cameras on the hill show, everywhere: each distinct image is looked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.classifier import Classifier
+from rlvc.classifier.nodes import LEAF, Nodes
+from rlvc.compiled import chunks, compiled, n_threads, run_threads, share_threads
+from rlvc.envs.hill_scene import (
+    LAST_GAUGE,
+    LAST_GROUND,
+    gauge_column,
+    gauge_image,
+    ground_column,
+    ground_image,
+)
+from rlvc.envs.hill_world import FIRST, HILL, TOP
+from rlvc.experiments.hill_measures import Actor
+from rlvc.features import Graph, Sight
+from rlvc.images import Image
+from rlvc.incidence import Incidence
+from rlvc.learner import Database
+from rlvc.percepts import Percepts
+from rlvc.policy import Policy
+from rlvc.vision.eye import Glance
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+GROUND: Final = "ground"
+GAUGE: Final = "gauge"
+POSITIONS: Final = np.linspace(FIRST, TOP, LAST_GROUND + 1)
+"""The position that each image of the ground shows."""
+VELOCITIES: Final = np.linspace(-HILL.max_speed, HILL.max_speed, LAST_GAUGE + 1)
+"""The velocity that each image of the gauge shows."""
+N_IMAGES: Final = len(POSITIONS) + len(VELOCITIES)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sights:
+    """Which image of either camera exhibits which feature of a graph.
+
+    A percept is an image of the ground and one of the gauge, and a feature is one camera's, so
+    these two matrices tell what every percept exhibits.
+
+    Attributes:
+        graph: The features.
+        ground: (1025, n_features) for every position, from the left.
+        gauge: (361, n_features) for every velocity, from the lowest.
+    """
+
+    graph: Graph
+    ground: Bools = field(repr=False)
+    gauge: Bools = field(repr=False)
+
+    @classmethod
+    def of_database(
+        cls,
+        database: Database,
+        strip: Image,
+        threads: int = 0,
+        on_image: Callable[[], None] | None = None,
+    ) -> Sights:
+        """Look at all images for the features that a database knows."""
+        percepts = Percepts()
+        # There are fewer images of the gauge; the last one is shown again and looked at once.
+        numbers = [
+            percepts.add(
+                {
+                    GROUND: ground_image(strip, column),
+                    GAUGE: gauge_image(min(column, LAST_GAUGE)),
+                }
+            )
+            for column in range(LAST_GROUND + 1)
+        ]
+        looks = database.eye.look_at_all(percepts, threads, on_image)
+        seen = database.see(percepts, threads, looks=looks)
+        image = dict(zip(seen.cameras, seen.table[numbers].T, strict=True))
+        places = dict(zip(seen.cameras, seen.places, strict=True))
+        n_features = len(seen.graph)
+        ground, gauge = (
+            _dense(places[camera].incidence(n_features).take(image[camera][:n]))
+            for camera, n in ((GROUND, len(POSITIONS)), (GAUGE, len(VELOCITIES)))
+        )
+        return cls(seen.graph, ground, gauge)
+
+    @classmethod
+    def of_policy(cls, policy: Policy, strip: Image, threads: int = 0) -> Sights:
+        """Look at all images for the features of a policy, as it does itself."""
+        graph, dense = policy.graph, {}
+        for camera, images in (
+            (GROUND, [ground_image(strip, column) for column in range(len(POSITIONS))]),
+            (GAUGE, [gauge_image(column) for column in range(len(VELOCITIES))]),
+        ):
+            ours = [n for n in range(len(graph)) if graph.camera[n] == camera]
+
+            def look(image: Image, camera: str = camera, ours: list[int] = ours) -> list[bool]:
+                sight = Sight(graph, Glance(policy.eye, {camera: image}))
+                return [sight.exhibits(number) for number in ours]
+
+            dense[camera] = np.zeros((len(images), len(graph)), np.bool_)
+            if ours:
+                dense[camera][:, ours] = list(run_threads(look, images, threads))
+        return cls(graph, dense[GROUND], dense[GAUGE])
+
+    def only(self, numbers: list[int]) -> Sights:
+        """Return the sights of some features and their parts, numbered as in their graph."""
+        graph, kept = self.graph.only(numbers)
+        columns = list(kept)
+        return Sights(graph, self.ground[:, columns], self.gauge[:, columns])
+
+    def shows(self, number: int) -> Bools:
+        """Tell which positions or, if the gauge shows it, which velocities exhibit a feature."""
+        images = self.ground if self.graph.camera[number] == GROUND else self.gauge
+        return images[:, number]
+
+    def classify(self, classifier: Classifier, threads: int = 0) -> Ints:
+        """Return the (361, 1025) visual classes: rows by velocity, columns by position."""
+        if not isinstance(classifier, Nodes):
+            raise TypeError(
+                "The classifier of a policy on the hill must be a tree or diagrams; "
+                f"got {type(classifier).__name__}."
+            )
+
+        def work(rows: slice) -> Ints:
+            return _classify(
+                classifier.feature, classifier.present, classifier.absent, self.gauge[rows],
+                self.ground,
+            )  # fmt: skip
+
+        pieces = chunks(len(self.gauge), n_threads(threads))
+        return np.concatenate(share_threads(work, pieces, threads))
+
+
+def actor(actions: Ints) -> Actor:
+    """Return a driver from the (361, 1025) actions for what it perceives.
+
+    >>> act = actor(np.repeat([[0], [1]], [180, 181], axis=0) + np.zeros(1025, np.int64))
+    >>> act(np.array([[0.5, -0.1], [0.5, 0.0]])).tolist()  # thrusts the way it goes
+    [0, 1]
+    """
+    return lambda states: np.asarray(
+        actions[gauge_column(states[:, 1]), ground_column(states[:, 0])]
+    )
+
+
+def _dense(incidence: Incidence) -> Bools:
+    dense = np.zeros((incidence.n_percepts, incidence.n_features), np.bool_)
+    dense[np.repeat(np.arange(len(dense)), np.diff(incidence.indptr)), incidence.indices] = True
+    return dense
+
+
+@compiled
+def _classify(feature: Ints, present: Ints, absent: Ints, gauge: Bools, ground: Bools) -> Ints:
+    """Walk from the root for every pair of images; no feature is seen by both cameras."""
+    classes = np.empty((len(gauge), len(ground)), np.int64)
+    for v in range(len(gauge)):
+        for p in range(len(ground)):
+            node = 0
+            while feature[node] != LEAF:
+                f = feature[node]
+                node = present[node] if gauge[v, f] or ground[p, f] else absent[node]
+            classes[v, p] = present[node]
+    return classes

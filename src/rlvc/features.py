@@ -300,26 +300,24 @@ def cells_of(xy: NDArray[np.float64], size: tuple[int, int], level: int) -> NDAr
 
 
 @compiled
-def relate(a: Row, b: Row) -> tuple[float, float, float]:
+def relate(first: Marks, i: int, second: Marks, j: int) -> tuple[float, float, float]:
     """Return the distance, the angle and the log ratio of scales between two occurrences."""
-    distance = np.sqrt((b[0] - a[0]) ** 2 + (b[1] - a[1]) ** 2)
-    ratio = np.log2(b[2] / a[2]) if a[2] > 0.0 and b[2] > 0.0 else 0.0
-    return distance, b[3] - a[3], ratio
+    dx, dy = second[j, 0] - first[i, 0], second[j, 1] - first[i, 1]
+    a, b = first[i, 2], second[j, 2]
+    ratio = 0.0 if a == b or a <= 0.0 or b <= 0.0 else np.log2(b / a)
+    return np.sqrt(dx * dx + dy * dy), second[j, 3] - first[i, 3], ratio
 
 
 @compiled
-def is_likely(a: Row, b: Row, row: Row) -> bool:
-    """Tell whether two occurrences stand as a composite wants: Σ z² ≤ −2 ln ν."""
-    distance = np.sqrt((b[0] - a[0]) ** 2 + (b[1] - a[1]) ** 2)
+def is_likely(distance: float, turn: float, ratio: float, row: Row) -> bool:
+    """Tell whether two occurrences stand to each other as a composite wants: Σ z² ≤ −2 ln ν."""
     z = (distance - row[1]) * row[2]
     total = z * z
-    if total > row[0]:
-        return False
     if row[4] > 0.0:
-        z = wrap(b[3] - a[3] - row[3]) * row[4]
+        z = wrap(turn - row[3]) * row[4]
         total += z * z
     if row[6] > 0.0:
-        z = (np.log2(b[2] / a[2]) - row[5]) * row[6]
+        z = (ratio - row[5]) * row[6]
         total += z * z
     return bool(total <= row[0])  # not so where an angle is missing
 
@@ -339,12 +337,11 @@ def pair_up(first: Marks, second: Marks, row: Row, out: Marks) -> int:
     """
     n = 0
     for i in range(len(first)):
-        a = first[i]
         for j in range(len(second)):
-            b = second[j]
-            if not is_likely(a, b, row):
+            distance, turn, ratio = relate(first, i, second, j)
+            if not is_likely(distance, turn, ratio, row):
                 continue
-            x, y = (a[0] + b[0]) / 2.0, (a[1] + b[1]) / 2.0
+            x, y = (first[i, 0] + second[j, 0]) / 2.0, (first[i, 1] + second[j, 1]) / 2.0
             is_new = True
             for k in range(n):
                 if out[k, 0] == x and out[k, 1] == y:
@@ -354,7 +351,7 @@ def pair_up(first: Marks, second: Marks, row: Row, out: Marks) -> int:
                 if n == len(out):
                     return n
                 out[n, 0], out[n, 1] = x, y
-                out[n, 2] = np.sqrt(a[2] * b[2])
-                out[n, 3] = a[3] + wrap(b[3] - a[3]) / 2.0
+                out[n, 2] = np.sqrt(first[i, 2] * second[j, 2])
+                out[n, 3] = first[i, 3] + wrap(turn) / 2.0
                 n += 1
     return n

@@ -34,8 +34,8 @@ class Candidates:
         return self.incidence.n_features - len(self.new)
 
 
-class Generator(Protocol):
-    """Offer features by which the percepts of aliased classes might be told apart."""
+class Offering(Protocol):
+    """Offer features by which the percepts of aliased classes might be told apart, in one run."""
 
     def generate(
         self,
@@ -58,6 +58,14 @@ class Generator(Protocol):
         ...
 
 
+class Generator(Protocol):
+    """The paper's feature generator: what may be offered."""
+
+    def start(self) -> Offering:
+        """Return who offers features during one run."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Canonical:
     """Every feature that occurs in some percept of the class is a candidate.
@@ -65,6 +73,10 @@ class Canonical:
     Features that no percept of a class exhibits cannot split it, so the matrix of all features
     serves all classes at once.
     """
+
+    def start(self) -> Offering:
+        """Return itself: every run is alike."""
+        return self
 
     def generate(
         self,

@@ -44,10 +44,7 @@ class Incidence:
 
     def take(self, rows: NDArray[np.int64]) -> Incidence:
         """Return the matrix of some rows, in the given order; a row may stand there twice."""
-        length = np.diff(self.indptr)[rows]
-        begin = np.concatenate([[0], np.cumsum(length)])
-        shift = np.repeat(self.indptr[rows] - begin[:-1], length)
-        return Incidence(begin, self.indices[np.arange(begin[-1]) + shift], self.n_features)
+        return Incidence(*_take(self.indptr, self.indices, rows), self.n_features)
 
     def join(self, other: Incidence) -> Incidence:
         """Return what a percept exhibits in this matrix or in another, with as many rows.
@@ -58,8 +55,8 @@ class Incidence:
         if len(self.indices) and len(other.indices) and other.indices.min() <= self.indices.max():
             wide = [Incidence(one.indptr, one.indices, n_features) for one in (self, other)]
             return Incidence.union(wide)
-        order, begin = join_rows(self.indptr, other.indptr)
-        return Incidence(begin, np.concatenate([self.indices, other.indices])[order], n_features)
+        indices = _join(self.indptr, self.indices, other.indptr, other.indices)
+        return Incidence(self.indptr + other.indptr, indices, n_features)
 
     def shift(self, n: int) -> Incidence:
         """Return the matrix with ``n`` empty columns before the first."""
@@ -97,24 +94,37 @@ class Incidence:
 
 
 @compiled
-def join_rows(
-    left: NDArray[np.int64], right: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how to order two lists of rows, the one after the other, so that rows are joined.
+def _take(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    begin = np.zeros(len(rows) + 1, np.int64)
+    for i in range(len(rows)):
+        begin[i + 1] = begin[i] + indptr[rows[i] + 1] - indptr[rows[i]]
+    out = np.empty(begin[-1], indices.dtype)
+    for i in range(len(rows)):
+        first = indptr[rows[i]]
+        for k in range(begin[i + 1] - begin[i]):
+            out[begin[i] + k] = indices[first + k]
+    return begin, out
 
-    The rows begin in the lists where ``left`` and ``right`` say; returned is also where they begin
-    when joined.
-    """
-    order = np.empty(left[-1] + right[-1], np.int64)
+
+@compiled
+def _join(
+    left: NDArray[np.int64],
+    left_indices: NDArray[np.int32],
+    right: NDArray[np.int64],
+    right_indices: NDArray[np.int32],
+) -> NDArray[np.int32]:
+    out = np.empty(left[-1] + right[-1], np.int32)
     n = 0
     for row in range(len(left) - 1):
         for i in range(left[row], left[row + 1]):
-            order[n] = i
+            out[n] = left_indices[i]
             n += 1
         for i in range(right[row], right[row + 1]):
-            order[n] = left[-1] + i
+            out[n] = right_indices[i]
             n += 1
-    return order, left + right
+    return out
 
 
 @compiled

@@ -15,7 +15,7 @@ from rlvc.classifier import Classifier, Split
 from rlvc.classifier.tree import Tree
 from rlvc.compaction import Keep, PostProcess
 from rlvc.features import Graph
-from rlvc.generation import Candidates, Canonical, Generator
+from rlvc.generation import Candidates, Canonical, Generator, Offering
 from rlvc.incidence import Incidence
 from rlvc.interactions import Interactions
 from rlvc.mdp import MappedMDP, MappedSequence, estimate
@@ -192,7 +192,7 @@ class RLVC:
     def stages(self, data: Database | Interactions | Source) -> Iterator[Stage]:
         """Yield the stages of Algorithm 1, until no class is refined any more."""
         fetch = self._source(data)
-        post_process = self.post_process.start()
+        generator, post_process = self.generator.start(), self.post_process.start()
         classifier, is_over = self.classifier, False
         stage, database, interactions = None, None, None
         for k in range(self.max_stages + 1):
@@ -205,7 +205,7 @@ class RLVC:
             q = self.solver.solve(mdp, self.gamma)
             residuals = bellman_residuals(mdp.sequence, q, self.gamma, mdp.scale)
             is_aliased = self.aliasing.detect(residuals, spread)
-            choice, offered = self._choose(database, classes, residuals, is_aliased)
+            choice, offered = self._choose(generator, database, classes, residuals, is_aliased)
             splits = [] if is_over else largest_first(choice, mdp.count, self.cap)
             stage = Stage(
                 k, database, classifier, mdp, q, self.gamma, residuals.rms(),
@@ -226,6 +226,7 @@ class RLVC:
 
     def _choose(
         self,
+        generator: Offering,
         database: Database,
         classes: NDArray[np.int64],
         residuals: Residuals,
@@ -238,7 +239,7 @@ class RLVC:
         choice, offered = Choice.none(len(is_aliased)), list[Candidates]()
         while True:
             is_open = is_aliased & (choice.feature < 0)
-            candidates = self.generator.generate(
+            candidates = generator.generate(
                 database.sightings, classes, is_open, len(offered), self.threads
             )
             if candidates is None:
@@ -326,7 +327,7 @@ _METHODS = {
     "metric": ("distances",),
     "solver": ("solve",),
     "aliasing": ("detect",),
-    "generator": ("generate",),
+    "generator": ("start",),
     "selector": ("select",),
     "classifier": ("classify", "refine", "merge"),
     "post_process": ("start",),

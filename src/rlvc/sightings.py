@@ -20,7 +20,7 @@ from rlvc.features import (
     marks,
     pair_up,
 )
-from rlvc.incidence import Incidence, join_rows
+from rlvc.incidence import Incidence
 from rlvc.percepts import Percepts
 from rlvc.vision.eye import Occurrences
 
@@ -77,14 +77,13 @@ class Places:
 
     def join(self, others: Places) -> Places:
         """Return these occurrences and those of other features on the same images."""
-        order, begin = join_rows(self.begin, others.begin)
-        feature = np.concatenate([self.feature, others.feature])[order]
+        if len(others.feature) == 0:
+            return self
+        image = [np.repeat(np.arange(self.n_images), np.diff(one.begin)) for one in (self, others)]
+        feature = np.concatenate([self.feature, others.feature])
+        order = np.lexsort((feature, np.concatenate(image)))
         found = np.concatenate([self.marks, others.marks])[order]
-        if len(others.feature) and others.feature.min() <= self.feature.max():
-            image = np.repeat(np.arange(self.n_images), np.diff(begin))
-            sort = np.lexsort((feature, image))
-            feature, found = feature[sort], found[sort]
-        return Places(begin, feature, found, self.size)
+        return Places(self.begin + others.begin, feature[order], found, self.size)
 
     def incidence(self, n_features: int) -> Incidence:
         """Return which image exhibits which feature."""

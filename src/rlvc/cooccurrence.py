@@ -1,0 +1,445 @@
+"""The compiled half of ``composing.py``: which features occur together, how far apart, and where.
+
+A *job* is an aliased class as one camera sees it: the distinct images of its percepts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.compiled import compiled
+from rlvc.features import is_likely, relate
+
+TRIES = 8  # pairs that are measured for one that is kept: many are as far apart on every image
+LEAST_TURN = 5.0  # degrees; orientations are no more precise
+LEAST_RATIO = 0.1  # octaves
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@compiled
+def distinct_images(
+    classes: Ints, is_aliased: NDArray[np.bool_], image: Ints, order: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Return the distinct images of each aliased class.
+
+    Args:
+        classes: (n_percepts,) the class of each percept.
+        is_aliased: (n_classes,) the classes that are wanted.
+        image: (n_percepts,) the image of each percept.
+        order: (n_images,) all images, in the order in which those of a class shall stand.
+
+    Returns:
+        begin: (n_jobs + 1,) where the images of each class begin.
+        images: (n,) the images.
+        row: (n_percepts,) where the image of a percept stands; n for those of other classes.
+    """
+    job_of = np.full(len(is_aliased), -1, np.int64)
+    n_jobs = 0
+    for c in range(len(is_aliased)):
+        if is_aliased[c]:
+            job_of[c] = n_jobs
+            n_jobs += 1
+    rank = np.empty(len(order), np.int64)
+    for i in range(len(order)):
+        rank[order[i]] = i
+    edge = np.zeros(n_jobs + 1, np.int64)  # of the percepts, class by class
+    for c in classes:
+        if job_of[c] >= 0:
+            edge[job_of[c] + 1] += 1
+    edge = np.cumsum(edge)
+    ranks = np.empty(edge[-1], np.int64)
+    at = edge[:-1].copy()
+    for p in range(len(classes)):
+        job = job_of[classes[p]]
+        if job >= 0:
+            ranks[at[job]] = rank[image[p]]
+            at[job] += 1
+    begin = np.zeros(n_jobs + 1, np.int64)
+    n = 0
+    for job in range(n_jobs):
+        here = np.sort(ranks[edge[job] : edge[job + 1]])
+        for i in range(len(here)):
+            if i == 0 or here[i] != here[i - 1]:
+                ranks[n] = here[i]  # never beyond what was read already
+                n += 1
+        begin[job + 1] = n
+    row = np.full(len(classes), n, np.int64)
+    for p in range(len(classes)):
+        job = job_of[classes[p]]
+        if job >= 0:
+            here = ranks[begin[job] : begin[job + 1]]
+            row[p] = begin[job] + np.searchsorted(here, rank[image[p]])
+    return begin, order[ranks[:n]], row
+
+
+@compiled
+def class_keys(classes: Ints, n_classes: int) -> Ints:
+    """Return (n_classes, 3) what tells sets of percepts apart: their size and two hashes."""
+    keys = np.zeros((n_classes, 3), np.int64)
+    for p in range(len(classes)):
+        key = keys[classes[p]]
+        key[0] += 1
+        key[1] += _scramble(p, 1, 2)  # addition, as the order of percepts does not matter
+        key[2] += _scramble(3, p, 5)
+    return keys
+
+
+@compiled
+def assemble(
+    job: Ints, length: Ints, begin: Ints, columns: NDArray[np.int32], first: Ints
+) -> tuple[Ints, NDArray[np.int32]]:
+    """Return the rows of all percepts as (indptr, indices), given those of each job.
+
+    Args:
+        job: (n_percepts,) the job of each percept; -1 for none.
+        length: The lengths of the rows, job by job, percept by percept.
+        begin: (n_jobs + 1,) where those of each job begin.
+        columns: What stands in the rows; it gets the numbers of the job's own.
+        first: (n_jobs + 1,) the number of each job's first column.
+    """
+    start = np.zeros(len(length) + 1, np.int64)
+    for i in range(len(length)):
+        start[i + 1] = start[i] + length[i]
+    at = begin[:-1].copy()
+    indptr = np.zeros(len(job) + 1, np.int64)
+    for p in range(len(job)):
+        indptr[p + 1] = indptr[p]
+        if job[p] >= 0:
+            indptr[p + 1] += length[at[job[p]]]
+            at[job[p]] += 1
+    out = np.empty(indptr[-1], np.int32)
+    at = begin[:-1].copy()
+    n = 0
+    for p in range(len(job)):
+        if job[p] >= 0:
+            row = at[job[p]]
+            for i in range(start[row], start[row + 1]):
+                out[n] = columns[i] + first[job[p]]
+                n += 1
+            at[job[p]] += 1
+    return indptr, out
+
+
+@compiled
+def _scramble(a: int, b: int, seed: int) -> np.int64:
+    """Return a number of 31 bits that looks random, the same on every machine."""
+    x = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(b) * np.uint64(0xC2B2AE3D27D4EB4F)
+    x ^= np.uint64(seed) * np.uint64(0x165667B19E3779F9)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.int64((x ^ (x >> np.uint64(31))) >> np.uint64(33))
+
+
+@compiled
+def _frequent(
+    images: Ints,
+    begin: Ints,
+    feature: NDArray[np.int32],
+    is_part: NDArray[np.bool_],
+    need: int,
+    seen: Ints,
+) -> Ints:
+    """Return the features that at least ``need`` images show, most frequent first.
+
+    ``seen`` holds zeros, one for each feature, and does so again afterwards.
+    """
+    known = np.empty(64, np.int64)
+    n = 0
+    for image in images:
+        last = -1
+        for i in range(begin[image], begin[image + 1]):
+            f = feature[i]
+            if f != last and is_part[f]:
+                if seen[f] == 0:
+                    if n == len(known):
+                        known = np.concatenate((known, np.empty_like(known)))
+                    known[n] = f
+                    n += 1
+                seen[f] += 1
+            last = f
+    keys = np.empty(n, np.int64)
+    m = 0
+    for i in range(n):
+        f = known[i]
+        if seen[f] >= need:
+            keys[m] = (np.int64(len(images) - seen[f]) << 40) + f
+            m += 1
+    frequent = np.sort(keys[:m]) & ((np.int64(1) << 40) - 1)
+    for i in range(n):
+        seen[known[i]] = 0
+    return frequent
+
+
+@compiled
+def _by_count(both: Ints, names: Ints, most: int, need: int, wanted: int, seed: int) -> Ints:
+    """Return about as many pairs of features as wanted, most frequent first.
+
+    ``both`` is the number of images that show both, at most ``most``; pairs shown by less than
+    ``need`` are left out, and equally frequent ones are in an order drawn by the seed.
+    """
+    m = len(names)
+    count = np.zeros(most + 2, np.int64)
+    for i in range(m):
+        for j in range(i, m):
+            count[both[i, j]] += 1
+    floor, total = most + 1, 0
+    while floor > need and total < wanted:
+        floor -= 1
+        total += count[floor]
+    keys = np.empty(total, np.int64)
+    codes = np.empty(total, np.int64)
+    n = 0
+    for i in range(m):
+        for j in range(i, m):
+            if both[i, j] >= floor:
+                rare = np.int64(most - both[i, j]) << 31
+                keys[n] = rare + _scramble(names[i], names[j], seed)
+                codes[n] = i * m + j
+                n += 1
+    return codes[np.argsort(keys[:n], kind="mergesort")]
+
+
+@compiled
+def find_pairs(
+    first_job: int,
+    last_job: int,
+    job_begin: Ints,
+    job_image: Ints,
+    begin: Ints,
+    feature: NDArray[np.int32],
+    marks: Floats,
+    is_part: NDArray[np.bool_],
+    support: float,
+    max_images: int,
+    max_features: int,
+    max_pairs: int,
+    max_distances: int,
+    spread: float,
+    seed: int,
+) -> tuple[Ints, Ints, Ints, Floats, Ints]:
+    """Return the pairs of features that occur together on the images of some jobs.
+
+    Returns:
+        job: (n,) the job of each pair.
+        parts: (n, 2) its features.
+        count: (n,) how many relations it has.
+        relation: (m, 3) distance, turn and ratio, pair by pair, by ascending distance.
+        cut: How many jobs had more features, and more pairs, and how many pairs more distances
+            than are allowed.
+    """
+    out_job = np.empty(256, np.int64)
+    out_parts = np.empty((256, 2), np.int64)
+    out_count = np.empty(256, np.int64)
+    out = np.empty((4096, 3), np.float64)
+    n_pairs, n_values = 0, 0
+    cut = np.zeros(3, np.int64)
+    seen = np.zeros(len(is_part), np.int64)
+    local = np.full(len(is_part), -1, np.int64)
+    start = np.zeros((max_images, max_features), np.int64)
+    length = np.zeros((max_images, max_features), np.int64)
+    both = np.zeros((max_features, max_features), np.int64)
+    here = np.empty(max_features, np.int64)
+    one = np.empty((max_distances, 3), np.float64)
+    for job in range(first_job, last_job):
+        n = min(job_begin[job + 1] - job_begin[job], max_images)
+        if n < 2:
+            continue
+        need = max(2, int(np.ceil(support * n)))
+        images = job_image[job_begin[job] : job_begin[job] + n]
+        frequent = _frequent(images, begin, feature, is_part, need, seen)
+        cut[0] += len(frequent) > max_features
+        frequent = np.sort(frequent[:max_features])
+        m = len(frequent)
+        for i in range(m):
+            local[frequent[i]] = i
+        length[:n, :m] = 0
+        both[:m, :m] = 0
+        for k in range(n):
+            n_here = 0
+            for i in range(begin[images[k]], begin[images[k] + 1]):
+                f = local[feature[i]]
+                if f < 0:
+                    continue
+                if length[k, f] == 0:
+                    start[k, f] = i
+                    here[n_here] = f
+                    n_here += 1
+                length[k, f] += 1
+            for i in range(n_here):
+                both[here[i], here[i]] += length[k, here[i]] > 1
+                for j in range(i + 1, n_here):
+                    both[here[i], here[j]] += 1
+        for i in range(m):
+            local[frequent[i]] = -1
+        accepted = 0
+        codes = _by_count(both, frequent, n, need, TRIES * max_pairs, seed)
+        for code in codes[: TRIES * max_pairs]:
+            f, g = code // m, code % m
+            c, low, high = 0, np.inf, -np.inf
+            is_cut = False
+            for k in range(n):
+                if length[k, f] == 0 or length[k, g] == 0:
+                    continue
+                for a in range(start[k, f], start[k, f] + length[k, f]):
+                    for b in range(a + 1 if f == g else start[k, g], start[k, g] + length[k, g]):
+                        if c == max_distances:
+                            is_cut = True
+                            break
+                        one[c, 0], one[c, 1], one[c, 2] = relate(marks, a, marks, b)
+                        low, high = min(low, one[c, 0]), max(high, one[c, 0])
+                        c += 1
+            if c < 2 or high - low < spread:
+                continue  # as far apart on every image: no composite would split the class
+            if accepted == max_pairs:
+                cut[1] += 1
+                break
+            accepted += 1
+            cut[2] += is_cut
+            if n_pairs == len(out_job):
+                out_job = np.concatenate((out_job, np.empty_like(out_job)))
+                out_parts = np.concatenate((out_parts, np.empty_like(out_parts)))
+                out_count = np.concatenate((out_count, np.empty_like(out_count)))
+            while n_values + c > len(out):
+                out = np.concatenate((out, np.empty_like(out)))
+            order = np.argsort(one[:c, 0], kind="mergesort")
+            for v in range(c):
+                for column in range(3):
+                    out[n_values + v, column] = one[order[v], column]
+            out_job[n_pairs], out_count[n_pairs] = job, c
+            out_parts[n_pairs, 0], out_parts[n_pairs, 1] = frequent[f], frequent[g]
+            n_values += c
+            n_pairs += 1
+    return (
+        out_job[:n_pairs].copy(), out_parts[:n_pairs].copy(), out_count[:n_pairs].copy(),
+        out[:n_values].copy(), cut,
+    )  # fmt: skip
+
+
+@compiled
+def fit(
+    begin: Ints,
+    relation: Floats,
+    labels: Ints,
+    limit: float,
+    least: float,
+    use_angle: bool,
+    use_scale: bool,
+) -> tuple[Ints, Floats]:
+    """Return the pair and the row of a composite for each cluster of at least two relations.
+
+    Distances and ratios of scales get a mean and a standard deviation; angles, which go round in a
+    circle, that of the mean vector and √(−2 ln R), where R is its length. A cluster that another
+    way to cluster has found already is left out.
+    """
+    pairs = np.empty(256, np.int64)
+    rows = np.zeros((256, 7), np.float64)
+    n = 0
+    n_ways = labels.shape[1]
+    for p in range(len(begin) - 1):
+        own = n
+        for way in range(n_ways):
+            n_labels = 0
+            for i in range(begin[p], begin[p + 1]):
+                n_labels = max(n_labels, labels[i, way] + 1)
+            sums = np.zeros((n_labels, 7), np.float64)
+            for i in range(begin[p], begin[p + 1]):
+                s = sums[labels[i, way]]
+                s[0] += 1.0
+                s[1] += relation[i, 0]
+                s[2] += relation[i, 0] * relation[i, 0]
+                if use_angle:
+                    angle = np.deg2rad(relation[i, 1])
+                    s[3] += np.cos(angle)
+                    s[4] += np.sin(angle)
+                if use_scale:
+                    s[5] += relation[i, 2]
+                    s[6] += relation[i, 2] * relation[i, 2]
+            for label in range(n_labels):
+                s = sums[label]
+                if s[0] < 2.0:
+                    continue
+                mean = s[1] / s[0]
+                deviation = np.sqrt(max(s[2] / s[0] - mean * mean, 0.0))
+                if n == len(pairs):
+                    pairs = np.concatenate((pairs, np.empty_like(pairs)))
+                    rows = np.concatenate((rows, np.zeros_like(rows)))
+                row = rows[n]
+                row[0], row[1], row[2] = limit, mean, 1.0 / max(deviation, least)
+                if use_angle:
+                    x, y = s[3] / s[0], s[4] / s[0]
+                    size = min(max(np.sqrt(x * x + y * y), 1e-9), 1.0)
+                    row[3] = np.rad2deg(np.arctan2(y, x))
+                    row[4] = 1.0 / max(np.rad2deg(np.sqrt(-2.0 * np.log(size))), LEAST_TURN)
+                if use_scale:
+                    row[5] = s[5] / s[0]
+                    square = s[6] / s[0] - row[5] * row[5]
+                    row[6] = 1.0 / max(np.sqrt(max(square, 0.0)), LEAST_RATIO)
+                is_new = True
+                for other in range(own, n):
+                    if rows[other, 1] == row[1] and rows[other, 2] == row[2]:
+                        is_new = False
+                        break
+                if is_new:
+                    pairs[n] = p
+                    n += 1
+    return pairs[:n].copy(), rows[:n].copy()
+
+
+@compiled
+def exhibited(
+    first_job: int,
+    last_job: int,
+    job_begin: Ints,
+    job_image: Ints,
+    begin: Ints,
+    feature: NDArray[np.int32],
+    marks: Floats,
+    parts: Ints,
+    pair: Ints,
+    rows: Floats,
+    made_begin: Ints,
+    n_features: int,
+) -> tuple[Ints, NDArray[np.int32]]:
+    """Return how many composites of its job each image of some jobs exhibits, and which."""
+    count = np.zeros(job_begin[last_job] - job_begin[first_job], np.int64)
+    out = np.empty(65536, np.int32)
+    n = 0
+    start = np.zeros(n_features, np.int64)
+    length = np.zeros(n_features, np.int64)
+    is_there = np.zeros(np.bincount(pair).max() if len(pair) else 0, np.bool_)
+    for job in range(first_job, last_job):
+        made_first, made_last = made_begin[job], made_begin[job + 1]
+        if made_first == made_last:
+            continue
+        for at in range(job_begin[job], job_begin[job + 1]):
+            image = job_image[at]
+            for i in range(begin[image], begin[image + 1]):
+                f = feature[i]
+                if length[f] == 0:
+                    start[f] = i
+                length[f] += 1
+            if n + made_last - made_first >= len(out):  # one more: the last is written in any case
+                out = np.concatenate((out, np.empty(len(out) + made_last - made_first, np.int32)))
+            before, c = n, made_first
+            while c < made_last:
+                end = c + 1
+                while end < made_last and pair[end] == pair[c]:
+                    end += 1
+                f, g = parts[c, 0], parts[c, 1]
+                is_there[: end - c] = False
+                for i in range(start[f], start[f] + length[f]):
+                    for j in range(start[g], start[g] + length[g]):
+                        distance, turn, ratio = relate(marks, i, marks, j)
+                        for one in range(end - c):
+                            is_there[one] |= is_likely(distance, turn, ratio, rows[c + one])
+                for one in range(end - c):
+                    out[n] = c + one - made_first
+                    n += is_there[one]
+                c = end
+            count[at - job_begin[first_job]] = n - before
+            for i in range(begin[image], begin[image + 1]):
+                length[feature[i]] = 0
+    return count, out[:n].copy()

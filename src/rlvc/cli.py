@@ -177,15 +177,22 @@ def evaluate(
 @app.command()
 def explain(
     policy: Annotated[Path, typer.Argument(help="A policy file, such as runs/maze/policy.rlvc.")],
-    image: Annotated[Path, typer.Argument(help="An image as the agent perceives it.")],
+    images: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IMAGE...",
+            help="An image as the agent perceives it. If it has several cameras, CAMERA=IMAGE for "
+            "each of them.",
+        ),
+    ],
     out: Annotated[
         Path | None, typer.Option(help="The picture to write; IMAGE-explained.png unless given.")
     ] = None,
 ) -> None:
-    """Say why a policy acts as it does on one image, and draw it.
+    """Say why a policy acts as it does on one percept, and draw it.
 
     Prints the tests on the path through the classifier, the class and the values of the actions;
-    writes the image with the features marked.
+    writes the image, or the images of all cameras, with the features marked.
     """
     import cv2
 
@@ -198,14 +205,36 @@ def explain(
     from rlvc.storage import write_whole
 
     loaded = Policy.load(policy)
-    percept = read_image(image)
-    if loaded.shapes.get(SINGLE, percept.shape)[2] == 1:  # it learned from images without colour
-        percept = as_image(cv2.cvtColor(percept, cv2.COLOR_RGB2GRAY))
+    paths = _by_camera(images, sorted(loaded.shapes))
+    shown = {camera: read_image(path) for camera, path in paths.items()}
+    for camera, image in shown.items():
+        if loaded.shapes[camera][2] == 1:  # it learned from images without colour
+            shown[camera] = as_image(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))
+    percept = shown.get(SINGLE, shown)
     explanation = loaded.explain(percept)
-    target = out or Path(f"{image.stem}-explained.png")
+    target = out or Path(f"{'-'.join(path.stem for path in paths.values())}-explained.png")
     write_whole(target, to_png(draw_explanation(loaded, percept, explanation)))
     text = f"{explanation}\nThe picture is in {target}."
     console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _by_camera(images: list[str], cameras: list[str]) -> dict[str, Path]:
+    """Return the file of each camera; a policy whose percepts are single images has one, ''."""
+    if cameras == [""]:
+        if len(images) > 1:
+            raise ValueError(
+                f"This policy has one camera, so explain takes one image; got {len(images)}."
+            )
+        return {"": Path(images[0])}
+    pairs = [image.partition("=") for image in images]
+    paths = {camera: Path(path) for camera, _, path in pairs if path}
+    if sorted(paths) != cameras or len(images) > len(cameras):
+        wanted = " ".join(f"{camera}=IMAGE" for camera in cameras)
+        raise ValueError(
+            f"This policy has cameras {', '.join(cameras)}, so explain takes {wanted}; "
+            f"got {' '.join(images)}."
+        )
+    return {camera: paths[camera] for camera in cameras}
 
 
 @app.command()

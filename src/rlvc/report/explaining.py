@@ -2,43 +2,89 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Mapping
+from typing import Final
+
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.gridspec import GridSpec
+from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
 
-from rlvc.images import Image
-from rlvc.policy import Explanation, Policy
+from rlvc.features import Sight
+from rlvc.images import as_image
+from rlvc.percepts import SINGLE, Percept
+from rlvc.policy import Explanation, Outcome, Policy
+from rlvc.report.arrangements import Arrangement, arrange, draw_arrangement, show_image
 from rlvc.report.style import BLUE, GREY, INK, ORANGE, house_style, new_figure
+from rlvc.vision.eye import Glance
 
-MOST = 12  # tests that are shown in full; a longer path shows what was seen and the last ones
+MOST: Final = 12  # tests that are shown in full; a longer path shows what was seen and the last
+OFFSETS: Final = ((9, 7), (9, -16), (-16, 7), (-16, -16))  # points, from a place to its number
+LIGHT: Final = "#D1D5DB"
 
 
-def draw_explanation(policy: Policy, image: Image, explanation: Explanation) -> Figure:
-    """Draw the image with the features that were found, the path, and the values of the actions."""
+def draw_explanation(policy: Policy, percept: Percept, explanation: Explanation) -> Figure:
+    """Draw the percept with the features that were found, the path, and the values of the actions.
+
+    With several cameras, their images stand one below the other.
+    """
     with house_style():
         figure = new_figure(10.5, 5.6)
         layout = GridSpec(1, 2, figure, width_ratios=(1.0, 1.05))
-        _draw_image(figure, layout, image, explanation)
+        _draw_images(figure, layout, policy, percept, explanation)
         right = layout[1].subgridspec(2, 1, height_ratios=(4.2, 1.0))
         _draw_path(figure, right, policy, explanation)
         _draw_values(figure, right, explanation)
         return figure
 
 
-def _draw_image(figure: Figure, layout: GridSpec, image: Image, explanation: Explanation) -> None:
-    axes = figure.add_subplot(layout[0])
-    grey = image.shape[2] == 1
-    axes.imshow(image[:, :, 0] if grey else image, cmap="gray" if grey else None)
-    for number, test in enumerate(explanation.tests, 1):
-        for x, y in test.occurrences:
-            axes.plot(x, y, "o", markersize=15, mfc="none", mec="white", mew=3.2)
-            axes.plot(x, y, "o", markersize=15, mfc="none", mec=ORANGE, mew=1.8)
-            axes.annotate(
-                str(number), (x, y), xytext=(9, 7), textcoords="offset points", color="white",
-                fontsize=8, fontweight="bold", bbox={"fc": ORANGE, "ec": "white", "pad": 1.2},
-            )  # fmt: skip
-    axes.set_title("What decided: the features that were seen")
+def _draw_images(
+    figure: Figure, layout: GridSpec, policy: Policy, percept: Percept, explanation: Explanation
+) -> None:
+    parts = percept if isinstance(percept, Mapping) else {SINGLE: percept}
+    images = {camera: as_image(parts[camera]) for camera in sorted(parts)}
+    aspects = [image.shape[0] / image.shape[1] for image in images.values()]
+    if len(images) > 1:
+        aspects.append(max(0.9 - sum(aspects), 0.1))  # room for words
+    rows = layout[0].subgridspec(len(aspects), 1, height_ratios=aspects)
+    sight = Sight(policy.graph, Glance(policy.eye, images))
+    what = "What decided: the features that were seen"
+    for row, (camera, image) in enumerate(images.items()):
+        axes = figure.add_subplot(rows[row])
+        show_image(axes, image)
+        axes.set_title(what if not camera else f"{what}, {camera}" if row == 0 else camera)
+        for number, test in enumerate(explanation.tests, 1):
+            if test.exhibited and policy.graph.camera[test.number] == camera:
+                _mark(axes, number, test, arrange(policy.graph, sight, test.number))
+    if len(images) > 1:
+        _tell(figure.add_subplot(rows[-1]), policy, explanation)
+
+
+def _mark(axes: Axes, number: int, test: Outcome, found: list[Arrangement]) -> None:
+    """Mark where a feature was seen, with the number of its test."""
+    is_composite = any(one.lines for one in found)
+    for one in found:
+        draw_arrangement(axes, one, ORANGE, "white", 8.0 if is_composite else 15.0)
+    # Composites come several at one place, so that one number will do, each to another side.
+    offset = OFFSETS[number % len(OFFSETS)] if is_composite else OFFSETS[0]
+    for x, y in test.occurrences[:1] if is_composite else test.occurrences:
+        axes.annotate(
+            str(number), (x, y), xytext=offset, textcoords="offset points", color="white",
+            fontsize=8, fontweight="bold", bbox={"fc": ORANGE, "ec": "white", "pad": 1.2},
+        )  # fmt: skip
+
+
+def _tell(axes: Axes, policy: Policy, explanation: Explanation) -> None:
+    """Say in words which composite features were seen, the last ones if there are many."""
+    lines = [
+        line
+        for number, test in enumerate(explanation.tests, 1)
+        if test.exhibited and policy.graph.height[test.number] > 0
+        for line in textwrap.wrap(f"{number}. {test.name}", 84, subsequent_indent="     ")
+    ]
     axes.axis("off")
+    axes.text(0, 1, "\n".join(lines[-6:]), va="top", fontsize=7.5, transform=axes.transAxes)
 
 
 def _shown(explanation: Explanation) -> list[int]:
@@ -51,8 +97,10 @@ def _shown(explanation: Explanation) -> list[int]:
     return sorted(seen + rest)
 
 
-def _draw_path(figure: Figure, layout: object, policy: Policy, explanation: Explanation) -> None:
-    axes = figure.add_subplot(layout[0])  # type: ignore[index]
+def _draw_path(
+    figure: Figure, layout: GridSpecFromSubplotSpec, policy: Policy, explanation: Explanation
+) -> None:
+    axes = figure.add_subplot(layout[0])
     shown = _shown(explanation)
     columns = 4
     left_out = len(explanation.tests) - len(shown)
@@ -67,15 +115,15 @@ def _draw_path(figure: Figure, layout: object, policy: Policy, explanation: Expl
         box.imshow(policy.patches[test.number], alpha=1.0 if test.exhibited else 0.35)
         box.set(xticks=[], yticks=[])
         for spine in box.spines.values():
-            spine.set(visible=True, color=ORANGE if test.exhibited else "#D1D5DB", linewidth=1.6)
+            spine.set(visible=True, color=ORANGE if test.exhibited else LIGHT, linewidth=1.6)
         axes.text(
             x + 0.5, y + 0.74, f"{index + 1}. {'seen' if test.exhibited else 'not seen'}",
             ha="center", va="center", fontsize=7.5, color=INK if test.exhibited else GREY,
         )  # fmt: skip
 
 
-def _draw_values(figure: Figure, layout: object, explanation: Explanation) -> None:
-    axes = figure.add_subplot(layout[1])  # type: ignore[index]
+def _draw_values(figure: Figure, layout: GridSpecFromSubplotSpec, explanation: Explanation) -> None:
+    axes = figure.add_subplot(layout[1])
     names = [explanation.name(a) for a in range(len(explanation.q))]
     values = np.where(explanation.is_tried, explanation.q, 0.0)
     colours = ["#9CCBE8"] * len(values)

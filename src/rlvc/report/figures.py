@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -132,21 +133,28 @@ def draw_learning(result: dict[str, Any]) -> Figure:
 
 def draw_features(policy: Policy, n: int = 12) -> Figure:
     """Draw the features that are tested on the most percepts."""
-    order = np.argsort(-policy.usage, kind="stable")[:n]
+    tested = policy.classifier.features
+    order = tested[np.argsort(-policy.usage[tested], kind="stable")][:n].tolist()
+    titles = [
+        [*textwrap.wrap(policy.graph.describe(number), 25, max_lines=4, placeholder=" …"),
+         f"{policy.usage[number]} percepts"]
+        for number in order
+    ]  # fmt: skip
     columns = 6
     rows = max(1, -(-len(order) // columns))
-    figure = new_figure(8.0, 1.75 * rows + 0.45)
+    n_lines = max(map(len, titles), default=2)
+    figure = new_figure(8.0, (1.45 + 0.15 * n_lines) * rows + 0.45)
     figure.suptitle(
         "The features that are tested most often", x=0.01, ha="left", fontweight="bold", fontsize=10
     )
     cells = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in cells:
         axes.axis("off")
-    for axes, number in zip(cells, order, strict=False):
+    for axes, number, title in zip(cells, order, titles, strict=False):
         axes.imshow(policy.patches[number], interpolation="nearest")
         axes.set_title(
-            f"{policy.features[number]}\n{policy.usage[number]} percepts",
-            fontsize=7.5, fontweight="normal", loc="center",
+            "\n".join(title), fontsize=7.5 if n_lines == 2 else 6.8, fontweight="normal",
+            loc="center",
         )  # fmt: skip
     if len(order) == 0:
         cells[0].text(0, 0.5, "no feature was selected", color=GREY)

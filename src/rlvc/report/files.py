@@ -15,6 +15,7 @@ from rlvc.experiments.navigation import Run
 from rlvc.images import Image
 from rlvc.report.campus import draw_campus_figures
 from rlvc.report.figures import draw_figures
+from rlvc.report.hill import draw_hill_figures
 from rlvc.report.style import to_png
 from rlvc.storage import write_whole
 
@@ -54,6 +55,7 @@ def write_run(run: Run | CampusRun | HillRun, folder: Path) -> None:
         percept = {"percept": run.views.image(0, run.views.test[0][0])}
     elif isinstance(run, HillRun):
         run.policy.save(folder / "policy.rlvc")
+        write_figures(draw_hill_figures(run), folder)
         percept = run.env.percept(START)
     else:
         run.policy.save(folder / "policy.rlvc")

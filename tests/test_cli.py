@@ -343,6 +343,17 @@ def test_any_image_can_be_explained(call: Any, folder: Path, tmp_path: Path, ima
     assert read(tmp_path / "x.png").std() > 5
 
 
+def test_one_camera_takes_one_image(call: Any, folder: Path, tmp_path: Path) -> None:
+    image = folder / "percept.png"
+    done = call("explain", folder / "policy.rlvc", image, image, "--out", tmp_path / "x.png")
+    assert done.code == 2
+    assert done.err == "rlvc: This policy has one camera, so explain takes one image; got 2.\n"
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "a=b.png").write_bytes(image.read_bytes())  # a name like any other
+    done = call("explain", folder / "policy.rlvc", tmp_path / "a=b.png", "--out", tmp_path / "x")
+    assert (done.code, done.err) == (0, "")
+
+
 def test_a_policy_of_grey_images_can_be_explained(call: Any, tmp_path: Path) -> None:
     RLVC(threads=1).learn(database(GREY)).save(tmp_path / "p")
     for number, action in enumerate(RIGHT[:2]):
@@ -575,7 +586,8 @@ def test_the_version(call: Any) -> None:
          "policy.rlvc", "basic.rlvc", "features.png", "percept.png", "result.json",
          "same seed gives the same policy", "rlvc parameters"]),
         (["evaluate", "--help"], ["--episodes", "--json", "--task", "--pictures", "--seed"]),
-        (["explain", "--help"], ["--out", "path through the classifier", "features marked"]),
+        (["explain", "--help"], ["--out", "path through the classifier", "features marked",
+         "CAMERA=IMAGE"]),
     ],
 )  # fmt: skip
 def test_help_says_what_there_is(call: Any, arguments: list[str], words: list[str]) -> None:

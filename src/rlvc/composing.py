@@ -11,9 +11,10 @@ from __future__ import annotations
 import bisect
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from rlvc.cooccurrence import (
 from rlvc.features import Composite, Feature
 from rlvc.generation import Candidates, Offering, generators
 from rlvc.incidence import Incidence
+from rlvc.locating import Cells, locate
 from rlvc.parameters import check, param
 from rlvc.sightings import Places, Sightings
 
@@ -60,11 +62,14 @@ class Composites:
     height: int = param(2, "greatest height of a composite", low=1)
     use_angle: bool = param(False, "ask for a typical angle between orientations as well")
     use_scale: bool = param(False, "ask for a typical ratio of scales as well")
+    grid: int = param(
+        0, "levels of the pyramid of grids in which features are located; 0 for none", low=0, high=5
+    )
     images: int = param(32, "most images of a class that are searched for pairs", low=2)
     features: int = param(32, "most features of a class that are paired, the most frequent", low=2)
-    pairs: int = param(8, "most pairs of a class, the most frequent", low=1)
+    pairs: int = param(8, "most pairs of a class, the most frequent; 0 for none", low=0)
     distances: int = param(32, "most distances of a pair", low=2)
-    candidates: int = param(1000, "most new candidates of a class and camera", low=1)
+    candidates: int = param(1000, "most new candidates of a kind, class and camera", low=1)
     seed: int = param(0, "of what is looked at where there is more than allowed", low=0)
 
     def __post_init__(self) -> None:
@@ -87,7 +92,7 @@ class Composer:
         self._table: Ints | None = None
         self._n_parts = 0
         self._orders: list[Ints] = []
-        self._kept: list[dict[tuple[int, ...], Block]] = []
+        self._kept: dict[tuple[int, str], dict[tuple[int, ...], Block]] = {}
 
     def generate(
         self,
@@ -111,7 +116,13 @@ class Composer:
     def _compose(
         self, sightings: Sightings, classes: Ints, is_aliased: NDArray[np.bool_], threads: int
     ) -> Candidates:
-        """Return the composites of each aliased class."""
+        """Return the new features of each aliased class."""
+        for places in sightings.places:
+            if self._rules.use_angle and np.isnan(places.marks[:, 3]).any():
+                raise ValueError(
+                    "use_angle of Composites needs a detector that gives orientations, such as "
+                    "sift or orb."
+                )
         is_part = np.asarray(sightings.graph.height, np.int64) < self._rules.height
         self._forget(sightings, int(is_part.sum()))
         keys = [tuple(key) for key in class_keys(classes, len(is_aliased)).tolist()]
@@ -120,19 +131,18 @@ class Composer:
         incidence = Incidence(np.zeros(len(classes) + 1, np.int64), np.empty(0, np.int32), n)
         blocks: list[Block] = []
         n_cut = np.zeros(4, np.int64)
-        for camera, places in enumerate(sightings.places):
-            kept = self._kept[camera]
+        makers = [self._pair_up] * (self._rules.pairs > 0) + [self._locate] * (self._rules.grid > 0)
+        for (camera, places), maker in itertools.product(enumerate(sightings.places), makers):
+            kept = self._kept.setdefault((camera, maker.__name__), {})
             missing = [c for c in wanted if keys[c] not in kept]
             if missing:
+                for key in kept.keys() - set(keys):
+                    del kept[key]
                 image, order = sightings.table[:, camera], self._orders[camera]
-                made, cut = self._of_camera(
-                    places, image, order, classes, missing, is_part, threads
-                )
+                jobs = Jobs.of(classes, missing, image, order)
+                made, cut = jobs.share(partial(maker, jobs, places, is_part), threads)
                 n_cut += cut
-                alive = set(keys)
-                kept = {key: block for key, block in kept.items() if key in alive}
                 kept |= {keys[c]: block for c, block in zip(missing, made, strict=True)}
-                self._kept[camera] = kept
             ours = [kept[keys[c]] for c in wanted]
             found = _assemble(ours, classes, wanted, n)
             incidence = incidence.join(found)
@@ -147,57 +157,39 @@ class Composer:
         """Forget what was kept if there are other percepts now, or more parts."""
         if sightings.table is self._table and n_parts == self._n_parts:
             return
-        self._table, self._n_parts = sightings.table, n_parts
-        self._kept = [{} for _ in sightings.places]
+        self._table, self._n_parts, self._kept = sightings.table, n_parts, {}
         # Images are taken in an order of their own, so that the first few are a fair sample.
         rng = np.random.default_rng(self._rules.seed)
         self._orders = [rng.permutation(places.n_images) for places in sightings.places]
 
-    def _of_camera(
-        self,
-        places: Places,
-        image: Ints,
-        order: Ints,
-        classes: Ints,
-        wanted: list[int],
-        is_part: NDArray[np.bool_],
-        threads: int,
-    ) -> tuple[list[Block], Ints]:
-        """Return composites of what one camera sees, for each of some classes."""
+    def _pair_up(
+        self, jobs: Jobs, places: Places, is_part: NDArray[np.bool_], span: slice
+    ) -> Share:
+        """Make composites for some of the classes."""
         rules = self._rules
-        is_wanted = np.zeros(int(classes.max()) + 1, np.bool_)
-        is_wanted[wanted] = True
-        begin, images, row = distinct_images(classes, is_wanted, image, order)
+        where = jobs.begin, jobs.image, places.begin, places.feature, places.marks
+        job, parts, count, relation, cut = find_pairs(
+            span.start, span.stop, *where, is_part, rules.support, rules.images, rules.features,
+            rules.pairs, rules.distances, 4.0 * rules.deviation, rules.seed,
+        )  # fmt: skip
+        made, n_cut = self._fit(job, parts, count, relation)
+        first = np.searchsorted(made.job, np.arange(len(jobs.begin)))
+        length, columns = exhibited(
+            span.start, span.stop, *where, made.parts, made.pair, made.rows, first, len(is_part)
+        )
+        ours = [made.take(slice(first[i], first[i + 1])) for i in range(span.start, span.stop)]
+        return Share(ours, length, columns, np.append(cut, n_cut))
 
-        def work(span: slice) -> tuple[list[Made], Ints, NDArray[np.int32], Ints]:
-            where = begin, images, places.begin, places.feature, places.marks
-            job, parts, count, relation, cut = find_pairs(
-                span.start, span.stop, *where, is_part, rules.support, rules.images,
-                rules.features, rules.pairs, rules.distances, 4.0 * rules.deviation, rules.seed,
-            )  # fmt: skip
-            made, n_cut = self._fit(job, parts, count, relation)
-            first = np.searchsorted(made.job, np.arange(len(begin)))
-            length, columns = exhibited(
-                span.start, span.stop, *where, made.parts, made.pair, made.rows, first,
-                len(is_part),
-            )  # fmt: skip
-            ours = [made.take(slice(first[i], first[i + 1])) for i in range(span.start, span.stop)]
-            return ours, length, columns, np.append(cut, n_cut)
-
-        results = share_threads(work, _shares(begin, threads), threads)
-        made = list(itertools.chain.from_iterable(ours for ours, *_ in results))
-        length = np.concatenate([length for _, length, _, _ in results])
-        indptr = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-        on_images = Incidence(indptr, np.concatenate([columns for *_, columns, _ in results]), 0)
-        percepts = np.flatnonzero(is_wanted[classes])
-        percepts = percepts[np.argsort(classes[percepts], kind="stable")]  # class by class
-        rows = on_images.take(row[percepts])
-        edges = np.searchsorted(classes[percepts], [*wanted, is_wanted.size])
-        blocks = [
-            Block(np.diff(rows.indptr[a : b + 1]), rows.indices[rows.indptr[a] : rows.indptr[b]], m)
-            for (a, b), m in zip(itertools.pairwise(edges.tolist()), made, strict=True)
-        ]
-        return blocks, np.sum([cut for *_, cut in results], axis=0)
+    def _locate(self, jobs: Jobs, places: Places, is_part: NDArray[np.bool_], span: slice) -> Share:
+        """Make located features for some of the classes."""
+        n_made, rows, length, columns, n_cut = locate(
+            span.start, span.stop, jobs.begin, jobs.image, places.begin, places.feature,
+            places.marks, is_part, places.size, self._rules.grid,
+            self._rules.candidates,
+        )  # fmt: skip
+        edges = [0, *np.cumsum(n_made).tolist()]
+        ours = [Cells(rows[a:b]) for a, b in itertools.pairwise(edges)]
+        return Share(ours, length, columns, np.array([0, 0, 0, n_cut]))
 
     def _fit(self, job: Ints, parts: Ints, count: Ints, relation: Floats) -> tuple[Made, int]:
         """Return a composite for each cluster of each pair, and how many classes had too many."""
@@ -266,23 +258,86 @@ class Made:
         )  # fmt: skip
 
 
+class Share(NamedTuple):
+    """What one thread made for some classes that stand together.
+
+    Attributes:
+        made: The new features of each class.
+        length: (n_images,) how many of its class each image exhibits.
+        columns: Which, image by image.
+        n_cut: How often each of the caps bit.
+    """
+
+    made: Sequence[Made | Cells]
+    length: Ints
+    columns: NDArray[np.int32]
+    n_cut: Ints
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The composites that one camera sees of one class, and which percepts exhibit them.
+    """The new features that one camera sees of one class, and which percepts exhibit them.
 
     Attributes:
         length: (n_percepts,) how many each percept of the class exhibits.
         columns: Which, percept by percept.
-        made: The composites of the class.
+        made: The features.
     """
 
     length: Ints
     columns: NDArray[np.int32]
-    made: Made
+    made: Made | Cells
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """Some classes as one camera sees them.
+
+    Attributes:
+        begin: (n_jobs + 1,) where the images of each class begin.
+        image: The distinct images of its percepts.
+        percepts: The percepts, class by class.
+        edges: (n_jobs + 1,) where those of each class begin.
+        row: For each percept, where its image stands in ``image``.
+    """
+
+    begin: Ints
+    image: Ints
+    percepts: Ints
+    edges: Ints
+    row: Ints
+
+    @classmethod
+    def of(cls, classes: Ints, wanted: list[int], image: Ints, order: Ints) -> Jobs:
+        """Return the jobs of some classes, in ascending order; images stand in an order."""
+        is_wanted = np.zeros(int(classes.max()) + 1, np.bool_)
+        is_wanted[wanted] = True
+        begin, images, row = distinct_images(classes, is_wanted, image, order)
+        percepts = np.flatnonzero(is_wanted[classes])
+        percepts = percepts[np.argsort(classes[percepts], kind="stable")]
+        edges = np.searchsorted(classes[percepts], [*wanted, is_wanted.size])
+        return cls(begin, images, percepts, edges, row[percepts])
+
+    def share(self, work: Callable[[slice], Share], threads: int) -> tuple[list[Block], Ints]:
+        """Return what threads make of the jobs, as one block for each."""
+        pieces = chunks(len(self.image), n_threads(threads))
+        cuts = np.searchsorted(self.begin, [piece.start for piece in pieces][1:]).tolist()
+        spans = [slice(a, b) for a, b in itertools.pairwise([0, *cuts, len(self.begin) - 1])]
+        shares = share_threads(work, spans, threads)
+        made = itertools.chain.from_iterable(one.made for one in shares)
+        length = np.concatenate([one.length for one in shares])
+        indptr = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+        on_images = Incidence(indptr, np.concatenate([one.columns for one in shares]), 0)
+        rows = on_images.take(self.row)
+        blocks = [
+            Block(np.diff(rows.indptr[a : b + 1]), rows.indices[rows.indptr[a] : rows.indptr[b]], m)
+            for (a, b), m in zip(itertools.pairwise(self.edges.tolist()), made, strict=True)
+        ]
+        return blocks, np.sum([one.n_cut for one in shares], axis=0)
 
 
 class Offer(Sequence[Feature]):
-    """The composites of several blocks; features are made when they are asked for."""
+    """The new features of several blocks; features are made when they are asked for."""
 
     def __init__(self, blocks: list[Block]) -> None:
         self._blocks = blocks
@@ -314,10 +369,3 @@ def _assemble(blocks: list[Block], classes: Ints, wanted: list[int], n: int) -> 
 
 
 generators.register("composites", Composites)
-
-
-def _shares(begin: Ints, threads: int) -> list[slice]:
-    """Cut the classes into as many runs as there are threads, with about as many images each."""
-    shares = chunks(int(begin[-1]), n_threads(threads))
-    cuts = np.searchsorted(begin, [piece.start for piece in shares][1:]).tolist()
-    return [slice(a, b) for a, b in itertools.pairwise([0, *cuts, len(begin) - 1])]

@@ -27,7 +27,7 @@ from rlvc.experiments.hill import PAPER, HillRun
 from rlvc.experiments.hill_measures import MAX_STEPS, TRIALS, starts, trials
 from rlvc.experiments.hill_sights import N_IMAGES, POSITIONS, VELOCITIES, Sights, actor
 from rlvc.experiments.running import NEW, Watcher
-from rlvc.features import Graph, Primitive, Sight
+from rlvc.features import Graph, Located, Primitive, Sight
 from rlvc.generation import Canonical
 from rlvc.images import Image
 from rlvc.parameters import as_json
@@ -421,6 +421,18 @@ def test_an_arrangement_stands_for_every_occurrence(done: HillRun) -> None:
             assert (len(one.lines) > 0) == (graph.height[number] > 0)
         n_composites += graph.height[number] > 0
     assert n_composites == done.result["features"]["composite"]
+
+
+def test_what_is_in_one_part_of_the_frame_is_arranged_as_what_it_is(done: HillRun) -> None:
+    number = most_tested(done, "gauge", 1)[0]
+    column = int(np.flatnonzero(done.sights.shows(number))[0])
+    cells = [Located(part=number, level=1, column=x, line=y) for x in range(2) for y in range(2)]
+    graph, numbers = done.policy.graph.add(cells)
+    sight = Sight(graph, Glance(done.policy.eye, done.env.percept((0.0, VELOCITIES[column]))))
+    everywhere = arrange(graph, sight, number)
+    inside = [one for cell in numbers for one in arrange(graph, sight, cell)]
+    assert sorted(one.middle for one in inside) == sorted(one.middle for one in everywhere)
+    assert all(one in everywhere for one in inside)
 
 
 def test_ranges_bridge_small_gaps() -> None:

@@ -180,7 +180,7 @@ def explain(
     images: Annotated[
         list[str],
         typer.Argument(
-            metavar="IMAGE...",
+            metavar="IMAGE",
             help="An image as the agent perceives it. If it has several cameras, CAMERA=IMAGE for "
             "each of them.",
         ),

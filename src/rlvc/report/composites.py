@@ -26,6 +26,7 @@ MOST: Final = {GAUGE: 6, GROUND: 4}  # features that are shown of either camera
 SPAN: Final = {GAUGE: 2, GROUND: 1}  # columns of the figure, of four, that an image takes
 HEIGHT: Final = {GAUGE: 1.5, GROUND: 1.75}  # inches of a row, without its words
 LINE: Final = {GAUGE: 84, GROUND: 40}  # letters of a line below an image
+SHOWN: Final = 4  # occurrences that are drawn, so that lines can be told apart
 GAP: Final = 3  # images in a row that may lack a feature within one range
 
 
@@ -101,7 +102,7 @@ def _draw_composite(axes: Axes, run: HillRun, number: int) -> None:
     image = gauge_image(column) if is_gauge else ground_image(run.env.strip, column)
     show_image(axes, image)
     sight = Sight(policy.graph, Glance(policy.eye, {camera: image}))
-    for one in arrange(policy.graph, sight, number):
+    for one in arrange(policy.graph, sight, number)[:SHOWN]:
         draw_arrangement(axes, one)
     _draw_ranges(axes, image, _spans(run, number), is_gauge)
     axes.set_xlabel("\n".join(caption(run, number)), fontsize=7.5, color=INK)

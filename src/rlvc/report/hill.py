@@ -74,7 +74,7 @@ def _draw_stages(axes: Axes, result: dict[str, Any], key: str, form: str) -> Non
     direct = result["direct"]
     for name, found, colour, dash in (
         (f"state known, {_side(direct['grid13'])}", direct["grid13"], GREY, "--"),
-        ("state known, best of all grids", direct["best"], GREY, ":"),
+        (f"state known, best grid ({_side(direct['best'])})", direct["best"], GREY, ":"),
         ("the optimum", result["optimum"], GREEN, "-."),
     ):
         if found[key] is not None:

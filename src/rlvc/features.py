@@ -209,15 +209,7 @@ class Graph:
 
     def primitives(self, number: int) -> list[int]:
         """Return the numbers of the primitive features that a feature is made of, in order."""
-        found: set[int] = set()
-        waiting = [number]
-        while waiting:
-            one = waiting.pop()
-            parts = self.features[one].parts
-            waiting += parts
-            if not parts:
-                found.add(one)
-        return sorted(found)
+        return [one for one in self.only([number])[1] if not self.features[one].parts]
 
     def describe(self, number: int) -> str:
         """Return a feature in words."""
@@ -283,6 +275,8 @@ class Sight:
             size = self._glance.size(self._graph.camera[number])
             found = self._found[feature.part]
             return found[feature.is_inside(found, size)]
+        if len({self._graph.camera[part] for part in feature.parts}) > 1:
+            return np.empty((0, 4), np.float64)  # positions of two cameras are not to be compared
         room = np.empty((MOST, 4), np.float64)
         n = pair_up(self._found[feature.first], self._found[feature.second], feature.row(), room)
         return room[:n].copy()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rlvc.policy import Policy
 
 FORMAT, VERSION = "rlvc-policy", 1
+HIGHEST = 16  # of a graph: put in words, a feature may double with every part
 CLASSIFIERS: dict[str, type[Tree] | type[Diagrams]] = {"tree": Tree, "diagrams": Diagrams}
 
 
@@ -184,12 +185,14 @@ def _check_graph(graph: Graph, eye: Eye) -> None:
             _must(max(feature.column, feature.line) < 2**feature.level, "features")
         else:
             _must(len({graph.camera[part] for part in feature.parts}) == 1, "features")
-            _must(np.isfinite(feature.row()).all() and feature.mean >= 0.0, "features")
-            _must(0.0 < feature.likelihood < 1.0 and feature.deviation > 0.0, "features")
+            _must(0.0 < feature.likelihood < 1.0 and feature.mean >= 0.0, "features")
             _must((feature.turn is None) == (feature.turn_deviation is None), "features")
             _must((feature.ratio is None) == (feature.ratio_deviation is None), "features")
-            for deviation in (feature.turn_deviation, feature.ratio_deviation):
-                _must(deviation is None or deviation > 0.0, "features")
+            _must(feature.ratio is None or abs(feature.ratio) < 1000.0, "features")
+            for deviation in (feature.deviation, feature.turn_deviation, feature.ratio_deviation):
+                _must(deviation is None or 0.0 < deviation < math.inf, "features")
+            _must(np.isfinite(feature.row()).all(), "features")
+    _must(max(graph.height, default=0) <= HIGHEST, "features")
 
 
 def _check_vocabulary(eye: Eye, words: Vocabulary, channels: int) -> None:

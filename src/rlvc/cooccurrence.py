@@ -430,11 +430,20 @@ def exhibited(
                     end += 1
                 f, g = parts[c, 0], parts[c, 1]
                 is_there[: end - c] = False
+                n_there = 0
                 for i in range(start[f], start[f] + length[f]):
                     for j in range(start[g], start[g] + length[g]):
                         distance, turn, ratio = relate(marks, i, marks, j)
                         for one in range(end - c):
-                            is_there[one] |= is_likely(distance, turn, ratio, rows[c + one])
+                            if not is_there[one] and is_likely(
+                                distance, turn, ratio, rows[c + one]
+                            ):
+                                is_there[one] = True
+                                n_there += 1
+                        if n_there == end - c:
+                            break
+                    if n_there == end - c:
+                        break
                 for one in range(end - c):
                     out[n] = c + one - made_first
                     n += is_there[one]

@@ -79,11 +79,10 @@ class Places:
         """Return these occurrences and those of other features on the same images."""
         if len(others.feature) == 0:
             return self
-        image = [np.repeat(np.arange(self.n_images), np.diff(one.begin)) for one in (self, others)]
-        feature = np.concatenate([self.feature, others.feature])
-        order = np.lexsort((feature, np.concatenate(image)))
-        found = np.concatenate([self.marks, others.marks])[order]
-        return Places(self.begin + others.begin, feature[order], found, self.size)
+        feature, found = _merge(
+            self.begin, self.feature, self.marks, others.begin, others.feature, others.marks
+        )
+        return Places(self.begin + others.begin, feature, found, self.size)
 
     def incidence(self, n_features: int) -> Incidence:
         """Return which image exhibits which feature."""
@@ -167,6 +166,51 @@ def _percepts(places: Sequence[Places], table: Ints, n_features: int) -> Inciden
     return Incidence.union(
         [here.incidence(n_features).take(table[:, i]) for i, here in enumerate(places)]
     )
+
+
+@compiled
+def _merge(
+    begin: Ints,
+    feature: NDArray[np.int32],
+    rows: Marks,
+    other_begin: Ints,
+    other_feature: NDArray[np.int32],
+    other_rows: Marks,
+) -> tuple[NDArray[np.int32], Marks]:
+    """Merge two lists that are in ascending order on every image."""
+    n = len(feature) + len(other_feature)
+    out = np.empty(n, np.int32)
+    out_rows = np.empty((n, 4), np.float64)
+    k = 0
+    for image in range(len(begin) - 1):
+        i, j = begin[image], other_begin[image]
+        last, other_last = begin[image + 1], other_begin[image + 1]
+        if i == last or j == other_last or feature[last - 1] < other_feature[j]:  # as is usual
+            middle = k + last - i
+            k = middle + other_last - j
+            out[middle - last + i : middle], out[middle:k] = (
+                feature[i:last],
+                other_feature[j:other_last],
+            )
+            out_rows[middle - last + i : middle] = rows[i:last]
+            out_rows[middle:k] = other_rows[j:other_last]
+            continue
+        while i < begin[image + 1] or j < other_begin[image + 1]:
+            is_ours = j == other_begin[image + 1] or (
+                i < begin[image + 1] and feature[i] < other_feature[j]
+            )
+            if is_ours:
+                out[k] = feature[i]
+                for column in range(4):
+                    out_rows[k, column] = rows[i, column]
+                i += 1
+            else:
+                out[k] = other_feature[j]
+                for column in range(4):
+                    out_rows[k, column] = other_rows[j, column]
+                j += 1
+            k += 1
+    return out, out_rows
 
 
 @compiled

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import re
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvc import RLVC
+from rlvc.clustering import Hierarchical, clusterings
 from rlvc.compaction import Compaction
+from rlvc.composing import Composites
 from rlvc.configuring import PARTS, describe_parameters, make_learner, paper_selector
 from rlvc.parameters import as_json, rules
 from rlvc.selection import Selector
@@ -80,14 +83,29 @@ def test_the_order_of_settings_does_not_matter() -> None:
     assert all(plain(learner) == plain(learners[0]) for learner in learners)
 
 
+NEEDED = {"generator.clustering": ["generator=composites"]}  # what has a part of its own
+
+
 @pytest.mark.parametrize("part", [name for name, registry in PARTS.items() if registry])
 def test_every_name_of_a_part_can_be_chosen(part: str) -> None:
     registry = PARTS[part]
     assert registry is not None
     assert list(registry)
     for name in registry:
-        made = getattr(make_learner("default", [f"{part}={name}"], RLVC(gamma=0.9)), part)
-        assert type(made) is type(registry.make(name))
+        settings = [f"{part}={name}", *NEEDED.get(part, [])]
+        learner = make_learner("default", settings, RLVC(gamma=0.9))
+        assert type(attrgetter(part)(learner)) is type(registry.make(name))
+
+
+def test_a_part_of_a_part_is_set_with_its_owner() -> None:
+    settings = [
+        "generator.clustering.cut=5", "generator.pairs=3", "generator.clustering=hierarchical",
+        "generator=composites",
+    ]  # fmt: skip
+    for order in itertools.permutations(settings):
+        learner = make_learner("default", list(order), RLVC())
+        expected = Composites(pairs=3, clustering=Hierarchical(cut=5.0))
+        assert plain(learner) == plain(RLVC(generator=expected))
 
 
 @pytest.mark.parametrize(
@@ -132,6 +150,12 @@ def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
          "sweeps. Add solver=q_lambda to set it."),
         (["metric.whitening=1"], "Mahalanobis has no parameters; got 'whitening'."),
         (["generator.x=1"], "Canonical has no parameters; got 'x'."),
+        (["generator.pairs=1"], "Canonical has no parameters; got 'pairs'. Add "
+         "generator=composites to set it."),
+        (["generator.clustering=complete"], "Canonical has no clustering. Add "
+         "generator=composites to set it."),
+        (["generator=composites", "generator.clustering=compleat"], "Unknown clustering "
+         "'compleat'. Did you mean 'complete'? Known: *"),
         (["solver=policy_iteration", "solver.x=1"], "PolicyIteration has no parameters; got 'x'."),
         (["cap=1.5"], "cap of RLVC must be an integer; got '1.5'."),
         (["cap="], "cap of RLVC must be an integer; got ''."),
@@ -170,7 +194,7 @@ def declared() -> Iterator[tuple[str, str, Any]]:
         yield "", field.name, getattr(usual, field.name)
     for part, registry in PARTS.items():
         choices = {f"{part}={name}": registry.make(name) for name in registry} if registry else {}
-        for choice, value in (choices or {"": getattr(usual, part)}).items():
+        for choice, value in (choices or {"": attrgetter(part)(usual)}).items():
             if dataclasses.is_dataclass(value):
                 for field, _ in rules(value):
                     yield choice, f"{part}.{field.name}", getattr(value, field.name)
@@ -178,7 +202,7 @@ def declared() -> Iterator[tuple[str, str, Any]]:
 
 def choices_of(meaning: str) -> tuple[str, list[str]]:
     """Split a meaning in what it says and the choices that it names at the end."""
-    found = re.fullmatch(r"(.+) \(with (\w+)=([\w, ]+)\)", meaning)
+    found = re.fullmatch(r"(.+) \(with ([\w.]+)=([\w, ]+)\)", meaning)
     if not found:
         return meaning, [""]
     return found[1], [f"{found[2]}={name}" for name in re.split(r", | or ", found[3])]
@@ -195,7 +219,10 @@ def test_every_declared_parameter_is_described_once() -> None:
             assert (choice, name) not in described
             described[choice, name] = default
     usual = {("", part): registry.name_of(getattr(RLVC(), part))
-             for part, registry in PARTS.items() if registry}  # fmt: skip
+             for part, registry in PARTS.items() if registry and part not in NEEDED}  # fmt: skip
+    usual["generator=composites", "generator.clustering"] = clusterings.name_of(
+        Composites().clustering
+    )
     assert described == parameters | usual
     assert {
         ("", "gamma"), ("", "selector.alpha"), ("detector=harris", "detector.sigma"),
@@ -215,7 +242,7 @@ def test_choices_that_share_a_parameter_share_its_row() -> None:
 
 def test_every_described_default_can_be_set() -> None:
     usual = {f"{part}={registry.name_of(getattr(RLVC(), part))}"
-             for part, registry in PARTS.items() if registry}  # fmt: skip
+             for part, registry in PARTS.items() if registry and part not in NEEDED}  # fmt: skip
     rows = [(name, default, choices_of(meaning)[1]) for name, default, _, meaning in
             describe_parameters()]  # fmt: skip
     settings = [f"{name}={default}" for name, default, choices in rows
@@ -223,8 +250,9 @@ def test_every_described_default_can_be_set() -> None:
     assert plain(make_learner("paper", settings, RLVC(gamma=0.1))) == plain(RLVC())
     for name, default, choices in rows:
         for choice in filter(None, choices):
-            learner = make_learner("default", [choice, f"{name}={default}"], RLVC(gamma=0.9))
-            assert plain(learner) == plain(make_learner("default", [choice], RLVC(gamma=0.9)))
+            chosen = [choice, *NEEDED.get(choice.partition("=")[0], [])]
+            learner = make_learner("default", [*chosen, f"{name}={default}"], RLVC(gamma=0.9))
+            assert plain(learner) == plain(make_learner("default", chosen, RLVC(gamma=0.9)))
 
 
 def test_nothing_of_a_learner_is_left_out_of_the_list() -> None:

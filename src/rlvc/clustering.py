@@ -62,6 +62,28 @@ class CompleteLinkage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Halves:
+    """Two clusters, below and above a cut, for each of several cuts; equal numbers stay together.
+
+    The cuts leave about as many numbers between them. No cut is typical of the distances, but the
+    reward has many to choose from, as where two features move against each other smoothly.
+
+    >>> values = np.array([1.0, 2.0, 3.0, 10.0, 11.0, 30.0])
+    >>> Halves(cuts=2).cluster(np.array([0, 6]), values).T.tolist()
+    [[0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 1, 1]]
+    """
+
+    cuts: int = param(7, "how many cuts", low=1, high=100)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def cluster(self, begin: Ints, values: Floats) -> Ints:
+        """Return the labels, one column for each cut."""
+        return _halves(begin, values, self.cuts)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Hierarchical:
     """SciPy's hierarchical clustering, cut at a height."""
 
@@ -88,7 +110,22 @@ class Hierarchical:
 
 clusterings: Registry[Clustering] = Registry("clustering")
 clusterings.register("complete", CompleteLinkage)
+clusterings.register("halves", Halves)
 clusterings.register("hierarchical", Hierarchical)
+
+
+@compiled
+def _halves(begin: Ints, values: Floats, cuts: int) -> Ints:
+    labels = np.zeros((len(values), cuts), np.int64)
+    for s in range(len(begin) - 1):
+        first, last = begin[s], begin[s + 1]
+        for cut in range(cuts):
+            at = first + (last - first) * (cut + 1) // (cuts + 1)
+            while first < at < last and values[at] == values[at - 1]:
+                at += 1
+            for i in range(at, last):
+                labels[i, cut] = 1 if at > first else 0
+    return labels
 
 
 @compiled

@@ -8,6 +8,7 @@ from typing import Any
 
 import rlvc.composing  # noqa: F401 - registers its generator
 from rlvc.aliasing import aliasing_detectors
+from rlvc.clustering import clusterings
 from rlvc.compaction import post_processes
 from rlvc.errors import unknown
 from rlvc.generation import generators
@@ -27,6 +28,7 @@ PARTS: dict[str, Registry[Any] | None] = {
     "solver": solvers,
     "aliasing": aliasing_detectors,
     "generator": generators,
+    "generator.clustering": clusterings,  # a part of a part: some generators have one
     "selector": None,  # there is one kind; its parameters choose
     "post_process": post_processes,
 }
@@ -53,31 +55,48 @@ def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
         name, equals, value = setting.partition("=")
         if not equals:
             raise ValueError(f"A setting must read NAME=VALUE; got {setting!r}.")
-        part, dot, parameter = name.partition(".")
+        part, parameter = _split(name)
         if part not in PARTS:
             plain[name] = value
-        elif dot:
+        elif parameter:
             inner.setdefault(part, {})[parameter] = value
         else:
             registry = PARTS[part]
             if registry is None:
                 raise ValueError(f"{part} has parameters only; write {part}.NAME=VALUE.")
             chosen[part] = registry.make(value)
-    known = [*(field.name for field, _ in rules(RLVC)), *PARTS]
+    known = [*(field.name for field, _ in rules(RLVC)), *(p for p in PARTS if "." not in p)]
     for name in plain:
         if name not in known:
             raise unknown("parameter", name, known)
-    chosen |= parse(RLVC, plain)
-    for part, texts in inner.items():
-        value = chosen.get(part, getattr(learner, part))
+    made = parse(RLVC, plain)
+    for part in PARTS:
+        if part not in chosen and part not in inner:
+            continue
+        owner_name, dot, name = part.rpartition(".")
+        owner = made.get(owner_name, getattr(learner, owner_name)) if dot else learner
+        if dot and not hasattr(owner, name):
+            raise ValueError(
+                f"{type(owner).__name__} has no {name}.{_hint(owner_name, owner, name)}"
+            )
+        value = chosen.get(part, getattr(owner, name))
         values: dict[str, Any] = {}
-        for parameter, text in texts.items():
+        for parameter, text in inner.get(part, {}).items():
             try:
                 values |= parse(type(value), {parameter: text})
             except ValueError as error:
                 raise ValueError(f"{error}{_hint(part, value, parameter)}") from None
-        chosen[part] = dataclasses.replace(value, **values)
-    return dataclasses.replace(learner, **chosen)
+        value = dataclasses.replace(value, **values) if values else value
+        made[owner_name or name] = dataclasses.replace(owner, **{name: value}) if dot else value
+    return dataclasses.replace(learner, **made)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Return the part that a name speaks of and the parameter, if it has one."""
+    for part in sorted(PARTS, key=len, reverse=True):  # the parts of parts before their owners
+        if name == part or name.startswith(f"{part}."):
+            return part, name[len(part) + 1 :]
+    return name, ""
 
 
 def paper_selector() -> Selector:
@@ -95,12 +114,18 @@ def describe_parameters() -> Iterator[tuple[str, str, str, str]]:
     for field, rule in rules(default):
         yield field.name, str(getattr(default, field.name)), rule.describe(), rule.meaning
     for part, registry in PARTS.items():
-        value = getattr(default, part)
         if registry is None:
-            yield from _rows(part, value)
+            yield from _rows(part, getattr(default, part))
             continue
-        usual = registry.name_of(value)
-        yield part, usual, f"one of {', '.join(registry)}", f"which {part}"
+        owner, dot, name = part.rpartition(".")
+        whose: dict[str, Any] = {"": default}
+        if dot:
+            choices = PARTS[owner] or ()
+            made = {choice: PARTS[owner].make(choice) for choice in choices}  # type: ignore[union-attr]
+            whose = {choice: one for choice, one in made.items() if name in _names(one)}
+        usual = registry.name_of(getattr(next(iter(whose.values())), name))
+        note = f" (with {owner}={_either([*whose])})" if dot else ""
+        yield part, usual, f"one of {', '.join(registry)}", f"which {name}{note}"
         owners: dict[tuple[str, str, str, str], list[str]] = {}
         for name in sorted(registry, key=lambda name: name != usual):
             for row in _rows(part, registry.make(name)):
@@ -118,15 +143,16 @@ def _rows(part: str, value: Any) -> Iterator[tuple[str, str, str, str]]:
 
 def _hint(part: str, value: Any, parameter: str) -> str:
     """Return which other choices have a parameter that this one has not."""
-    registry, name = PARTS[part], f"{part}.{parameter}"
-
-    def has(one: Any) -> bool:
-        return any(row[0] == name for row in _rows(part, one))
-
-    if registry is None or has(value):
+    registry = PARTS[part]
+    if registry is None or parameter in _names(value):
         return ""
-    owners = [choice for choice in registry if has(registry.make(choice))]
+    owners = [choice for choice in registry if parameter in _names(registry.make(choice))]
     return f" Add {part}={_either(owners)} to set it." if owners else ""
+
+
+def _names(value: Any) -> list[str]:
+    """Return the names of all that can be set on a part: parameters and parts of its own."""
+    return [f.name for f in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else []
 
 
 def _either(names: list[str]) -> str:

@@ -130,7 +130,7 @@ class Composer:
         n = len(is_part)
         incidence = Incidence(np.zeros(len(classes) + 1, np.int64), np.empty(0, np.int32), n)
         blocks: list[Block] = []
-        n_cut = np.zeros(4, np.int64)
+        n_cut = np.zeros(len(_CAPS), np.int64)
         makers = [self._pair_up] * (self._rules.pairs > 0) + [self._locate] * (self._rules.grid > 0)
         for (camera, places), maker in itertools.product(enumerate(sightings.places), makers):
             kept = self._kept.setdefault((camera, maker.__name__), {})
@@ -139,12 +139,12 @@ class Composer:
                 for key in kept.keys() - set(keys):
                     del kept[key]
                 image, order = sightings.table[:, camera], self._orders[camera]
-                jobs = Jobs.of(classes, missing, image, order)
+                jobs = Jobs.of(classes, len(keys), missing, image, order)
                 made, cut = jobs.share(partial(maker, jobs, places, is_part), threads)
                 n_cut += cut
                 kept |= {keys[c]: block for c, block in zip(missing, made, strict=True)}
             ours = [kept[keys[c]] for c in wanted]
-            found = _assemble(ours, classes, wanted, n)
+            found = _assemble(ours, classes, is_aliased, n)
             incidence = incidence.join(found)
             n = found.n_features
             blocks += ours
@@ -169,8 +169,9 @@ class Composer:
         rules = self._rules
         where = jobs.begin, jobs.image, places.begin, places.feature, places.marks
         job, parts, count, relation, cut = find_pairs(
-            span.start, span.stop, *where, is_part, rules.support, rules.images, rules.features,
-            rules.pairs, rules.distances, 4.0 * rules.deviation, rules.seed,
+            span.start, span.stop, *where, is_part, float(rules.support), rules.images,
+            rules.features, rules.pairs, rules.distances, 4.0 * rules.deviation,
+            rules.seed % 2**62,
         )  # fmt: skip
         made, n_cut = self._fit(job, parts, count, relation)
         first = np.searchsorted(made.job, np.arange(len(jobs.begin)))
@@ -189,7 +190,7 @@ class Composer:
         )  # fmt: skip
         edges = [0, *np.cumsum(n_made).tolist()]
         ours = [Cells(rows[a:b]) for a, b in itertools.pairwise(edges)]
-        return Share(ours, length, columns, np.array([0, 0, 0, n_cut]))
+        return Share(ours, length, columns, np.array([0, 0, 0, 0, n_cut]))
 
     def _fit(self, job: Ints, parts: Ints, count: Ints, relation: Floats) -> tuple[Made, int]:
         """Return a composite for each cluster of each pair, and how many classes had too many."""
@@ -198,8 +199,9 @@ class Composer:
         labels = rules.clustering.cluster(begin, np.ascontiguousarray(relation[:, 0]))
         limit = -2.0 * np.log(rules.likelihood)
         pair, rows = fit(
-            begin, relation, labels, limit, rules.deviation, rules.use_angle, rules.use_scale
-        )
+            begin, relation, labels, limit, float(rules.deviation), rules.use_angle,
+            rules.use_scale,
+        )  # fmt: skip
         made = Made(job[pair], parts[pair], pair, rows, rules.likelihood)
         number = np.arange(len(pair)) - np.searchsorted(made.job, made.job)  # within the class
         keep = number < rules.candidates
@@ -209,6 +211,7 @@ class Composer:
 
 
 _CAPS = (
+    "classes have more images than are searched; images says how many may be.",
     "classes have more features than are paired; features says how many may be.",
     "classes have more pairs of features than are compared; pairs says how many may be.",
     "pairs of features have more distances than are clustered; distances says how many may be.",
@@ -308,9 +311,9 @@ class Jobs:
     row: Ints
 
     @classmethod
-    def of(cls, classes: Ints, wanted: list[int], image: Ints, order: Ints) -> Jobs:
+    def of(cls, classes: Ints, n_classes: int, wanted: list[int], image: Ints, order: Ints) -> Jobs:
         """Return the jobs of some classes, in ascending order; images stand in an order."""
-        is_wanted = np.zeros(int(classes.max()) + 1, np.bool_)
+        is_wanted = np.zeros(n_classes, np.bool_)
         is_wanted[wanted] = True
         begin, images, row = distinct_images(classes, is_wanted, image, order)
         percepts = np.flatnonzero(is_wanted[classes])
@@ -347,16 +350,19 @@ class Offer(Sequence[Feature]):
         return self._begin[-1]
 
     def __getitem__(self, number: int) -> Feature:  # type: ignore[override]
+        number = range(len(self))[number]
         block = bisect.bisect_right(self._begin, number) - 1
         return self._blocks[block].made.feature(number - self._begin[block])
 
 
-def _assemble(blocks: list[Block], classes: Ints, wanted: list[int], n: int) -> Incidence:
+def _assemble(
+    blocks: list[Block], classes: Ints, is_aliased: NDArray[np.bool_], n: int
+) -> Incidence:
     """Return which percept exhibits which composite of the blocks; they get numbers from ``n``."""
     if not blocks:
         return Incidence(np.zeros(len(classes) + 1, np.int64), np.empty(0, np.int32), n)
-    job_of = np.full(int(classes.max()) + 1, -1, np.int64)
-    job_of[wanted] = np.arange(len(wanted))
+    job_of = np.full(len(is_aliased), -1, np.int64)
+    job_of[is_aliased] = np.arange(len(blocks))
     first = n + np.cumsum([0, *(len(block.made) for block in blocks)])
     indptr, indices = assemble(
         job_of[classes],

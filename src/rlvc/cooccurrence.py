@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.compiled import compiled
-from rlvc.features import is_likely, relate
+from rlvc.features import is_likely, relate, wrap
 
 TRIES = 8  # pairs that are measured for one that is kept: many are as far apart on every image
 LEAST_TURN = 5.0  # degrees; orientations are no more precise
 LEAST_RATIO = 0.1  # octaves
+ROUNDING = 1e-9
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -227,30 +228,34 @@ def find_pairs(
         parts: (n, 2) its features.
         count: (n,) how many relations it has.
         relation: (m, 3) distance, turn and ratio, pair by pair, by ascending distance.
-        cut: How many jobs had more features, and more pairs, and how many pairs more distances
-            than are allowed.
+        cut: How many jobs had more images, more features and more pairs than are allowed, and how
+            many pairs more distances.
     """
     out_job = np.empty(256, np.int64)
     out_parts = np.empty((256, 2), np.int64)
     out_count = np.empty(256, np.int64)
     out = np.empty((4096, 3), np.float64)
     n_pairs, n_values = 0, 0
-    cut = np.zeros(3, np.int64)
+    cut = np.zeros(4, np.int64)
+    n_images, n_features = 0, min(max_features, is_part.sum())
+    for job in range(first_job, last_job):
+        n_images = max(n_images, min(job_begin[job + 1] - job_begin[job], max_images))
     seen = np.zeros(len(is_part), np.int64)
     local = np.full(len(is_part), -1, np.int64)
-    start = np.zeros((max_images, max_features), np.int64)
-    length = np.zeros((max_images, max_features), np.int64)
-    both = np.zeros((max_features, max_features), np.int64)
-    here = np.empty(max_features, np.int64)
-    one = np.empty((max_distances, 3), np.float64)
+    start = np.zeros((n_images, n_features), np.int64)
+    length = np.zeros((n_images, n_features), np.int64)
+    both = np.zeros((n_features, n_features), np.int64)
+    here = np.empty(n_features, np.int64)
+    one = np.empty((64, 3), np.float64)
     for job in range(first_job, last_job):
         n = min(job_begin[job + 1] - job_begin[job], max_images)
         if n < 2:
             continue
-        need = max(2, int(np.ceil(support * n)))
+        cut[0] += job_begin[job + 1] - job_begin[job] > n
+        need = max(2, int(np.ceil(support * n - ROUNDING)))
         images = job_image[job_begin[job] : job_begin[job] + n]
         frequent = _frequent(images, begin, feature, is_part, need, seen)
-        cut[0] += len(frequent) > max_features
+        cut[1] += len(frequent) > max_features
         frequent = np.sort(frequent[:max_features])
         m = len(frequent)
         for i in range(m):
@@ -274,9 +279,10 @@ def find_pairs(
                     both[here[i], here[j]] += 1
         for i in range(m):
             local[frequent[i]] = -1
-        accepted = 0
-        codes = _by_count(both, frequent, n, need, TRIES * max_pairs, seed)
-        for code in codes[: TRIES * max_pairs]:
+        accepted, tries = 0, TRIES * max_pairs
+        codes = _by_count(both, frequent, n, need, tries + 1, seed)
+        is_short = len(codes) > tries
+        for code in codes[:tries]:
             f, g = code // m, code % m
             c, low, high = 0, np.inf, -np.inf
             is_cut = False
@@ -288,16 +294,18 @@ def find_pairs(
                         if c == max_distances:
                             is_cut = True
                             break
+                        if c == len(one):
+                            one = np.concatenate((one, np.empty_like(one)))
                         one[c, 0], one[c, 1], one[c, 2] = relate(marks, a, marks, b)
                         low, high = min(low, one[c, 0]), max(high, one[c, 0])
                         c += 1
             if c < 2 or high - low < spread:
                 continue  # as far apart on every image: no composite would split the class
             if accepted == max_pairs:
-                cut[1] += 1
+                is_short = True
                 break
             accepted += 1
-            cut[2] += is_cut
+            cut[3] += is_cut
             if n_pairs == len(out_job):
                 out_job = np.concatenate((out_job, np.empty_like(out_job)))
                 out_parts = np.concatenate((out_parts, np.empty_like(out_parts)))
@@ -312,6 +320,7 @@ def find_pairs(
             out_parts[n_pairs, 0], out_parts[n_pairs, 1] = frequent[f], frequent[g]
             n_values += c
             n_pairs += 1
+        cut[2] += is_short
     return (
         out_job[:n_pairs].copy(), out_parts[:n_pairs].copy(), out_count[:n_pairs].copy(),
         out[:n_values].copy(), cut,
@@ -331,8 +340,8 @@ def fit(
     """Return the pair and the row of a composite for each cluster of at least two relations.
 
     Distances and ratios of scales get a mean and a standard deviation; angles, which go round in a
-    circle, that of the mean vector and √(−2 ln R), where R is its length. A cluster that another
-    way to cluster has found already is left out.
+    circle, that of the mean vector and √(−2 ln R), where R is its length. A composite that differs
+    from one of the same pair by nothing but rounding is left out.
     """
     pairs = np.empty(256, np.int64)
     rows = np.zeros((256, 7), np.float64)
@@ -379,13 +388,25 @@ def fit(
                     row[6] = 1.0 / max(np.sqrt(max(square, 0.0)), LEAST_RATIO)
                 is_new = True
                 for other in range(own, n):
-                    if rows[other, 1] == row[1] and rows[other, 2] == row[2]:
+                    if _is_same(rows[other], row):
                         is_new = False
                         break
                 if is_new:
                     pairs[n] = p
                     n += 1
     return pairs[:n].copy(), rows[:n].copy()
+
+
+@compiled
+def _is_same(one: Floats, other: Floats) -> bool:
+    """Tell whether two rows differ by nothing but rounding."""
+    for column in range(1, 7):
+        difference = one[column] - other[column]
+        if column == 3:
+            difference = wrap(difference)
+        if abs(difference) > ROUNDING:
+            return False
+    return True
 
 
 @compiled

@@ -1,0 +1,229 @@
+"""What composite features are good for where symbols are few, and what it costs to compose them.
+
+``python benchmarks/composites.py coarse`` learns the maze with a vocabulary so coarse that little
+can be told from its symbols alone, and prints the success of three learners: with the usual
+vocabulary, with the coarse one, and with the coarse one and composites.
+
+``python benchmarks/composites.py cost`` learns the hill and prints, over all stages, the time to
+generate new features over that to select among the known ones, both of the same run. The first
+line is for a generator that keeps what it composed while a class stays, the second for one that is
+started anew at every stage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc import RLVC, collect
+from rlvc.aliasing import Residuals
+from rlvc.composing import Composites
+from rlvc.configuring import make_learner
+from rlvc.experiments import hill, navigation
+from rlvc.generation import Candidates, Generator, Offering
+from rlvc.incidence import Incidence
+from rlvc.selection import Choice, Selector
+from rlvc.sightings import Sightings
+
+MOST_SYMBOLS = 60  # of a vocabulary that is called coarse
+BOUND = 5.0  # on generation over selection
+
+
+def coarse(options: argparse.Namespace) -> None:
+    """Print the success on the maze with the usual vocabulary, a coarse one, and composites."""
+    task = navigation.find_task("maze")
+    usual = RLVC(gamma=task.world.gamma)
+    small = replace(usual, threshold=options.threshold)
+    learners = {
+        "usual": usual,
+        "coarse": small,
+        "coarse, composites": make_learner(
+            "default", options.set, replace(small, generator=Composites())
+        ),
+    }
+    print(
+        "| run | vocabulary | symbols | success | steps | classes | selected | stages | learn s |"
+    )
+    print("|---" * 9 + "|")
+    success = defaultdict[str, list[float]](list)
+    for seed in options.seeds:
+        for name, learner in learners.items():
+            result = navigation.run(
+                task, pictures=options.pictures, seed=seed, learner=learner
+            ).result
+            n_symbols = result["features"]["distinct"]
+            if name != "usual" and n_symbols > MOST_SYMBOLS:
+                raise SystemExit(
+                    f"A coarse vocabulary must have at most {MOST_SYMBOLS} symbols; got "
+                    f"{n_symbols}. Raise --threshold."
+                )
+            success[name].append(result["measures"]["success"])
+            print(f"| seed {seed} | {name} | {_cells(result)} |", flush=True)
+    mean = {name: float(np.mean(values)) for name, values in success.items()}
+    for name, value in mean.items():
+        print(f"mean success, {name}: {value:.3f}")
+    lost = mean["usual"] - mean["coarse"]
+    recovered = mean["coarse, composites"] - mean["coarse"]
+    share = f", {recovered / lost:.0%}" if lost > 0 else ""
+    print(f"lost by the coarse vocabulary: {lost:.3f}; recovered by composites: ", end="")
+    print(f"{recovered:.3f}{share}")
+
+
+def _cells(result: dict[str, Any]) -> str:
+    measures, features = result["measures"], result["features"]
+    steps = measures["mean_steps"]
+    return (
+        f"{features['distinct']} | {measures['success']:.3f} | "
+        f"{'–' if steps is None else f'{steps:.1f}'} | {result['classes']} | "
+        f"{features['selected']} | {result['stages']} | {result['seconds']['learn']:.1f}"
+    )
+
+
+@dataclass
+class Times:
+    """Seconds of every stage of one run.
+
+    Attributes:
+        generation: What it took to generate new features.
+        selection: What it took to select among the known ones.
+    """
+
+    generation: list[float] = field(default_factory=list)
+    selection: list[float] = field(default_factory=list)
+
+
+@dataclass
+class TimedGenerator:
+    """A generator whose offers are timed.
+
+    Attributes:
+        inner: The generator.
+        is_anew: Whether it is started at every stage, and so keeps nothing from one to the next.
+        times: Where the seconds are written.
+        known: Which percept exhibits which known feature, at this stage.
+        attempt: How often it was asked before at this stage.
+    """
+
+    inner: Generator
+    is_anew: bool
+    times: Times
+    known: Incidence | None = None
+    attempt: int = 0
+
+    def start(self) -> Offering:
+        """Return itself; the inner one is started."""
+        self._offering = self.inner.start()
+        return self
+
+    def generate(
+        self,
+        sightings: Sightings,
+        classes: NDArray[np.int64],
+        is_aliased: NDArray[np.bool_],
+        attempt: int,
+        threads: int = 1,
+    ) -> Candidates | None:
+        """Return what the inner one offers."""
+        if attempt == 0:
+            self.times.generation.append(0.0)
+            if self.is_anew:
+                self._offering = self.inner.start()
+        self.known, self.attempt = sightings.incidence, attempt
+        begin = time.perf_counter()
+        found = self._offering.generate(sightings, classes, is_aliased, attempt, threads)
+        self.times.generation[-1] += time.perf_counter() - begin
+        return found
+
+
+@dataclass
+class TimedSelector:
+    """A selector that is timed where it selects among known features.
+
+    Attributes:
+        inner: The selector.
+        generator: Who knows what is known.
+    """
+
+    inner: Selector
+    generator: TimedGenerator
+
+    def select(
+        self,
+        residuals: Residuals,
+        percepts: NDArray[np.int64],
+        incidence: Incidence,
+        is_aliased: NDArray[np.bool_],
+        threads: int = 1,
+    ) -> Choice:
+        """Return what the inner one selects."""
+        known = self.generator.known
+        if self.generator.attempt == 0 and known is not None:
+            begin = time.perf_counter()
+            choice = self.inner.select(residuals, percepts, known, is_aliased, threads)
+            self.generator.times.selection.append(time.perf_counter() - begin)
+            if incidence is known:
+                return choice
+        return self.inner.select(residuals, percepts, incidence, is_aliased, threads)
+
+
+def cost(options: argparse.Namespace) -> None:
+    """Print generation over selection on the hill."""
+    learner = make_learner("default", options.set, hill.base_learner())
+    env = gymnasium.make(hill.ENV_ID, pictures=options.pictures, disable_env_checker=True)
+    database = learner.look(collect(env, 10_000, seed=options.seed))
+    stages = list(learner.stages(database))  # compiles what there is to compile
+    last = stages[-1]
+    print(
+        f"hill, {options.pictures}, seed {options.seed}: {last.number} stages, "
+        f"{last.classifier.n_classes} classes"
+    )
+    for is_anew, name in ((False, "kept while a class stays"), (True, "anew at every stage")):
+        runs = []
+        for _ in range(options.repeats):
+            runs.append(Times())
+            generator = TimedGenerator(learner.generator, is_anew, runs[-1])
+            selector = TimedSelector(learner.selector, generator)
+            timed = replace(learner, generator=generator, selector=selector)  # type: ignore[arg-type]
+            list(timed.stages(database))
+        generation = np.min([one.generation for one in runs], axis=0)
+        selection = np.min([one.selection for one in runs], axis=0)
+        ratios = (generation / selection).tolist()
+        whole, part = generation.sum(), selection.sum()
+        print(
+            f"{name}: generation {whole:.3f} s over selection {part:.3f} s (at each stage the best "
+            f"of {options.repeats}): ratio {whole / part:.2f}, median stage "
+            f"{statistics.median(ratios):.2f}, worst stage {max(ratios):.2f} (number "
+            f"{int(np.argmax(ratios))}); bound {BOUND:g}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Print one of the two parts."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parts = parser.add_subparsers(required=True, metavar="coarse|cost")
+    one = parts.add_parser("coarse", help="the maze with a coarse vocabulary")
+    one.add_argument("--threshold", type=float, default=4.0)
+    one.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    one.set_defaults(part=coarse)
+    other = parts.add_parser("cost", help="generation over selection, on the hill")
+    other.add_argument("--seed", type=int, default=0)
+    other.add_argument("--repeats", type=int, default=3)
+    other.set_defaults(part=cost)
+    for parser_of_part in (one, other):
+        parser_of_part.add_argument("--pictures", default="photos")
+        parser_of_part.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
+    options = parser.parse_args()
+    options.part(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -39,7 +39,7 @@ def blind_eye(n_features: int) -> Eye:
 def sightings_of(incidence: Incidence) -> Sightings:
     """Return sightings of primitive features that are nowhere in particular."""
     graph = Graph(tuple(Primitive("", symbol) for symbol in range(incidence.n_features)))
-    return Sightings(graph, (), (), np.arange(incidence.n_percepts)[:, None], incidence)
+    return Sightings(graph, (), (), np.arange(incidence.n_percepts)[:, None], (), incidence)
 
 
 def symbols_of(policy: Policy) -> list[int]:

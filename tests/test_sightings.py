@@ -192,10 +192,15 @@ def assert_same(one: Sightings, other: Sightings) -> None:
     assert one.cameras == other.cameras
     for here, there in zip(one.places, other.places, strict=True):
         assert_same_places(here, there)
-    for name in ("indptr", "indices"):
-        ours, theirs = getattr(one.incidence, name), getattr(other.incidence, name)
-        np.testing.assert_array_equal(ours, theirs, strict=True)
-    assert one.incidence.n_features == other.incidence.n_features == len(one.graph)
+    matrices = [(one.incidence, other.incidence), *zip(one.shown, other.shown, strict=True)]
+    for mine, yours in matrices:
+        for name in ("indptr", "indices"):
+            ours, theirs = getattr(mine, name), getattr(yours, name)
+            np.testing.assert_array_equal(ours, theirs, strict=True)
+        assert mine.n_features == yours.n_features == len(one.graph)
+    for number in range(len(one.graph)):
+        for mark, other_mark in zip(one.find(number), other.find(number), strict=True):
+            np.testing.assert_array_equal(mark, other_mark, strict=True)
 
 
 # Where features occur ----------------------------------------------------------------------------
@@ -222,7 +227,7 @@ def test_occurrences_are_those_of_algorithm_5(cameras: tuple[str, ...], n_scenes
                 except (TooCloseError, oracle.TooManyError):
                     continue
                 camera = cameras.index(graph.camera[number])
-                images, marks = sightings.places[camera].of(number)
+                images, marks = sightings.find(number)
                 at_once = marks[images == sightings.table[row, camera]]
                 alone = sight.find(number)
                 assert_same_points(at_once, expected)
@@ -260,10 +265,9 @@ def test_features_may_be_added_at_once_or_one_by_one(seed: int) -> None:
     assert_same(again, whole)
     # A graph whose primitives come late says the same of the same features.
     other = scene.see(mixed)
-    for here, there in zip(other.places, whole.places, strict=True):
-        for old, new in numbers.items():
-            for one, two in zip(here.of(old), there.of(new), strict=True):
-                np.testing.assert_array_equal(one, two, strict=True)
+    for old, new in numbers.items():
+        for one, two in zip(other.find(old), whole.find(new), strict=True):
+            np.testing.assert_array_equal(one, two, strict=True)
     for row in range(len(scene.table)):
         renamed = {numbers[n] for n in other.incidence.row(row).tolist()}
         assert renamed == set(whole.incidence.row(row).tolist())
@@ -287,8 +291,9 @@ def test_places_stand_image_by_image_and_feature_by_feature(seed: int) -> None:
         assert places.size == (view.width, view.height)
         dense = np.zeros((places.n_images, len(graph)), np.bool_)
         for number in range(len(graph)):
-            dense[places.of(number)[0], number] = True
-        incidence = places.incidence(len(graph))
+            if graph.camera[number] == camera:
+                dense[sightings.find(number)[0], number] = True
+        incidence = sightings.shown[cameras.index(camera)]
         for image in range(places.n_images):
             assert incidence.row(image).tolist() == np.flatnonzero(dense[image]).tolist()
 
@@ -328,7 +333,7 @@ def test_a_pair_occurs_midway(
 ) -> None:
     scene = one_image(points)
     sightings, (number,) = scene.see(TWO).add([pair()])
-    image, marks = sightings.places[0].of(number)
+    image, marks = sightings.find(number)
     assert [tuple(row) for row in marks[:, :2].tolist()] == expected
     assert image.tolist() == [0] * len(expected)
     shown = {symbol for symbol, _, _ in points} | ({number} if expected else set())
@@ -338,7 +343,7 @@ def test_a_pair_occurs_midway(
 def test_a_feature_pairs_with_itself() -> None:
     scene = one_image([(0, 0, 0), (0, 3, 4)])
     sightings, numbers = scene.see(TWO).add([pair(0, 0), pair(0, 0, mean=0.0)])
-    apart, together = (sightings.places[0].of(number)[1][:, :2].tolist() for number in numbers)
+    apart, together = (sightings.find(number)[1][:, :2].tolist() for number in numbers)
     assert apart == [[1.5, 2.0]]
     assert together == [[0.0, 0.0], [3.0, 4.0]]
 
@@ -349,7 +354,7 @@ def test_parts_of_different_cameras_never_combine() -> None:
     scene = Scene({"left": [view], "right": [view]}, [(0, 0)])
     for first, second in ((0, 1), (1, 0)):
         sightings, (number,) = scene.see(graph).add([pair(first, second, mean=0.0)])
-        assert all(len(places.of(number)[0]) == 0 for places in sightings.places)
+        assert len(sightings.find(number)[0]) == 0
         assert sightings.incidence.row(0).tolist() == [0, 1]
         assert not look(sightings.graph, scene.percepts[0]).exhibits(number)
 
@@ -358,7 +363,7 @@ def test_what_lies_outside_the_frame_is_in_the_nearest_cell() -> None:
     scene = one_image([(0, -1, 5), (0, 32, 31), (0, 15.5, 16)])
     cells = [Located(part=0, level=1, column=c, line=line) for c in (0, 1) for line in (0, 1)]
     sightings, numbers = scene.see(TWO).add(cells)
-    found = [sightings.places[0].of(number)[1][:, :2].tolist() for number in numbers]
+    found = [sightings.find(number)[1][:, :2].tolist() for number in numbers]
     assert found == [[[-1.0, 5.0]], [[15.5, 16.0]], [], [[32.0, 31.0]]]
 
 
@@ -380,10 +385,10 @@ def test_no_more_occurrences_are_kept_than_allowed() -> None:
     # Without a bound, each of these would have the square of what the one before has.
     graph, numbers = graph.add(any_two(n) for n in range(1, 6))
     sightings = scene.see(graph)
-    assert_same_points(sightings.places[0].of(1)[1], expected[:MOST])
+    assert_same_points(sightings.find(1)[1], expected[:MOST])
     sight = look(graph, scene.percepts[0])
     for number in (1, *numbers):
-        found = sightings.places[0].of(number)[1]
+        found = sightings.find(number)[1]
         assert found.shape == (MOST, 4)
         np.testing.assert_array_equal(sight.find(number), found)
     assert sightings.incidence.row(0).tolist() == list(range(7))
@@ -399,7 +404,7 @@ def test_thousands_of_points_are_no_trouble() -> None:
     sightings = scene.see(graph)
     sight = look(graph, scene.percepts[0])
     for number in range(2, 5):
-        found = sightings.places[0].of(number)[1]
+        found = sightings.find(number)[1]
         assert 0 < len(found) <= MOST
         assert len(np.unique(found[:, :2], axis=0)) == len(found)
         np.testing.assert_array_equal(sight.find(number), found)

@@ -342,10 +342,10 @@ def pair_up(first: Marks, second: Marks, row: Row, out: Marks) -> int:
                     is_new = False
                     break
             if is_new:
-                if n == len(out):
-                    return n
                 out[n, 0], out[n, 1] = x, y
                 out[n, 2] = np.sqrt(first[i, 2] * second[j, 2])
                 out[n, 3] = first[i, 3] + wrap(turn) / 2.0
                 n += 1
+                if n == len(out):
+                    return n
     return n

@@ -51,7 +51,7 @@ def _patch(number: int, eye: Eye, sightings: Sightings, percepts: Percepts) -> N
     if isinstance(feature, Primitive):
         return eye.patches[feature.camera][feature.symbol]
     camera = sightings.cameras.index(sightings.graph.camera[number])
-    image, found = sightings.places[camera].of(number)
+    image, found = sightings.find(number)
     if len(image) == 0:  # fresh interactions may not show it any more
         return np.zeros((SIDE, SIDE, 3), np.uint8)
     size = _extent(sightings.graph, number, float(found[0, 2]))

@@ -9,22 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.compiled import compiled
-from rlvc.features import (
-    MOST,
-    Composite,
-    Feature,
-    Graph,
-    Located,
-    Marks,
-    Primitive,
-    marks,
-    pair_up,
-)
+from rlvc.features import MOST, Feature, Graph, Located, Marks, Primitive, marks, pair_up
 from rlvc.incidence import Incidence
 from rlvc.percepts import Percepts
 from rlvc.vision.eye import Occurrences
 
 Ints = NDArray[np.int64]
+Found = tuple[Ints, Marks]  # (n,) images in ascending order, (n, 4) what occurs there
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,57 +39,39 @@ class Places:
         """How many images there are."""
         return len(self.begin) - 1
 
-    def of(self, number: int) -> tuple[Ints, Marks]:
+    def of(self, number: int) -> Found:
         """Return on which images a feature occurs, and where."""
         rows = np.flatnonzero(self.feature == number)
         return np.searchsorted(self.begin, rows, side="right") - 1, self.marks[rows]
 
-    def find(self, features: Sequence[Composite | Located], numbers: Sequence[int]) -> Places:
-        """Return the occurrences of features whose parts occur here, called by some numbers."""
-        nothing = np.empty(0, np.int64), np.empty((0, 4))
-        parts = [nothing, *(self._find(feature) for feature in features)]
-        image = np.concatenate([image for image, _ in parts])
-        lengths = [len(image) for image, _ in parts[1:]]
-        feature = np.repeat(np.asarray(numbers, np.int32), np.asarray(lengths, np.int64))
-        found = np.concatenate([rows for _, rows in parts])
+    def join(self, found: dict[int, Found]) -> Places:
+        """Return these occurrences and those of other features, given by number."""
+        if not found:
+            return self
+        ours = np.repeat(np.arange(self.n_images), np.diff(self.begin))
+        image = np.concatenate([ours, *(where for where, _ in found.values())])
+        lengths = np.asarray([len(where) for where, _ in found.values()], np.int64)
+        others = np.repeat(np.asarray(list(found), np.int32), lengths)
+        feature = np.concatenate([self.feature, others])
+        rows = np.concatenate([self.marks, *(rows for _, rows in found.values())])
         order = np.lexsort((feature, image))  # keeps the order of the occurrences of a feature
         begin = np.concatenate([[0], np.cumsum(np.bincount(image, minlength=self.n_images))])
-        return Places(begin.astype(np.int64), feature[order], found[order], self.size)
-
-    def _find(self, feature: Composite | Located) -> tuple[Ints, Marks]:
-        if isinstance(feature, Located):
-            image, found = self.of(feature.part)
-            inside = feature.is_inside(found, self.size)
-            return image[inside], found[inside]
-        return _compose(
-            self.begin, self.feature, self.marks, feature.first, feature.second, feature.row(),
-            np.empty((MOST, 4), np.float64),
-        )  # fmt: skip
-
-    def join(self, others: Places) -> Places:
-        """Return these occurrences and those of other features on the same images."""
-        if len(others.feature) == 0:
-            return self
-        feature, found = _merge(
-            self.begin, self.feature, self.marks, others.begin, others.feature, others.marks
-        )
-        return Places(self.begin + others.begin, feature, found, self.size)
-
-    def incidence(self, n_features: int) -> Incidence:
-        """Return which image exhibits which feature."""
-        image = np.repeat(np.arange(self.n_images), np.diff(self.begin))
-        return Incidence.from_pairs(image, self.feature, self.n_images, n_features)
+        return Places(begin.astype(np.int64), feature[order], rows[order], self.size)
 
 
 @dataclass(frozen=True, slots=True)
 class Sightings:
     """What percepts show of the features of a graph.
 
+    Of composite and located features only which image exhibits them is kept; :meth:`find` finds
+    where they occur from where symbols do.
+
     Attributes:
         graph: The features.
         cameras: The names of the cameras.
-        places: Where features occur, one for each camera.
+        places: Where primitive features occur, one for each camera.
         table: (n_percepts, n_cameras) the images that make up each percept.
+        shown: Which image exhibits which feature, one for each camera.
         incidence: Which percept exhibits which feature.
     """
 
@@ -106,6 +79,7 @@ class Sightings:
     cameras: tuple[str, ...]
     places: tuple[Places, ...]
     table: Ints
+    shown: tuple[Incidence, ...]
     incidence: Incidence
 
     @classmethod
@@ -115,42 +89,70 @@ class Sightings:
             _symbols(graph.symbols(images.camera), occurrences, images.shape or (0, 0))
             for images, occurrences in zip(percepts.images, seen, strict=True)
         )
+        n = len(graph)
+        shown = tuple(
+            _incidence([(_images(here), here.feature)], here.n_images, n) for here in places
+        )
         table = percepts.table()
-        symbols = _percepts(places, table, len(graph))
+        incidence = _of_percepts(shown, table, n)
         higher = [n for n, one in enumerate(graph.features) if not isinstance(one, Primitive)]
-        return cls(graph, percepts.cameras, places, table, symbols)._find(higher)
+        return cls(graph, percepts.cameras, places, table, shown, incidence)._show(higher)
 
     def add(self, features: Iterable[Feature]) -> tuple[Sightings, list[int]]:
         """Return the sightings of a graph with some more features, and the number of each."""
         known = len(self.graph)
         graph, numbers = self.graph.add(features)
-        grown = Sightings(graph, self.cameras, self.places, self.table, self.incidence)
-        return grown._find(range(known, len(graph))), numbers
+        grown = Sightings(graph, self.cameras, self.places, self.table, self.shown, self.incidence)
+        return grown._show(range(known, len(graph))), numbers
 
-    def _find(self, numbers: Sequence[int]) -> Sightings:
-        """Find features of the graph that are not found yet; parts before what they make up."""
-        graph, places = self.graph, list(self.places)
-        levels: dict[int, list[int]] = {}
+    def find(self, number: int, known: dict[int, Found] | None = None) -> Found:
+        """Return on which images of its camera a feature occurs, and where.
+
+        What is found on the way is added to ``known``, and what is there is not searched again.
+        """
+        known = {} if known is None else known
+        if number not in known:
+            for part in self.graph[number].parts:
+                self.find(part, known)
+            known[number] = self._find(number, known, MOST)
+        return known[number]
+
+    def _find(self, number: int, known: dict[int, Found], most: int) -> Found:
+        """Return the first ``most`` occurrences on every image, given those of the parts."""
+        feature, camera = self.graph[number], self.graph.camera[number]
+        places = self.places[self.cameras.index(camera)]
+        if isinstance(feature, Primitive):
+            return places.of(number)
+        if isinstance(feature, Located):
+            image, found = known[feature.part]
+            inside = feature.is_inside(found, places.size)
+            return image[inside], found[inside]
+        if {self.graph.camera[part] for part in feature.parts} != {camera}:
+            return np.empty(0, np.int64), np.empty((0, 4))
+        return _compose(
+            *known[feature.first], *known[feature.second], feature.row(),
+            np.empty((most, 4), np.float64),
+        )  # fmt: skip
+
+    def _show(self, numbers: Sequence[int]) -> Sightings:
+        """Add to what is shown the features of the graph with some numbers."""
+        if not numbers:
+            return self
+        known: dict[int, Found] = {}
+        pairs: dict[str, list[tuple[Ints, NDArray[np.int32]]]] = {name: [] for name in self.cameras}
         for number in numbers:
-            levels.setdefault(graph.height[number], []).append(number)
-        incidence = self.incidence
-        for _, wanted in sorted(levels.items()):
-            new = [
-                here.find(*_of_camera(graph, wanted, camera))
-                for camera, here in zip(self.cameras, places, strict=True)
-            ]
-            incidence = incidence.join(_percepts(new, self.table, len(graph)))
-            places = [here.join(more) for here, more in zip(places, new, strict=True)]
-        return Sightings(graph, self.cameras, tuple(places), self.table, incidence)
-
-
-def _of_camera(
-    graph: Graph, numbers: list[int], camera: str
-) -> tuple[list[Composite | Located], list[int]]:
-    """Return those features that a camera sees, and their numbers."""
-    ours = [number for number in numbers if graph.camera[number] == camera]
-    features = [graph[number] for number in ours]
-    return [one for one in features if not isinstance(one, Primitive)], ours
+            for part in self.graph[number].parts:
+                self.find(part, known)
+            image, _ = self._find(number, known, 1)
+            pairs[self.graph.camera[number]].append((image, np.full(len(image), number, np.int32)))
+        n = len(self.graph)
+        new = [
+            _incidence(pairs[name], places.n_images, n)
+            for name, places in zip(self.cameras, self.places, strict=True)
+        ]
+        shown = tuple(one.join(more) for one, more in zip(self.shown, new, strict=True))
+        incidence = self.incidence.join(_of_percepts(new, self.table, n))
+        return Sightings(self.graph, self.cameras, self.places, self.table, shown, incidence)
 
 
 def _symbols(numbers: NDArray[np.int32], seen: Occurrences, shape: Sequence[int]) -> Places:
@@ -161,84 +163,59 @@ def _symbols(numbers: NDArray[np.int32], seen: Occurrences, shape: Sequence[int]
     return Places(seen.begin, feature[order], found[order], (shape[1], shape[0]))
 
 
-def _percepts(places: Sequence[Places], table: Ints, n_features: int) -> Incidence:
-    """Return which percept exhibits which feature, given the places on the images."""
-    return Incidence.union(
-        [here.incidence(n_features).take(table[:, i]) for i, here in enumerate(places)]
-    )
+def _images(places: Places) -> Ints:
+    return np.repeat(np.arange(places.n_images), np.diff(places.begin))
 
 
-@compiled
-def _merge(
-    begin: Ints,
-    feature: NDArray[np.int32],
-    rows: Marks,
-    other_begin: Ints,
-    other_feature: NDArray[np.int32],
-    other_rows: Marks,
-) -> tuple[NDArray[np.int32], Marks]:
-    """Merge two lists that are in ascending order on every image."""
-    n = len(feature) + len(other_feature)
-    out = np.empty(n, np.int32)
-    out_rows = np.empty((n, 4), np.float64)
-    k = 0
-    for image in range(len(begin) - 1):
-        i, j = begin[image], other_begin[image]
-        last, other_last = begin[image + 1], other_begin[image + 1]
-        if i == last or j == other_last or feature[last - 1] < other_feature[j]:  # as is usual
-            middle = k + last - i
-            k = middle + other_last - j
-            out[middle - last + i : middle], out[middle:k] = (
-                feature[i:last],
-                other_feature[j:other_last],
-            )
-            out_rows[middle - last + i : middle] = rows[i:last]
-            out_rows[middle:k] = other_rows[j:other_last]
-            continue
-        while i < begin[image + 1] or j < other_begin[image + 1]:
-            is_ours = j == other_begin[image + 1] or (
-                i < begin[image + 1] and feature[i] < other_feature[j]
-            )
-            if is_ours:
-                out[k] = feature[i]
-                for column in range(4):
-                    out_rows[k, column] = rows[i, column]
-                i += 1
-            else:
-                out[k] = other_feature[j]
-                for column in range(4):
-                    out_rows[k, column] = other_rows[j, column]
-                j += 1
-            k += 1
-    return out, out_rows
+def _incidence(
+    pairs: Sequence[tuple[Ints, NDArray[np.int32]]], n_images: int, n_features: int
+) -> Incidence:
+    """Return the matrix of lists of images and of the features that they exhibit."""
+    image = np.concatenate([np.empty(0, np.int64), *(image for image, _ in pairs)])
+    feature = np.concatenate([np.empty(0, np.int32), *(feature for _, feature in pairs)])
+    return Incidence.from_pairs(image, feature, n_images, n_features)
+
+
+def _of_percepts(shown: Sequence[Incidence], table: Ints, n_features: int) -> Incidence:
+    """Return which percept exhibits which feature, given which image does."""
+    if not shown:
+        return Incidence(np.zeros(len(table) + 1, np.int64), np.empty(0, np.int32), n_features)
+    return Incidence.union([one.take(table[:, i]) for i, one in enumerate(shown)])
 
 
 @compiled
 def _compose(
-    begin: Ints,
-    feature: NDArray[np.int32],
-    rows: Marks,
-    first: int,
-    second: int,
+    first_image: Ints,
+    first: Marks,
+    second_image: Ints,
+    second: Marks,
     row: NDArray[np.float64],
     room: Marks,
-) -> tuple[Ints, Marks]:
-    """Find the occurrences of one composite on all images."""
+) -> Found:
+    """Find the occurrences of a composite on all images, as many on each as there is room for."""
     image = np.empty(64, np.int64)
     out = np.empty((64, 4), np.float64)
     n = 0
-    for i in range(len(begin) - 1):
-        here = feature[begin[i] : begin[i + 1]]
-        a, b = np.searchsorted(here, first), np.searchsorted(here, first, side="right")
-        c, d = np.searchsorted(here, second), np.searchsorted(here, second, side="right")
-        if a == b or c == d:
+    i, j = 0, 0
+    while i < len(first_image) and j < len(second_image):
+        here = first_image[i]
+        if here < second_image[j]:
+            i += 1
             continue
-        start = begin[i]
-        found = pair_up(rows[start + a : start + b], rows[start + c : start + d], row, room)
+        if here > second_image[j]:
+            j += 1
+            continue
+        i_last, j_last = i, j
+        while i_last < len(first_image) and first_image[i_last] == here:
+            i_last += 1
+        while j_last < len(second_image) and second_image[j_last] == here:
+            j_last += 1
+        found = pair_up(first[i:i_last], second[j:j_last], row, room)
+        i, j = i_last, j_last
         while n + found > len(image):
             image = np.concatenate((image, np.empty_like(image)))
             out = np.concatenate((out, np.empty_like(out)))
-        image[n : n + found] = i
+        image[n : n + found] = here
         out[n : n + found] = room[:found]
         n += found
     return image[:n].copy(), out[:n].copy()

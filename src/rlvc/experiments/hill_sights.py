@@ -82,10 +82,9 @@ class Sights:
         looks = database.eye.look_at_all(percepts, threads, on_image)
         seen = database.see(percepts, threads, looks=looks)
         image = dict(zip(seen.cameras, seen.table[numbers].T, strict=True))
-        places = dict(zip(seen.cameras, seen.places, strict=True))
-        n_features = len(seen.graph)
+        shown = dict(zip(seen.cameras, seen.shown, strict=True))
         ground, gauge = (
-            _dense(places[camera].incidence(n_features).take(image[camera][:n]))
+            _dense(shown[camera].take(image[camera][:n]))
             for camera, n in ((GROUND, len(POSITIONS)), (GAUGE, len(VELOCITIES)))
         )
         return cls(seen.graph, ground, gauge)

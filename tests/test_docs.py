@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rlvc.clustering import clusterings
+from rlvc.generation import generators
 from rlvc.vision.descriptors import descriptors
 from rlvc.vision.detectors import detectors
 from rlvc.vision.metrics import metrics
@@ -24,7 +26,8 @@ def test_the_code_of_a_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for registry in (detectors, descriptors, metrics):  # what a page registers goes with it
+    registries = (detectors, descriptors, metrics, clusterings, generators)
+    for registry in registries:  # what a page registers goes with it
         monkeypatch.setattr(registry, "_factories", dict(registry._factories))
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
     module = types.ModuleType("page")

@@ -284,28 +284,28 @@ def find_pairs(
         is_short = len(codes) > tries
         for code in codes[:tries]:
             f, g = code // m, code % m
-            c, low, high = 0, np.inf, -np.inf
-            is_cut = False
+            total = 0
             for k in range(n):
-                if length[k, f] == 0 or length[k, g] == 0:
-                    continue
-                for a in range(start[k, f], start[k, f] + length[k, f]):
-                    for b in range(a + 1 if f == g else start[k, g], start[k, g] + length[k, g]):
-                        if c == max_distances:
-                            is_cut = True
-                            break
-                        if c == len(one):
-                            one = np.concatenate((one, np.empty_like(one)))
-                        one[c, 0], one[c, 1], one[c, 2] = relate(marks, a, marks, b)
-                        low, high = min(low, one[c, 0]), max(high, one[c, 0])
-                        c += 1
+                total += _n_pairs(length[k, f], length[k, g], f == g)
+            wanted = min(total, max_distances)
+            while wanted > len(one):
+                one = np.concatenate((one, np.empty_like(one)))
+            c, past, low, high = 0, 0, np.inf, -np.inf
+            for k in range(n):
+                more = _n_pairs(length[k, f], length[k, g], f == g)
+                while c < wanted and c * total // wanted < past + more:  # every image has its share
+                    a, b = _nth_pair(c * total // wanted - past, length[k, f], length[k, g], f == g)
+                    one[c] = relate(marks, start[k, f] + a, marks, start[k, g] + b)
+                    low, high = min(low, one[c, 0]), max(high, one[c, 0])
+                    c += 1
+                past += more
             if c < 2 or high - low < spread:
                 continue  # as far apart on every image: no composite would split the class
             if accepted == max_pairs:
                 is_short = True
                 break
             accepted += 1
-            cut[3] += is_cut
+            cut[3] += total > wanted
             if n_pairs == len(out_job):
                 out_job = np.concatenate((out_job, np.empty_like(out_job)))
                 out_parts = np.concatenate((out_parts, np.empty_like(out_parts)))
@@ -325,6 +325,24 @@ def find_pairs(
         out_job[:n_pairs].copy(), out_parts[:n_pairs].copy(), out_count[:n_pairs].copy(),
         out[:n_values].copy(), cut,
     )  # fmt: skip
+
+
+@compiled
+def _n_pairs(n: int, m: int, is_one: bool) -> int:
+    """Return how many pairs n and m occurrences make, or n occurrences of one feature."""
+    return n * (n - 1) // 2 if is_one else n * m
+
+
+@compiled
+def _nth_pair(number: int, n: int, m: int, is_one: bool) -> tuple[int, int]:
+    """Return the two occurrences of one of these pairs."""
+    if not is_one:
+        return number // m, number % m
+    first = 0
+    while number >= n - 1 - first:
+        number -= n - 1 - first
+        first += 1
+    return first, first + 1 + number
 
 
 @compiled

@@ -73,7 +73,7 @@ class Halves:
     [[0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 1, 1]]
     """
 
-    cuts: int = param(7, "how many cuts", low=1, high=100)
+    cuts: int = param(15, "how many cuts", low=1, high=100)
 
     def __post_init__(self) -> None:
         check(self)

@@ -34,7 +34,7 @@ from rlvc.generation import Candidates, Offering, generators
 from rlvc.incidence import Incidence
 from rlvc.locating import Cells, locate
 from rlvc.parameters import check, param
-from rlvc.sightings import Places, Sightings
+from rlvc.sightings import Found, Places, Sightings
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Composites:
     support: float = param(
         0.2, "share of the class's images that must show both features", low=0.0, high=1.0
     )
-    height: int = param(2, "greatest height of a composite", low=1)
+    height: int = param(1, "greatest height of a composite", low=1)
     use_angle: bool = param(False, "ask for a typical angle between orientations as well")
     use_scale: bool = param(False, "ask for a typical ratio of scales as well")
     grid: int = param(
@@ -91,6 +91,8 @@ class Composer:
         self._rules = rules
         self._table: Ints | None = None
         self._n_parts = 0
+        self._found: dict[int, Found] = {}
+        self._places: list[Places] = []
         self._orders: list[Ints] = []
         self._kept: dict[tuple[int, str], dict[tuple[int, ...], Block]] = {}
 
@@ -124,7 +126,7 @@ class Composer:
                     "sift or orb."
                 )
         is_part = np.asarray(sightings.graph.height, np.int64) < self._rules.height
-        self._forget(sightings, int(is_part.sum()))
+        self._forget(sightings, is_part)
         keys = [tuple(key) for key in class_keys(classes, len(is_aliased)).tolist()]
         wanted = np.flatnonzero(is_aliased).tolist()
         n = len(is_part)
@@ -132,7 +134,7 @@ class Composer:
         blocks: list[Block] = []
         n_cut = np.zeros(len(_CAPS), np.int64)
         makers = [self._pair_up] * (self._rules.pairs > 0) + [self._locate] * (self._rules.grid > 0)
-        for (camera, places), maker in itertools.product(enumerate(sightings.places), makers):
+        for (camera, places), maker in itertools.product(enumerate(self._places), makers):
             kept = self._kept.setdefault((camera, maker.__name__), {})
             missing = [c for c in wanted if keys[c] not in kept]
             if missing:
@@ -153,11 +155,21 @@ class Composer:
                 log.info("%d %s", number, what)
         return Candidates(Incidence(incidence.indptr, incidence.indices, n), Offer(blocks))
 
-    def _forget(self, sightings: Sightings, n_parts: int) -> None:
+    def _forget(self, sightings: Sightings, is_part: NDArray[np.bool_]) -> None:
         """Forget what was kept if there are other percepts now, or more parts."""
+        n_parts = int(is_part.sum())
         if sightings.table is self._table and n_parts == self._n_parts:
             return
+        if sightings.table is not self._table:
+            self._found = {}
         self._table, self._n_parts, self._kept = sightings.table, n_parts, {}
+        graph = sightings.graph
+        higher = [n for n in np.flatnonzero(is_part).tolist() if graph.height[n] > 0]
+        found = {number: sightings.find(number, self._found) for number in higher}
+        self._places = [
+            places.join({n: where for n, where in found.items() if graph.camera[n] == camera})
+            for camera, places in zip(sightings.cameras, sightings.places, strict=True)
+        ]
         # Images are taken in an order of their own, so that the first few are a fair sample.
         rng = np.random.default_rng(self._rules.seed)
         self._orders = [rng.permutation(places.n_images) for places in sightings.places]

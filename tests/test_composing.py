@@ -604,7 +604,7 @@ def test_the_same_seed_gives_the_same_offer_and_another_may_not(caps: dict[str, 
         one, other = case.offer(capped(rules, seed=seed)), again.offer(capped(rules, seed=seed))
         assert_same_offer(one, other)
         assert len(one.new) > 0
-        offers.add(tuple(one.new))
+        offers.add(frozenset(one.new))
     assert len(offers) > 1
     assert len(crowd(1).offer(capped(rules, seed=10**30)).new) > 0
 

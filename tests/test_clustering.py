@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.cluster import hierarchy
 
-from rlvc.clustering import Clustering, CompleteLinkage, Hierarchical, clusterings
+from rlvc.clustering import Clustering, CompleteLinkage, Hierarchical, Tails, clusterings
 
 EVERY = pytest.mark.parametrize("name", list(clusterings))
 seeds = st.integers(0, 2**32 - 1)
@@ -48,7 +48,8 @@ def test_labels_count_from_0_in_every_segment(name: str, seed: int) -> None:
     assert labels.shape[1] >= 1
     for first, last in itertools.pairwise(begin.tolist()):
         for column in labels[first:last].T.tolist():
-            assert set(column) == set(range(len(set(column))))
+            clusters = set(column) - {-1}
+            assert clusters == set(range(len(clusters)))
 
 
 @EVERY
@@ -71,7 +72,7 @@ def test_a_cluster_is_a_run_of_numbers(name: str, seed: int) -> None:
     labels = clusterings.make(name).cluster(begin, values)
     for first, last in itertools.pairwise(begin.tolist()):
         for column in labels[first:last].T.tolist():
-            runs = [label for label, _ in itertools.groupby(column)]
+            runs = [label for label, _ in itertools.groupby(column) if label >= 0]
             assert len(runs) == len(set(runs))
 
 
@@ -85,10 +86,10 @@ def test_nothing_has_no_cluster(name: str) -> None:
 
 
 @EVERY
-def test_one_number_is_a_cluster(name: str) -> None:
+def test_one_number_is_a_cluster_or_none(name: str) -> None:
     labels = of([7.0], clusterings.make(name))
     assert labels.shape[0] == 1
-    assert not labels.any()
+    assert set(labels.ravel().tolist()) <= {-1, 0}
 
 
 @EVERY
@@ -97,14 +98,36 @@ def test_equal_numbers_are_no_trouble(name: str, n: int) -> None:
     labels = of(np.full(n, 12.5), clusterings.make(name))
     assert len(labels) == n
     for column in labels.T.tolist():
-        assert set(column) == set(range(len(set(column))))
+        clusters = set(column) - {-1}
+        assert clusters == set(range(len(clusters)))
 
 
 @EVERY
 def test_numbers_far_apart_are_told_apart(name: str) -> None:
     labels = of([10.0, 11.0, 12.0, 500.0, 502.0], clusterings.make(name))
-    assert len(set(labels[:3, 0].tolist())) == len(set(labels[3:, 0].tolist())) == 1
-    assert labels[0, 0] != labels[-1, 0]
+    assert any(
+        len(set(way[:3].tolist())) == len(set(way[3:].tolist())) == 1 and way[0] != way[-1]
+        for way in labels.T
+    )
+
+
+@settings(deadline=None, max_examples=100)
+@given(seed=seeds, cuts=st.integers(1, 20))
+def test_a_tail_is_the_shorter_side_of_a_cut(seed: int, cuts: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = np.sort(rng.integers(0, 12, int(rng.integers(1, 40))).astype(float))
+    labels = of(values, Tails(cuts=cuts))
+    n = len(values)
+    for cut, way in enumerate(labels.T):
+        inside = way == 0
+        assert (way[~inside] == -1).all()
+        assert 2 * inside.sum() <= n
+        for number in set(values.tolist()):
+            assert len(set(way[values == number].tolist())) == 1
+        # Where no numbers are equal the cut is where as many numbers lie below as its share says.
+        if len(set(values.tolist())) == n:
+            below = n * (cut + 1) // (cuts + 1)
+            assert inside.tolist() == [(i < below) == (2 * below <= n) for i in range(n)]
 
 
 def test_a_clustering_of_another_name_is_explained() -> None:

@@ -33,7 +33,7 @@ class Clustering(Protocol):
             values: (n,) the numbers, in ascending order in every segment.
 
         Returns:
-            (n, n_ways) labels from 0 up within every segment.
+            (n, n_ways) labels from 0 up within every segment; -1 for a number in no cluster.
         """
         ...
 
@@ -48,7 +48,7 @@ class CompleteLinkage:
 
     >>> values = np.array([1.0, 2.0, 3.0, 10.0, 11.0, 30.0])
     >>> CompleteLinkage(levels=2).cluster(np.array([0, 6]), values).T.tolist()
-    [[0, 0, 0, 0, 0, 1], [0, 1, 1, 2, 2, 3]]
+    [[0, 0, 0, 0, 0, 1], [0, 0, 1, 2, 2, 3]]
     """
 
     levels: int = param(3, "how often the number of clusters doubles, from 2 up", low=1, high=8)
@@ -62,15 +62,16 @@ class CompleteLinkage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Halves:
-    """Two clusters, below and above a cut, for each of several cuts; equal numbers stay together.
+class Tails:
+    """One cluster for each of several cuts: the numbers below it or above it, whichever are fewer.
 
-    The cuts leave about as many numbers between them. No cut is typical of the distances, but the
-    reward has many to choose from, as where two features move against each other smoothly.
+    The cuts leave about as many numbers between them; equal numbers stay on one side. No cut is
+    typical of the distances, but the reward has many to choose from: for features that move against
+    each other smoothly. The other side needs no cluster, as it is what does not lie in this one.
 
     >>> values = np.array([1.0, 2.0, 3.0, 10.0, 11.0, 30.0])
-    >>> Halves(cuts=2).cluster(np.array([0, 6]), values).T.tolist()
-    [[0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 1, 1]]
+    >>> Tails(cuts=2).cluster(np.array([0, 6]), values).T.tolist()
+    [[0, 0, -1, -1, -1, -1], [-1, -1, -1, -1, 0, 0]]
     """
 
     cuts: int = param(15, "how many cuts", low=1, high=100)
@@ -80,7 +81,7 @@ class Halves:
 
     def cluster(self, begin: Ints, values: Floats) -> Ints:
         """Return the labels, one column for each cut."""
-        return _halves(begin, values, self.cuts)
+        return _tails(begin, values, self.cuts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,21 +111,23 @@ class Hierarchical:
 
 clusterings: Registry[Clustering] = Registry("clustering")
 clusterings.register("complete", CompleteLinkage)
-clusterings.register("halves", Halves)
+clusterings.register("tails", Tails)
 clusterings.register("hierarchical", Hierarchical)
 
 
 @compiled
-def _halves(begin: Ints, values: Floats, cuts: int) -> Ints:
-    labels = np.zeros((len(values), cuts), np.int64)
+def _tails(begin: Ints, values: Floats, cuts: int) -> Ints:
+    labels = np.full((len(values), cuts), -1, np.int64)
     for s in range(len(begin) - 1):
         first, last = begin[s], begin[s + 1]
         for cut in range(cuts):
             at = first + (last - first) * (cut + 1) // (cuts + 1)
             while first < at < last and values[at] == values[at - 1]:
                 at += 1
-            for i in range(at, last):
-                labels[i, cut] = 1 if at > first else 0
+            if 2 * (at - first) <= last - first:
+                labels[first:at, cut] = 0
+            else:
+                labels[at:last, cut] = 0
     return labels
 
 

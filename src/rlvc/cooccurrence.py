@@ -373,6 +373,8 @@ def fit(
                 n_labels = max(n_labels, labels[i, way] + 1)
             sums = np.zeros((n_labels, 7), np.float64)
             for i in range(begin[p], begin[p + 1]):
+                if labels[i, way] < 0:
+                    continue
                 s = sums[labels[i, way]]
                 s[0] += 1.0
                 s[1] += relation[i, 0]

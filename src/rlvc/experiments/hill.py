@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.clustering import Halves
+from rlvc.clustering import Tails
 from rlvc.composing import Composites
 from rlvc.envs.hill import HillEnv
 from rlvc.envs.hill_world import ACTION_NAMES, HILL
@@ -51,7 +51,7 @@ def base_learner() -> RLVC:
     two at many places, and the reward chooses. Composites compete with symbols from the start, as
     the velocity, which symbols do not show, matters more than a closer look at the position.
     """
-    return RLVC(gamma=HILL.gamma, generator=Composites(clustering=Halves(), together=True))
+    return RLVC(gamma=HILL.gamma, generator=Composites(clustering=Tails(), together=True))
 
 
 @dataclass(frozen=True, slots=True)

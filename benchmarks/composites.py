@@ -211,7 +211,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parts = parser.add_subparsers(required=True, metavar="coarse|cost")
     one = parts.add_parser("coarse", help="the maze with a coarse vocabulary")
-    one.add_argument("--threshold", type=float, default=4.0)
+    one.add_argument("--threshold", type=float, default=5.5)
     one.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     one.set_defaults(part=coarse)
     other = parts.add_parser("cost", help="generation over selection, on the hill")

@@ -9,11 +9,11 @@ classes of a stage are done together, on arrays; what the arrays are filled with
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,7 +112,7 @@ class Composer:
             return Candidates(sightings.incidence)
         new = self._compose(sightings, classes, is_aliased, threads)
         if attempt == 0:
-            return Candidates(sightings.incidence.join(new.incidence), new.new)
+            return Candidates(sightings.incidence.append(new.incidence), new.new)
         return new
 
     def _compose(
@@ -130,7 +130,7 @@ class Composer:
         keys = [tuple(key) for key in class_keys(classes, len(is_aliased)).tolist()]
         wanted = np.flatnonzero(is_aliased).tolist()
         n = len(is_part)
-        incidence = Incidence(np.zeros(len(classes) + 1, np.int64), np.empty(0, np.int32), n)
+        found: list[Incidence] = []
         blocks: list[Block] = []
         n_cut = np.zeros(len(_CAPS), np.int64)
         makers = [self._pair_up] * (self._rules.pairs > 0) + [self._locate] * (self._rules.grid > 0)
@@ -142,18 +142,19 @@ class Composer:
                     del kept[key]
                 image, order = sightings.table[:, camera], self._orders[camera]
                 jobs = Jobs.of(classes, len(keys), missing, image, order)
-                made, cut = jobs.share(partial(maker, jobs, places, is_part), threads)
+                made, cut = jobs.share(functools.partial(maker, jobs, places, is_part), threads)
                 n_cut += cut
                 kept |= {keys[c]: block for c, block in zip(missing, made, strict=True)}
             ours = [kept[keys[c]] for c in wanted]
-            found = _assemble(ours, classes, is_aliased, n)
-            incidence = incidence.join(found)
-            n = found.n_features
+            found.append(_assemble(ours, classes, is_aliased, n))
+            n = found[-1].n_features
             blocks += ours
         for number, what in zip(n_cut.tolist(), _CAPS, strict=True):
             if number:
                 log.info("%d %s", number, what)
-        return Candidates(Incidence(incidence.indptr, incidence.indices, n), Offer(blocks))
+        if not found:
+            found = [Incidence(np.zeros(len(classes) + 1, np.int64), np.empty(0, np.int32), n)]
+        return Candidates(functools.reduce(Incidence.append, found), Offer(blocks))
 
     def _forget(self, sightings: Sightings, is_part: NDArray[np.bool_]) -> None:
         """Forget what was kept if there are other percepts now, or more parts."""

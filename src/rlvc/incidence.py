@@ -55,12 +55,13 @@ class Incidence:
         if len(self.indices) and len(other.indices) and other.indices.min() <= self.indices.max():
             wide = [Incidence(one.indptr, one.indices, n_features) for one in (self, other)]
             return Incidence.union(wide)
+        return self.append(other)
+
+    def append(self, other: Incidence) -> Incidence:
+        """Return the same as :meth:`join` where all features of the other have higher numbers."""
+        n_features = max(self.n_features, other.n_features)
         indices = _join(self.indptr, self.indices, other.indptr, other.indices)
         return Incidence(self.indptr + other.indptr, indices, n_features)
-
-    def shift(self, n: int) -> Incidence:
-        """Return the matrix with ``n`` empty columns before the first."""
-        return Incidence(self.indptr, self.indices + np.int32(n), self.n_features + n)
 
     @classmethod
     def union(cls, parts: list[Incidence]) -> Incidence:

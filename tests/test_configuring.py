@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvc import RLVC
-from rlvc.clustering import Hierarchical, clusterings
+from rlvc.clustering import Hierarchical, Tails, clusterings
 from rlvc.compaction import Compaction
 from rlvc.composing import Composites
 from rlvc.configuring import PARTS, describe_parameters, make_learner, paper_selector
+from rlvc.features import HIGHEST
 from rlvc.parameters import as_json, rules
 from rlvc.selection import Selector
 from rlvc.solvers.dynamic import ModifiedPolicyIteration, ValueIteration
@@ -40,6 +41,12 @@ def test_the_paper_chooses_by_remaining_variance_and_a_plain_t_test() -> None:
         ranking="remaining", test="student", alpha=0.05, correction="none"
     )
     assert plain(dataclasses.replace(learner, selector=Selector())) == plain(RLVC())
+
+
+def test_the_paper_composes_with_hierarchical_clustering_where_nothing_helps() -> None:
+    base = RLVC(generator=Composites(clustering=Tails(), together=True, pairs=3))
+    expected = Composites(clustering=Hierarchical(), pairs=3, height=HIGHEST)
+    assert make_learner("paper", [], base).generator == expected
 
 
 def test_settings_change_what_they_name_and_nothing_else() -> None:

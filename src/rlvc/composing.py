@@ -29,7 +29,7 @@ from rlvc.cooccurrence import (
     find_pairs,
     fit,
 )
-from rlvc.features import Composite, Feature
+from rlvc.features import HIGHEST, Composite, Feature
 from rlvc.generation import Candidates, Offering, generators
 from rlvc.incidence import Incidence
 from rlvc.locating import Cells, locate
@@ -59,7 +59,7 @@ class Composites:
     support: float = param(
         0.2, "share of the class's images that must show both features", low=0.0, high=1.0
     )
-    height: int = param(1, "greatest height of a composite", low=1)
+    height: int = param(1, "greatest height of a composite", low=1, high=HIGHEST)
     use_angle: bool = param(False, "ask for a typical angle between orientations as well")
     use_scale: bool = param(False, "ask for a typical ratio of scales as well")
     grid: int = param(
@@ -120,7 +120,7 @@ class Composer:
     ) -> Candidates:
         """Return the new features of each aliased class."""
         for places in sightings.places:
-            if self._rules.use_angle and np.isnan(places.marks[:, 3]).any():
+            if self._rules.use_angle and self._rules.pairs and np.isnan(places.marks[:, 3]).any():
                 raise ValueError(
                     "use_angle of Composites needs a detector that gives orientations, such as "
                     "sift or orb."

@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-import rlvc.composing  # noqa: F401 - registers its generator
 from rlvc.aliasing import aliasing_detectors
-from rlvc.clustering import clusterings
+from rlvc.clustering import Hierarchical, clusterings
 from rlvc.compaction import post_processes
+from rlvc.composing import Composites
 from rlvc.errors import unknown
+from rlvc.features import HIGHEST
 from rlvc.generation import generators
 from rlvc.learner import RLVC
 from rlvc.parameters import parse, rules
@@ -48,6 +49,9 @@ def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
     learner = base
     if preset == "paper":
         learner = dataclasses.replace(learner, selector=paper_selector())
+        if isinstance(learner.generator, Composites):
+            generator = paper_generator(learner.generator)
+            learner = dataclasses.replace(learner, generator=generator)
     chosen: dict[str, Any] = {}
     plain: dict[str, str] = {}
     inner: dict[str, dict[str, str]] = {}
@@ -102,6 +106,13 @@ def _split(name: str) -> tuple[str, str]:
 def paper_selector() -> Selector:
     """Return the paper's literal selection: least remaining variance, a plain t-test at 5%."""
     return Selector(ranking="remaining", test="student", alpha=0.05, correction="none")
+
+
+def paper_generator(composites: Composites) -> Composites:
+    """Return the paper's composites: hierarchical clustering, any height, where nothing helps."""
+    return dataclasses.replace(
+        composites, clustering=Hierarchical(), together=False, height=HIGHEST
+    )
 
 
 def describe_parameters() -> Iterator[tuple[str, str, str, str]]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rlvc.compiled import compiled
 from rlvc.vision.eye import Eye, Glance
 
+HIGHEST = 16  # height of a feature: put in words, it may double with every part
 MOST = 1000  # occurrences of a composite on one image; those beyond are not kept
 
 Row = NDArray[np.float64]

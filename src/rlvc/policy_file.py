@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rlvc.classifier.bdd import Diagrams
 from rlvc.classifier.tree import Tree
 from rlvc.errors import FileFormatError
-from rlvc.features import Composite, Feature, Graph, Located, Primitive
+from rlvc.features import HIGHEST, Composite, Feature, Graph, Located, Primitive
 from rlvc.registry import arrays_of
 from rlvc.storage import read_archive, write_archive
 from rlvc.vision.descriptors import descriptors
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rlvc.policy import Policy
 
 FORMAT, VERSION = "rlvc-policy", 1
-HIGHEST = 16  # of a graph: put in words, a feature may double with every part
 CLASSIFIERS: dict[str, type[Tree] | type[Diagrams]] = {"tree": Tree, "diagrams": Diagrams}
 
 

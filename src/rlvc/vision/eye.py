@@ -231,7 +231,10 @@ def cut_patch(image: Image, points: Points, row: int) -> NDArray[np.uint8]:
     middle = (SIDE - 1) / 2
     window = np.array([[zoom, 0.0, x - zoom * middle], [0.0, zoom, y - zoom * middle]])
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    patch = cv2.warpAffine(image, window, (SIDE, SIDE), flags=flags, borderMode=cv2.BORDER_REFLECT)
+    patch = cv2.warpAffine(
+        image, window, (SIDE, SIDE), flags=flags, borderMode=cv2.BORDER_CONSTANT,
+        borderValue=(255, 255, 255),
+    )  # fmt: skip
     return np.broadcast_to(patch.reshape(SIDE, SIDE, -1), (SIDE, SIDE, 3)).astype(np.uint8)
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Policy
-from rlvc.clustering import CompleteLinkage, clusterings
+from rlvc.clustering import CompleteLinkage, Tails, clusterings
 from rlvc.composing import Composites
 from rlvc.cooccurrence import TRIES
 from rlvc.features import Composite, Feature, Graph, Located, Primitive
@@ -852,3 +852,52 @@ def test_angles_and_scales_are_learned_and_kept(
     loaded = Policy.load(tmp_path / "policy")
     assert loaded.features == policy.features
     assert loaded.predict(PICTURES)[0].tolist() == RIGHT
+
+
+# A clustering of one's own -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A clustering that does not do as it should."""
+
+    kind: str
+
+    def cluster(self, begin: NDArray[np.int64], values: NDArray[np.float64]) -> Any:
+        n = len(values)
+        return {
+            "short": np.zeros((max(n - 1, 0), 1), np.int64),
+            "flat": np.zeros(n, np.int64),
+            "high": np.full((n, 1), n, np.int64),
+            "low": np.full((n, 1), -2, np.int64),
+            "real": np.zeros((n, 1)),
+            "list": [[0]] * n,
+        }[self.kind]
+
+
+@pytest.mark.parametrize("kind", ["short", "flat", "high", "low", "real", "list"])
+def test_labels_that_compiled_code_could_not_trust_are_refused(kind: str) -> None:
+    views = [
+        oracle.View(200, 50, [(0, oracle.Point(0, 0, 1, 0)), (1, oracle.Point(20.0 * i, 0, 1, 0))])
+        for i in range(6)
+    ]
+    graph = Graph((Primitive("", 0), Primitive("", 1)))
+    sightings = Scene({"": views}, [(i,) for i in range(6)]).see(graph)
+    offering = Composites(clustering=Wrong(kind)).start()
+    with pytest.raises(ValueError, match=r"^Wrong\.cluster must return an array of int64 of shape"):
+        offering.generate(sightings, np.zeros(6, np.int64), np.array([True]), 1)
+
+
+@pytest.mark.parametrize(
+    ("clustering", "message"),
+    [
+        (Tails, r"got <class 'rlvc\.clustering\.Tails'>\. Write Tails\(\)\.$"),
+        (
+            "tails",
+            r"^clustering of Composites must be an object with a method cluster; got 'tails'",
+        ),
+    ],
+)
+def test_what_is_no_clustering_is_refused_at_once(clustering: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        Composites(clustering=clustering)

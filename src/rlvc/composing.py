@@ -12,6 +12,7 @@ import bisect
 import functools
 import itertools
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -46,8 +47,9 @@ Floats = NDArray[np.float64]
 class Composites:
     """Pairs of features at typical distances, when no known feature splits a class.
 
-    Work is bounded: of a class that has more than the caps allow, a sample drawn by the seed is
-    looked at, and the log says so.
+    Work is bounded: of a class that has more than the caps allow, a sample of the images drawn by
+    the seed is looked at, for the most frequent features and pairs; of too many candidates the
+    first are kept. The log says when a cap bit.
     """
 
     clustering: Clustering = field(default_factory=CompleteLinkage)
@@ -74,6 +76,13 @@ class Composites:
 
     def __post_init__(self) -> None:
         check(self)
+        if isinstance(self.clustering, type) or not hasattr(self.clustering, "cluster"):
+            given: Any = self.clustering
+            cure = f" Write {given.__name__}()." if isinstance(given, type) else ""
+            raise TypeError(
+                "clustering of Composites must be an object with a method cluster; got "
+                f"{given!r}.{cure}"
+            )
 
     def start(self) -> Offering:
         """Return who offers composites during one run."""
@@ -210,7 +219,8 @@ class Composer:
         rules = self._rules
         begin = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
         labels = rules.clustering.cluster(begin, np.ascontiguousarray(relation[:, 0]))
-        limit = -2.0 * np.log(rules.likelihood)
+        _check_labels(rules.clustering, labels, len(relation))
+        limit = -2.0 * math.log(rules.likelihood)
         pair, rows = fit(
             begin, relation, labels, limit, float(rules.deviation), rules.use_angle,
             rules.use_scale,
@@ -221,6 +231,18 @@ class Composer:
         if keep.all():
             return made, 0
         return made.take(keep), len(np.unique(made.job[~keep]))
+
+
+def _check_labels(clustering: Clustering, labels: Ints, n: int) -> None:
+    """Raise a ValueError unless labels are such as compiled code can trust."""
+    is_table = isinstance(labels, np.ndarray) and labels.ndim == 2 and len(labels) == n
+    is_right = is_table and labels.dtype == np.int64
+    if not is_right or (n and not -1 <= labels.min() <= labels.max() < n):
+        raise ValueError(
+            f"{type(clustering).__name__}.cluster must return an array of int64 of shape ({n}, "
+            f"n_ways) with labels from 0, or -1; got {np.shape(labels)} of "
+            f"{getattr(labels, 'dtype', type(labels).__name__)}."
+        )
 
 
 _CAPS = (

@@ -49,8 +49,8 @@ def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
     learner = base
     if preset == "paper":
         learner = dataclasses.replace(learner, selector=paper_selector())
-        if isinstance(learner.generator, Composites):
-            generator = paper_generator(learner.generator)
+        if isinstance(base.generator, Composites):
+            generator = paper_generator(base.generator)
             learner = dataclasses.replace(learner, generator=generator)
     chosen: dict[str, Any] = {}
     plain: dict[str, str] = {}
@@ -83,15 +83,20 @@ def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
             raise ValueError(
                 f"{type(owner).__name__} has no {name}.{_hint(owner_name, owner, name)}"
             )
-        value = chosen.get(part, getattr(owner, name))
+        own = getattr(owner, name)
+        one = chosen.get(part, own)
+        if type(one) is type(own):
+            one = own  # as it is, perhaps with settings of the task
+        if preset == "paper" and isinstance(one, Composites):
+            one = paper_generator(one)
         values: dict[str, Any] = {}
         for parameter, text in inner.get(part, {}).items():
             try:
-                values |= parse(type(value), {parameter: text})
+                values |= parse(type(one), {parameter: text})
             except ValueError as error:
-                raise ValueError(f"{error}{_hint(part, value, parameter)}") from None
-        value = dataclasses.replace(value, **values) if values else value
-        made[owner_name or name] = dataclasses.replace(owner, **{name: value}) if dot else value
+                raise ValueError(f"{error}{_hint(part, one, parameter)}") from None
+        one = dataclasses.replace(one, **values) if values else one
+        made[owner_name or name] = dataclasses.replace(owner, **{name: one}) if dot else one
     return dataclasses.replace(learner, **made)
 
 

@@ -88,7 +88,7 @@ class Composite:
         return self.deviation * math.sqrt(-2.0 * math.log(self.likelihood))
 
     def row(self) -> Row:
-        """Return what the compiled code needs to know; see :func:`_is_likely`."""
+        """Return what the compiled code needs to know; see :func:`is_likely`."""
         numbers = [-2.0 * math.log(self.likelihood), self.mean, 1.0 / self.deviation]
         for mean, deviation in (
             (self.turn, self.turn_deviation),

@@ -52,7 +52,8 @@ class Offering(Protocol):
             classes: (n_percepts,) the visual class of each percept.
             is_aliased: (n_classes,) the classes for which candidates are wanted: at a later
                 attempt, those which no earlier candidate splits.
-            attempt: How often the generator was asked before at this stage.
+            attempt: How often the generator was asked before at this stage. New features are
+                offered at one attempt of a stage only.
             threads: How many threads to use; the result does not depend on it.
         """
         ...

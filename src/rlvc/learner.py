@@ -81,6 +81,8 @@ class Database:
         Features that are new get numbers of their own, in the order of the splits.
         """
         new = [one for one in offered if len(one.new)]
+        if len(new) > 1:
+            raise ValueError("A generator must offer all new features of a stage at one attempt.")
         n_known = len(self.sightings.graph)
         made = [split for split in splits if split.feature >= n_known]
         if not made:

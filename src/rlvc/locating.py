@@ -74,8 +74,8 @@ def locate(
     for job in range(first_job, last_job):
         images = job_image[job_begin[job] : job_begin[job + 1]]
         known = _parts_of(images, begin, feature, is_part, local)
-        shown = np.zeros((len(known), n_cells), np.int64)  # by how many images
-        last = np.full((len(known), n_cells), -1, np.int64)  # the image that showed it last
+        shown = np.zeros((len(known), n_cells), np.int32)  # by how many images
+        last = np.full((len(known), n_cells), -1, np.int32)  # the image that showed it last
         for k in range(len(images)):
             for i in range(begin[images[k]], begin[images[k] + 1]):
                 f = local[feature[i]]
@@ -84,7 +84,7 @@ def locate(
                         cell = _cell(marks[i, 0] / size[0], marks[i, 1] / size[1], level)
                         shown[f, cell] += last[f, cell] != k
                         last[f, cell] = k
-        number = np.full((len(known), n_cells), -1, np.int64)
+        number = np.full((len(known), n_cells), -1, np.int32)
         m = 0
         for f in range(len(known)):
             for cell in range(n_cells):

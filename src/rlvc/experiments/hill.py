@@ -47,8 +47,8 @@ PAPER: Final = {
 def base_learner() -> RLVC:
     """Return the learner of the hill: composite features, and its discount factor.
 
-    The cursor moves smoothly, so no distance from it to a digit is typical: distances are cut in
-    two at many places, and the reward chooses. Composites compete with symbols from the start, as
+    The cursor moves smoothly, so no distance from it to a digit is typical: distances are cut at
+    many places, and the reward chooses. Composites compete with symbols from the start, as
     the velocity, which symbols do not show, matters more than a closer look at the position.
     """
     return RLVC(gamma=HILL.gamma, generator=Composites(clustering=Tails(), together=True))

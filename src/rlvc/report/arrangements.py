@@ -15,6 +15,7 @@ Point = tuple[float, float]
 
 YELLOW: Final = "#FFE000"
 DARK: Final = "#101418"
+SHOWN: Final = 4  # occurrences of a composite that are drawn, so that lines can be told apart
 
 
 @dataclass(frozen=True, slots=True)

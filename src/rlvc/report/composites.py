@@ -18,7 +18,7 @@ from rlvc.experiments.hill import HillRun
 from rlvc.experiments.hill_sights import GAUGE, GROUND, POSITIONS, VELOCITIES
 from rlvc.features import Sight
 from rlvc.images import Image
-from rlvc.report.arrangements import arrange, draw_arrangement, show_image
+from rlvc.report.arrangements import SHOWN, arrange, draw_arrangement, show_image
 from rlvc.report.style import BLUE, GREY, INK, new_figure
 from rlvc.vision.eye import Glance
 
@@ -26,7 +26,6 @@ MOST: Final = {GAUGE: 6, GROUND: 4}  # features that are shown of either camera
 SPAN: Final = {GAUGE: 2, GROUND: 1}  # columns of the figure, of four, that an image takes
 HEIGHT: Final = {GAUGE: 1.5, GROUND: 1.75}  # inches of a row, without its words
 LINE: Final = {GAUGE: 84, GROUND: 40}  # letters of a line below an image
-SHOWN: Final = 4  # occurrences that are drawn, so that lines can be told apart
 GAP: Final = 3  # images in a row that may lack a feature within one range
 
 

@@ -15,7 +15,13 @@ from rlvc.features import Sight
 from rlvc.images import as_image
 from rlvc.percepts import SINGLE, Percept
 from rlvc.policy import Explanation, Outcome, Policy
-from rlvc.report.arrangements import Arrangement, arrange, draw_arrangement, show_image
+from rlvc.report.arrangements import (
+    SHOWN,
+    Arrangement,
+    arrange,
+    draw_arrangement,
+    show_image,
+)
 from rlvc.report.style import BLUE, GREY, INK, ORANGE, house_style, new_figure
 from rlvc.vision.eye import Glance
 
@@ -64,7 +70,7 @@ def _draw_images(
 def _mark(axes: Axes, number: int, test: Outcome, found: list[Arrangement]) -> None:
     """Mark where a feature was seen, with the number of its test."""
     is_composite = any(one.lines for one in found)
-    for one in found:
+    for one in found[:SHOWN] if is_composite else found:
         draw_arrangement(axes, one, ORANGE, "white", 8.0 if is_composite else 15.0)
     # Composites come several at one place, so that one number will do, each to another side.
     offset = OFFSETS[number % len(OFFSETS)] if is_composite else OFFSETS[0]

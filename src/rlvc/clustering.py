@@ -15,8 +15,13 @@ from numpy.typing import NDArray
 from scipy.cluster import hierarchy
 
 from rlvc.compiled import compiled
+from rlvc.features import wrap
 from rlvc.parameters import check, param
 from rlvc.registry import Registry
+
+ROUNDING = 1e-9
+LEAST_TURN = 5.0  # degrees; orientations are no more precise
+LEAST_RATIO = 0.1  # octaves
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -159,3 +164,87 @@ def _complete(begin: Ints, values: Floats, levels: int) -> Ints:
                 edge[c] = edge[c + 1]
             m -= 1
     return labels
+
+
+@compiled
+def fit(
+    begin: Ints,
+    relation: Floats,
+    labels: Ints,
+    limit: float,
+    least: float,
+    use_angle: bool,
+    use_scale: bool,
+) -> tuple[Ints, Floats]:
+    """Return the pair and the row of a composite for each cluster of at least two relations.
+
+    Distances and ratios of scales get a mean and a standard deviation; angles, which go round in a
+    circle, that of the mean vector and √(−2 ln R), where R is its length. A composite that differs
+    from one of the same pair by nothing but rounding is left out.
+    """
+    pairs = np.empty(256, np.int64)
+    rows = np.zeros((256, 7), np.float64)
+    n = 0
+    n_ways = labels.shape[1]
+    for p in range(len(begin) - 1):
+        own = n
+        for way in range(n_ways):
+            n_labels = 0
+            for i in range(begin[p], begin[p + 1]):
+                n_labels = max(n_labels, labels[i, way] + 1)
+            sums = np.zeros((n_labels, 7), np.float64)
+            for i in range(begin[p], begin[p + 1]):
+                if labels[i, way] < 0:
+                    continue
+                s = sums[labels[i, way]]
+                s[0] += 1.0
+                s[1] += relation[i, 0]
+                s[2] += relation[i, 0] * relation[i, 0]
+                if use_angle:
+                    angle = np.deg2rad(relation[i, 1])
+                    s[3] += np.cos(angle)
+                    s[4] += np.sin(angle)
+                if use_scale:
+                    s[5] += relation[i, 2]
+                    s[6] += relation[i, 2] * relation[i, 2]
+            for label in range(n_labels):
+                s = sums[label]
+                if s[0] < 2.0:
+                    continue
+                mean = s[1] / s[0]
+                deviation = np.sqrt(max(s[2] / s[0] - mean * mean, 0.0))
+                if n == len(pairs):
+                    pairs = np.concatenate((pairs, np.empty_like(pairs)))
+                    rows = np.concatenate((rows, np.zeros_like(rows)))
+                row = rows[n]
+                row[0], row[1], row[2] = limit, mean, 1.0 / max(deviation, least)
+                if use_angle:
+                    x, y = s[3] / s[0], s[4] / s[0]
+                    size = min(max(np.sqrt(x * x + y * y), 1e-9), 1.0)
+                    row[3] = np.rad2deg(np.arctan2(y, x))
+                    row[4] = 1.0 / max(np.rad2deg(np.sqrt(-2.0 * np.log(size))), LEAST_TURN)
+                if use_scale:
+                    row[5] = s[5] / s[0]
+                    square = s[6] / s[0] - row[5] * row[5]
+                    row[6] = 1.0 / max(np.sqrt(max(square, 0.0)), LEAST_RATIO)
+                is_new = True
+                for other in range(own, n):
+                    if _is_same(rows[other], row):
+                        is_new = False
+                        break
+                if is_new:
+                    pairs[n] = p
+                    n += 1
+    return pairs[:n].copy(), rows[:n].copy()
+
+
+@compiled
+def _is_same(one: Floats, other: Floats) -> bool:
+    """Tell whether two rows differ by nothing but rounding."""
+    for column in range(1, 7):
+        difference = one[column] - other[column]
+        if column == 3:
+            difference = wrap(difference)
+        if abs(difference) > ROUNDING:
+            return False
+    return True

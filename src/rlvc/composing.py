@@ -2,37 +2,28 @@
 
 The paper's Algorithm 6: count which features occur together in the percepts of a class, take the
 pairs that often do, cluster their distances, and make of each cluster a composite feature. All
-classes of a stage are done together, on arrays; what the arrays are filled with is in
-``cooccurrence.py``.
+classes of a stage are done together, on arrays: ``jobs.py`` has the classes as cameras see them,
+``cooccurrence.py`` the pairs and their distances, ``clustering.py`` what is typical of these.
 """
 
 from __future__ import annotations
 
-import bisect
 import functools
 import itertools
 import logging
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.clustering import Clustering, CompleteLinkage
-from rlvc.compiled import chunks, n_threads, share_threads
-from rlvc.cooccurrence import (
-    assemble,
-    class_keys,
-    distinct_images,
-    exhibited,
-    find_pairs,
-    fit,
-)
-from rlvc.features import HIGHEST, Composite, Feature
+from rlvc.clustering import Clustering, CompleteLinkage, fit
+from rlvc.cooccurrence import exhibited, find_pairs
+from rlvc.features import HIGHEST, Composite
 from rlvc.generation import Candidates, Offering, generators
 from rlvc.incidence import Incidence
+from rlvc.jobs import Block, Jobs, Offer, Share, assemble, class_keys
 from rlvc.locating import Cells, locate
 from rlvc.parameters import check, param
 from rlvc.sightings import Found, Places, Sightings
@@ -155,7 +146,7 @@ class Composer:
                 n_cut += cut
                 kept |= {keys[c]: block for c, block in zip(missing, made, strict=True)}
             ours = [kept[keys[c]] for c in wanted]
-            found.append(_assemble(ours, classes, is_aliased, n))
+            found.append(assemble(ours, classes, is_aliased, n))
             n = found[-1].n_features
             blocks += ours
         for number, what in zip(n_cut.tolist(), _CAPS, strict=True):
@@ -214,7 +205,7 @@ class Composer:
         ours = [Cells(rows[a:b]) for a, b in itertools.pairwise(edges)]
         return Share(ours, length, columns, np.array([0, 0, 0, 0, n_cut]))
 
-    def _fit(self, job: Ints, parts: Ints, count: Ints, relation: Floats) -> tuple[Made, int]:
+    def _fit(self, job: Ints, parts: Ints, count: Ints, relation: Floats) -> tuple[Pairs, int]:
         """Return a composite for each cluster of each pair, and how many classes had too many."""
         rules = self._rules
         begin = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
@@ -225,7 +216,7 @@ class Composer:
             begin, relation, labels, limit, float(rules.deviation), rules.use_angle,
             rules.use_scale,
         )  # fmt: skip
-        made = Made(job[pair], parts[pair], pair, rows, rules.likelihood)
+        made = Pairs(job[pair], parts[pair], pair, rows, rules.likelihood)
         number = np.arange(len(pair)) - np.searchsorted(made.job, made.job)  # within the class
         keep = number < rules.candidates
         if keep.all():
@@ -255,7 +246,7 @@ _CAPS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Pairs:
     """New composites, as arrays.
 
     Attributes:
@@ -275,9 +266,9 @@ class Made:
     def __len__(self) -> int:
         return len(self.parts)
 
-    def take(self, some: slice | NDArray[np.bool_]) -> Made:
+    def take(self, some: slice | NDArray[np.bool_]) -> Pairs:
         """Return some of them."""
-        return Made(
+        return Pairs(
             self.job[some], self.parts[some], self.pair[some], self.rows[some], self.likelihood
         )
 
@@ -294,119 +285,6 @@ class Made:
             first=first, second=second, mean=mean, deviation=1.0 / inverse,
             likelihood=self.likelihood, **more,
         )  # fmt: skip
-
-
-class Share(NamedTuple):
-    """What one thread made for some classes that stand together.
-
-    Attributes:
-        made: The new features of each class.
-        length: (n_images,) how many of its class each image exhibits.
-        columns: Which, image by image.
-        n_cut: How often each of the caps bit.
-    """
-
-    made: Sequence[Made | Cells]
-    length: Ints
-    columns: NDArray[np.int32]
-    n_cut: Ints
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """The new features that one camera sees of one class, and which percepts exhibit them.
-
-    Attributes:
-        length: (n_percepts,) how many each percept of the class exhibits.
-        columns: Which, percept by percept.
-        made: The features.
-    """
-
-    length: Ints
-    columns: NDArray[np.int32]
-    made: Made | Cells
-
-
-@dataclass(frozen=True, slots=True)
-class Jobs:
-    """Some classes as one camera sees them.
-
-    Attributes:
-        begin: (n_jobs + 1,) where the images of each class begin.
-        image: The distinct images of its percepts.
-        percepts: The percepts, class by class.
-        edges: (n_jobs + 1,) where those of each class begin.
-        row: For each percept, where its image stands in ``image``.
-    """
-
-    begin: Ints
-    image: Ints
-    percepts: Ints
-    edges: Ints
-    row: Ints
-
-    @classmethod
-    def of(cls, classes: Ints, n_classes: int, wanted: list[int], image: Ints, order: Ints) -> Jobs:
-        """Return the jobs of some classes, in ascending order; images stand in an order."""
-        is_wanted = np.zeros(n_classes, np.bool_)
-        is_wanted[wanted] = True
-        begin, images, row = distinct_images(classes, is_wanted, image, order)
-        percepts = np.flatnonzero(is_wanted[classes])
-        percepts = percepts[np.argsort(classes[percepts], kind="stable")]
-        edges = np.searchsorted(classes[percepts], [*wanted, is_wanted.size])
-        return cls(begin, images, percepts, edges, row[percepts])
-
-    def share(self, work: Callable[[slice], Share], threads: int) -> tuple[list[Block], Ints]:
-        """Return what threads make of the jobs, as one block for each."""
-        pieces = chunks(len(self.image), n_threads(threads))
-        cuts = np.searchsorted(self.begin, [piece.start for piece in pieces][1:]).tolist()
-        spans = [slice(a, b) for a, b in itertools.pairwise([0, *cuts, len(self.begin) - 1])]
-        shares = share_threads(work, spans, threads)
-        made = itertools.chain.from_iterable(one.made for one in shares)
-        length = np.concatenate([one.length for one in shares])
-        indptr = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-        on_images = Incidence(indptr, np.concatenate([one.columns for one in shares]), 0)
-        rows = on_images.take(self.row)
-        blocks = [
-            Block(np.diff(rows.indptr[a : b + 1]), rows.indices[rows.indptr[a] : rows.indptr[b]], m)
-            for (a, b), m in zip(itertools.pairwise(self.edges.tolist()), made, strict=True)
-        ]
-        return blocks, np.sum([one.n_cut for one in shares], axis=0)
-
-
-class Offer(Sequence[Feature]):
-    """The new features of several blocks; features are made when they are asked for."""
-
-    def __init__(self, blocks: list[Block]) -> None:
-        self._blocks = blocks
-        self._begin = list(itertools.accumulate((len(b.made) for b in blocks), initial=0))
-
-    def __len__(self) -> int:
-        return self._begin[-1]
-
-    def __getitem__(self, number: int) -> Feature:  # type: ignore[override]
-        number = range(len(self))[number]
-        block = bisect.bisect_right(self._begin, number) - 1
-        return self._blocks[block].made.feature(number - self._begin[block])
-
-
-def _assemble(
-    blocks: list[Block], classes: Ints, is_aliased: NDArray[np.bool_], n: int
-) -> Incidence:
-    """Return which percept exhibits which composite of the blocks; they get numbers from ``n``."""
-    if not blocks:
-        return Incidence(np.zeros(len(classes) + 1, np.int64), np.empty(0, np.int32), n)
-    job_of = np.full(len(is_aliased), -1, np.int64)
-    job_of[is_aliased] = np.arange(len(blocks))
-    first = n + np.cumsum([0, *(len(block.made) for block in blocks)])
-    indptr, indices = assemble(
-        job_of[classes],
-        np.concatenate([block.length for block in blocks]),
-        np.cumsum([0, *(len(block.length) for block in blocks)]),
-        np.concatenate([block.columns for block in blocks]),
-        first,
-    )
-    return Incidence(indptr, indices, int(first[-1]))
 
 
 generators.register("composites", Composites)

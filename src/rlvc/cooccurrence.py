@@ -1,6 +1,6 @@
 """The compiled half of ``composing.py``: which features occur together, how far apart, and where.
 
-A *job* is an aliased class as one camera sees it: the distinct images of its percepts.
+A *job* is an aliased class as one camera sees it; see ``jobs.py``.
 """
 
 from __future__ import annotations
@@ -9,129 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.compiled import compiled
-from rlvc.features import is_likely, relate, wrap
+from rlvc.features import is_likely, relate
+from rlvc.jobs import scramble
 
 TRIES = 8  # pairs that are measured for one that is kept: many are as far apart on every image
-LEAST_TURN = 5.0  # degrees; orientations are no more precise
-LEAST_RATIO = 0.1  # octaves
 ROUNDING = 1e-9
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-
-@compiled
-def distinct_images(
-    classes: Ints, is_aliased: NDArray[np.bool_], image: Ints, order: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """Return the distinct images of each aliased class.
-
-    Args:
-        classes: (n_percepts,) the class of each percept.
-        is_aliased: (n_classes,) the classes that are wanted.
-        image: (n_percepts,) the image of each percept.
-        order: (n_images,) all images, in the order in which those of a class shall stand.
-
-    Returns:
-        begin: (n_jobs + 1,) where the images of each class begin.
-        images: (n,) the images.
-        row: (n_percepts,) where the image of a percept stands; n for those of other classes.
-    """
-    job_of = np.full(len(is_aliased), -1, np.int64)
-    n_jobs = 0
-    for c in range(len(is_aliased)):
-        if is_aliased[c]:
-            job_of[c] = n_jobs
-            n_jobs += 1
-    rank = np.empty(len(order), np.int64)
-    for i in range(len(order)):
-        rank[order[i]] = i
-    edge = np.zeros(n_jobs + 1, np.int64)  # of the percepts, class by class
-    for c in classes:
-        if job_of[c] >= 0:
-            edge[job_of[c] + 1] += 1
-    edge = np.cumsum(edge)
-    ranks = np.empty(edge[-1], np.int64)
-    at = edge[:-1].copy()
-    for p in range(len(classes)):
-        job = job_of[classes[p]]
-        if job >= 0:
-            ranks[at[job]] = rank[image[p]]
-            at[job] += 1
-    begin = np.zeros(n_jobs + 1, np.int64)
-    n = 0
-    for job in range(n_jobs):
-        here = np.sort(ranks[edge[job] : edge[job + 1]])
-        for i in range(len(here)):
-            if i == 0 or here[i] != here[i - 1]:
-                ranks[n] = here[i]  # never beyond what was read already
-                n += 1
-        begin[job + 1] = n
-    row = np.full(len(classes), n, np.int64)
-    for p in range(len(classes)):
-        job = job_of[classes[p]]
-        if job >= 0:
-            here = ranks[begin[job] : begin[job + 1]]
-            row[p] = begin[job] + np.searchsorted(here, rank[image[p]])
-    return begin, order[ranks[:n]], row
-
-
-@compiled
-def class_keys(classes: Ints, n_classes: int) -> Ints:
-    """Return (n_classes, 3) what tells sets of percepts apart: their size and two hashes."""
-    keys = np.zeros((n_classes, 3), np.int64)
-    for p in range(len(classes)):
-        key = keys[classes[p]]
-        key[0] += 1
-        key[1] += _scramble(p, 1, 2)  # addition, as the order of percepts does not matter
-        key[2] += _scramble(3, p, 5)
-    return keys
-
-
-@compiled
-def assemble(
-    job: Ints, length: Ints, begin: Ints, columns: NDArray[np.int32], first: Ints
-) -> tuple[Ints, NDArray[np.int32]]:
-    """Return the rows of all percepts as (indptr, indices), given those of each job.
-
-    Args:
-        job: (n_percepts,) the job of each percept; -1 for none.
-        length: The lengths of the rows, job by job, percept by percept.
-        begin: (n_jobs + 1,) where those of each job begin.
-        columns: What stands in the rows; it gets the numbers of the job's own.
-        first: (n_jobs + 1,) the number of each job's first column.
-    """
-    start = np.zeros(len(length) + 1, np.int64)
-    for i in range(len(length)):
-        start[i + 1] = start[i] + length[i]
-    at = begin[:-1].copy()
-    indptr = np.zeros(len(job) + 1, np.int64)
-    for p in range(len(job)):
-        indptr[p + 1] = indptr[p]
-        if job[p] >= 0:
-            indptr[p + 1] += length[at[job[p]]]
-            at[job[p]] += 1
-    out = np.empty(indptr[-1], np.int32)
-    at = begin[:-1].copy()
-    n = 0
-    for p in range(len(job)):
-        if job[p] >= 0:
-            row = at[job[p]]
-            for i in range(start[row], start[row + 1]):
-                out[n] = columns[i] + first[job[p]]
-                n += 1
-            at[job[p]] += 1
-    return indptr, out
-
-
-@compiled
-def _scramble(a: int, b: int, seed: int) -> np.int64:
-    """Return a number of 31 bits that looks random, the same on every machine."""
-    x = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(b) * np.uint64(0xC2B2AE3D27D4EB4F)
-    x ^= np.uint64(seed) * np.uint64(0x165667B19E3779F9)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.int64((x ^ (x >> np.uint64(31))) >> np.uint64(33))
 
 
 @compiled
@@ -197,7 +82,7 @@ def _by_count(both: Ints, names: Ints, most: int, need: int, wanted: int, seed: 
         for j in range(i, m):
             if both[i, j] >= floor:
                 rare = np.int64(most - both[i, j]) << 31
-                keys[n] = rare + _scramble(names[i], names[j], seed)
+                keys[n] = rare + scramble(names[i], names[j], seed)
                 codes[n] = i * m + j
                 n += 1
     return codes[np.argsort(keys[:n], kind="mergesort")]
@@ -343,90 +228,6 @@ def _nth_pair(number: int, n: int, m: int, is_one: bool) -> tuple[int, int]:
         number -= n - 1 - first
         first += 1
     return first, first + 1 + number
-
-
-@compiled
-def fit(
-    begin: Ints,
-    relation: Floats,
-    labels: Ints,
-    limit: float,
-    least: float,
-    use_angle: bool,
-    use_scale: bool,
-) -> tuple[Ints, Floats]:
-    """Return the pair and the row of a composite for each cluster of at least two relations.
-
-    Distances and ratios of scales get a mean and a standard deviation; angles, which go round in a
-    circle, that of the mean vector and √(−2 ln R), where R is its length. A composite that differs
-    from one of the same pair by nothing but rounding is left out.
-    """
-    pairs = np.empty(256, np.int64)
-    rows = np.zeros((256, 7), np.float64)
-    n = 0
-    n_ways = labels.shape[1]
-    for p in range(len(begin) - 1):
-        own = n
-        for way in range(n_ways):
-            n_labels = 0
-            for i in range(begin[p], begin[p + 1]):
-                n_labels = max(n_labels, labels[i, way] + 1)
-            sums = np.zeros((n_labels, 7), np.float64)
-            for i in range(begin[p], begin[p + 1]):
-                if labels[i, way] < 0:
-                    continue
-                s = sums[labels[i, way]]
-                s[0] += 1.0
-                s[1] += relation[i, 0]
-                s[2] += relation[i, 0] * relation[i, 0]
-                if use_angle:
-                    angle = np.deg2rad(relation[i, 1])
-                    s[3] += np.cos(angle)
-                    s[4] += np.sin(angle)
-                if use_scale:
-                    s[5] += relation[i, 2]
-                    s[6] += relation[i, 2] * relation[i, 2]
-            for label in range(n_labels):
-                s = sums[label]
-                if s[0] < 2.0:
-                    continue
-                mean = s[1] / s[0]
-                deviation = np.sqrt(max(s[2] / s[0] - mean * mean, 0.0))
-                if n == len(pairs):
-                    pairs = np.concatenate((pairs, np.empty_like(pairs)))
-                    rows = np.concatenate((rows, np.zeros_like(rows)))
-                row = rows[n]
-                row[0], row[1], row[2] = limit, mean, 1.0 / max(deviation, least)
-                if use_angle:
-                    x, y = s[3] / s[0], s[4] / s[0]
-                    size = min(max(np.sqrt(x * x + y * y), 1e-9), 1.0)
-                    row[3] = np.rad2deg(np.arctan2(y, x))
-                    row[4] = 1.0 / max(np.rad2deg(np.sqrt(-2.0 * np.log(size))), LEAST_TURN)
-                if use_scale:
-                    row[5] = s[5] / s[0]
-                    square = s[6] / s[0] - row[5] * row[5]
-                    row[6] = 1.0 / max(np.sqrt(max(square, 0.0)), LEAST_RATIO)
-                is_new = True
-                for other in range(own, n):
-                    if _is_same(rows[other], row):
-                        is_new = False
-                        break
-                if is_new:
-                    pairs[n] = p
-                    n += 1
-    return pairs[:n].copy(), rows[:n].copy()
-
-
-@compiled
-def _is_same(one: Floats, other: Floats) -> bool:
-    """Tell whether two rows differ by nothing but rounding."""
-    for column in range(1, 7):
-        difference = one[column] - other[column]
-        if column == 3:
-            difference = wrap(difference)
-        if abs(difference) > ROUNDING:
-            return False
-    return True
 
 
 @compiled

@@ -83,12 +83,11 @@ class Database:
         new = [one for one in offered if len(one.new)]
         if len(new) > 1:
             raise ValueError("A generator must offer all new features of a stage at one attempt.")
-        n_known = len(self.sightings.graph)
-        made = [split for split in splits if split.feature >= n_known]
+        made = [one for one in splits if one.feature >= len(self.sightings.graph)]
         if not made:
             return self, splits
         (candidates,) = new
-        features = [candidates.new[split.feature - n_known] for split in made]
+        features = [candidates.new[one.feature - candidates.n_known] for one in made]
         sightings, numbers = self.sightings.add(features)
         number = dict(zip((split.feature for split in made), numbers, strict=True))
         splits = [Split(one.visual_class, number.get(one.feature, one.feature)) for one in splits]

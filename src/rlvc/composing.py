@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.clustering import Clustering, CompleteLinkage, fit
+from rlvc.clustering import Clustering, Tails, fit
 from rlvc.cooccurrence import exhibited, find_pairs
-from rlvc.features import HIGHEST, Composite
+from rlvc.features import HIGHEST, Composite, Graph, Several
 from rlvc.generation import Candidates, Offering, generators
 from rlvc.incidence import Incidence
 from rlvc.jobs import Block, Jobs, Offer, Share, assemble, class_keys
@@ -36,15 +36,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Composites:
-    """Pairs of features at typical distances, when no known feature splits a class.
+    """Pairs of features at typical distances.
 
     Work is bounded: of a class that has more than the caps allow, a sample of the images drawn by
     the seed is looked at, for the most frequent features and pairs; of too many candidates the
     first are kept. The log says when a cap bit.
     """
 
-    clustering: Clustering = field(default_factory=CompleteLinkage)
-    together: bool = param(False, "offer new features together with the known ones")
+    clustering: Clustering = field(default_factory=Tails)
+    together: bool = param(
+        True, "offer new features together with the known ones, or else where none of these helps"
+    )
     likelihood: float = param(
         0.2, "least likelihood of a distance, of the most likely one's (ν)", above=0.0, below=1.0
     )
@@ -125,7 +127,7 @@ class Composer:
                     "use_angle of Composites needs a detector that gives orientations, such as "
                     "sift or orb."
                 )
-        is_part = np.asarray(sightings.graph.height, np.int64) < self._rules.height
+        is_part = _may_be_part(sightings.graph, self._rules.height)
         self._forget(sightings, is_part)
         keys = [tuple(key) for key in class_keys(classes, len(is_aliased)).tolist()]
         wanted = np.flatnonzero(is_aliased).tolist()
@@ -222,6 +224,14 @@ class Composer:
         if keep.all():
             return made, 0
         return made.take(keep), len(np.unique(made.job[~keep]))
+
+
+def _may_be_part(graph: Graph, height: int) -> NDArray[np.bool_]:
+    """Tell which features may be part of a composite: all that are low enough, in one place."""
+    low = np.asarray(graph.height, np.int64) < height
+    if height > 1:  # else only symbols are
+        low &= [not isinstance(feature, Several) for feature in graph.features]
+    return low
 
 
 def _check_labels(clustering: Clustering, labels: Ints, n: int) -> None:

@@ -31,6 +31,7 @@ PARTS: dict[str, Registry[Any] | None] = {
     "generator": generators,
     "generator.clustering": clusterings,  # a part of a part: some generators have one
     "selector": None,  # there is one kind; its parameters choose
+    "surrogates": None,
     "post_process": post_processes,
 }
 PRESETS = ("default", "paper")

@@ -1,7 +1,9 @@
-"""The visual features that a classifier tests: a graph of primitive, composite and located ones.
+"""The visual features that a classifier tests: a graph of primitive and of higher ones.
 
 A composite has two parts, features themselves, at a typical distance; it occurs at the midpoints of
-those pairs of occurrences whose distance is likely enough: the paper's Algorithm 5.
+those pairs of occurrences whose distance is likely enough: the paper's Algorithm 5. A located
+feature is one in a part of the frame. *Several* features that say the same forgive that one of them
+is missed.
 """
 
 from __future__ import annotations
@@ -125,7 +127,22 @@ class Located:
         return np.asarray((cell == (self.column, self.line)).all(axis=1))
 
 
-Feature = Primitive | Composite | Located
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Several:
+    """At least so many of some features of one camera.
+
+    It occurs where those that are there occur.
+
+    Attributes:
+        parts: The numbers of the features, the one that they stand in for first.
+        least: How many of them must be there.
+    """
+
+    parts: tuple[int, ...]
+    least: int
+
+
+Feature = Primitive | Composite | Located | Several
 
 
 @dataclass(frozen=True)
@@ -152,21 +169,12 @@ class Graph:
     @cached_property
     def camera(self) -> tuple[str, ...]:
         """The camera that sees each feature."""
-        cameras: list[str] = []
-        for feature in self.features:
-            if isinstance(feature, Primitive):
-                cameras.append(feature.camera)
-            else:
-                cameras.append(cameras[feature.parts[0]])
-        return tuple(cameras)
+        return _cameras(self.features, ())
 
     @cached_property
     def height(self) -> tuple[int, ...]:
         """The height of each feature: 0 for primitives, one more than the highest part's else."""
-        heights: list[int] = []
-        for feature in self.features:
-            heights.append(1 + max((heights[part] for part in feature.parts), default=-1))
-        return tuple(heights)
+        return _heights(self.features, ())
 
     @cached_property
     def numbers(self) -> dict[Feature, int]:
@@ -186,7 +194,14 @@ class Graph:
         """Return the graph with some more features, and the number of each; known ones stay."""
         known = dict(self.numbers)
         numbers = [known.setdefault(feature, len(known)) for feature in features]
-        return (Graph(tuple(known)) if len(known) > len(self) else self), numbers
+        if len(known) == len(self):
+            return self, numbers
+        graph = Graph(tuple(known))
+        # Stages add a few features to many, so what is known of these is not found out again.
+        graph.__dict__["numbers"] = known
+        graph.__dict__["camera"] = _cameras(graph.features, self.camera)
+        graph.__dict__["height"] = _heights(graph.features, self.height)
+        return graph, numbers
 
     def add_symbols(self, eye: Eye) -> Graph:
         """Return the graph with a feature for each symbol that an eye knows."""
@@ -223,6 +238,9 @@ class Graph:
                 f"{self._name(feature.part)} in column {feature.column + 1}, row "
                 f"{feature.line + 1} of {n} × {n}"
             )
+        if isinstance(feature, Several):
+            names = ", ".join(map(self._name, feature.parts))
+            return f"at least {feature.least} of {len(feature.parts)} ({names})"
         low, high = max(feature.mean - feature.reach, 0.0), feature.mean + feature.reach
         text = f"{low:.0f} to {high:.0f} pixels apart"
         if feature.turn is not None:
@@ -236,11 +254,30 @@ class Graph:
         return text if isinstance(self.features[number], Primitive) else f"({text})"
 
 
+def _cameras(features: tuple[Feature, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the camera of each feature, given those of the first ones."""
+    cameras = list(known)
+    for feature in features[len(known) :]:
+        is_primitive = isinstance(feature, Primitive)
+        cameras.append(feature.camera if is_primitive else cameras[feature.parts[0]])
+    return tuple(cameras)
+
+
+def _heights(features: tuple[Feature, ...], known: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the height of each feature, given those of the first ones."""
+    heights = list(known)
+    for feature in features[len(known) :]:
+        heights.append(1 + max((heights[part] for part in feature.parts), default=-1))
+    return tuple(heights)
+
+
 def _renumber(feature: Feature, numbers: dict[int, int]) -> Feature:
     if isinstance(feature, Composite):
         return replace(feature, first=numbers[feature.first], second=numbers[feature.second])
     if isinstance(feature, Located):
         return replace(feature, part=numbers[feature.part])
+    if isinstance(feature, Several):
+        return replace(feature, parts=tuple(numbers[part] for part in feature.parts))
     return feature
 
 
@@ -251,13 +288,25 @@ class Sight:
         self._graph = graph
         self._glance = glance
         self._found: dict[int, Marks] = {}
+        self._exhibited: dict[int, bool] = {}
 
     def exhibits(self, number: int) -> bool:
         """Tell whether the percept exhibits a feature: the cost of one test at work."""
+        if number not in self._exhibited:
+            self._exhibited[number] = self._exhibits(number)
+        return self._exhibited[number]
+
+    def _exhibits(self, number: int) -> bool:
         feature = self._graph[number]
-        if isinstance(feature, Primitive) and number not in self._found:
+        if isinstance(feature, Primitive):
             return self._glance.exhibits(feature.camera, feature.symbol)
+        if isinstance(feature, Several):
+            return self.count(feature) >= feature.least
         return len(self.find(number)) > 0
+
+    def count(self, feature: Several) -> int:
+        """Return how many of several features the percept exhibits."""
+        return sum(map(self.exhibits, feature.parts))
 
     def find(self, number: int) -> Marks:
         """Return the (n, 4) occurrences of a feature."""
@@ -276,6 +325,10 @@ class Sight:
             size = self._glance.size(self._graph.camera[number])
             found = self._found[feature.part]
             return found[feature.is_inside(found, size)]
+        if isinstance(feature, Several):
+            if not self.exhibits(number):
+                return np.empty((0, 4), np.float64)
+            return np.concatenate([self._found[part] for part in feature.parts])
         if len({self._graph.camera[part] for part in feature.parts}) > 1:
             return np.empty((0, 4), np.float64)  # positions of two cameras are not to be compared
         room = np.empty((MOST, 4), np.float64)

@@ -42,6 +42,12 @@ class Incidence:
         """Tell for pairs of a percept and a feature whether the one exhibits the other."""
         return _exhibits(self.indptr, self.indices, percepts, features)
 
+    def count(self, features: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many of some features, each named once, every percept exhibits."""
+        wanted = np.zeros(self.n_features, np.bool_)
+        wanted[features] = True
+        return _count(self.indptr, self.indices, wanted)
+
     def take(self, rows: NDArray[np.int64]) -> Incidence:
         """Return the matrix of some rows, in the given order; a row may stand there twice."""
         return Incidence(*_take(self.indptr, self.indices, rows), self.n_features)
@@ -92,6 +98,17 @@ class Incidence:
         """Return the sparse form of a (n_percepts, n_features) matrix."""
         rows, columns = np.nonzero(matrix)
         return cls.from_pairs(rows, columns.astype(np.int32), *matrix.shape)
+
+
+@compiled
+def _count(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], wanted: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    total = np.zeros(len(indptr) - 1, np.int64)
+    for row in range(len(total)):
+        for i in range(indptr[row], indptr[row + 1]):
+            total[row] += wanted[indices[i]]
+    return total
 
 
 @compiled

@@ -103,6 +103,26 @@ class Interactions:
         continues[:-1] = (self.episode[1:] == self.episode[:-1]) & (self.start[1:] == self.end[:-1])
         return self.terminated | self.truncated | ~continues
 
+    @property
+    def is_stuck(self) -> NDArray[np.bool_]:
+        """(N,) whether that action, in that very percept, never led to another percept.
+
+        A policy that acts by what it perceives now then repeats it for ever. Where chance lets a
+        later try through, the pair was seen to move, and it is not stuck.
+
+        >>> image = np.zeros((2, 4, 4, 3), np.uint8)
+        >>> image[1] = 1
+        >>> data = Interactions.from_arrays(
+        ...     image[[0, 0, 0]], [0, 1, 1], [0.0, 0, 0], [False, False, False],
+        ...     next_observations=image[[0, 0, 1]],
+        ... )
+        >>> data.is_stuck.tolist()
+        [True, False, False]
+        """
+        pair = self.start * self.n_actions + self.action
+        moves = (self.start != self.end) | self.terminated
+        return np.asarray(np.bincount(pair, moves)[pair] == 0)
+
     def returns(self, gamma: float) -> NDArray[np.float64]:
         """Return the (N,) discounted returns from each interaction to the end of its episode."""
         total = np.empty(len(self))

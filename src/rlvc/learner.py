@@ -14,8 +14,9 @@ from rlvc.aliasing import AliasingDetector, RelativeVariance, Residuals, bellman
 from rlvc.classifier import Classifier, Split
 from rlvc.classifier.tree import Tree
 from rlvc.compaction import Keep, PostProcess
+from rlvc.composing import Composites
 from rlvc.features import Graph
-from rlvc.generation import Candidates, Canonical, Generator, Offering
+from rlvc.generation import Candidates, Generator, Offering
 from rlvc.incidence import Incidence
 from rlvc.interactions import Interactions
 from rlvc.mdp import MappedMDP, MappedSequence, estimate
@@ -28,6 +29,7 @@ from rlvc.sightings import Sightings
 from rlvc.solvers import Solver
 from rlvc.solvers.dynamic import ModifiedPolicyIteration
 from rlvc.sums import Scale
+from rlvc.surrogates import Surrogates
 from rlvc.vision.descriptors import Descriptor, Invariants
 from rlvc.vision.detectors import Detector, Harris
 from rlvc.vision.eye import Eye, Looks
@@ -57,15 +59,25 @@ class Database:
         """Which percept exhibits which feature."""
         return self.sightings.incidence
 
-    def map(self, classifier: Classifier, classes: NDArray[np.int64] | None = None) -> MappedMDP:
+    def map(
+        self,
+        classifier: Classifier,
+        classes: NDArray[np.int64] | None = None,
+        forever: float | None = None,
+    ) -> MappedMDP:
         """Return the MDP that a classifier makes of the interactions.
 
-        ``classes``, those of the percepts, spare the work of classifying them again.
+        Args:
+            classifier: From what percepts exhibit to visual classes.
+            classes: Those of the percepts, to spare the work of classifying them again.
+            forever: See :func:`map_interactions`.
         """
         if classes is None:
             classes = classifier.classify(self.incidence)
-        sequence = map_interactions(self.interactions, classes)
+        sequence = map_interactions(self.interactions, classes, forever)
         scale = Scale.of(self.interactions.reward)
+        if forever is not None:
+            scale = replace(scale, largest=scale.largest / (1.0 - forever))
         return estimate(sequence, classifier.n_classes, self.interactions.n_actions, scale)
 
     def see(
@@ -158,11 +170,17 @@ class RLVC:
     threshold: float = param(0.2, "distance up to which descriptors are the same symbol", low=0.0)
     solver: Solver = field(default_factory=ModifiedPolicyIteration)
     aliasing: AliasingDetector = field(default_factory=RelativeVariance)
-    generator: Generator = field(default_factory=Canonical)
+    generator: Generator = field(default_factory=Composites)
     selector: Selector = field(default_factory=Selector)
+    surrogates: Surrogates = field(default_factory=Surrogates)
     classifier: Classifier = field(default_factory=Tree)
     post_process: PostProcess = field(default_factory=Keep)
     gamma: float = param(0.9, "discount factor (γ)", low=0.0, below=1.0)
+    nothing_moved: bool = param(
+        True,
+        "an action that never led to another percept is repeated for ever, worth r / (1 − γ); "
+        "right where nothing moves unless the agent does (the paper: false)",
+    )
     cap: int = param(5, "most classes refined in a stage, largest first; 0 for no limit", low=0)
     max_stages: int = param(1000, "stages after which learning stops in any case", low=0)
     threads: int = param(0, "threads to use; 0 for all cores", low=0)
@@ -202,7 +220,7 @@ class RLVC:
                 interactions = database.interactions
                 spread = float(np.var(interactions.returns(self.gamma)))  # the scale of aliasing
             classes = classifier.classify(database.incidence)
-            mdp = database.map(classifier, classes)
+            mdp = database.map(classifier, classes, self._forever)
             q = self.solver.solve(mdp, self.gamma)
             residuals = bellman_residuals(mdp.sequence, q, self.gamma, mdp.scale)
             is_aliased = self.aliasing.detect(residuals, spread)
@@ -216,6 +234,7 @@ class RLVC:
             if is_over or k == self.max_stages:
                 break
             database, splits = database.admit(splits, offered)
+            database, splits = self._forgive(database, splits, choice, classes, residuals)
             refined, solve = classifier.refine(splits), partial(self._solve, database)
             is_last = not splits or k + 1 == self.max_stages
             refined = post_process(k + 1, refined, solve, is_last=is_last)
@@ -251,6 +270,27 @@ class RLVC:
                 self.selector.select(residuals, start, candidates.incidence, is_open, self.threads)
             )
 
+    def _forgive(
+        self,
+        database: Database,
+        splits: list[Split],
+        choice: Choice,
+        classes: NDArray[np.int64],
+        residuals: Residuals,
+    ) -> tuple[Database, list[Split]]:
+        """Return the database and the splits in which others stand in for the best features."""
+        tests = self.surrogates.extend(
+            splits, choice, database.sightings, classes, residuals, database.interactions.start,
+            self.selector.min_samples,
+        )  # fmt: skip
+        sightings, numbers = database.sightings.add([test for test in tests if test])
+        number = iter(numbers)
+        splits = [
+            Split(split.visual_class, next(number)) if test else split
+            for split, test in zip(splits, tests, strict=True)
+        ]
+        return replace(database, sightings=sightings), splits
+
     def look(
         self,
         interactions: Interactions,
@@ -269,8 +309,12 @@ class RLVC:
         """
         return self._look(eye or self.new_eye(), Graph(), interactions, on_image, looks)
 
+    @property
+    def _forever(self) -> float | None:
+        return self.gamma if self.nothing_moved else None
+
     def _solve(self, database: Database, classifier: Classifier) -> tuple[MappedMDP, Values]:
-        mdp = database.map(classifier)
+        mdp = database.map(classifier, forever=self._forever)
         return mdp, self.solver.solve(mdp, self.gamma)
 
     def new_eye(self) -> Eye:
@@ -330,19 +374,35 @@ _METHODS = {
     "aliasing": ("detect",),
     "generator": ("start",),
     "selector": ("select",),
+    "surrogates": ("extend",),
     "classifier": ("classify", "refine", "merge"),
     "post_process": ("start",),
 }
 
 
-def map_interactions(interactions: Interactions, classes: NDArray[np.int64]) -> MappedSequence:
-    """Return the interactions as the classes of their percepts show them."""
+def map_interactions(
+    interactions: Interactions, classes: NDArray[np.int64], forever: float | None = None
+) -> MappedSequence:
+    """Return the interactions as the classes of their percepts show them.
+
+    Args:
+        interactions: ⟨s, a, r, s′⟩.
+        classes: (n_percepts,) the visual class of each percept.
+        forever: The discount factor with which an action that leads nowhere is repeated for ever:
+            such an interaction ends there, with a return of r / (1 − γ). None to believe, as the
+            paper does, that the next try may lead on.
+    """
+    reward, terminated = interactions.reward, interactions.terminated
+    if forever is not None:
+        is_stuck = interactions.is_stuck
+        reward = np.where(is_stuck, reward / (1.0 - forever), reward)
+        terminated = terminated | is_stuck
     return MappedSequence(
         classes[interactions.start],
         interactions.action,
-        interactions.reward,
+        reward,
         classes[interactions.end],
-        interactions.terminated,
+        terminated,
         interactions.is_last,
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.classifier import Classifier
-from rlvc.features import Composite, Graph, Primitive
+from rlvc.features import Composite, Graph, Primitive, Several
 from rlvc.interactions import Interactions
 from rlvc.percepts import Percepts
 from rlvc.policy import Policy
@@ -50,6 +50,8 @@ def _patch(number: int, eye: Eye, sightings: Sightings, percepts: Percepts) -> N
     feature = sightings.graph[number]
     if isinstance(feature, Primitive):
         return eye.patches[feature.camera][feature.symbol]
+    if isinstance(feature, Several):
+        return _patch(feature.parts[0], eye, sightings, percepts)
     camera = sightings.cameras.index(sightings.graph.camera[number])
     image, found = sightings.find(number)
     if len(image) == 0:  # fresh interactions may not show it any more

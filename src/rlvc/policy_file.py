@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rlvc.classifier.bdd import Diagrams
 from rlvc.classifier.tree import Tree
 from rlvc.errors import FileFormatError
-from rlvc.features import HIGHEST, Composite, Feature, Graph, Located, Primitive
+from rlvc.features import HIGHEST, Composite, Feature, Graph, Located, Primitive, Several
 from rlvc.registry import arrays_of
 from rlvc.storage import read_archive, write_archive
 from rlvc.vision.descriptors import descriptors
@@ -162,6 +162,9 @@ def _feature(entry: dict[str, Any]) -> Feature:
         return Primitive(str(entry["camera"]), int(entry["symbol"]))
     if "level" in entry:
         return Located(**{name: int(entry[name]) for name in ("part", "level", "column", "line")})
+    if "least" in entry:
+        parts = tuple(int(part) for part in entry["parts"])
+        return Several(parts=parts, least=int(entry["least"]))
     numbers = {name: float(entry[name]) for name in _NUMBERS if name in entry}
     return Composite(first=int(entry["first"]), second=int(entry["second"]), **numbers)
 
@@ -182,6 +185,10 @@ def _check_graph(graph: Graph, eye: Eye) -> None:
             _must(0 <= feature.level <= 16, "features")
             _must(min(feature.column, feature.line) >= 0, "features")
             _must(max(feature.column, feature.line) < 2**feature.level, "features")
+        elif isinstance(feature, Several):
+            _must(1 <= feature.least <= len(set(feature.parts)) == len(feature.parts), "features")
+            _must(len({graph.camera[part] for part in feature.parts}) == 1, "features")
+            _must(not any(isinstance(graph[part], Several) for part in feature.parts), "features")
         else:
             _must(len({graph.camera[part] for part in feature.parts}) == 1, "features")
             _must(0.0 < feature.likelihood < 1.0 and feature.mean >= 0.0, "features")

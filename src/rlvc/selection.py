@@ -150,6 +150,16 @@ def _choose(
     )
 
 
+def reductions(
+    n: int, total: int, with_count: NDArray[np.int64], with_total: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return n σ² − n⊕ σ⊕² − n⊖ σ⊖² for several ways to part ``n`` residuals in two."""
+    begin = np.array([0, len(with_count)], np.int64)
+    return _reduction_kernel(
+        begin, np.array([n], np.int64), np.array([total], np.int64), with_count, with_total
+    )
+
+
 def _reductions(groups: Groups, candidates: Candidates) -> NDArray[np.float64]:
     """Return n σ² − n⊕ σ⊕² − n⊖ σ⊖² = (n⊖ Σ⊕ − n⊕ Σ⊖)² / (n n⊕ n⊖) for all candidates.
 

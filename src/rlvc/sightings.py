@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.compiled import compiled
-from rlvc.features import MOST, Feature, Graph, Located, Marks, Primitive, marks, pair_up
+from rlvc.features import (
+    MOST,
+    Feature,
+    Graph,
+    Located,
+    Marks,
+    Primitive,
+    Several,
+    marks,
+    pair_up,
+)
 from rlvc.incidence import Incidence
 from rlvc.percepts import Percepts
 from rlvc.vision.eye import Occurrences
@@ -127,6 +137,8 @@ class Sightings:
             image, found = known[feature.part]
             inside = feature.is_inside(found, places.size)
             return image[inside], found[inside]
+        if isinstance(feature, Several):
+            return self._several(feature, known, places.n_images)
         if {self.graph.camera[part] for part in feature.parts} != {camera}:
             return np.empty(0, np.int64), np.empty((0, 4))
         return _compose(
@@ -134,16 +146,42 @@ class Sightings:
             np.empty((most, 4), np.float64),
         )  # fmt: skip
 
+    def _several(self, feature: Several, known: dict[int, Found], n_images: int) -> Found:
+        """Return the occurrences of parts on the images that show enough of them."""
+        image = np.concatenate([known[part][0] for part in feature.parts])
+        found = np.concatenate([known[part][1] for part in feature.parts])
+        part = np.repeat(np.arange(len(feature.parts)), [len(known[p][0]) for p in feature.parts])
+        pairs = np.unique(np.column_stack([image, part]), axis=0)
+        is_there = np.bincount(pairs[:, 0], minlength=n_images) >= feature.least
+        rows = np.flatnonzero(is_there[image])
+        rows = rows[np.argsort(image[rows], kind="stable")]
+        return image[rows], found[rows]
+
     def _show(self, numbers: Sequence[int]) -> Sightings:
         """Add to what is shown the features of the graph with some numbers."""
-        if not numbers:
-            return self
         known: dict[int, Found] = {}
-        pairs: dict[str, list[tuple[Ints, NDArray[np.int32]]]] = {name: [] for name in self.cameras}
+        plain: dict[int, Ints] = {}
         for number in numbers:
-            for part in self.graph[number].parts:
-                self.find(part, known)
-            image, _ = self._find(number, known, 1)
+            if not isinstance(self.graph[number], Several):
+                for part in self.graph[number].parts:
+                    self.find(part, known)
+                plain[number] = self._find(number, known, 1)[0]
+        grown = self._join(plain)
+        several: dict[int, Ints] = {}
+        for number in numbers:
+            feature = self.graph[number]
+            if isinstance(feature, Several):  # of others, whose images are known by now
+                images = grown.shown[self.cameras.index(self.graph.camera[number])]
+                enough = images.count(np.asarray(feature.parts, np.int64)) >= feature.least
+                several[number] = np.flatnonzero(enough)
+        return grown._join(several)
+
+    def _join(self, images: dict[int, Ints]) -> Sightings:
+        """Add the images on which some features of the graph are seen."""
+        if not images:
+            return self
+        pairs: dict[str, list[tuple[Ints, NDArray[np.int32]]]] = {name: [] for name in self.cameras}
+        for number, image in images.items():
             pairs[self.graph.camera[number]].append((image, np.full(len(image), number, np.int32)))
         n = len(self.graph)
         new = [

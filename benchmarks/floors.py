@@ -18,6 +18,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -81,9 +82,11 @@ def main() -> None:
 
     env = gymnasium.make("rlvc/Maze-v0", pictures=options.pictures, disable_env_checker=True)
     interactions = collect(env, options.interactions, seed=options.seed)
-    learner = RLVC()
+    learner = RLVC().fitted(interactions.percepts)
     images = interactions.percepts.images[0]
     detector, descriptor = learner.detector, learner.descriptor
+    assert detector is not None
+    assert descriptor is not None
 
     def bare(number: int) -> None:
         image = images[number]
@@ -91,7 +94,7 @@ def main() -> None:
 
     print(f"maze, {len(interactions)} interactions, {len(images)} distinct percepts")
     for threads in (1, 2):
-        one = RLVC(threads=threads)
+        one = replace(learner, threads=threads)
         work, floor = ratio(
             lambda one=one: one.look(interactions),  # type: ignore[misc]
             lambda threads=threads: list(run_threads(bare, range(len(images)), threads)),  # type: ignore[misc]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from rlvc.configuring import make_learner
+from rlvc.experiments.catalogue import settings_of
 from rlvc.experiments.hill import PAPER, base_learner, run
 
 EVERY = 10  # stages between two lines of the second table
@@ -98,7 +99,8 @@ def main() -> None:
     parser.add_argument("--preset", default="default")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
-    learner = make_learner(options.preset, options.set, base_learner())
+    settings = settings_of("hill", options.preset) + options.set
+    learner = make_learner(options.preset, settings, base_learner())
 
     for pictures in options.pictures:
         print(head(["run", *(name for name, _, _ in COLUMNS)]))

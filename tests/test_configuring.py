@@ -12,17 +12,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvc import RLVC
-from rlvc.clustering import Hierarchical, Tails, clusterings
+from rlvc.clustering import Hierarchical, clusterings
 from rlvc.compaction import Compaction
 from rlvc.composing import Composites
-from rlvc.configuring import PARTS, describe_parameters, make_learner, paper_selector
+from rlvc.configuring import (
+    AUTO,
+    PARTS,
+    describe_parameters,
+    make_learner,
+    paper_learner,
+    paper_selector,
+)
+from rlvc.experiments.catalogue import settings_of
 from rlvc.features import HIGHEST
+from rlvc.generation import Canonical
+from rlvc.learner import CHOSEN
 from rlvc.parameters import as_json, rules
 from rlvc.selection import Selector
 from rlvc.solvers.dynamic import ModifiedPolicyIteration, ValueIteration
 from rlvc.solvers.model_free import Sarsa
+from rlvc.surrogates import Surrogates
 from rlvc.vision.descriptors import Invariants
 from rlvc.vision.detectors import Harris
+from rlvc.vision.metrics import Euclidean
 
 
 def plain(learner: RLVC) -> dict[str, Any]:
@@ -40,23 +52,52 @@ def test_the_paper_chooses_by_remaining_variance_and_a_plain_t_test() -> None:
     assert learner.selector == Selector(
         ranking="remaining", test="student", alpha=0.05, correction="none"
     )
-    assert plain(dataclasses.replace(learner, selector=Selector())) == plain(RLVC())
+    literal = RLVC(
+        selector=paper_selector(), surrogates=Surrogates(features=1), generator=Canonical(),
+        nothing_moved=False,
+    )  # fmt: skip
+    assert plain(learner) == plain(literal)
 
 
 def test_the_paper_composes_with_hierarchical_clustering_where_nothing_helps() -> None:
-    base = RLVC(generator=Composites(clustering=Tails(), together=True, pairs=3))
-    expected = Composites(clustering=Hierarchical(), pairs=3, height=HIGHEST)
-    assert make_learner("paper", [], base).generator == expected
+    assert make_learner("paper", [], RLVC()).generator == Canonical()
+    expected = Composites(clustering=Hierarchical(), together=False, height=HIGHEST)
+    assert make_learner("paper", ["generator=composites"], RLVC()).generator == expected
+    settings = ["generator=composites", "generator.pairs=3", "generator.together=true"]
+    expected = dataclasses.replace(expected, pairs=3, together=True)
+    assert make_learner("paper", settings, RLVC()).generator == expected
+    hill = settings_of("hill", "paper")
+    assert make_learner("paper", [*hill, *settings], RLVC()).generator == expected
+    assert make_learner("paper", [*hill, "generator=canonical"], RLVC()).generator == Canonical()
+    assert settings_of("maze", "paper") == settings_of("hill", "default") == []
+
+
+def test_a_setting_wins_over_the_preset() -> None:
+    settings = ["surrogates.features=4", "nothing_moved=true", "selector.correction=bonferroni"]
+    learner = make_learner("paper", settings, RLVC())
+    assert learner.surrogates == Surrogates(features=4)
+    assert learner.nothing_moved
+    assert learner.selector == dataclasses.replace(paper_selector(), correction="bonferroni")
+
+
+@pytest.mark.parametrize("part", CHOSEN)
+def test_what_the_percepts_tell_can_be_left_to_them(part: str) -> None:
+    given = RLVC(detector=Harris(), descriptor=Invariants(), metric=Euclidean())
+    assert getattr(make_learner("default", [f"{part}=auto"], given), part) is None
+    others = [name for name in CHOSEN if name != part]
+    assert all(getattr(make_learner("default", [f"{part}=auto"], given), one) for one in others)
 
 
 def test_settings_change_what_they_name_and_nothing_else() -> None:
     learner = make_learner(
         "paper",
         ["cap=3", "threshold=0.5", "selector.alpha=0.01", "descriptor.normalise=True",
-         "solver=sarsa", "solver.sweeps=7", "detector.radius=4", "selector.test=welch"],
+         "descriptor=invariants", "solver=sarsa", "solver.sweeps=7", "detector.radius=4",
+         "detector=harris", "selector.test=welch"],
         RLVC(gamma=0.8),
     )  # fmt: skip
-    expected = RLVC(
+    expected = dataclasses.replace(
+        paper_learner(RLVC()),
         gamma=0.8, cap=3, threshold=0.5, solver=Sarsa(sweeps=7), detector=Harris(radius=4),
         descriptor=Invariants(normalise=True),
         selector=dataclasses.replace(paper_selector(), alpha=0.01, test="welch"),
@@ -119,7 +160,8 @@ def test_a_part_of_a_part_is_set_with_its_owner() -> None:
     ("text", "value"), [("true", True), ("True", True), ("FALSE", False), ("false", False)]
 )
 def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
-    learner = make_learner("default", [f"descriptor.normalise={text}"], RLVC(gamma=0.9))
+    settings = ["descriptor=invariants", f"descriptor.normalise={text}"]
+    learner = make_learner("default", settings, RLVC(gamma=0.9))
     assert isinstance(learner.descriptor, Invariants)
     assert learner.descriptor.normalise is value
 
@@ -130,8 +172,8 @@ def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
         (["cap"], "A setting must read NAME=VALUE; got 'cap'."),
         ([""], "A setting must read NAME=VALUE; got ''."),
         (["gama=0.5"], "Unknown parameter 'gama'. Did you mean 'gamma'? Known: aliasing, cap, "
-         "descriptor, detector, gamma, generator, max_stages, metric, post_process, selector, "
-         "solver, threads, threshold."),
+         "descriptor, detector, gamma, generator, max_stages, metric, nothing_moved, post_process, "
+         "selector, solver, surrogates, threads, threshold."),
         (["gamma.x=0.5"], "Unknown parameter 'gamma.x'. Did you mean 'gamma'? Known: *"),
         (["post_process=compation"], "Unknown post-processing 'compation'. Did you mean "
          "'compaction'? Known: compaction, none."),
@@ -143,7 +185,11 @@ def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
         (["solver=sarse"], "Unknown solver 'sarse'. Did you mean 'sarsa'? Known: "
          "modified_policy_iteration, policy_iteration, q_lambda, q_learning, sarsa, "
          "value_iteration."),
-        (["detector=haris"], "Unknown detector 'haris'. Did you mean 'harris'? Known: *"),
+        (["detector=haris"], "Unknown detector 'haris'. Did you mean 'harris'? Known: auto, *"),
+        (["detector=aut"], "Unknown detector 'aut'. Did you mean 'auto'? Known: auto, *"),
+        (["detector.radius=4"], "detector=auto has no radius. Add detector=harris to set it."),
+        (["detector.size=4"], "detector=auto has no size."),
+        (["solver=auto"], "Unknown solver 'auto'.*"),
         (["selector=best"], "selector has parameters only; write selector.NAME=VALUE."),
         (["selector.alfa=1"], "Unknown parameter of Selector 'alfa'. Did you mean 'alpha'? Known: "
          "alpha, correction, min_samples, ranking, test."),
@@ -155,12 +201,13 @@ def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
          "integer; got 'x'."),
         (["solver=sarsa", "solver.decay=1"], "Unknown parameter of Sarsa 'decay'. Known: omega, "
          "sweeps. Add solver=q_lambda to set it."),
-        (["metric.whitening=1"], "Mahalanobis has no parameters; got 'whitening'."),
-        (["generator.x=1"], "Canonical has no parameters; got 'x'."),
-        (["generator.pairs=1"], "Canonical has no parameters; got 'pairs'. Add "
-         "generator=composites to set it."),
-        (["generator.clustering=complete"], "Canonical has no clustering. Add "
-         "generator=composites to set it."),
+        (["metric=mahalanobis", "metric.whitening=1"], "Mahalanobis has no parameters; got "
+         "'whitening'."),
+        (["generator=canonical", "generator.x=1"], "Canonical has no parameters; got 'x'."),
+        (["generator=canonical", "generator.pairs=1"], "Canonical has no parameters; got 'pairs'. "
+         "Add generator=composites to set it."),
+        (["generator=canonical", "generator.clustering=complete"], "Canonical has no clustering. "
+         "Add generator=composites to set it."),
         (["generator=composites", "generator.clustering=compleat"], "Unknown clustering "
          "'compleat'. Did you mean 'complete'? Known: *"),
         (["solver=policy_iteration", "solver.x=1"], "PolicyIteration has no parameters; got 'x'."),
@@ -174,7 +221,8 @@ def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
         (["selector.alpha=2"], "alpha of Selector must be in (0, 1); got 2.0."),
         (["selector.test=studnet"], "Unknown test of Selector 'studnet'. Did you mean 'student'? "
          "Known: ks, student, welch."),
-        (["descriptor.normalise=1"], "normalise of Invariants must be true or false; got '1'."),
+        (["descriptor=invariants", "descriptor.normalise=1"], "normalise of Invariants must be "
+         "true or false; got '1'."),
     ],
 )  # fmt: skip
 def test_a_bad_setting_is_explained(settings: list[str], message: str) -> None:
@@ -207,6 +255,15 @@ def declared() -> Iterator[tuple[str, str, Any]]:
                     yield choice, f"{part}.{field.name}", getattr(value, field.name)
 
 
+def usual_names() -> dict[str, str]:
+    """Return the name of each part of the default learner that can be chosen."""
+    return {
+        part: AUTO if part in CHOSEN else registry.name_of(getattr(RLVC(), part))
+        for part, registry in PARTS.items()
+        if registry and part not in NEEDED
+    }
+
+
 def choices_of(meaning: str) -> tuple[str, list[str]]:
     """Split a meaning in what it says and the choices that it names at the end."""
     found = re.fullmatch(r"(.+) \(with ([\w.]+)=([\w, ]+)\)", meaning)
@@ -225,8 +282,7 @@ def test_every_declared_parameter_is_described_once() -> None:
         for choice in choices:
             assert (choice, name) not in described
             described[choice, name] = default
-    usual = {("", part): registry.name_of(getattr(RLVC(), part))
-             for part, registry in PARTS.items() if registry and part not in NEEDED}  # fmt: skip
+    usual = {("", part): name for part, name in usual_names().items()}
     usual["generator=composites", "generator.clustering"] = clusterings.name_of(
         Composites().clustering
     )
@@ -248,8 +304,7 @@ def test_choices_that_share_a_parameter_share_its_row() -> None:
 
 
 def test_every_described_default_can_be_set() -> None:
-    usual = {f"{part}={registry.name_of(getattr(RLVC(), part))}"
-             for part, registry in PARTS.items() if registry and part not in NEEDED}  # fmt: skip
+    usual = {f"{part}={name}" for part, name in usual_names().items()}
     rows = [(name, default, choices_of(meaning)[1]) for name, default, _, meaning in
             describe_parameters()]  # fmt: skip
     settings = [f"{name}={default}" for name, default, choices in rows
@@ -282,7 +337,8 @@ def test_what_python_prints_can_be_set(gamma: float, cap: int, alpha: float) -> 
 def test_a_configuration_in_json_names_its_parts_and_leaves_arrays_out() -> None:
     found = as_json(RLVC(solver=ModifiedPolicyIteration(sweeps=3)))
     assert found["solver"] == {"type": "ModifiedPolicyIteration", "tolerance": 1e-9, "sweeps": 3}
-    assert found["generator"] == {"type": "Canonical"}
+    assert found["generator"]["clustering"] == {"type": "Tails", "cuts": 15}
+    assert found["detector"] is None
     assert found["post_process"] == {"type": "Keep"}
     assert (found["gamma"], found["cap"]) == (0.9, 5)
     assert found["classifier"] == {"type": "Tree"}

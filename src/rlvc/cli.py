@@ -107,12 +107,13 @@ def run(
     two cameras, so there are two images to explain, ground.png and gauge.png.
     """
     from rlvc.configuring import make_learner
-    from rlvc.experiments.catalogue import base_learner
+    from rlvc.experiments.catalogue import base_learner, settings_of
     from rlvc.experiments.catalogue import run as run_task
     from rlvc.report.files import prepare_folder, write_run
     from rlvc.report.terminal import LiveWatcher, show_summary
 
-    changes = ["post_process=compaction"] * compact + (settings or [])
+    changes = [*settings_of(task, preset), *["post_process=compaction"] * compact]
+    changes += settings or []
     learner = make_learner(preset, changes, base_learner(task))
     folder = prepare_folder(out or Path("runs") / task, overwrite=overwrite)
     with LiveWatcher(console) as watcher:

@@ -12,12 +12,13 @@ from rlvc.compaction import post_processes
 from rlvc.composing import Composites
 from rlvc.errors import unknown
 from rlvc.features import HIGHEST
-from rlvc.generation import generators
-from rlvc.learner import RLVC
+from rlvc.generation import Canonical, generators
+from rlvc.learner import CHOSEN, RLVC
 from rlvc.parameters import parse, rules
 from rlvc.registry import Registry
 from rlvc.selection import Selector
 from rlvc.solvers import solvers
+from rlvc.surrogates import Surrogates
 from rlvc.vision.descriptors import descriptors
 from rlvc.vision.detectors import detectors
 from rlvc.vision.metrics import metrics
@@ -35,6 +36,7 @@ PARTS: dict[str, Registry[Any] | None] = {
     "post_process": post_processes,
 }
 PRESETS = ("default", "paper")
+AUTO = "auto"  # the name of a part that is left to the percepts
 
 
 def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
@@ -47,12 +49,7 @@ def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
     """
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
-    learner = base
-    if preset == "paper":
-        learner = dataclasses.replace(learner, selector=paper_selector())
-        if isinstance(base.generator, Composites):
-            generator = paper_generator(base.generator)
-            learner = dataclasses.replace(learner, generator=generator)
+    learner = paper_learner(base) if preset == "paper" else base
     chosen: dict[str, Any] = {}
     plain: dict[str, str] = {}
     inner: dict[str, dict[str, str]] = {}
@@ -69,7 +66,7 @@ def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
             registry = PARTS[part]
             if registry is None:
                 raise ValueError(f"{part} has parameters only; write {part}.NAME=VALUE.")
-            chosen[part] = registry.make(value)
+            chosen[part] = _make(part, registry, value)
     known = [*(field.name for field, _ in rules(RLVC)), *(p for p in PARTS if "." not in p)]
     for name in plain:
         if name not in known:
@@ -90,6 +87,9 @@ def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
             one = own  # as it is, perhaps with settings of the task
         if preset == "paper" and isinstance(one, Composites):
             one = paper_generator(one)
+        if one is None and part in inner:
+            first = next(iter(inner[part]))
+            raise ValueError(f"{part}={AUTO} has no {first}.{_hint(part, one, first)}")
         values: dict[str, Any] = {}
         for parameter, text in inner.get(part, {}).items():
             try:
@@ -107,6 +107,23 @@ def _split(name: str) -> tuple[str, str]:
         if name == part or name.startswith(f"{part}."):
             return part, name[len(part) + 1 :]
     return name, ""
+
+
+def _make(part: str, registry: Registry[Any], name: str) -> Any:
+    """Return a new part; None for one that is chosen from the percepts."""
+    if part in CHOSEN and name == AUTO:
+        return None
+    if part in CHOSEN and name not in registry:
+        raise unknown(part, name, [AUTO, *registry])
+    return registry.make(name)
+
+
+def paper_learner(base: RLVC) -> RLVC:
+    """Return a learner with the paper's literal choices: symbols, tested one at a time."""
+    return dataclasses.replace(
+        base, selector=paper_selector(), surrogates=Surrogates(features=1), generator=Canonical(),
+        nothing_moved=False,
+    )  # fmt: skip
 
 
 def paper_selector() -> Selector:
@@ -140,9 +157,12 @@ def describe_parameters() -> Iterator[tuple[str, str, str, str]]:
             choices = PARTS[owner] or ()
             made = {choice: PARTS[owner].make(choice) for choice in choices}  # type: ignore[union-attr]
             whose = {choice: one for choice, one in made.items() if name in _names(one)}
-        usual = registry.name_of(getattr(next(iter(whose.values())), name))
+        own = getattr(next(iter(whose.values())), name)
+        usual = AUTO if own is None else registry.name_of(own)
+        names = [AUTO] * (part in CHOSEN) + [*registry]
         note = f" (with {owner}={_either([*whose])})" if dot else ""
-        yield part, usual, f"one of {', '.join(registry)}", f"which {name}{note}"
+        note = f"; {AUTO}: the percepts tell" if part in CHOSEN else note
+        yield part, usual, f"one of {', '.join(names)}", f"which {name}{note}"
         owners: dict[tuple[str, str, str, str], list[str]] = {}
         for name in sorted(registry, key=lambda name: name != usual):
             for row in _rows(part, registry.make(name)):

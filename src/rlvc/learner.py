@@ -30,10 +30,11 @@ from rlvc.solvers import Solver
 from rlvc.solvers.dynamic import ModifiedPolicyIteration
 from rlvc.sums import Scale
 from rlvc.surrogates import Surrogates
-from rlvc.vision.descriptors import Descriptor, Invariants
-from rlvc.vision.detectors import Detector, Harris
+from rlvc.vision.choosing import Sense, choose
+from rlvc.vision.descriptors import Descriptor
+from rlvc.vision.detectors import Detector
 from rlvc.vision.eye import Eye, Looks
-from rlvc.vision.metrics import Mahalanobis, Metric
+from rlvc.vision.metrics import Metric
 
 log = logging.getLogger(__name__)
 
@@ -150,7 +151,8 @@ Source = Callable[[int, Policy | None], Interactions]
 class RLVC:
     """Learn a visual control policy from interactions.
 
-    Every box of the paper's figure is an argument, with a default that needs no tuning.
+    Every box of the paper's figure is an argument, with a default that needs no tuning. A detector,
+    descriptor or metric that is None is chosen from the percepts: see :meth:`fitted`.
 
     >>> rng = np.random.default_rng(0)
     >>> images = rng.integers(0, 256, (2, 64, 64, 3), dtype=np.uint8)  # two places, two actions:
@@ -164,10 +166,15 @@ class RLVC:
     (2, [0, 1])
     """
 
-    detector: Detector = field(default_factory=Harris)
-    descriptor: Descriptor = field(default_factory=Invariants)
-    metric: Metric = field(default_factory=Mahalanobis)
-    threshold: float = param(0.2, "distance up to which descriptors are the same symbol", low=0.0)
+    detector: Detector | None = None
+    descriptor: Descriptor | None = None
+    metric: Metric | None = None
+    threshold: float = param(
+        0.0,
+        "distance up to which descriptors are the same symbol; 0 for what suits the metric and "
+        "the descriptors",
+        low=0.0,
+    )
     solver: Solver = field(default_factory=ModifiedPolicyIteration)
     aliasing: AliasingDetector = field(default_factory=RelativeVariance)
     generator: Generator = field(default_factory=Composites)
@@ -189,6 +196,8 @@ class RLVC:
         check(self)
         for name, methods in _METHODS.items():
             part = getattr(self, name)
+            if part is None and name in CHOSEN:
+                continue
             for method in methods:
                 if isinstance(part, type) or not hasattr(part, method):
                     cure = f" Write {part.__name__}()." if isinstance(part, type) else ""
@@ -307,7 +316,8 @@ class RLVC:
             eye: Who looks; a new one unless given.
             looks: What that eye saw on these percepts already.
         """
-        return self._look(eye or self.new_eye(), Graph(), interactions, on_image, looks)
+        eye = eye or self.new_eye(interactions.percepts)
+        return self._look(eye, Graph(), interactions, on_image, looks)
 
     @property
     def _forever(self) -> float | None:
@@ -317,9 +327,26 @@ class RLVC:
         mdp = database.map(classifier, forever=self._forever)
         return mdp, self.solver.solve(mdp, self.gamma)
 
-    def new_eye(self) -> Eye:
-        """Return an eye that has seen nothing yet."""
-        return Eye(self.detector, self.descriptor, self.metric, self.threshold)
+    def fitted(self, percepts: Percepts) -> RLVC:
+        """Return the learner with nothing left to choose: what it sees with suits the percepts.
+
+        What was given stays. See :func:`rlvc.vision.choosing.choose`.
+        """
+        sense = self._sense(percepts)
+        return replace(
+            self, detector=sense.detector, descriptor=sense.descriptor, metric=sense.metric,
+            threshold=sense.threshold,
+        )  # fmt: skip
+
+    def new_eye(self, percepts: Percepts) -> Eye:
+        """Return an eye for such percepts that has seen nothing yet."""
+        return self._sense(percepts).new_eye()
+
+    def _sense(self, percepts: Percepts) -> Sense:
+        return choose(
+            percepts, detector=self.detector, descriptor=self.descriptor, metric=self.metric,
+            threshold=self.threshold, threads=self.threads,
+        )  # fmt: skip
 
     def _look(
         self,
@@ -351,7 +378,7 @@ class RLVC:
                 "data of RLVC must be Interactions, a Database or a function that returns fresh "
                 f"interactions; got {type(data).__name__}. Interactions.from_arrays makes them."
             )
-        fresh, eye = data, self.new_eye()
+        fresh = data
 
         def fetch(k: int, stage: Stage | None, database: Database | None) -> Database:
             interactions = fresh(k, stage.policy() if stage else None)
@@ -360,12 +387,14 @@ class RLVC:
                     "The function that brings fresh interactions must return Interactions; "
                     f"got {type(interactions).__name__}."
                 )
-            graph = database.sightings.graph if database else Graph()
-            return self._look(eye, graph, interactions)
+            if database is None:
+                return self.look(interactions)
+            return self._look(database.eye, database.sightings.graph, interactions)
 
         return fetch
 
 
+CHOSEN = ("detector", "descriptor", "metric")  # from the percepts, unless they are given
 _METHODS = {
     "detector": ("detect",),
     "descriptor": ("describe",),

@@ -19,6 +19,8 @@ from rlvc.policy import Policy
 def base_learner(task: str) -> RLVC:
     """Return the learner that a task is learned with unless told otherwise.
 
+    Only the discount factor belongs to the task.
+
     >>> base_learner("campus").gamma
     0.8
     """
@@ -28,6 +30,16 @@ def base_learner(task: str) -> RLVC:
     if task == "hill":
         return hill.base_learner()
     return RLVC(gamma=navigation.find_task(task).world.gamma)
+
+
+def settings_of(task: str, preset: str) -> list[str]:
+    """Return what a preset sets for a task, before anything else: the paper's hill has composites.
+
+    >>> settings_of("hill", "paper")
+    ['generator=composites']
+    """
+    _check(task)
+    return ["generator=composites"] if (task, preset) == ("hill", "paper") else []
 
 
 def run(

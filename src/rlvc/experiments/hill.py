@@ -10,8 +10,6 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.clustering import Tails
-from rlvc.composing import Composites
 from rlvc.envs.hill import HillEnv
 from rlvc.envs.hill_world import ACTION_NAMES, HILL
 from rlvc.experiments.hill_measures import (
@@ -45,13 +43,8 @@ PAPER: Final = {
 
 
 def base_learner() -> RLVC:
-    """Return the learner of the hill: composite features, and its discount factor.
-
-    The cursor moves smoothly, so no distance from it to a digit is typical: distances are cut at
-    many places, and the reward chooses. Composites compete with symbols from the start, as
-    the velocity, which symbols do not show, matters more than a closer look at the position.
-    """
-    return RLVC(gamma=HILL.gamma, generator=Composites(clustering=Tails(), together=True))
+    """Return the learner of the hill: the usual one, with the discount factor of the task."""
+    return RLVC(gamma=HILL.gamma)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +99,7 @@ def run(
     with clock.phase("collect", interactions):
         data = collect(episodic, interactions, seed=seed, state="state", on_step=watcher.on_step)
     with clock.phase("extract", sum(map(len, data.percepts.images))):
+        learner = learner.fitted(data.percepts)
         database = learner.look(data, watcher.on_step)
     with clock.phase("learn"):
         stages = _learn(learner, database, watcher)

@@ -125,6 +125,7 @@ def run(
     with clock.phase("collect", interactions):
         data = collect(episodic, interactions, seed=seed, state="position", on_step=watcher.on_step)
     with clock.phase("extract", sum(map(len, data.percepts.images))):
+        learner = learner.fitted(data.percepts)
         database = learner.look(data, watcher.on_step)
     stages: list[Stage] = []
     with clock.phase("learn"):

@@ -146,7 +146,7 @@ def _over_channels(array: NDArray[np.float32]) -> NDArray[np.float32]:
 class Sift:
     """OpenCV's difference-of-Gaussians points, with scale and orientation."""
 
-    max_points: int = param(0, "strongest points kept; 0 keeps all", low=0)
+    max_points: int = param(120, "strongest points kept; 0 keeps all", low=0)
     contrast: float = param(0.04, "contrast threshold", low=0.0)
     edge: float = param(10.0, "edge threshold", low=0.0)
 

@@ -258,8 +258,10 @@ def _cameras(features: tuple[Feature, ...], known: tuple[str, ...]) -> tuple[str
     """Return the camera of each feature, given those of the first ones."""
     cameras = list(known)
     for feature in features[len(known) :]:
-        is_primitive = isinstance(feature, Primitive)
-        cameras.append(feature.camera if is_primitive else cameras[feature.parts[0]])
+        if isinstance(feature, Primitive):
+            cameras.append(feature.camera)
+        else:
+            cameras.append(cameras[feature.parts[0]])
     return tuple(cameras)
 
 

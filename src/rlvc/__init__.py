@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rlvc.envs import register_envs
 
 if TYPE_CHECKING:
+    from rlvc.forest import Forest
+    from rlvc.forest_policy import ForestPolicy, Vote, load_policy
     from rlvc.interactions import Interactions, collect
     from rlvc.learner import RLVC, Database, Stage
     from rlvc.percepts import Percepts
@@ -24,11 +26,15 @@ __all__ = [
     "RLVC",
     "Database",
     "Explanation",
+    "Forest",
+    "ForestPolicy",
     "Interactions",
     "Percepts",
     "Policy",
     "Stage",
+    "Vote",
     "collect",
+    "load_policy",
     "register_envs",
 ]
 
@@ -36,11 +42,15 @@ _HOMES = {
     "RLVC": "rlvc.learner",
     "Database": "rlvc.learner",
     "Explanation": "rlvc.policy",
+    "Forest": "rlvc.forest",
+    "ForestPolicy": "rlvc.forest_policy",
     "Interactions": "rlvc.interactions",
     "Percepts": "rlvc.percepts",
     "Policy": "rlvc.policy",
     "Stage": "rlvc.learner",
+    "Vote": "rlvc.forest_policy",
     "collect": "rlvc.interactions",
+    "load_policy": "rlvc.forest_policy",
 }
 
 

@@ -223,6 +223,18 @@ class Graph:
         numbers = {old: new for new, old in enumerate(sorted(kept))}
         return Graph(tuple(_renumber(self.features[old], numbers) for old in numbers)), numbers
 
+    def join(self, other: Graph) -> tuple[Graph, dict[int, int]]:
+        """Return the graph with the features of another, and the numbers that these have now.
+
+        >>> one, two = Graph((Primitive("", 0),)), Graph((Primitive("", 1), Primitive("", 0)))
+        >>> one.join(two)[1]
+        {0: 1, 1: 0}
+        """
+        known, numbers = dict(self.numbers), dict[int, int]()
+        for number, feature in enumerate(other.features):
+            numbers[number] = known.setdefault(_renumber(feature, numbers), len(known))
+        return Graph(tuple(known)), numbers
+
     def primitives(self, number: int) -> list[int]:
         """Return the numbers of the primitive features that a feature is made of, in order."""
         return [one for one in self.only([number])[1] if not self.features[one].parts]

@@ -52,6 +52,17 @@ class Incidence:
         """Return the matrix of some rows, in the given order; a row may stand there twice."""
         return Incidence(*_take(self.indptr, self.indices, rows), self.n_features)
 
+    def only(self, wanted: NDArray[np.bool_]) -> Incidence:
+        """Return the matrix in which only some features are exhibited; all keep their numbers.
+
+        >>> shown = Incidence.from_dense(np.array([[1, 1], [0, 1]]))
+        >>> shown.only(np.array([False, True])).indptr.tolist()
+        [0, 1, 2]
+        """
+        kept = wanted[self.indices]
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return Incidence(before[self.indptr], self.indices[kept], self.n_features)
+
     def join(self, other: Incidence) -> Incidence:
         """Return what a percept exhibits in this matrix or in another, with as many rows.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import gymnasium
@@ -122,6 +122,25 @@ class Interactions:
         pair = self.start * self.n_actions + self.action
         moves = (self.start != self.end) | self.terminated
         return np.asarray(np.bincount(pair, moves)[pair] == 0)
+
+    def of_episodes(self, numbers: ArrayLike) -> Interactions:
+        """Return the interactions of some episodes, in their order; the percepts are shared.
+
+        >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
+        >>> data = Interactions.from_arrays(
+        ...     image[:3], [0, 1, 0], [0, 0, 1], [False, True, True], next_observations=image[1:]
+        ... )
+        >>> data.episode.tolist(), data.of_episodes([1]).start.tolist()
+        ([0, 0, 1], [2])
+        """
+        rows = np.flatnonzero(np.isin(self.episode, numbers))
+        columns = ("start", "action", "reward", "end", "episode", "terminated", "truncated")
+        return replace(
+            self,
+            **{name: getattr(self, name)[rows] for name in columns},
+            state=None if self.state is None else self.state[rows],
+            next_state=None if self.next_state is None else self.next_state[rows],
+        )
 
     def returns(self, gamma: float) -> NDArray[np.float64]:
         """Return the (N,) discounted returns from each interaction to the end of its episode."""

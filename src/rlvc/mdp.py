@@ -113,5 +113,5 @@ def estimate(
 
 def greedy(q: NDArray[np.float64], is_tried: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the best action of each class: tried ones first, ties to the lowest number."""
-    best: NDArray[np.int64] = np.argmax(np.where(is_tried, q, -np.inf), axis=1)
+    best: NDArray[np.int64] = np.argmax(np.where(is_tried, q, -np.inf), axis=-1)
     return best

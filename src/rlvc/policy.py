@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from rlvc.classifier import Classifier
 from rlvc.compiled import run_threads
 from rlvc.features import Feature, Graph, Sight
-from rlvc.images import Image, as_image
+from rlvc.images import Image
 from rlvc.mdp import greedy
-from rlvc.percepts import SINGLE
+from rlvc.observing import one_percept, split_percepts
 from rlvc.policy_file import read_policy, write_policy
 from rlvc.vision.eye import Eye, Glance
 
@@ -132,6 +132,11 @@ class Policy:
         return self.classifier.n_classes
 
     @property
+    def n_actions(self) -> int:
+        """How many actions there are."""
+        return int(self.q.shape[1])
+
+    @property
     def actions(self) -> NDArray[np.int64]:
         """(n_classes,) the best action of each class, counted from 0."""
         return greedy(self.q, self.count > 0)
@@ -153,17 +158,14 @@ class Policy:
 
     def classify(self, observation: Any) -> NDArray[np.int64]:
         """Return the visual class of one percept, or the classes of a batch."""
-        percepts, is_batch = self._split(observation)
+        percepts, is_batch = split_percepts(observation, self.shapes)
         found = list(run_threads(self._classify, percepts, 0 if len(percepts) > 8 else 1))
         classes = np.asarray(found, np.int64)
         return classes if is_batch else np.asarray(classes[0])
 
     def explain(self, percept: Any) -> Explanation:
         """Return the tests on the path of one percept, its class, its values and the action."""
-        percepts, is_batch = self._split(percept)
-        if is_batch:
-            raise ValueError("explain takes one percept; got a batch. Call it for each percept.")
-        sight = Sight(self.graph, Glance(self.eye, percepts[0]))
+        sight = Sight(self.graph, Glance(self.eye, one_percept(percept, self.shapes)))
         path, visual_class = self.classifier.walk(lambda number: len(sight.find(number)) > 0)
         tests = tuple(
             Outcome(n, self.graph[n], self.graph.describe(n), there, sight.find(n)[:, :2])
@@ -182,45 +184,6 @@ class Policy:
     def _classify(self, percept: dict[str, Image]) -> int:
         sight = Sight(self.graph, Glance(self.eye, percept))
         return self.classifier.walk(sight.exhibits)[1]
-
-    def _split(self, observation: Any) -> tuple[list[dict[str, Image]], bool]:
-        """Return the percepts of an observation and whether it is a batch of them."""
-        if isinstance(observation, tuple):
-            raise TypeError(
-                "observation of predict must be an image or a dict of images; got a tuple. "
-                "env.reset() returns (observation, info): unpack it first."
-            )
-        cameras = sorted(self.shapes)
-        if cameras == [SINGLE]:
-            parts = {SINGLE: observation}
-        elif isinstance(observation, Mapping) and sorted(observation) == cameras:
-            parts = dict(observation)
-        else:
-            got = sorted(observation) if isinstance(observation, Mapping) else type(observation)
-            raise ValueError(f"The cameras of this policy are {cameras}; got {got}.")
-        split = {name: self._images(name, part) for name, part in parts.items()}
-        batches = {is_batch for _, is_batch in split.values()}
-        lengths = {len(images) for images, _ in split.values()}
-        if len(batches) != 1 or len(lengths) != 1:
-            raise ValueError("The cameras of an observation must have as many images each.")
-        n = lengths.pop()
-        return [{name: split[name][0][i] for name in split} for i in range(n)], batches.pop()
-
-    def _images(self, camera: str, part: Any) -> tuple[list[Image], bool]:
-        whose = f"camera {camera!r}" if camera else "the observation"
-        *size, channels = self.shapes[camera]
-        shape = np.shape(part)
-        # A grey image may come without its channel, so the known size tells (n, H, W) from (H, W).
-        is_grey_batch = channels == 1 and len(shape) == 3 and list(shape[1:]) == size
-        is_batch = len(shape) == 4 or is_grey_batch
-        images = [as_image(row, whose) for row in (part if is_batch else [part])]
-        for image in images:
-            if image.shape[2] != channels:
-                raise ValueError(
-                    f"The channels of {whose} must be {channels}, as in learning; "
-                    f"got shape {shape}."
-                )
-        return images, is_batch
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file, whole or not at all."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.classifier import Classifier
 from rlvc.classifier.bdd import Diagrams
 from rlvc.classifier.tree import Tree
 from rlvc.errors import FileFormatError
@@ -23,49 +26,20 @@ from rlvc.vision.metrics import Mahalanobis, metrics
 from rlvc.vision.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from rlvc.forest_policy import ForestPolicy, Member
     from rlvc.policy import Policy
 
 FORMAT, VERSION = "rlvc-policy", 1
+CURES = {"rlvc-forest": " Load it with ForestPolicy.load, or with rlvc.load_policy."}
 CLASSIFIERS: dict[str, type[Tree] | type[Diagrams]] = {"tree": Tree, "diagrams": Diagrams}
 
 
 def write_policy(path: str | os.PathLike[str], policy: Policy) -> None:
     """Write a policy to one file, whole or not at all; equal policies give equal bytes."""
-    eye, cameras = policy.eye, sorted(policy.shapes)
-    kind = next((name for name, c in CLASSIFIERS.items() if type(policy.classifier) is c), None)
-    if kind is None:
-        raise TypeError(
-            "The classifier of a policy must be a Tree or Diagrams to be saved; got "
-            f"{type(policy.classifier).__name__}."
-        )
-    manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "detector": detectors.describe(eye.detector),
-        "descriptor": descriptors.describe(eye.descriptor),
-        "metric": metrics.describe(eye.metric, learned=True),
-        "threshold": eye.threshold,
-        "cameras": [{"name": name, "shape": list(policy.shapes[name])} for name in cameras],
-        "features": [_describe(feature) for feature in policy.features],
-        "classifier": kind,
-        "gamma": policy.gamma,
-        "action_start": policy.action_start,
-        "action_names": list(policy.action_names),
-        "about": dict(policy.about),
-    }
-    arrays: dict[str, NDArray[Any]] = {
-        "q": policy.q,
-        "count": policy.count,
-        "usage": policy.usage,
-        "patches": policy.patches,
-    }
-    arrays |= {f"classifier/{k}": v for k, v in arrays_of(policy.classifier).items()}
-    for i, name in enumerate(cameras):
-        words = eye.vocabularies[name]
-        if words.centres is not None:
-            arrays[f"vocabulary/{i}/centres"] = words.centres
-        arrays |= {f"vocabulary/{i}/metric/{k}": v for k, v in arrays_of(words.metric).items()}
-    write_archive(path, manifest, arrays)
+    manifest, arrays = describe_base(policy)
+    manifest |= {"format": FORMAT, "version": VERSION}
+    manifest |= {"classifier": kind_of_classifier(policy.classifier)}
+    write_archive(path, manifest, arrays | arrays_of_values(policy))
 
 
 def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -74,18 +48,50 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         FileFormatError: The file is no policy, is damaged, or names a part unknown here.
     """
-    manifest, arrays = read_archive(path, FORMAT, VERSION)
+    manifest, arrays = read_archive(path, FORMAT, VERSION, CURES)
+    with refusing(path, "policy"):
+        parts = read_base(manifest, arrays)
+        classifier, q, count = read_values(manifest["classifier"], arrays)
+        check_values(classifier, q, count, len(parts["graph"]))
+        check_base(**parts, n_actions=q.shape[1])
+        return {**parts, "classifier": classifier, "q": q, "count": count}
+
+
+@contextmanager
+def refusing(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Turn whatever is wrong with what a file holds into a FileFormatError."""
     try:
-        parts = _parts(manifest, arrays)
-        _check(**parts)
+        yield
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise FileFormatError(f"{os.fspath(path)} does not hold a policy: {error}") from error
-    return parts
+        raise FileFormatError(f"{os.fspath(path)} does not hold a {what}: {error}") from error
 
 
-def _parts(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    if manifest["classifier"] not in CLASSIFIERS:
-        raise ValueError(f"its classifier {manifest['classifier']!r} is not known here")
+def describe_base(policy: Policy | ForestPolicy) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the manifest and the arrays of all but the classifiers and their values."""
+    eye, cameras = policy.eye, sorted(policy.shapes)
+    manifest = {
+        "detector": detectors.describe(eye.detector),
+        "descriptor": descriptors.describe(eye.descriptor),
+        "metric": metrics.describe(eye.metric, learned=True),
+        "threshold": eye.threshold,
+        "cameras": [{"name": name, "shape": list(policy.shapes[name])} for name in cameras],
+        "features": [_describe(feature) for feature in policy.graph.features],
+        "gamma": policy.gamma,
+        "action_start": policy.action_start,
+        "action_names": list(policy.action_names),
+        "about": dict(policy.about),
+    }
+    arrays: dict[str, NDArray[Any]] = {"usage": policy.usage, "patches": policy.patches}
+    for i, name in enumerate(cameras):
+        words = eye.vocabularies[name]
+        if words.centres is not None:
+            arrays[f"vocabulary/{i}/centres"] = words.centres
+        arrays |= {f"vocabulary/{i}/metric/{k}": v for k, v in arrays_of(words.metric).items()}
+    return manifest, arrays
+
+
+def read_base(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return what :func:`describe_base` described; nothing of it is believed yet."""
     eye = Eye(
         detectors.restore(manifest["detector"]),
         descriptors.restore(manifest["descriptor"]),
@@ -102,13 +108,11 @@ def _parts(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[st
         words = Vocabulary(metric, eye.threshold, centres, is_fitted=True)
         eye.vocabularies[str(camera["name"])] = words
         shapes[str(camera["name"])] = tuple(int(n) for n in camera["shape"])
-    classifier = CLASSIFIERS[manifest["classifier"]]
-    nodes = {f.name: arrays[f"classifier/{f.name}"] for f in dataclasses.fields(classifier)}
     return {
         "eye": eye,
         "graph": Graph(tuple(_feature(entry) for entry in manifest["features"])),
-        "classifier": classifier(**nodes),
-        **{name: arrays[name] for name in ("q", "count", "usage", "patches")},
+        "usage": arrays["usage"],
+        "patches": arrays["patches"],
         "shapes": shapes,
         "gamma": float(manifest["gamma"]),
         "action_start": int(manifest["action_start"]),
@@ -117,13 +121,10 @@ def _parts(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[st
     }
 
 
-def _check(
+def check_base(
     *,
     eye: Eye,
     graph: Graph,
-    classifier: Tree | Diagrams,
-    q: NDArray[Any],
-    count: NDArray[Any],
     usage: NDArray[Any],
     patches: NDArray[Any],
     shapes: dict[str, tuple[int, ...]],
@@ -131,24 +132,61 @@ def _check(
     action_start: int,
     action_names: tuple[str, ...],
     about: dict[str, str],
+    n_actions: int,
 ) -> None:
     """Raise a ValueError if the parts do not fit together, so that acting cannot go astray."""
-    classifier.check(len(graph))
-    n_classes, n_features = classifier.n_classes, len(graph)
-    n_actions = q.shape[1] if q.ndim == 2 else 0
-    _must(q.dtype == np.float64 and q.shape == (n_classes, n_actions) and n_actions > 0, "values")
-    _must(np.isfinite(q).all(), "values")
-    _must(count.dtype == np.int64 and count.shape == q.shape, "counts")
-    _must(usage.dtype == np.int64 and usage.shape == (n_features,), "usage")
-    _must(patches.dtype == np.uint8 and patches.shape[:1] == (n_features,), "patches")
-    _must(patches.ndim == 4 and patches.shape[3] == 3, "patches")
-    _must(not action_names or len(action_names) == n_actions, "names of the actions")
-    _must(math.isfinite(eye.threshold) and 0.0 <= gamma < 1.0, "parameters")
-    _must(bool(shapes), "cameras")
+    n_features = len(graph)
+    must(usage.dtype == np.int64 and usage.shape == (n_features,), "usage")
+    must(patches.dtype == np.uint8 and patches.shape[:1] == (n_features,), "patches")
+    must(patches.ndim == 4 and patches.shape[3] == 3, "patches")
+    must(not action_names or len(action_names) == n_actions, "names of the actions")
+    must(math.isfinite(eye.threshold) and 0.0 <= gamma < 1.0, "parameters")
+    must(bool(shapes), "cameras")
     for name, shape in shapes.items():
-        _must(len(shape) == 3 and shape[2] in (1, 3) and min(shape) > 0, "cameras")
+        must(len(shape) == 3 and shape[2] in (1, 3) and min(shape) > 0, "cameras")
         _check_vocabulary(eye, eye.vocabularies[name], shape[2])
     _check_graph(graph, eye)
+
+
+def kind_of_classifier(classifier: Classifier) -> str:
+    """Return the name of a classifier that can be saved."""
+    for name, kind in CLASSIFIERS.items():
+        if type(classifier) is kind:
+            return name
+    raise TypeError(
+        "The classifier of a policy must be a Tree or Diagrams to be saved; got "
+        f"{type(classifier).__name__}."
+    )
+
+
+def arrays_of_values(policy: Policy | Member, prefix: str = "") -> dict[str, NDArray[Any]]:
+    """Return the arrays of a classifier and of the values of its classes."""
+    arrays: dict[str, NDArray[Any]] = {f"{prefix}q": policy.q, f"{prefix}count": policy.count}
+    nodes = arrays_of(policy.classifier).items()
+    return arrays | {f"{prefix}classifier/{k}": v for k, v in nodes}
+
+
+def read_values(
+    kind: Any, arrays: dict[str, NDArray[Any]], prefix: str = ""
+) -> tuple[Tree | Diagrams, NDArray[Any], NDArray[Any]]:
+    """Return a classifier, values and counts; nothing of them is believed yet."""
+    if kind not in CLASSIFIERS:
+        raise ValueError(f"its classifier {kind!r} is not known here")
+    made = CLASSIFIERS[kind]
+    nodes = {f.name: arrays[f"{prefix}classifier/{f.name}"] for f in dataclasses.fields(made)}
+    return made(**nodes), arrays[f"{prefix}q"], arrays[f"{prefix}count"]
+
+
+def check_values(
+    classifier: Tree | Diagrams, q: NDArray[Any], count: NDArray[Any], n_features: int
+) -> None:
+    """Raise a ValueError unless a classifier over so many features and its values fit together."""
+    classifier.check(n_features)
+    n_actions = q.shape[1] if q.ndim == 2 else 0
+    is_table = q.shape == (classifier.n_classes, n_actions) and n_actions > 0
+    must(q.dtype == np.float64 and is_table, "values")
+    must(np.isfinite(q).all(), "values")
+    must(count.dtype == np.int64 and count.shape == q.shape, "counts")
 
 
 def _describe(feature: Feature) -> dict[str, Any]:
@@ -176,29 +214,29 @@ _NUMBERS = (
 
 def _check_graph(graph: Graph, eye: Eye) -> None:
     """Raise a ValueError unless parts come before what they make up and all numbers make sense."""
-    _must(len(set(graph.features)) == len(graph), "features")
+    must(len(set(graph.features)) == len(graph), "features")
     for number, feature in enumerate(graph.features):
-        _must(all(0 <= part < number for part in feature.parts), "features")
+        must(all(0 <= part < number for part in feature.parts), "features")
         if isinstance(feature, Primitive):
-            _must(0 <= feature.symbol < eye.vocabularies[feature.camera].n_symbols, "features")
+            must(0 <= feature.symbol < eye.vocabularies[feature.camera].n_symbols, "features")
         elif isinstance(feature, Located):
-            _must(0 <= feature.level <= 16, "features")
-            _must(min(feature.column, feature.line) >= 0, "features")
-            _must(max(feature.column, feature.line) < 2**feature.level, "features")
+            must(0 <= feature.level <= 16, "features")
+            must(min(feature.column, feature.line) >= 0, "features")
+            must(max(feature.column, feature.line) < 2**feature.level, "features")
         elif isinstance(feature, Several):
-            _must(1 <= feature.least <= len(set(feature.parts)) == len(feature.parts), "features")
-            _must(len({graph.camera[part] for part in feature.parts}) == 1, "features")
-            _must(not any(isinstance(graph[part], Several) for part in feature.parts), "features")
+            must(1 <= feature.least <= len(set(feature.parts)) == len(feature.parts), "features")
+            must(len({graph.camera[part] for part in feature.parts}) == 1, "features")
+            must(not any(isinstance(graph[part], Several) for part in feature.parts), "features")
         else:
-            _must(len({graph.camera[part] for part in feature.parts}) == 1, "features")
-            _must(0.0 < feature.likelihood < 1.0 and feature.mean >= 0.0, "features")
-            _must((feature.turn is None) == (feature.turn_deviation is None), "features")
-            _must((feature.ratio is None) == (feature.ratio_deviation is None), "features")
-            _must(feature.ratio is None or abs(feature.ratio) < 1000.0, "features")
+            must(len({graph.camera[part] for part in feature.parts}) == 1, "features")
+            must(0.0 < feature.likelihood < 1.0 and feature.mean >= 0.0, "features")
+            must((feature.turn is None) == (feature.turn_deviation is None), "features")
+            must((feature.ratio is None) == (feature.ratio_deviation is None), "features")
+            must(feature.ratio is None or abs(feature.ratio) < 1000.0, "features")
             for deviation in (feature.deviation, feature.turn_deviation, feature.ratio_deviation):
-                _must(deviation is None or 0.0 < deviation < math.inf, "features")
-            _must(np.isfinite(feature.row()).all(), "features")
-    _must(max(graph.height, default=0) <= HIGHEST, "features")
+                must(deviation is None or 0.0 < deviation < math.inf, "features")
+            must(np.isfinite(feature.row()).all(), "features")
+    must(max(graph.height, default=0) <= HIGHEST, "features")
 
 
 def _check_vocabulary(eye: Eye, words: Vocabulary, channels: int) -> None:
@@ -207,16 +245,17 @@ def _check_vocabulary(eye: Eye, words: Vocabulary, channels: int) -> None:
         return
     _, rows = eye.look_at(np.zeros((64, 64, channels), np.uint8))
     centres = words.centres
-    _must(centres.ndim == 2 and centres.shape[1:] == rows.shape[1:], "vocabulary")
-    _must(centres.dtype == rows.dtype and np.isfinite(centres).all(), "vocabulary")
+    must(centres.ndim == 2 and centres.shape[1:] == rows.shape[1:], "vocabulary")
+    must(centres.dtype == rows.dtype and np.isfinite(centres).all(), "vocabulary")
     for array in arrays_of(words.metric).values():
-        _must(array.size > 0 and np.isfinite(array).all(), "metric")
+        must(array.size > 0 and np.isfinite(array).all(), "metric")
         if isinstance(words.metric, Mahalanobis):  # compiled code does not check its shape
-            _must(array.dtype == np.float64 and array.ndim == 2, "metric")
-            _must(len(array) == centres.shape[1], "metric")
+            must(array.dtype == np.float64 and array.ndim == 2, "metric")
+            must(len(array) == centres.shape[1], "metric")
     words.metric.distances(centres[:1], centres[:1])  # raises if what it learned is missing
 
 
-def _must(holds: Any, what: str) -> None:
+def must(holds: Any, what: str) -> None:
+    """Raise a ValueError unless a part of a file fits the rest."""
     if not holds:
         raise ValueError(f"its {what} do not fit the rest")

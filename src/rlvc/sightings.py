@@ -54,6 +54,12 @@ class Places:
         rows = np.flatnonzero(self.feature == number)
         return np.searchsorted(self.begin, rows, side="right") - 1, self.marks[rows]
 
+    def only(self, wanted: NDArray[np.bool_]) -> Places:
+        """Return where some features occur, given by a Boolean for each."""
+        kept = wanted[self.feature]
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return Places(before[self.begin], self.feature[kept], self.marks[kept], self.size)
+
     def join(self, found: dict[int, Found]) -> Places:
         """Return these occurrences and those of other features, given by number."""
         if not found:
@@ -114,6 +120,26 @@ class Sightings:
         graph, numbers = self.graph.add(features)
         grown = Sightings(graph, self.cameras, self.places, self.table, self.shown, self.incidence)
         return grown._show(range(known, len(graph))), numbers
+
+    def only(self, symbols: NDArray[np.bool_]) -> Sightings:
+        """Return what is left if only some symbols were seen; the graph stays as it is.
+
+        Args:
+            symbols: (n_features,) which primitive features may be seen; of the others, those whose
+                parts all may.
+        """
+        wanted = symbols.copy()
+        for number, feature in enumerate(self.graph.features):
+            if feature.parts:
+                wanted[number] = all(wanted[part] for part in feature.parts)
+        return Sightings(
+            self.graph,
+            self.cameras,
+            tuple(places.only(wanted) for places in self.places),
+            self.table,
+            tuple(one.only(wanted) for one in self.shown),
+            self.incidence.only(wanted),
+        )
 
     def find(self, number: int, known: dict[int, Found] | None = None) -> Found:
         """Return on which images of its camera a feature occurs, and where.

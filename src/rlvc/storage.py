@@ -61,10 +61,30 @@ def write_archive(
     write_whole(path, buffer.getvalue())
 
 
+def kind_of(path: str | os.PathLike[str]) -> str | None:
+    """Return the format that a file says it has; None if it does not say."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            manifest = json.loads(_member(archive, archive.getinfo(MANIFEST)))
+        return str(manifest["format"])
+    except (*_BROKEN, KeyError, TypeError, RecursionError):
+        return None
+
+
 def read_archive(
-    path: str | os.PathLike[str], kind: str, version: int
+    path: str | os.PathLike[str],
+    kind: str,
+    version: int,
+    cures: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read a file of :func:`write_archive`, or raise a FileFormatError that says why not."""
+    """Read a file of :func:`write_archive`, or raise a FileFormatError that says why not.
+
+    Args:
+        path: The file.
+        kind: The format that it must have.
+        version: The version of the format.
+        cures: What to do about files of other formats.
+    """
     source = Path(path)
     if not source.is_file():
         is_folder = source.is_dir()
@@ -81,7 +101,8 @@ def read_archive(
             f"{source} is not a {kind} file, or it is damaged ({error})."
         ) from error
     if found[0] != kind:
-        raise FileFormatError(f"{source} is not a {kind} file; it says {found[0]!r}.")
+        cure = (cures or {}).get(str(found[0]), "")
+        raise FileFormatError(f"{source} is not a {kind} file; it says {found[0]!r}.{cure}")
     if found[1] != version:
         raise FileFormatError(
             f"{source} has version {found[1]!r} of the format; this rlvc reads version {version}. "

@@ -1,0 +1,173 @@
+"""Forests: many classifiers on parts of the symbols and of the episodes, which vote.
+
+A single classifier depends on which feature happened to be the best one where several were nearly
+as good, and a percept that lacks this one feature goes astray. The trees of a forest each may use
+some of the symbols only, and learn from some of the episodes, so that they err in different ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.compiled import run_threads
+from rlvc.features import Graph, Primitive
+from rlvc.forest_policy import ForestPolicy, mean_values
+from rlvc.interactions import Interactions
+from rlvc.learner import RLVC, Database, map_interactions
+from rlvc.parameters import check, param
+from rlvc.policy import Policy
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """One tree, and what its part of the database was.
+
+    Attributes:
+        policy: What it learned.
+        classes: (n_percepts,) the visual classes of all percepts of the database.
+        is_known: (N,) of which interactions it learned.
+    """
+
+    policy: Policy
+    classes: Ints
+    is_known: Bools
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forest:
+    """Learn many classifiers that vote; the number of threads is the learner's.
+
+    >>> rng = np.random.default_rng(0)
+    >>> images = rng.integers(0, 256, (2, 64, 64, 3), dtype=np.uint8)  # two places, two actions:
+    >>> place, action = rng.integers(0, 2, (2, 200))  # the reward is for action i in place i
+    >>> data = Interactions.from_arrays(
+    ...     images[place], action, place == action, np.ones(200, bool),
+    ...     next_observations=images[place],
+    ... )
+    >>> policy = Forest(trees=3).learn(data)
+    >>> len(policy.members), policy.predict(images)[0].tolist()
+    (3, [0, 1])
+    """
+
+    learner: RLVC = field(default_factory=RLVC)
+    trees: int = param(25, "how many trees there are", low=1)
+    symbols: float = param(
+        0.5, "share of each camera's symbols that a tree may use", above=0.0, high=1.0
+    )
+    episodes: float = param(
+        0.8, "share of the episodes that a tree learns from", above=0.0, high=1.0
+    )
+    cap: int = param(
+        10, "most classes of a tree refined in a stage, largest first; 0 for no limit", low=0
+    )
+    seed: int = param(0, "of what each tree may use and learns from", low=0)
+
+    def __post_init__(self) -> None:
+        check(self)
+        if not isinstance(self.learner, RLVC):
+            raise TypeError(f"learner of Forest must be an RLVC; got {self.learner!r}.")
+
+    def learn(
+        self, data: Database | Interactions, on_tree: Callable[[], None] | None = None
+    ) -> ForestPolicy:
+        """Return the forest that interactions teach.
+
+        Args:
+            data: A static database.
+            on_tree: Called after each tree.
+        """
+        if isinstance(data, Interactions):
+            data = self.learner.look(data)
+        if not isinstance(data, Database):
+            raise TypeError(
+                f"data of Forest must be Interactions or a Database; got {type(data).__name__}."
+            )
+        database, grown = data, list[Grown]()
+        for one in run_threads(
+            lambda number: self.grow(database, number), range(self.trees), self.learner.threads
+        ):
+            grown.append(one)
+            if on_tree is not None:
+                on_tree()
+        error = out_of_bag_error(grown, database.interactions, self.learner)
+        return ForestPolicy.of([one.policy for one in grown], error)
+
+    def grow(self, database: Database, number: int) -> Grown:
+        """Return one tree of the forest; it depends on the seed and on its number alone."""
+        rng = np.random.default_rng([self.seed, number])
+        interactions, sightings = database.interactions, database.sightings
+        symbols = draw_symbols(sightings.graph, self.symbols, rng)
+        episodes = draw(np.unique(interactions.episode), self.episodes, rng)
+        part = replace(
+            database,
+            interactions=interactions.of_episodes(episodes),
+            sightings=sightings.only(symbols),
+        )
+        learner = replace(self.learner, threads=1, cap=self.cap)
+        for stage in learner.stages(part):  # noqa: B007 - the last one counts
+            pass
+        return Grown(
+            stage.policy(),
+            stage.classifier.classify(stage.database.incidence),
+            np.isin(interactions.episode, episodes),
+        )
+
+
+def draw(numbers: Ints, share: float, rng: np.random.Generator) -> Ints:
+    """Return a share of some numbers, at least one, drawn without replacement.
+
+    To draw with replacement would make some interactions count twice, and what is seen twice looks
+    like more evidence than it is.
+    """
+    return rng.permutation(numbers)[: max(1, round(share * len(numbers)))]
+
+
+def draw_symbols(graph: Graph, share: float, rng: np.random.Generator) -> Bools:
+    """Return which primitive features of a graph may be used: a share of each camera's."""
+    is_symbol = np.asarray([isinstance(one, Primitive) for one in graph.features], np.bool_)
+    drawn = np.zeros(len(graph), np.bool_)
+    cameras = np.asarray(graph.camera, np.str_)
+    for camera in sorted(set(graph.camera)):
+        drawn[draw(np.flatnonzero(is_symbol & (cameras == camera)), share, rng)] = True
+    return drawn
+
+
+def out_of_bag_error(
+    grown: Sequence[Grown], interactions: Interactions, learner: RLVC
+) -> float | None:
+    """Return the error of a forest on interactions that its trees did not learn from.
+
+    For each interaction, Q̄ is the mean over the trees that did not learn from its episode. The
+    error is the root mean square of r + γ max Q̄(s′, ·) − Q̄(s, a), in proportion to the standard
+    deviation of the returns: 0 is perfect, and where chance rules it cannot be reached.
+    Interactions for which these trees know nothing of (s, a), or of s′ where it goes on, are left
+    out; None if none remain. No test data is needed, and it can be compared between forests on the
+    same interactions.
+    """
+    spread = float(np.std(interactions.returns(learner.gamma)))
+    percepts = np.arange(len(interactions.percepts))
+    forever = learner.gamma if learner.nothing_moved else None
+    steps = map_interactions(interactions, percepts, forever)
+    here, is_here_known = mean_values(_out_of_bag(one, steps.start) for one in grown)
+    ahead, is_known = mean_values(_out_of_bag(one, steps.end) for one in grown)
+    rows = np.arange(len(steps))
+    best = np.where(is_known, ahead, -np.inf).max(axis=1)
+    best[steps.terminated] = 0.0
+    counts = is_here_known[rows, steps.action] & np.isfinite(best)
+    if spread == 0.0 or not counts.any():
+        return None
+    gap = steps.reward + learner.gamma * best - here[rows, steps.action]
+    return float(np.sqrt(np.mean(gap[counts] ** 2)) / spread)
+
+
+def _out_of_bag(one: Grown, percepts: Ints) -> tuple[NDArray[np.float64], Bools]:
+    """Return the values of interactions' percepts, and which of them a tree has a say in."""
+    classes = one.classes[percepts]
+    return one.policy.q[classes], (one.policy.count[classes] > 0) & ~one.is_known[:, None]

@@ -1,0 +1,68 @@
+"""The file of a forest: that of a policy, with many classifiers."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+from rlvc.policy_file import (
+    FORMAT,
+    arrays_of_values,
+    check_base,
+    check_values,
+    describe_base,
+    kind_of_classifier,
+    must,
+    read_base,
+    read_values,
+    refusing,
+)
+from rlvc.storage import read_archive, write_archive
+
+if TYPE_CHECKING:
+    from rlvc.forest_policy import ForestPolicy
+
+FOREST, VERSION = "rlvc-forest", 1
+CURES = {FORMAT: " Load it with Policy.load, or with rlvc.load_policy."}
+
+
+def write_forest(path: str | os.PathLike[str], forest: ForestPolicy) -> None:
+    """Write a forest to one file, whole or not at all; equal forests give equal bytes."""
+    manifest, arrays = describe_base(forest)
+    manifest |= {"format": FOREST, "version": VERSION, "out_of_bag": forest.out_of_bag}
+    manifest["classifiers"] = [kind_of_classifier(one.classifier) for one in forest.members]
+    for number, one in enumerate(forest.members):
+        arrays |= arrays_of_values(one, _prefix(number))
+    write_archive(path, manifest, arrays)
+
+
+def read_forest(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the arguments of the ForestPolicy that a file holds; run no code from it.
+
+    The members are (classifier, values, counts).
+
+    Raises:
+        FileFormatError: The file is no forest, is damaged, or names a part unknown here.
+    """
+    manifest, arrays = read_archive(path, FOREST, VERSION, CURES)
+    with refusing(path, "forest"):
+        parts = read_base(manifest, arrays)
+        members = [
+            read_values(kind, arrays, _prefix(number))
+            for number, kind in enumerate(list(manifest["classifiers"]))
+        ]
+        must(members, "trees")
+        n_actions = members[0][1].shape[-1]
+        for classifier, q, count in members:
+            check_values(classifier, q, count, len(parts["graph"]))
+            must(q.shape[1] == n_actions, "values")
+        check_base(**parts, n_actions=n_actions)
+        error = manifest["out_of_bag"]
+        error = None if error is None else float(error)
+        must(error is None or (math.isfinite(error) and error >= 0.0), "error")
+        return {**parts, "members": members, "out_of_bag": error}
+
+
+def _prefix(number: int) -> str:
+    return f"tree/{number}/"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rlvc import Database, Interactions, Percepts, Policy
 from rlvc.features import Graph, Primitive
 from rlvc.incidence import Incidence
-from rlvc.sightings import Sightings
+from rlvc.sightings import Places, Sightings
 from rlvc.vision.descriptors import Invariants
 from rlvc.vision.detectors import Harris
 from rlvc.vision.eye import SIDE, Eye
@@ -39,7 +39,10 @@ def blind_eye(n_features: int) -> Eye:
 def sightings_of(incidence: Incidence) -> Sightings:
     """Return sightings of primitive features that are nowhere in particular."""
     graph = Graph(tuple(Primitive("", symbol) for symbol in range(incidence.n_features)))
-    return Sightings(graph, (), (), np.arange(incidence.n_percepts)[:, None], (), incidence)
+    n = incidence.n_percepts
+    nowhere = Places(np.zeros(n + 1, np.int64), np.empty(0, np.int32), np.empty((0, 4)), (1, 1))
+    images = np.arange(n)[:, None]
+    return Sightings(graph, ("",), (nowhere,), images, (incidence,), incidence)
 
 
 def symbols_of(policy: Policy) -> list[int]:
@@ -58,18 +61,32 @@ class Problem:
 
     @classmethod
     def draw(
-        cls, seed: int, n: int = 120, n_percepts: int = 24, n_features: int = 7, n_actions: int = 3
-    ) -> Problem:
-        """Draw a problem whose rewards depend on some features, on the action and on noise."""
+        cls, seed: int, n: int = 120, n_percepts: int = 24, n_features: int = 7, n_actions: int = 3,
+        *, n_copies: int = 0, stuck: float = 0.0,
+    ) -> Problem:  # fmt: skip
+        """Draw a problem whose rewards depend on some features, on the action and on noise.
+
+        Of each of the first two features there may be copies, which are wrong here and there; and
+        of the pairs of a percept and an action, a share may lead back, always or often.
+        """
         rng = np.random.default_rng(seed)
         dense = rng.random((n_percepts, n_features)) < rng.uniform(0.2, 0.7)
         dense[:, -1] = dense[:, 0]  # a twin
         dense[:, -2] = ~dense[:, 1]  # a complement
+        if n_copies:
+            copies = dense[:, np.arange(2 * n_copies) % 2]
+            dense = np.hstack([dense, copies ^ (rng.random(copies.shape) < 0.06)])
+            n_features = dense.shape[1]
         start, end = rng.integers(0, n_percepts, (2, n))
         action = rng.integers(0, n_actions, n)
         weight = rng.integers(-8, 9, (n_actions, n_features))
         reward = (dense[start] * weight[action]).sum(axis=1) + rng.integers(-2048, 2049, n) / 1024
         terminated = rng.random(n) < 0.2
+        if stuck:
+            leads_back = rng.random((n_percepts, n_actions)) < stuck
+            slips = (rng.random((n_percepts, n_actions)) < 0.3)[start, action]
+            stays = leads_back[start, action] & ~(slips & (rng.random(n) < 0.5))
+            end, terminated = np.where(stays, start, end), terminated & ~stays
         interactions = Interactions(
             percepts=store(n_percepts), start=start, action=action, reward=reward, end=end,
             episode=np.concatenate([[0], np.cumsum(terminated)[:-1]]), terminated=terminated,

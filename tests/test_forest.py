@@ -50,12 +50,17 @@ def test_a_part_of_the_sightings_keeps_all_numbers() -> None:
 
 def test_interactions_of_some_episodes() -> None:
     data = Problem.draw(3).interactions
-    some = data.of_episodes([5, 2])
+    some, percepts = data.of_episodes([5, 2])
     assert np.unique(some.episode).tolist() == [2, 5]
     rows = np.flatnonzero((data.episode == 2) | (data.episode == 5))
     assert np.array_equal(some.reward, data.reward[rows])
     assert np.array_equal(some.is_last, data.is_last[rows])
-    assert some.percepts is data.percepts
+    assert np.array_equal(percepts[some.start], data.start[rows])
+    assert np.array_equal(percepts[some.end], data.end[rows])
+    assert len(some.percepts) == len(percepts) < len(data.percepts)
+    for number, percept in enumerate(some.percepts):
+        assert np.array_equal(np.asarray(percept), np.asarray(data.percepts[percepts[number]]))
+    assert [some.percepts.add(percept) for percept in some.percepts] == list(range(len(percepts)))
     assert np.array_equal(some.returns(0.9), data.returns(0.9)[rows])
 
 
@@ -96,6 +101,19 @@ def test_no_tree_uses_what_is_not_its_own() -> None:
         assert one.policy.count.sum() == one.is_known.sum()
         drawn.append((kept.tobytes(), known.tobytes()))
     assert len(set(drawn)) == forest.trees
+
+
+def test_what_a_tree_knows_does_not_depend_on_the_other_episodes() -> None:
+    learner = RLVC(threads=1)
+    data = database([{"front": COLOUR[i // 2], "rear": GREY[i % 2]} for i in range(N_PLACES)])
+    looked = learner.look(data)
+    one = Forest(learner=learner, symbols=0.3, episodes=0.02).grow(looked, 0)
+    assert one.is_known.sum() == 8
+    known = np.unique(data.start[one.is_known])
+    assert 1 < len(known) < len(data.percepts)
+    views: Any = list(data.percepts)
+    batch = {name: np.stack([view[name] for view in views]) for name in ("front", "rear")}
+    assert one.policy.classify(batch).tolist() == one.classes.tolist()
 
 
 # How trees are learned ---------------------------------------------------------------------------
@@ -220,7 +238,7 @@ def test_there_is_no_error_where_nothing_was_left_out() -> None:
     assert policy.out_of_bag is None
     assert policy.predict(COLOUR)[0].tolist() == RIGHT
     assert Forest(trees=2, episodes=1.0).learn(data).out_of_bag is None
-    two = data.of_episodes([0, 1])
+    two, _ = data.of_episodes([0, 1])
     assert Forest(trees=2).learn(two).out_of_bag is None
 
 

@@ -105,17 +105,15 @@ class Forest:
         interactions, sightings = database.interactions, database.sightings
         symbols = draw_symbols(sightings.graph, self.symbols, rng)
         episodes = draw(np.unique(interactions.episode), self.episodes, rng)
-        part = replace(
-            database,
-            interactions=interactions.of_episodes(episodes),
-            sightings=sightings.only(symbols),
-        )
+        part, percepts = interactions.of_episodes(episodes)
+        shown = sightings.only(symbols).of_percepts(sightings.table[percepts])
         learner = replace(self.learner, threads=1, cap=self.cap)
-        for stage in learner.stages(part):  # noqa: B007 - the last one counts
+        for stage in learner.stages(Database(part, shown, database.eye)):  # noqa: B007 - the last
             pass
+        everywhere = stage.database.sightings.of_percepts(sightings.table)
         return Grown(
             stage.policy(),
-            stage.classifier.classify(stage.database.incidence),
+            stage.classifier.classify(everywhere.incidence),
             np.isin(interactions.episode, episodes),
         )
 

@@ -123,24 +123,32 @@ class Interactions:
         moves = (self.start != self.end) | self.terminated
         return np.asarray(np.bincount(pair, moves)[pair] == 0)
 
-    def of_episodes(self, numbers: ArrayLike) -> Interactions:
-        """Return the interactions of some episodes, in their order; the percepts are shared.
+    def of_episodes(self, numbers: ArrayLike) -> tuple[Interactions, NDArray[np.int64]]:
+        """Return the interactions of some episodes, in their order, and which percepts they have.
+
+        These percepts are numbered anew, in the order of the numbers that they have here.
 
         >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
         >>> data = Interactions.from_arrays(
         ...     image[:3], [0, 1, 0], [0, 0, 1], [False, True, True], next_observations=image[1:]
         ... )
-        >>> data.episode.tolist(), data.of_episodes([1]).start.tolist()
-        ([0, 0, 1], [2])
+        >>> part, percepts = data.of_episodes([1])
+        >>> data.episode.tolist(), part.start.tolist(), part.end.tolist(), percepts.tolist()
+        ([0, 0, 1], [0], [1], [2, 3])
         """
         rows = np.flatnonzero(np.isin(self.episode, numbers))
-        columns = ("start", "action", "reward", "end", "episode", "terminated", "truncated")
-        return replace(
+        percepts = np.unique([self.start[rows], self.end[rows]])
+        columns = ("action", "reward", "episode", "terminated", "truncated")
+        part = replace(
             self,
+            percepts=self.percepts.take(percepts),
+            start=np.searchsorted(percepts, self.start[rows]),
+            end=np.searchsorted(percepts, self.end[rows]),
             **{name: getattr(self, name)[rows] for name in columns},
             state=None if self.state is None else self.state[rows],
             next_state=None if self.next_state is None else self.next_state[rows],
         )
+        return part, percepts
 
     def returns(self, gamma: float) -> NDArray[np.float64]:
         """Return the (N,) discounted returns from each interaction to the end of its episode."""

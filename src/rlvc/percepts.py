@@ -149,6 +149,14 @@ class Percepts:
         """Return the (n, n_cameras) numbers of the images that make up each percept."""
         return np.asarray(self._keys, np.int64).reshape(len(self), len(self.cameras))
 
+    def take(self, numbers: NDArray[np.int64]) -> Percepts:
+        """Return a store of some distinct percepts, in the given order, with the same images."""
+        part = Percepts(in_memory=self._in_memory)
+        part._cameras, part._images = self._cameras, self._images
+        part._keys = [self._keys[number] for number in numbers.tolist()]
+        part._numbers = {key: number for number, key in enumerate(part._keys)}
+        return part
+
     def __getitem__(self, number: int) -> Percept:
         if not 0 <= number < len(self):
             raise IndexError(f"The store holds {len(self)} percepts; there is no number {number}.")

@@ -141,6 +141,15 @@ class Sightings:
             self.incidence.only(wanted),
         )
 
+    def of_percepts(self, table: Ints) -> Sightings:
+        """Return what other percepts show that are made up of the same images.
+
+        Args:
+            table: (n_percepts, n_cameras) the images that make up each percept.
+        """
+        incidence = _of_percepts(self.shown, table, len(self.graph))
+        return Sightings(self.graph, self.cameras, self.places, table, self.shown, incidence)
+
     def find(self, number: int, known: dict[int, Found] | None = None) -> Found:
         """Return on which images of its camera a feature occurs, and where.
 

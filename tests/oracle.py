@@ -1,7 +1,9 @@
 """A slow and literal transcription of the paper's pseudo-code (Algorithms 1 to 4, Section 4).
 
 Lists, sets, loops and fractions only, so that it can be read beside the paper. The misprints are
-corrected: ``r* <- r`` in the selector, and the mapped MDP's rewards are r_{t+1}.
+corrected: ``r* <- r`` in the selector, and the mapped MDP's rewards are r_{t+1}. Two things are
+more than the paper has, and off unless the rules say otherwise: actions that lead nowhere are
+repeated for ever, and several features stand in for one.
 """
 
 from __future__ import annotations
@@ -46,6 +48,10 @@ class Rules:
     cap: int = 5
     max_stages: int = 1000
     close: float = 1e-9
+    nothing_moved: bool = False
+    most_parts: int = 1
+    agreement: float = 0.7
+    enough: float = 0.95
 
 
 # The classifier: nested objects ------------------------------------------------------------------
@@ -82,6 +88,26 @@ def refine(tree: Node, visual_class: int, feature: int, new_class: int) -> Node:
     if tree.visual_class == visual_class:
         return Inner(feature, Leaf(new_class), Leaf(visual_class))
     return tree
+
+
+# What leads nowhere ------------------------------------------------------------------------------
+
+
+def is_stuck(i: Interaction, sequence: list[Interaction]) -> bool:
+    """Tell whether all tries of that action in that percept led back to it."""
+    for other in sequence:
+        is_same = other.s == i.s and other.a == i.a
+        if is_same and (other.terminated or other.s_next != other.s):
+            return False
+    return True
+
+
+def for_ever(sequence: list[Interaction], gamma: float) -> list[Interaction]:
+    """The interactions in which whoever is stuck stays so: r + γ r + γ² r …, and no future."""
+    return [
+        replace(i, r=i.r / (1 - Fraction(gamma)), terminated=True) if is_stuck(i, sequence) else i
+        for i in sequence
+    ]
 
 
 # The mapped MDP ----------------------------------------------------------------------------------
@@ -248,6 +274,8 @@ class Stage:
     n_aliased: int
     n_refinable: int
     splits: list[tuple[int, int]]
+    actions: list[int]
+    delta: list[Fraction]
 
 
 def stage(
@@ -255,27 +283,31 @@ def stage(
     rules: Rules,
 ) -> Stage:  # fmt: skip
     """What one stage of RLVC finds out about m classes, of which C has that of every percept."""
-    _, q = solved(sequence, C, m, n_actions, rules.gamma)
-    delta = residuals(sequence, C, q, n_actions, rules.gamma)
+    _, q = solved(sequence, C, m, n_actions, rules)
+    believed = for_ever(sequence, rules.gamma) if rules.nothing_moved else sequence
+    delta = residuals(believed, C, q, n_actions, rules.gamma)
     n_aliased = 0
-    wanted: list[tuple[int, int, int]] = []
+    wanted: list[tuple[int, int, int, int]] = []
     for V in range(m):
         if aliased(V, sequence, C, delta, n_actions, rules.tau, rules.close):
             n_aliased += 1
             F = generator([shows[i.s] for i in sequence if C[i.s] == V])
             found = selector(V, F, sequence, C, delta, shows, n_actions, rules)
-            if found.feature is not None:
+            if found.feature is not None and found.action is not None:
                 size = sum(C[i.s] == V for i in sequence)
-                wanted.append((-size, V, found.feature))
+                wanted.append((-size, V, found.feature, found.action))
     wanted.sort()
     chosen = wanted[: rules.cap] if rules.cap else wanted
-    return Stage(C, q, n_aliased, len(wanted), [(V, f) for _, V, f in chosen])
+    splits, actions = [(V, f) for _, V, f, _ in chosen], [a for _, _, _, a in chosen]
+    return Stage(C, q, n_aliased, len(wanted), splits, actions, delta)
 
 
 def solved(
-    sequence: list[Interaction], C: list[int], m: int, n_actions: int, gamma: float
+    sequence: list[Interaction], C: list[int], m: int, n_actions: int, rules: Rules
 ) -> tuple[MDP, Q]:
-    mdp = mapped_mdp(sequence, C, m, n_actions)
+    gamma = rules.gamma
+    believed = for_ever(sequence, gamma) if rules.nothing_moved else sequence
+    mdp = mapped_mdp(believed, C, m, n_actions)
     return mdp, value_iteration(mdp, m, n_actions, gamma, floor(sequence, gamma))
 
 
@@ -290,16 +322,121 @@ def rlvc(
     k, m = 0, 1
     tree: Node = Leaf(0)
     stages: list[Stage] = []
+    known = Known([set(symbols) for symbols in shows])
     while True:
-        C = [classify(tree, symbols) for symbols in shows]
-        stages.append(stage(sequence, shows, C, m, n_actions, rules))
-        splits = stages[-1].splits
+        C = [classify(tree, symbols) for symbols in known.shows]
+        found = stage(sequence, known.shows, C, m, n_actions, rules)
+        splits = forgiving(found, sequence, known, rules)
+        stages.append(replace(found, splits=splits))
         if not splits or k == rules.max_stages:
             return tree, stages
         for V, f in splits:
             tree = refine(tree, V, f, m)
             m = m + 1
         k = k + 1
+
+
+# Several features for one ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Several:
+    """At least so many of these features."""
+
+    parts: tuple[int, ...]
+    least: int
+
+
+@dataclass
+class Known:
+    """What each percept exhibits, tests for several features among it: they have numbers too."""
+
+    shows: list[set[int]]
+    tests: dict[Several, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.n_symbols = max(max(symbols, default=-1) for symbols in self.shows) + 1
+
+    def number(self, test: Several) -> int:
+        if test not in self.tests:
+            self.tests[test] = self.n_symbols + len(self.tests)
+            for exhibited in self.shows:
+                if sum(f in exhibited for f in test.parts) >= test.least:
+                    exhibited.add(self.tests[test])
+        return self.tests[test]
+
+
+def forgiving(
+    found: Stage, sequence: list[Interaction], known: Known, rules: Rules
+) -> list[tuple[int, int]]:
+    """The splits of a stage, in which others stand in for the features that it found."""
+    splits = []
+    tests = [
+        several(V, f, a, sequence, found, known, rules)
+        for (V, f), a in zip(found.splits, found.actions, strict=True)
+    ]
+    for (V, f), test in zip(found.splits, tests, strict=True):
+        splits.append((V, f if test is None else known.number(test)))
+    return splits
+
+
+def several(
+    V: int, f: int, a: int, sequence: list[Interaction], found: Stage, known: Known, rules: Rules
+) -> Several | None:
+    """What to test instead of a feature; None if nothing."""
+    if f >= known.n_symbols:
+        return None
+    members = [s for s, W in enumerate(found.classes) if W == V]
+    parts = agreeing(f, [known.shows[s] for s in members], known.n_symbols, rules)
+    if len(parts) == 1:
+        return None
+    T = [t for t, i in enumerate(sequence) if found.classes[i.s] == V and i.a == a]
+    delta = [found.delta[t] for t in T]
+    count = [sum(part in known.shows[sequence[t].s] for part in parts) for t in T]
+    alone = [int(f in known.shows[sequence[t].s]) for t in T]
+    _, reduction_alone = best_count(alone, delta, 1, rules)
+    least, reduction = best_count(count, delta, len(parts), rules)
+    enough = Fraction(rules.enough) * reduction_alone
+    if reduction != enough and abs(reduction - enough) <= Fraction(rules.close) * abs(enough):
+        raise TooCloseError
+    return Several(tuple(parts), least) if reduction >= enough else None
+
+
+def agreeing(f: int, percepts: list[set[int]], n_symbols: int, rules: Rules) -> list[int]:
+    """A feature, and those whose presence correlates with its own: the strongest, then lowest."""
+    ranked: list[tuple[Fraction, int]] = []
+    for g in range(n_symbols):
+        both = sum(f in shown and g in shown for shown in percepts)
+        n_f = sum(f in shown for shown in percepts)
+        n_g = sum(g in shown for shown in percepts)
+        n = len(percepts)
+        spread = n_f * (n - n_f) * n_g * (n - n_g)
+        gap = n * both - n_f * n_g
+        if g == f or spread == 0 or gap <= 0:
+            continue
+        square = Fraction(gap * gap, spread)  # of the φ coefficient
+        if abs(square - Fraction(rules.agreement) ** 2) <= Fraction(1, 10**12):
+            raise TooCloseError
+        if square >= Fraction(rules.agreement) ** 2:
+            ranked.append((-square, g))
+    ranked.sort()
+    return [f, *(g for _, g in ranked[: rules.most_parts - 1])]
+
+
+def best_count(
+    count: list[int], delta: list[Fraction], most: int, rules: Rules
+) -> tuple[int, Fraction]:
+    """From how many on the variance is reduced most, the lowest among equals, and by how much."""
+    best, r_best = 1, Fraction(-1)
+    for least in range(1, most + 1):
+        plus = [d for d, n in zip(delta, count, strict=True) if n >= least]
+        minus = [d for d, n in zip(delta, count, strict=True) if n < least]
+        if len(plus) >= rules.min_samples and len(minus) >= rules.min_samples:
+            r = len(delta) * variance(delta)
+            r -= len(plus) * variance(plus) + len(minus) * variance(minus)
+            if is_less(r_best, r, rules.close, r):
+                best, r_best = least, r
+    return best, r_best
 
 
 # Section 4 ---------------------------------------------------------------------------------------
@@ -471,19 +608,23 @@ def rlvc_with_merging(
     classes: list[set[int]] = [set(range(len(shows)))]
     stages: list[Stage] = []
     n_left, goes_on, is_over = 0, True, False
+    known = Known([set(symbols) for symbols in shows])
     while True:
-        found = stage(sequence, shows, numbers(classes), len(classes), n_actions, rules)
-        stages.append(replace(found, splits=[]) if is_over else found)
-        if is_over or k == rules.max_stages:
+        found = stage(sequence, known.shows, numbers(classes), len(classes), n_actions, rules)
+        if is_over:
+            return [*stages, replace(found, splits=[])]
+        found = replace(found, splits=forgiving(found, sequence, known, rules))
+        stages.append(found)
+        if k == rules.max_stages:
             return stages
         for V, f in found.splits:
-            classes.append({s for s in classes[V] if f in shows[s]})
-            classes[V] = {s for s in classes[V] if f not in shows[s]}
+            classes.append({s for s in classes[V] if f in known.shows[s]})
+            classes[V] = {s for s in classes[V] if f not in known.shows[s]}
         k = k + 1
         is_over = not found.splits
         is_due = goes_on and merging.every > 0 and k % merging.every == 0
         if is_due or is_over or k == rules.max_stages:
-            mdp, q = solved(sequence, numbers(classes), len(classes), n_actions, rules.gamma)
+            mdp, q = solved(sequence, numbers(classes), len(classes), n_actions, rules)
             tried = {pair for pair, n in mdp.eta.items() if n}
             is_last = is_over or k == rules.max_stages
             groups = equivalent_groups(

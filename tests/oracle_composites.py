@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from rlvc.composing import Composites
-from rlvc.features import Composite, Feature, Located, Primitive
+from rlvc.features import Composite, Feature, Located, Primitive, Several
 from tests.oracle import TooCloseError
 
 CLOSE = 1e-9
@@ -61,6 +61,10 @@ def occurrences(V: Sequence[Feature], v: int, s: Percept, most: int = 300) -> li
     if isinstance(feature, Located):
         view = s[camera(V, v)]
         return [o for o in occurrences(V, feature.part, s, most) if is_inside(o, feature, view)]
+    if isinstance(feature, Several):
+        found = [occurrences(V, part, s, most) for part in feature.parts]
+        is_there = sum(len(one) > 0 for one in found) >= feature.least
+        return [o for one in found for o in one] if is_there else []
     O: dict[tuple[float, float], Point] = {}  # noqa: E741 - as the paper calls it
     O_1 = occurrences(V, feature.first, s, most)
     O_2 = occurrences(V, feature.second, s, most)

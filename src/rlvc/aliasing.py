@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +24,7 @@ class Residuals:
         group: (N,) the pair of each interaction, class · n_actions + action.
         n_classes: How many visual classes there are.
         n_actions: How many actions there are.
+        q: (n_classes, n_actions) the values that they are residuals of, if they are known.
     """
 
     integers: NDArray[np.int64]
@@ -31,6 +32,7 @@ class Residuals:
     group: NDArray[np.int64]
     n_classes: int
     n_actions: int
+    q: NDArray[np.float64] | None = None
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -40,6 +42,19 @@ class Residuals:
     def rms(self) -> float:
         """Return the root mean square residual, in units of reward."""
         return float(np.sqrt(np.mean(self.values**2)))
+
+    def by_percept(self, percepts: NDArray[np.int64]) -> tuple[Residuals, NDArray[np.int64]]:
+        """Return the mean residual of every percept and pair, and the percepts.
+
+        Args:
+            percepts: (N,) the percept s_t of every interaction.
+        """
+        width = int(percepts.max(initial=0)) + 1
+        pairs, which = np.unique(self.group * width + percepts, return_inverse=True)
+        total = np.zeros(len(pairs), np.int64)
+        np.add.at(total, which, self.integers)
+        mean = np.rint(total / np.bincount(which)).astype(np.int64)
+        return replace(self, integers=mean, group=pairs // width), pairs % width
 
     def variances(self) -> NDArray[np.float64]:
         """Return σ²(Δ) for every (class, action), in units of reward²; 0 where never tried."""
@@ -82,7 +97,7 @@ def bellman_residuals(
     fixed = FixedPoint.for_squares(largest, scale.n)
     n_classes, n_actions = q.shape
     group = sequence.start * n_actions + sequence.action
-    return Residuals(fixed.encode(delta), fixed, group, n_classes, n_actions)
+    return Residuals(fixed.encode(delta), fixed, group, n_classes, n_actions, q)
 
 
 class AliasingDetector(Protocol):
@@ -97,7 +112,7 @@ class AliasingDetector(Protocol):
 class RelativeVariance:
     """A class is aliased if σ²(Δ) of some action exceeds a fraction of the variance of returns."""
 
-    tau: float = param(1e-3, "threshold, as a fraction of the variance of returns (τ)", low=0.0)
+    tau: float = param(1e-4, "threshold, as a fraction of the variance of returns (τ)", low=0.0)
 
     def __post_init__(self) -> None:
         check(self)

@@ -128,7 +128,9 @@ def paper_learner(base: RLVC) -> RLVC:
 
 def paper_selector() -> Selector:
     """Return the paper's literal selection: least remaining variance, a plain t-test at 5%."""
-    return Selector(ranking="remaining", test="student", alpha=0.05, correction="none")
+    return Selector(
+        ranking="remaining", test="student", alpha=0.05, correction="none", relevant=False
+    )
 
 
 def paper_generator(composites: Composites) -> Composites:

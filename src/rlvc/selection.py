@@ -69,7 +69,18 @@ class Selector:
         "of the level for the number of candidates of the class (the paper: none)",
         choices=("none", "bonferroni"),
     )
-    min_samples: int = param(3, "least number of interactions on each side", low=1)
+    min_samples: int = param(3, "least number of samples on each side", low=1)
+    samples: str = param(
+        "interactions",
+        "what counts as a sample: every interaction (the paper), or the mean residual of each "
+        "percept and action, since interactions that share a percept are not independent",
+        choices=("interactions", "percepts"),
+    )
+    relevant: bool = param(
+        True,
+        "split only where the value or the best action of the class would change (the paper: "
+        "false)",
+    )
 
     def __post_init__(self) -> None:
         check(self)
@@ -93,6 +104,8 @@ class Selector:
             is_aliased: (n_classes,) the classes to search.
             threads: How many threads share the work; the result does not depend on it.
         """
+        if self.samples == "percepts":
+            residuals, percepts = residuals.by_percept(percepts)
         groups = group_interactions(residuals, is_aliased)
         candidates = sum_candidates(
             groups, residuals.integers, percepts, incidence, self.min_samples, threads
@@ -119,6 +132,8 @@ class Selector:
             score = np.where(is_significant, reduction, -1.0)
             best = _best(candidates.begin, candidates.feature, score)
             p_value = np.where(best >= 0, p_values[best] if len(p_values) else 1.0, 1.0)
+        if self.relevant:
+            best[_is_idle(groups, candidates, best, residuals)] = -1
         merit = np.full(len(best), -np.inf)
         chosen = best[best >= 0]
         is_reduction = self.ranking == "reduction"
@@ -148,6 +163,26 @@ def _choose(
         np.where(is_split, p_value[pick], 1.0),
         n_tests,
     )
+
+
+def _is_idle(
+    groups: Groups, candidates: Candidates, best: NDArray[np.int64], residuals: Residuals
+) -> NDArray[np.bool_]:
+    """Tell which splits change neither value nor policy: on both sides another action is best."""
+    if residuals.q is None:
+        raise ValueError("relevant of Selector needs residuals that know the values.")
+    q = np.ldexp(residuals.q, residuals.fixed.exponent)
+    others = np.full(q.shape, -np.inf)
+    for action in range(q.shape[1]):
+        rest = np.delete(q, action, axis=1)
+        others[:, action] = rest.max(axis=1, initial=-np.inf)
+    some = np.flatnonzero(best >= 0)
+    n1, s1 = candidates.count[best[some]], candidates.total[best[some]]
+    n0, s0 = groups.count[some] - n1, groups.total[some] - s1
+    higher = np.maximum(s1 / n1, s0 / n0) + q.ravel()[some]
+    is_idle = np.zeros(len(best), np.bool_)
+    is_idle[some] = higher <= others.ravel()[some]
+    return is_idle
 
 
 def reductions(

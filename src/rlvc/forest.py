@@ -20,6 +20,7 @@ from rlvc.interactions import Interactions
 from rlvc.learner import RLVC, Database, map_interactions
 from rlvc.parameters import check, param
 from rlvc.policy import Policy
+from rlvc.together import solve_together
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -67,6 +68,9 @@ class Forest:
     cap: int = param(
         10, "most classes of a tree refined in a stage, largest first; 0 for no limit", low=0
     )
+    together: bool = param(
+        True, "solve for the values of all trees together, from all interactions"
+    )
     seed: int = param(0, "of what each tree may use and learns from", low=0)
 
     def __post_init__(self) -> None:
@@ -97,7 +101,10 @@ class Forest:
             if on_tree is not None:
                 on_tree()
         error = out_of_bag_error(grown, database.interactions, self.learner)
-        return ForestPolicy.of([one.policy for one in grown], error)
+        policies = [one.policy for one in grown]
+        if self.together:
+            policies = agree(grown, database.interactions, self.learner)
+        return ForestPolicy.of(policies, error)
 
     def grow(self, database: Database, number: int) -> Grown:
         """Return one tree of the forest; it depends on the seed and on its number alone."""
@@ -135,6 +142,23 @@ def draw_symbols(graph: Graph, share: float, rng: np.random.Generator) -> Bools:
     for camera in sorted(set(graph.camera)):
         drawn[draw(np.flatnonzero(is_symbol & (cameras == camera)), share, rng)] = True
     return drawn
+
+
+def agree(grown: Sequence[Grown], interactions: Interactions, learner: RLVC) -> list[Policy]:
+    """Return the policies of the trees with the values that are solved for together."""
+    forever = learner.gamma if learner.nothing_moved else None
+    steps = map_interactions(interactions, np.arange(len(interactions.percepts)), forever)
+    solved = solve_together(
+        steps,
+        [one.classes for one in grown],
+        [one.policy.n_classes for one in grown],
+        interactions.n_actions,
+        learner.gamma,
+        min(0.0, float(interactions.reward.min())) / (1.0 - learner.gamma),
+    )
+    return [
+        replace(one.policy, q=q, count=count) for one, (q, count) in zip(grown, solved, strict=True)
+    ]
 
 
 def out_of_bag_error(

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc import Database, Interactions, Percepts, Policy
+from rlvc import RLVC, Database, Interactions, Percepts, Policy
 from rlvc.features import Graph, Primitive
+from rlvc.generation import Canonical
 from rlvc.incidence import Incidence
 from rlvc.sightings import Places, Sightings
+from rlvc.surrogates import Surrogates
 from rlvc.vision.descriptors import Invariants
 from rlvc.vision.detectors import Harris
 from rlvc.vision.eye import SIDE, Eye
@@ -115,6 +117,16 @@ class Problem:
     def database(self) -> Database:
         eye = blind_eye(self.dense.shape[1])
         return Database(self.interactions, sightings_of(self.incidence), eye)
+
+
+def literal(**parts: Any) -> RLVC:
+    """Return a learner that tests one symbol at a time and believes in another try: the paper's."""
+    paper = {
+        "generator": Canonical(),
+        "surrogates": Surrogates(features=1),
+        "nothing_moved": False,
+    }
+    return RLVC(threads=1, **(paper | parts))
 
 
 def pictures(n: int, seed: int = 0, shape: tuple[int, ...] = (64, 64, 3)) -> NDArray[np.uint8]:

@@ -59,6 +59,11 @@ def photograph(state: int, view: int) -> NDArray[np.uint8]:
     return shown.clip(0, 255).astype(np.uint8)
 
 
+PHOTOGRAPHS = Percepts()
+for state in range(10):
+    PHOTOGRAPHS.add(photograph(state, 0))
+
+
 def write_photographs(root: Path, draw: Draw) -> Path:
     for state in range(CAMPUS.n_states):
         (root / state_name(state)).mkdir(parents=True)
@@ -155,7 +160,7 @@ def test_errors_are_those_of_a_literal_recount(
     wrong = wrong_views(policy, done.views, "learn")
     assert found["train_error"] == pytest.approx(sum(wrong) / (3 * 44))
     assert policy.n_classes == found["classes"]
-    assert len(policy.features) == found["features"]
+    assert len(policy.classifier.features) == found["features"]
     assert dict(policy.about) == {
         "task": "campus", "pictures": done.result["pictures"], "seed": "0", "version": version,
     }  # fmt: skip
@@ -186,8 +191,9 @@ def test_both_versions_learn_from_the_parameters_given(photographs: Path) -> Non
     assert compaction_of(LEARNER) == LEARNER.post_process
     assert compaction_of(plain) == Compaction()
     found = campus.run(pictures=str(photographs), interactions=200, learner=plain)
-    expected = as_json(dataclasses.replace(plain, post_process=Compaction()))
+    expected = as_json(dataclasses.replace(plain.fitted(PHOTOGRAPHS), post_process=Compaction()))
     assert found.result["parameters"] == expected
+    assert expected["detector"]["type"] == "Sift"
 
 
 @pytest.mark.parametrize("interactions", [1, 30])
@@ -326,7 +332,7 @@ def test_ties_in_a_vote_go_to_the_first_descriptor_and_to_the_lowest_label() -> 
 
 
 def test_the_ceiling_is_the_error_of_the_vote(done: CampusRun) -> None:
-    views, eye = done.views, LEARNER.new_eye()
+    views, eye = done.views, LEARNER.new_eye(PHOTOGRAPHS)
     seen = {}
     for division in ("learn", "test"):
         percepts = Percepts()
@@ -555,9 +561,8 @@ def test_the_campus_from_its_run_to_an_explanation(
     result = check_folder(out)
     assert (result["interactions"], result["seed"]) == (500, 0)
     assert result["pictures"] == str(photographs)
-    assert result["parameters"] == as_json(
-        dataclasses.replace(campus.base_learner(), post_process=Compaction())
-    )
+    learner = campus.base_learner().fitted(PHOTOGRAPHS)
+    assert result["parameters"] == as_json(dataclasses.replace(learner, post_process=Compaction()))
     check_summary(done.out, result, out)
 
     done = call("evaluate", out / "policy.rlvc", "--seed", 0, "--json")

@@ -184,7 +184,7 @@ def test_a_run_writes_all_it_promises(folder: Path) -> None:
     check_result(result, "small", 300)
     policy = Policy.load(folder / "policy.rlvc")
     assert policy.n_classes == result["classes"] == result["history"][-1]["classes"] > 1
-    assert len(policy.features) == result["features"]["selected"]
+    assert len(policy.classifier.features) == result["features"]["selected"]
 
 
 @pytest.mark.usefixtures("task")
@@ -229,21 +229,22 @@ def test_the_folder_is_named_after_the_task_unless_given(
     assert found["solver"]["type"] == "QLearning"
     assert found["selector"] == {
         "type": "Selector", "ranking": "remaining", "test": "student", "alpha": 0.05,
-        "correction": "none", "min_samples": 4,
+        "correction": "none", "min_samples": 4, "samples": "interactions", "relevant": False,
     }  # fmt: skip
+    assert found["detector"]["type"] == "Harris"
     assert (found["cap"], found["gamma"]) == (2, SMALL.gamma)
 
 
 @pytest.mark.usefixtures("task")
 def test_classes_are_merged_when_told(call: Any, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = call(*SMALL_RUN, "--compact", "--set", "post_process.epsilon=0.1", "--out", out)
+    done = call(*SMALL_RUN, "--compact", "--set", "post_process.epsilon=0.4", "--out", out)
     assert done.code == 0, done.err
     assert set(contents(out)) == FILES
     result = strict((out / "result.json").read_text(encoding="utf-8"))
     check_result(result, "small", 300)
     assert result["parameters"]["post_process"] == {
-        "type": "Compaction", "every": 10, "epsilon": 0.1, "equivalence": "value+policy",
+        "type": "Compaction", "every": 10, "epsilon": 0.4, "equivalence": "value+policy",
         "on_the_way": "action-value", "backend": "auto",
     }  # fmt: skip
     policy, plain = (Policy.load(f / "policy.rlvc") for f in (out, folder))
@@ -376,14 +377,14 @@ def test_a_policy_of_grey_images_can_be_explained(call: Any, tmp_path: Path) -> 
          "Unknown preset 'papr'. Did you mean 'paper'? Known: default, paper."),
         (["maze", "--set", "gama=1"],
          "Unknown parameter 'gama'. Did you mean 'gamma'? Known: aliasing, cap, descriptor, "
-         "detector, gamma, generator, max_stages, metric, post_process, selector, solver, threads, "
-         "threshold."),
+         "detector, gamma, generator, max_stages, metric, nothing_moved, post_process, selector, "
+         "solver, surrogates, threads, threshold."),
         (["maze", "--set", "solver=sarse"],
          "Unknown solver 'sarse'. Did you mean 'sarsa'? Known: modified_policy_iteration, "
          "policy_iteration, q_lambda, q_learning, sarsa, value_iteration."),
         (["maze", "--set", "selector.alfa=0.1"],
          "Unknown parameter of Selector 'alfa'. Did you mean 'alpha'? Known: alpha, correction, "
-         "min_samples, ranking, test."),
+         "min_samples, ranking, relevant, samples, test."),
         (["maze", "--set", "gamma=1.2"], "gamma of RLVC must be in [0, 1); got 1.2."),
         (["maze", "--set", "cap=few"], "cap of RLVC must be an integer; got 'few'."),
         (["maze", "--set", "cap"], "A setting must read NAME=VALUE; got 'cap'."),

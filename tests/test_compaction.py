@@ -22,6 +22,7 @@ from rlvc.incidence import Incidence
 from rlvc.learner import Stage
 from rlvc.registry import arrays_of
 from rlvc.selection import Selector
+from rlvc.surrogates import Surrogates
 from tests import oracle
 from tests.builders import (
     COLOUR,
@@ -29,6 +30,7 @@ from tests.builders import (
     Problem,
     blind_eye,
     database,
+    literal,
     sightings_of,
     store,
     symbols_of,
@@ -456,7 +458,7 @@ def test_splitting_and_merging_do_not_take_turns_for_ever(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     learner = functools.partial(
-        RLVC, selector=Selector(alpha=0.05, min_samples=5), cap=0, max_stages=50, threads=1
+        literal, selector=Selector(alpha=0.05, min_samples=5, relevant=False), cap=0, max_stages=50
     )
     compaction = Compaction(every=1, on_the_way="value+policy")
     with caplog.at_level(logging.WARNING, logger="rlvc"):
@@ -475,8 +477,8 @@ def test_splitting_and_merging_do_not_take_turns_for_ever(
 def loose(compaction: Compaction | None = None, cap: int = 0) -> RLVC:
     """Return a learner that splits readily."""
     chosen = {} if compaction is None else {"post_process": compaction}
-    selector = Selector(alpha=0.2, correction="none", min_samples=2)
-    return RLVC(selector=selector, cap=cap, threads=1, gamma=0.5, **chosen)  # type: ignore[arg-type]
+    selector = Selector(alpha=0.2, correction="none", min_samples=2, relevant=False)
+    return literal(selector=selector, cap=cap, gamma=0.5, **chosen)
 
 
 @settings(deadline=None, max_examples=40)
@@ -511,7 +513,7 @@ def test_learning_with_compaction_ends(
 
 def test_one_relation_holds_on_the_way_and_another_at_the_end() -> None:
     learner = functools.partial(
-        RLVC, selector=Selector(alpha=0.05, min_samples=5), cap=0, threads=1
+        literal, selector=Selector(alpha=0.05, min_samples=5, relevant=False), cap=0
     )
     strict = list(learner(post_process=Compaction(every=1, epsilon=0.1)).stages(forgetful()))
     assert sizes(strict) == [1, 2, 4, 2]  # the bad action keeps four apart until the end
@@ -525,7 +527,7 @@ def test_one_relation_holds_on_the_way_and_another_at_the_end() -> None:
 
 def test_the_relation_of_the_end_serves_at_the_last_stage_too() -> None:
     learner = functools.partial(
-        RLVC, selector=Selector(alpha=0.05, min_samples=5), cap=0, threads=1
+        literal, selector=Selector(alpha=0.05, min_samples=5, relevant=False), cap=0
     )
     for every in (0, 1, 2):
         compaction = Compaction(every=every, epsilon=0.1)
@@ -537,7 +539,8 @@ def test_the_relation_of_the_end_serves_at_the_last_stage_too() -> None:
 @pytest.mark.parametrize("is_last", [False, True])
 def test_compacting_asks_for_the_relation_of_its_time(is_last: bool) -> None:
     data = forgetful()
-    stages = list(RLVC(selector=Selector(min_samples=5), cap=0, threads=1).stages(data))
+    selector = Selector(min_samples=5, relevant=False)
+    stages = list(literal(selector=selector, cap=0).stages(data))
     assert sizes(stages)[-1] == 4
 
     def solve(classifier: Classifier) -> Any:
@@ -614,8 +617,7 @@ def test_both_backends_save_the_same_bytes(tmp_path: Path) -> None:
 
 def test_a_compacted_policy_acts_as_before_with_fewer_classes() -> None:
     plain, compacted = (
-        RLVC(threads=1, **more).learn(database(COLOUR))  # type: ignore[arg-type]
-        for more in ({}, {"post_process": Compaction()})
+        literal(**more).learn(database(COLOUR)) for more in ({}, {"post_process": Compaction()})
     )
     assert plain.n_classes > compacted.n_classes == 3
     for policy in (plain, compacted):
@@ -630,7 +632,7 @@ def test_a_learner_can_be_used_again() -> None:
 
 def test_any_number_of_threads_gives_the_same_compacted_policy() -> None:
     data = Problem.draw(1, n=2000, n_percepts=300, n_features=60).database
-    selector = Selector(alpha=0.05, correction="none", min_samples=5)
+    selector = Selector(alpha=0.05, correction="none", min_samples=5, relevant=False)
     one, two = (
         RLVC(threads=n, selector=selector, post_process=Compaction(every=2, epsilon=0.02)).learn(
             data
@@ -660,6 +662,7 @@ RULES = [
         oracle.Merging(3, 0.6, ("policy", "action-value")),
     ),
     (oracle.Rules(tau=0.1, cap=2, max_stages=4, close=1e-7), oracle.Merging(3, 0.1)),
+    (oracle.Rules(tau=0.5, close=1e-7, most_parts=7, nothing_moved=True), oracle.Merging(2, 0.1)),
 ]
 
 
@@ -673,14 +676,15 @@ def test_the_loop_with_merging_is_that_of_the_paper_stage_by_stage(
         every=merging.every, epsilon=merging.epsilon,
         equivalence="+".join(merging.relations), on_the_way="+".join(merging.on_the_way),
     )  # fmt: skip
-    learner = RLVC(
+    learner = literal(
         aliasing=AbsoluteVariance(tau=rules.tau),
         selector=Selector(
             ranking=rules.ranking, test=rules.test, alpha=rules.alpha,
-            correction=rules.correction, min_samples=rules.min_samples,
+            correction=rules.correction, min_samples=rules.min_samples, relevant=False,
         ),
+        surrogates=Surrogates(features=rules.most_parts), nothing_moved=rules.nothing_moved,
         post_process=compaction,
-        gamma=rules.gamma, cap=rules.cap, max_stages=rules.max_stages, threads=1,
+        gamma=rules.gamma, cap=rules.cap, max_stages=rules.max_stages,
     )  # fmt: skip
     n_checked = n_merges = 0
     for seed in range(8):
@@ -692,7 +696,8 @@ def test_the_loop_with_merging_is_that_of_the_paper_stage_by_stage(
         stages = list(learner.stages(problem.database))
         assert len(stages) == len(expected)
         for stage, wanted in zip(stages, expected, strict=True):
-            assert stage.classifier.classify(problem.incidence).tolist() == wanted.classes
+            classes = stage.classifier.classify(stage.database.incidence)
+            assert classes.tolist() == wanted.classes
             table = [[wanted.q[V, a] for a in range(3)] for V in range(len(stage.q))]
             assert stage.q == pytest.approx(np.array(table), abs=1e-6)
             assert stage.n_aliased == wanted.n_aliased

@@ -277,7 +277,7 @@ def test_equal_distances_make_one_composite_however_they_are_rounded() -> None:
     images: list[list[tuple[float, ...]]] = [
         [(0, x, 0), (1, x + apart, 1)] for x, apart in itertools.product(range(11), (2, 20))
     ]
-    offered = Case.of(images).offer(Composites()).new
+    offered = Case.of(images).offer(Composites(clustering=CompleteLinkage())).new
     means = [one.mean for one in offered if isinstance(one, Composite)]
     assert means == [pytest.approx(math.sqrt(5)), pytest.approx(math.sqrt(401))]
 
@@ -285,7 +285,8 @@ def test_equal_distances_make_one_composite_however_they_are_rounded() -> None:
 @pytest.mark.parametrize(("deviation", "n"), [(1.0, 2), (1.01, 0), (0.5, 2)])
 def test_distances_must_spread(deviation: float, n: int) -> None:
     case = Case.of([[(0, 1, 1), (1, 11 + 4 * (i % 2), 1)] for i in range(4)])
-    assert len(case.offer(Composites(deviation=deviation)).new) == n
+    rules = Composites(deviation=deviation, clustering=CompleteLinkage())
+    assert len(case.offer(rules).new) == n
 
 
 def test_the_share_of_images_that_must_show_both_is_not_rounded_up() -> None:
@@ -412,7 +413,7 @@ def capped(rules: Composites, **caps: Any) -> Composites:
     return dataclasses.replace(rules, **caps)
 
 
-WIDELY = Composites(support=0.3, height=1, **WIDE)
+WIDELY = Composites(clustering=CompleteLinkage(), support=0.3, height=1, **WIDE)
 
 
 @pytest.mark.parametrize("most", [2, 3, 5])
@@ -692,7 +693,7 @@ def test_what_did_not_change_is_not_composed_again() -> None:
 
 # Input that is poor ------------------------------------------------------------------------------
 
-EVERYTHING = Composites(support=0.0, grid=2, use_scale=True)
+EVERYTHING = Composites(together=False, support=0.0, grid=2, use_scale=True)
 
 
 @pytest.mark.parametrize(
@@ -754,7 +755,7 @@ def test_points_may_coincide() -> None:
     ]  # fmt: skip
     case = Case.of(images)
     for deviation in (1e-6, 1.0):
-        rules = Composites(deviation=deviation, **WIDE)
+        rules = Composites(clustering=CompleteLinkage(), deviation=deviation, **WIDE)
         offered = case.offer(rules)
         assert_same_composites(offered.new, case.expected(rules, 0))
         heaps = [one for one in offered.new if isinstance(one, Composite) and one.mean == 0.0]
@@ -797,7 +798,7 @@ def test_thousands_of_points_do_not_take_long(n_symbols: int) -> None:
 
 def test_angles_need_a_detector_that_gives_them() -> None:
     case = crowd(0)
-    rules = Composites(use_angle=True)
+    rules = Composites(together=False, use_angle=True)
     composer = rules.start()
     everything = np.ones(1, np.bool_)
     assert composer.generate(case.sightings, case.classes, everything, 0) is not None
@@ -883,7 +884,7 @@ def test_labels_that_compiled_code_could_not_trust_are_refused(kind: str) -> Non
     ]
     graph = Graph((Primitive("", 0), Primitive("", 1)))
     sightings = Scene({"": views}, [(i,) for i in range(6)]).see(graph)
-    offering = Composites(clustering=Wrong(kind)).start()
+    offering = Composites(clustering=Wrong(kind), together=False).start()
     with pytest.raises(ValueError, match=r"^Wrong\.cluster must return an array of int64 of shape"):
         offering.generate(sightings, np.zeros(6, np.int64), np.array([True]), 1)
 

@@ -27,6 +27,7 @@ from rlvc.composing import Composites
 from rlvc.features import Composite, Primitive
 from rlvc.learner import Database, Stage
 from rlvc.policy import Outcome
+from tests.builders import literal
 from tests.test_policy_file import forge, loads
 
 SIDE = 128
@@ -114,7 +115,7 @@ def saved(policy: Policy, tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 def test_primitives_alone_cannot_tell_distances(looked: Database) -> None:
     assert len({tuple(looked.incidence.row(n)) for n in range(len(PICTURES))}) == 1
-    policy = RLVC(threads=1).learn(looked)
+    policy = literal().learn(looked)
     assert policy.n_classes == 1
 
 

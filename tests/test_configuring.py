@@ -50,7 +50,7 @@ def test_the_paper_chooses_by_remaining_variance_and_a_plain_t_test() -> None:
     learner = make_learner("paper", [], RLVC(gamma=0.9))
     assert learner.selector == paper_selector()
     assert learner.selector == Selector(
-        ranking="remaining", test="student", alpha=0.05, correction="none"
+        ranking="remaining", test="student", alpha=0.05, correction="none", relevant=False
     )
     literal = RLVC(
         selector=paper_selector(), surrogates=Surrogates(features=1), generator=Canonical(),
@@ -192,7 +192,7 @@ def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
         (["solver=auto"], "Unknown solver 'auto'.*"),
         (["selector=best"], "selector has parameters only; write selector.NAME=VALUE."),
         (["selector.alfa=1"], "Unknown parameter of Selector 'alfa'. Did you mean 'alpha'? Known: "
-         "alpha, correction, min_samples, ranking, test."),
+         "alpha, correction, min_samples, ranking, relevant, samples, test."),
         (["solver.omega=1"], "Unknown parameter of ModifiedPolicyIteration 'omega'. Known: "
          "sweeps, tolerance. Add solver=q_lambda, q_learning or sarsa to set it."),
         (["solver.gain=1"], "Unknown parameter of ModifiedPolicyIteration 'gain'. Known: "

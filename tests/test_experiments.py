@@ -407,11 +407,11 @@ def test_looking_at_the_grid_gives_the_classes_of_the_policy(
     looked = learner.look(data)
     known = looked.eye.n_symbols
     grid = grid_over(SMALL)
-    symbols = navigation.look_at_grid(env, grid, looked, threads=2)
-    assert looked.eye.n_symbols == known  # it looks, it does not learn
     n_seen = 0
     for stage in learner.stages(looked):
-        classes = stage.classifier.classify(symbols)
+        shown = navigation.look_at_grid(env, grid, stage.database, threads=2)
+        assert looked.eye.n_symbols == known  # it looks, it does not learn
+        classes = stage.classifier.classify(shown)
         policy = stage.policy()
         one_by_one = [int(policy.classify(env.percept(p))) for p in grid.positions[::2]]
         assert classes[::2].tolist() == one_by_one
@@ -434,8 +434,9 @@ def test_the_result_is_about_the_run(small_run: Run) -> None:
     assert [line["stage"] for line in history] == list(range(result["stages"] + 1))
     last = history[-1]
     assert last["classes"] == result["classes"] == policy.n_classes == len(policy.q)
-    assert last["features"] == result["features"]["selected"] == len(policy.features)
-    assert result["features"]["distinct"] == policy.eye.n_symbols > len(policy.features)
+    n_tests = len(policy.classifier.features)
+    assert last["features"] == result["features"]["selected"] == n_tests
+    assert result["features"]["distinct"] == policy.eye.n_symbols > n_tests
     assert history[0] | {"residual": 0, "aliased": 0} == history[0] | {
         "stage": 0, "classes": 1, "features": 0, "residual": 0, "aliased": 0
     }  # fmt: skip

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from rich.console import Console
 
-from rlvc import RLVC, Database, Policy
+from rlvc import RLVC, Database, Percepts, Policy
 from rlvc.classifier import Split
 from rlvc.classifier.tree import Tree
 from rlvc.composing import Composites
@@ -102,7 +102,11 @@ def test_a_result_has_all_its_numbers(done: HillRun) -> None:
     assert result["images"]["gauge"] <= len(VELOCITIES)
     assert set(result["seconds"]) == {"collect", "extract", "learn", "evaluate"}
     assert set(result["direct"]) == {"equal", "best", "grid13"}
-    assert result["parameters"] == as_json(LEARNER)
+    percepts = Percepts()
+    for place in np.linspace(-0.9, 0.9, 20):
+        percepts.add(done.env.percept((place, place)))
+    assert result["parameters"] == as_json(LEARNER.fitted(percepts))
+    assert result["parameters"]["detector"]["type"] == "Harris"
     assert json.loads(json.dumps(result)) == result
     features = result["features"]
     assert features["selected"] == len(done.policy.classifier.features)

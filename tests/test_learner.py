@@ -14,18 +14,17 @@ from rlvc.classifier import Classifier, Split
 from rlvc.classifier.tree import Tree
 from rlvc.compaction import Keep, Solve, Step
 from rlvc.features import Several
-from rlvc.generation import Canonical
 from rlvc.learner import Database, largest_first
 from rlvc.selection import Choice, Selector
 from rlvc.solvers import solvers
 from rlvc.surrogates import Surrogates
 from rlvc.vision.detectors import Harris, Points
 from tests import oracle
-from tests.builders import Problem, blind_eye, pictures, sightings_of, store, symbols_of
+from tests.builders import Problem, blind_eye, literal, pictures, sightings_of, store, symbols_of
 
 
 def learner(rules: oracle.Rules, solver: str = "modified_policy_iteration") -> RLVC:
-    return RLVC(
+    return literal(
         solver=solvers.make(solver),
         aliasing=AbsoluteVariance(tau=rules.tau),
         selector=Selector(
@@ -33,8 +32,8 @@ def learner(rules: oracle.Rules, solver: str = "modified_policy_iteration") -> R
             correction=rules.correction, min_samples=rules.min_samples, relevant=False,
         ),
         surrogates=Surrogates(features=rules.most_parts, agreement=rules.agreement),
-        nothing_moved=rules.nothing_moved, generator=Canonical(),
-        gamma=rules.gamma, cap=rules.cap, max_stages=rules.max_stages, threads=1,
+        nothing_moved=rules.nothing_moved,
+        gamma=rules.gamma, cap=rules.cap, max_stages=rules.max_stages,
     )  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def test_cells_are_offered_beside_pairs(seed: int) -> None:
 
 def test_some_cells_that_are_plain_to_see() -> None:
     case = Case.of([[(0, 10, 10)], [(0, 10, 40)], [(0, 50, 10), (1, 50, 50)], []])
-    offered = case.offer(Composites(grid=1, pairs=0))
+    offered = case.offer(Composites(together=False, grid=1, pairs=0))
     assert list(offered.new) == [
         Located(part=0, level=1, column=0, line=0),
         Located(part=0, level=1, column=1, line=0),
@@ -86,7 +86,7 @@ def test_what_all_images_show_in_a_cell_is_no_candidate() -> None:
 def test_what_lies_outside_the_frame_is_in_the_nearest_cell() -> None:
     case = Case.of([[(0, -5, 10)], [(0, 70, 10)], [(0, 64, 64)], [(0, 10, 99)]])
     for grid in (1, 3):
-        offered = case.offer(Composites(grid=grid, pairs=0))
+        offered = case.offer(Composites(together=False, grid=grid, pairs=0))
         found, numbers = case.sightings.add(offered.new)
         n = 2**grid - 1
         corners = {

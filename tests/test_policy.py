@@ -92,7 +92,7 @@ def test_one_image_or_many_alone_or_in_bulk(
     stage = list(learner.stages(looked))[-1]
     policy = stage.policy()
     assert policy.n_classes >= 3
-    bulk = stage.classifier.classify(looked.incidence)
+    bulk = stage.classifier.classify(stage.database.incidence)
     percepts = looked.interactions.percepts
     stack = np.stack([np.asarray(percept) for percept in percepts])
     assert policy.classify(stack).tolist() == bulk.tolist()
@@ -129,7 +129,7 @@ def test_an_explanation_reads_as_a_sentence(policy: Policy) -> None:
     *tests, values, action = str(explanation).split("\n")
     assert len(tests) == len(explanation.tests) > 0
     for number, (line, test) in enumerate(zip(tests, explanation.tests, strict=True), 1):
-        assert line.startswith(f"{number}. {test.feature}: ")
+        assert line.startswith(f"{number}. {policy.graph.describe(test.number)}: ")
         x, y = test.occurrences[0] if test.exhibited else (0, 0)
         assert (f"seen at ({x:.0f}, {y:.0f})" if test.exhibited else "not seen") in line
     values_text = ", ".join(f"{a} {v:.2f}" for a, v in enumerate(explanation.q))

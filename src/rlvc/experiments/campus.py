@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from rlvc.compaction import Compaction, Keep, PostProcess
 from rlvc.datasets.views import DIVISIONS, Views, campus_views
 from rlvc.envs.spots import CAMPUS, Spots
+from rlvc.experiments.forests import learn_forest, values_of
 from rlvc.experiments.neighbours import vote
 from rlvc.experiments.running import NEW, Clock, Watcher, versions
+from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.images import Image
 from rlvc.incidence import Incidence
 from rlvc.interactions import Interactions, collect
@@ -60,7 +62,7 @@ class Sights:
 
     def optimal_by_state(self, stage: Stage) -> NDArray[np.float64]:
         """Return the (n_states,) share of views on which the action of a stage is optimal."""
-        return np.bincount(self.state, self.is_optimal(stage)) / np.bincount(self.state)
+        return share_by_state(self.is_optimal(stage), self.state)
 
     def error(self, stage: Stage) -> float:
         """Return the share of views on which the action of a stage is not optimal."""
@@ -88,6 +90,11 @@ class Division:
         shown = database.see(self.percepts, looks=[self.looks]).incidence
         return Sights(self.state, shown.take(self.number))
 
+    def is_optimal(self, forest: ForestPolicy, database: Database) -> NDArray[np.bool_]:
+        """Return for each view whether the action of a forest is optimal."""
+        actions = greedy(*values_of(forest, database.see(self.percepts, looks=[self.looks])))
+        return CAMPUS.is_optimal(actions[self.number], self.state)
+
 
 @dataclass(frozen=True, slots=True)
 class CampusRun:
@@ -98,8 +105,9 @@ class CampusRun:
         policies: The policy of each version.
         views: The pictures.
         spots: The campus.
-        optimal: For each version, the (n_states,) share of test views on which its action is
-            optimal.
+        optimal: For each version, and for the forest, the (n_states,) share of test views on which
+            its action is optimal.
+        forest: The policy of a forest, learned from the same interactions.
     """
 
     result: dict[str, Any]
@@ -107,6 +115,12 @@ class CampusRun:
     views: Views
     spots: Spots
     optimal: dict[str, NDArray[np.float64]]
+    forest: ForestPolicy | None = None
+
+    @property
+    def best(self) -> AnyPolicy:
+        """The policy to act with: the forest if there is one."""
+        return self.forest or self.policies["compact"]
 
 
 def run(
@@ -114,6 +128,7 @@ def run(
     pictures: str = "photos",
     seed: int = 0,
     interactions: int = 10_000,
+    trees: int = 0,
     learner: RLVC | None = None,
     watcher: Watcher | None = None,
 ) -> CampusRun:
@@ -123,6 +138,7 @@ def run(
         pictures: What the campus looks like.
         seed: Of the views, of their division, of the exploration and of the environment.
         interactions: How many random interactions to learn from.
+        trees: How many trees of a forest to learn as well; 0 for none.
         learner: With which parameters to learn; its post-processing is that of the compact version.
         watcher: Who is told how it goes on.
     """
@@ -134,20 +150,19 @@ def run(
     env = gymnasium.make(ENV_ID, pictures=pictures, views_seed=seed, disable_env_checker=True)
     with clock.phase("collect", interactions):
         data = collect(env, interactions, seed=seed, state="state", on_step=watcher.on_step)
-    with clock.phase("choose"):
-        learner = learner.fitted(data.percepts)
-    database, looked, voted = _look(views, data, learner, clock, watcher)
+    learner, database, looked, voted = _look(views, data, learner, clock, watcher)
     learners = {
         "basic": replace(learner, post_process=Keep()),
         "compact": replace(learner, post_process=compaction_of(learner)),
     }
     found: dict[str, dict[str, Any]] = {}
-    policies, optimal = {}, {}
+    policies: dict[str, Policy] = {}
+    optimal: dict[str, NDArray[np.float64]] = {}
+    about = {"task": "campus", "pictures": str(pictures), "seed": str(seed)}
     for version, one in learners.items():
         with clock.phase(version):
             stages = _learn(one, database, watcher)
             sights = {name: at.sights(stages[-1].database) for name, at in looked.items()}
-        about = {"task": "campus", "pictures": str(pictures), "seed": str(seed)}
         policies[version] = replace(stages[-1].policy(), about={**about, "version": version})
         optimal[version] = sights["test"].optimal_by_state(stages[-1])
         found[version] = {
@@ -156,6 +171,13 @@ def run(
             "seconds": clock.seconds[version],
             "history": [{"stage": stage.number, **_line(stage, sights)} for stage in stages],
         }
+    as_forest = {**about, "version": "forest"}
+    grown = learn_forest(trees, learners["basic"], database, seed, as_forest, clock, watcher)
+    if grown is not None:
+        is_optimal = {name: at.is_optimal(grown.policy, database) for name, at in looked.items()}
+        optimal["forest"] = share_by_state(is_optimal["test"], looked["test"].state)
+        errors = {ERRORS[name]: float(1.0 - right.mean()) for name, right in is_optimal.items()}
+        found["forest"] = grown.describe(errors)
     best = CAMPUS.optimal_q().argmax(axis=1)
     seconds = clock.seconds
     result = {
@@ -170,7 +192,7 @@ def run(
         "direct": direct_error(data, learner.solver, learner.gamma),
         "seconds": {
             "collect": seconds["collect"],
-            "extract": seconds["choose"] + seconds["extract"],
+            "extract": seconds["extract"],
             "learn": seconds["basic"] + seconds["compact"],
             "evaluate": seconds["test"] + seconds["vote"],
         },
@@ -178,18 +200,20 @@ def run(
         "parameters": as_json(learners["compact"]),
         "versions": versions(),
     }
-    return CampusRun(result, policies, views, CAMPUS, optimal)
+    voting = grown.policy if grown else None
+    return CampusRun(result, policies, views, CAMPUS, optimal, voting)
 
 
 def _look(
     views: Views, data: Interactions, learner: RLVC, clock: Clock, watcher: Watcher
-) -> tuple[Database, dict[str, Division], NDArray[np.int64]]:
-    """Look at all views; return the database, both divisions, and how a vote goes."""
+) -> tuple[RLVC, Database, dict[str, Division], NDArray[np.int64]]:
+    """Look at all views; return the fitted learner, the database, both divisions, and a vote."""
     # With few interactions the agent may miss some views; that is no reason not to measure on them.
     state, images = _division(views, "learn")
     number = np.asarray([data.percepts.add(image) for image in images])
-    eye = learner.new_eye(data.percepts)
     with clock.phase("extract", len(data.percepts)):
+        learner = learner.fitted(data.percepts)
+        eye = learner.new_eye(data.percepts)
         (looks,) = eye.look_at_all(data.percepts, learner.threads, watcher.on_step)
         database = learner.look(data, eye=eye, looks=[looks])
     test_state, images = _division(views, "test")
@@ -205,7 +229,7 @@ def _look(
         "learn": Division(state, number, data.percepts, looks),
         "test": Division(test_state, test_number, test, test_looks),
     }
-    return database, looked, voted
+    return learner, database, looked, voted
 
 
 def _learn(learner: RLVC, database: Database, watcher: Watcher) -> list[Stage]:
@@ -219,6 +243,11 @@ def _learn(learner: RLVC, database: Database, watcher: Watcher) -> list[Stage]:
 def compaction_of(learner: RLVC) -> PostProcess:
     """Return the post-processing of the compact version: the learner's own, if it has one."""
     return Compaction() if isinstance(learner.post_process, Keep) else learner.post_process
+
+
+def share_by_state(is_optimal: NDArray[np.bool_], state: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the (n_states,) share of the views of each state on which an action is optimal."""
+    return np.bincount(state, is_optimal) / np.bincount(state)
 
 
 def error_of(actions: NDArray[np.int64], states: NDArray[np.int64]) -> float:
@@ -257,7 +286,7 @@ def direct_error(data: Interactions, solver: Solver, gamma: float) -> float:
 
 
 def evaluate_policy(
-    policy: Policy, *, pictures: str | None = None, seed: int | None = None
+    policy: AnyPolicy, *, pictures: str | None = None, seed: int | None = None
 ) -> dict[str, Any]:
     """Return the error of a policy on both divisions of the views that a seed gives.
 
@@ -269,10 +298,10 @@ def evaluate_policy(
     pictures = pictures or own.get("pictures", "photos")
     if seed is None:
         seed = NEW if pictures in DRAWN else int(own.get("seed", 0))
-    if policy.q.shape[1] != CAMPUS.reward.shape[1]:
+    if policy.n_actions != CAMPUS.reward.shape[1]:
         raise ValueError(
             f"The actions of the policy must be those of the campus, {CAMPUS.reward.shape[1]}; "
-            f"got {policy.q.shape[1]}."
+            f"got {policy.n_actions}."
         )
     views = campus_views(pictures, seed)
     errors = {}

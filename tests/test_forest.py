@@ -14,11 +14,20 @@ from rlvc.classifier.bdd import Diagrams
 from rlvc.compaction import Compaction
 from rlvc.features import Primitive
 from rlvc.forest import Grown, draw, draw_symbols, out_of_bag_error
-from rlvc.generation import Canonical
-from rlvc.surrogates import Surrogates
-from tests.builders import COLOUR, GREY, N_ACTIONS, N_PLACES, RIGHT, Problem, database, pictures
+from rlvc.selection import Selector
+from tests.builders import (
+    COLOUR,
+    GREY,
+    N_ACTIONS,
+    N_PLACES,
+    RIGHT,
+    Problem,
+    database,
+    literal,
+    pictures,
+)
 
-PLAIN = RLVC(threads=1, generator=Canonical(), surrogates=Surrogates(features=1))
+PLAIN = literal()
 
 # What a tree may use -----------------------------------------------------------------------------
 
@@ -172,7 +181,7 @@ def test_the_cap_is_that_of_the_forest(monkeypatch: pytest.MonkeyPatch) -> None:
         return refine(self, splits)
 
     monkeypatch.setattr(Diagrams, "refine", watch)
-    learner = replace(PLAIN, classifier=Diagrams(), cap=5)
+    learner = literal(classifier=Diagrams(), cap=5, selector=Selector(relevant=False))
     problem = Problem.draw(0, n=2000)
     for cap in (1, 0):
         refined.clear()

@@ -170,7 +170,7 @@ def test_a_vote_reads_as_sentences(forest: ForestPolicy) -> None:
 
 def test_a_long_vote_says_what_it_leaves_out(forest: ForestPolicy) -> None:
     vote = forest.explain(COLOUR[1])
-    long = replace(vote, decisive=vote.decisive[:1] * 12)
+    long = replace(vote, decisive=vote.decisive[:1] * 14)
     assert isinstance(long, Vote)
     assert str(long).splitlines()[-1] == "and 2 more"
 

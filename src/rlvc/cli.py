@@ -87,6 +87,14 @@ def run(
             "--compact", help="Merge equivalent classes; the same as --set post_process=compaction."
         ),
     ] = False,
+    trees: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Learn a forest of so many trees as well: each may use some of the features and "
+            "learns from some of the episodes, and all vote.",
+        ),
+    ] = 0,
     preset: Annotated[
         str, typer.Option(help="default, or paper: the paper's literal choices.")
     ] = "default",
@@ -104,7 +112,8 @@ def run(
     does and of how it was learned stage by stage, features.png (what it looks for) and percept.png
     (a percept to try `rlvc explain` on). The campus is learned twice from the same interactions,
     with a tree (basic.rlvc) and with compaction (policy.rlvc), and both are compared. The hill has
-    two cameras, so there are two images to explain, ground.png and gauge.png.
+    two cameras, so there are two images to explain, ground.png and gauge.png. With --trees,
+    policy.rlvc is the forest, and one.rlvc (on the campus compact.rlvc) what it is without.
     """
     from rlvc.configuring import make_learner
     from rlvc.experiments.catalogue import base_learner, settings_of
@@ -123,6 +132,7 @@ def run(
             seed=seed,
             interactions=interactions,
             episodes=episodes,
+            trees=trees,
             learner=learner,
             watcher=watcher.watcher,
         )
@@ -160,9 +170,9 @@ def evaluate(
     divided as they were to learn from. On the hill: trials from random places at rest.
     """
     from rlvc.experiments.catalogue import evaluate_policy
-    from rlvc.policy import Policy
+    from rlvc.forest_policy import load_policy
 
-    loaded = Policy.load(policy)
+    loaded = load_policy(policy)
     with console.status("measuring"):
         found = evaluate_policy(loaded, task=task, pictures=pictures, seed=seed, episodes=episodes)
     if as_json:
@@ -193,29 +203,36 @@ def explain(
     """Say why a policy acts as it does on one percept, and draw it.
 
     Prints the tests on the path through the classifier, the class and the values of the actions;
-    writes the image, or the images of all cameras, with the features marked.
+    or, of a forest, how the trees voted and which features decided. Writes the image, or the images
+    of all cameras, with the features marked.
     """
     import cv2
 
     from rlvc.datasets.images import read_image
+    from rlvc.forest_policy import ForestPolicy, load_policy
     from rlvc.images import as_image
     from rlvc.percepts import SINGLE
-    from rlvc.policy import Policy
     from rlvc.report.explaining import draw_explanation
     from rlvc.report.style import to_png
+    from rlvc.report.voting import draw_vote
     from rlvc.storage import write_whole
 
-    loaded = Policy.load(policy)
+    loaded = load_policy(policy)
     paths = _by_camera(images, sorted(loaded.shapes))
     shown = {camera: read_image(path) for camera, path in paths.items()}
     for camera, image in shown.items():
         if loaded.shapes[camera][2] == 1:  # it learned from images without colour
             shown[camera] = as_image(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))
     percept = shown.get(SINGLE, shown)
-    explanation = loaded.explain(percept)
+    if isinstance(loaded, ForestPolicy):
+        vote = loaded.explain(percept)
+        text, figure = str(vote), draw_vote(loaded, percept, vote)
+    else:
+        explanation = loaded.explain(percept)
+        text, figure = str(explanation), draw_explanation(loaded, percept, explanation)
     target = out or Path(f"{'-'.join(path.stem for path in paths.values())}-explained.png")
-    write_whole(target, to_png(draw_explanation(loaded, percept, explanation)))
-    text = f"{explanation}\nThe picture is in {target}."
+    write_whole(target, to_png(figure))
+    text += f"\nThe picture is in {target}."
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 

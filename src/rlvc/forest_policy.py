@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-SHOWN: Final = 10  # decisive features that are put in words
+SHOWN: Final = 12  # decisive features that are put in words, or drawn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,6 +99,17 @@ class Vote:
         """Return how to call the action that stands at an index of ``q``."""
         return self.action_names[index] if self.action_names else str(index + self.action_start)
 
+    def shown(self, n: int = SHOWN) -> list[tuple[int, Decisive]]:
+        """Return some features to show to people, with their rank from 1.
+
+        They are the most decisive of those that were seen, if these spoke for the action, up to a
+        half; and the most decisive of all others.
+        """
+        for_it = [i for i, one in enumerate(self.decisive) if one.test.exhibited and one.gain > 0]
+        seen = for_it[: n // 2]
+        rest = [i for i in range(len(self.decisive)) if i not in seen][: n - len(seen)]
+        return [(i + 1, self.decisive[i]) for i in sorted(seen + rest)]
+
     def __str__(self) -> str:
         order = np.argsort(-self.ballots, kind="stable")
         ballots = ", ".join(f"{self.name(a)} {self.ballots[a]}" for a in order if self.ballots[a])
@@ -110,11 +121,12 @@ class Vote:
         lines.append(f"so the action is {self.name(self.best)}, ahead by {self.lead:.2f}")
         if self.decisive:
             lines.append("what decided most, and what it is worth:")
-        for i, one in enumerate(self.decisive[:SHOWN], 1):
+        shown = self.shown()
+        for i, one in shown:
             trees = f"{one.n_trees} tree{'s' if one.n_trees > 1 else ''}"
             other = "" if one.otherwise == self.best else f", else {self.name(one.otherwise)}"
             lines.append(f"{i}. {one.gain:+.2f} ({trees}{other}) {one.test}")
-        left = len(self.decisive) - SHOWN
+        left = len(self.decisive) - len(shown)
         return "\n".join(lines + [f"and {left} more"] * (left > 0))
 
 
@@ -311,7 +323,10 @@ class ForestPolicy:
         return cls(**{**parts, "members": tuple(Member(*one) for one in parts["members"])})
 
 
-def load_policy(path: str | os.PathLike[str]) -> Policy | ForestPolicy:
+AnyPolicy = Policy | ForestPolicy
+
+
+def load_policy(path: str | os.PathLike[str]) -> AnyPolicy:
     """Read the policy in a file, of one classifier or of a forest.
 
     Raises:

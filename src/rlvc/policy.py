@@ -127,6 +127,11 @@ class Policy:
         return self.graph.features
 
     @property
+    def tested(self) -> NDArray[np.int64]:
+        """The numbers of the features that the classifier tests, in ascending order."""
+        return self.classifier.features
+
+    @property
     def n_classes(self) -> int:
         """How many visual classes there are."""
         return self.classifier.n_classes
@@ -140,6 +145,11 @@ class Policy:
     def actions(self) -> NDArray[np.int64]:
         """(n_classes,) the best action of each class, counted from 0."""
         return greedy(self.q, self.count > 0)
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """(n_classes,) the values of these actions."""
+        return np.asarray(self.q[np.arange(self.n_classes), self.actions])
 
     def predict(
         self,

@@ -12,8 +12,8 @@ from rlvc.experiments.hill_measures import TRIALS
 from rlvc.experiments.measures import EPISODES
 from rlvc.experiments.navigation import Run
 from rlvc.experiments.running import NEW, Watcher
+from rlvc.forest_policy import AnyPolicy
 from rlvc.learner import RLVC
-from rlvc.policy import Policy
 
 
 def base_learner(task: str) -> RLVC:
@@ -49,34 +49,35 @@ def run(
     seed: int = 0,
     interactions: int = 10_000,
     episodes: int | None = None,
+    trees: int = 0,
     learner: RLVC | None = None,
     watcher: Watcher | None = None,
 ) -> Run | CampusRun | HillRun:
     """Learn a task and measure what was learned.
 
     ``episodes`` are for the maze, the subway and the hill; each has a number of its own unless they
-    are given.
+    are given. With ``trees``, a forest of so many is learned as well.
     """
     _check(task)
     learner = learner or base_learner(task)
     if task == "campus":
         return campus.run(
-            pictures=pictures, seed=seed, interactions=interactions, learner=learner,
-            watcher=watcher,
+            pictures=pictures, seed=seed, interactions=interactions, trees=trees,
+            learner=learner, watcher=watcher,
         )  # fmt: skip
     if task == "hill":
         return hill.run(
             pictures=pictures, seed=seed, interactions=interactions, trials=episodes or TRIALS,
-            learner=learner, watcher=watcher,
+            trees=trees, learner=learner, watcher=watcher,
         )  # fmt: skip
     return navigation.run(
         navigation.find_task(task), pictures=pictures, seed=seed, interactions=interactions,
-        episodes=episodes or EPISODES, learner=learner, watcher=watcher,
+        episodes=episodes or EPISODES, trees=trees, learner=learner, watcher=watcher,
     )  # fmt: skip
 
 
 def evaluate_policy(
-    policy: Policy,
+    policy: AnyPolicy,
     *,
     task: str | None = None,
     pictures: str | None = None,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rlvc.envs.hill import HillEnv
 from rlvc.envs.hill_world import ACTION_NAMES, HILL
+from rlvc.experiments.forests import learn_forest
 from rlvc.experiments.hill_measures import (
     PAPER_SIDE,
     TRIALS,
@@ -23,8 +24,18 @@ from rlvc.experiments.hill_measures import (
     starts,
 )
 from rlvc.experiments.hill_measures import trials as drive
-from rlvc.experiments.hill_sights import GAUGE, GROUND, N_IMAGES, Sights, actor
+from rlvc.experiments.hill_sights import (
+    GAUGE,
+    GROUND,
+    N_IMAGES,
+    Sights,
+    actions_of,
+    actor,
+    see_hill,
+    values_of_forest,
+)
 from rlvc.experiments.running import NEW, Clock, Watcher, versions
+from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.generation import Canonical
 from rlvc.interactions import collect
 from rlvc.learner import RLVC, Database, Stage
@@ -53,12 +64,14 @@ class HillRun:
 
     Attributes:
         result: What goes to ``result.json``.
-        policy: The policy.
+        policy: The policy of one classifier.
         env: The environment.
         sights: What every image shows of the policy's features.
-        actions: (361, 1025) the policy's actions: rows by velocity, columns by position.
+        actions: (361, 1025) what the car does, rows by velocity, columns by position: the forest if
+            there is one, or else the classifier.
         values: (361, 1025) the values of these actions.
         direct: What direct perception learned on the paper's grid.
+        forest: The policy of a forest, learned from the same interactions.
     """
 
     result: dict[str, Any]
@@ -68,6 +81,12 @@ class HillRun:
     actions: NDArray[np.int64] = field(repr=False)
     values: Floats = field(repr=False)
     direct: Table
+    forest: ForestPolicy | None = None
+
+    @property
+    def best(self) -> AnyPolicy:
+        """The policy to act with: the forest if there is one."""
+        return self.forest or self.policy
 
 
 def run(
@@ -76,6 +95,7 @@ def run(
     seed: int = 0,
     interactions: int = 10_000,
     trials: int = TRIALS,
+    trees: int = 0,
     learner: RLVC | None = None,
     watcher: Watcher | None = None,
 ) -> HillRun:
@@ -86,6 +106,7 @@ def run(
         seed: Of the exploration, of the environment and of the trials that are measured.
         interactions: How many random interactions to learn from.
         trials: How many trials from rest to measure every stage with.
+        trees: How many trees of a forest to learn as well; 0 for none.
         learner: With which parameters to learn.
         watcher: Who is told how it goes on.
     """
@@ -107,16 +128,29 @@ def run(
     if not isinstance(learner.generator, Canonical):
         with clock.phase("primitive"):
             simple = _learn(replace(learner, generator=Canonical()), database, watcher)
+    about = {"task": "hill", "pictures": str(pictures)}
+    grown = learn_forest(trees, learner, database, seed, about, clock, watcher)
     n_steps = len(stages) + (0 if simple is stages else len(simple))
     with clock.phase("evaluate", N_IMAGES + n_steps):
         last = stages[-1]
-        sights = Sights.of_database(last.database, env.strip, learner.threads, watcher.on_step)
-        begin = starts(seed, trials)
-        history = _history(stages, sights, begin, watcher)
-        alone = history if simple is stages else _history(simple, sights, begin, watcher)
+        graph = last.database.sightings.graph
+        seen = see_hill(database.eye, graph, env.strip, learner.threads, watcher.on_step)
+        sights, begin = Sights.of_sightings(seen), starts(seed, trials)
+        history = alone = _history(stages, sights, begin, watcher)
+        if simple is not stages:  # what it tests has other numbers
+            others = Sights.of_sightings(seen, simple[-1].database.sightings.graph)
+            alone = _history(simple, others, begin, watcher)
         direct = compare(data, last.classifier.n_classes, learner.solver, learner.gamma, begin)
         optimum = as_dict(*drive(optimal_action, begin))
-    policy = replace(last.policy(), about={"task": "hill", "pictures": str(pictures)})
+        policy = replace(last.policy(), about=about)
+        shown = sights.only(last.classifier.features.tolist())
+        classes = shown.classify(policy.classifier, learner.threads)
+        actions, values = policy.actions[classes], policy.values[classes]
+        more = {}
+        if grown is not None:
+            q, is_tried = values_of_forest(grown.policy, seen, learner.threads)
+            actions, values = greedy(q, is_tried), np.where(is_tried, q, -np.inf).max(axis=2)
+            more["forest"] = grown.describe(as_dict(*drive(actor(actions), begin)))
     seconds = clock.seconds
     unaided = seconds.pop("primitive", seconds["learn"])
     result = {
@@ -141,16 +175,15 @@ def run(
             "measures": _measures(alone[-1]),
             "history": alone,
         },
+        **more,
         "paper": PAPER,
         "history": history,
         "parameters": as_json(learner),
         "versions": versions(),
     }
     table = Table.learn(data, PAPER_SIDE, learner.solver, learner.gamma)
-    shown = sights.only(last.classifier.features.tolist())
-    classes = shown.classify(policy.classifier, learner.threads)
-    values = policy.q[np.arange(policy.n_classes), policy.actions]
-    return HillRun(result, policy, env, shown, policy.actions[classes], values[classes], table)
+    voting = grown.policy if grown else None
+    return HillRun(result, policy, env, shown, actions, values, table, voting)
 
 
 def _learn(learner: RLVC, database: Database, watcher: Watcher) -> list[Stage]:
@@ -202,7 +235,7 @@ def _count(policy: Policy, distinct: int) -> dict[str, Any]:
 
 
 def evaluate_policy(
-    policy: Policy, *, pictures: str | None = None, seed: int = NEW, trials: int = TRIALS
+    policy: AnyPolicy, *, pictures: str | None = None, seed: int = NEW, trials: int = TRIALS
 ) -> dict[str, Any]:
     """Return the measures of a policy, in trials from rest that it is new to."""
     if sorted(policy.shapes) != sorted((GROUND, GAUGE)):
@@ -211,15 +244,14 @@ def evaluate_policy(
             f"The cameras of the policy must be those of the hill, {GAUGE} and {GROUND}; "
             f"got {cameras}."
         )
-    if policy.q.shape[1] != len(ACTION_NAMES):
+    if policy.n_actions != len(ACTION_NAMES):
         raise ValueError(
             f"The actions of the policy must be those of the hill, {len(ACTION_NAMES)}; "
-            f"got {policy.q.shape[1]}."
+            f"got {policy.n_actions}."
         )
     own = policy.about if policy.about.get("task") == "hill" else {}
     shown = pictures or own.get("pictures", "photos")
     env = gymnasium.make(ENV_ID, pictures=shown, disable_env_checker=True).unwrapped
     assert isinstance(env, HillEnv)
-    classes = Sights.of_policy(policy, env.strip).classify(policy.classifier)
-    found = drive(actor(policy.actions[classes]), starts(seed, trials))
+    found = drive(actor(actions_of(policy, env.strip)), starts(seed, trials))
     return {"task": "hill", "pictures": shown, **as_dict(*found)}

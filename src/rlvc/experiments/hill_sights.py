@@ -21,14 +21,18 @@ from rlvc.envs.hill_scene import (
     ground_image,
 )
 from rlvc.envs.hill_world import FIRST, HILL, TOP
+from rlvc.experiments.forests import show_more
 from rlvc.experiments.hill_measures import Actor
 from rlvc.features import Graph, Sight
+from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.images import Image
 from rlvc.incidence import Incidence
 from rlvc.learner import Database
+from rlvc.mdp import greedy
 from rlvc.percepts import Percepts
 from rlvc.policy import Policy
-from rlvc.vision.eye import Glance
+from rlvc.sightings import Sightings
+from rlvc.vision.eye import Eye, Glance
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -68,26 +72,23 @@ class Sights:
         on_image: Callable[[], None] | None = None,
     ) -> Sights:
         """Look at all images for the features that a database knows."""
-        percepts = Percepts()
-        # There are fewer images of the gauge; the last one is shown again and looked at once.
-        numbers = [
-            percepts.add(
-                {
-                    GROUND: ground_image(strip, column),
-                    GAUGE: gauge_image(min(column, LAST_GAUGE)),
-                }
-            )
-            for column in range(LAST_GROUND + 1)
-        ]
-        looks = database.eye.look_at_all(percepts, threads, on_image)
-        seen = database.see(percepts, threads, looks=looks)
-        image = dict(zip(seen.cameras, seen.table[numbers].T, strict=True))
+        graph = database.sightings.graph
+        return cls.of_sightings(see_hill(database.eye, graph, strip, threads, on_image))
+
+    @classmethod
+    def of_sightings(cls, seen: Sightings, graph: Graph | None = None) -> Sights:
+        """Return what :func:`see_hill` saw, of all features or of those of another graph."""
+        columns = list(range(len(seen.graph)))
+        if graph is not None:
+            seen, numbers = show_more(seen, graph)
+            columns = [numbers[number] for number in range(len(graph))]
+        image = dict(zip(seen.cameras, seen.table.T, strict=True))
         shown = dict(zip(seen.cameras, seen.shown, strict=True))
         ground, gauge = (
-            _dense(shown[camera].take(image[camera][:n]))
+            _dense(shown[camera].take(image[camera][:n]))[:, columns]
             for camera, n in ((GROUND, len(POSITIONS)), (GAUGE, len(VELOCITIES)))
         )
-        return cls(seen.graph, ground, gauge)
+        return cls(graph or seen.graph, ground, gauge)
 
     @classmethod
     def of_policy(cls, policy: Policy, strip: Image, threads: int = 0) -> Sights:
@@ -135,6 +136,51 @@ class Sights:
 
         pieces = chunks(len(self.gauge), n_threads(threads))
         return np.concatenate(share_threads(work, pieces, threads))
+
+
+def see_hill(
+    eye: Eye,
+    graph: Graph,
+    strip: Image,
+    threads: int = 0,
+    on_image: Callable[[], None] | None = None,
+) -> Sightings:
+    """Look at all images; row i has image i of the ground and, while there are any, of the gauge.
+
+    Args:
+        eye: Who looks.
+        graph: The features to look for; all symbols of the eye are among them.
+        strip: The ground.
+        threads: How many threads to use.
+        on_image: Called after each image.
+    """
+    percepts = Percepts()
+    # There are fewer images of the gauge; the last one is shown again and looked at once.
+    numbers = [
+        percepts.add(
+            {GROUND: ground_image(strip, column), GAUGE: gauge_image(min(column, LAST_GAUGE))}
+        )
+        for column in range(LAST_GROUND + 1)
+    ]
+    seen = eye.see(percepts, threads, on_image, learn=False)
+    sightings = Sightings.of(graph, percepts, seen)
+    return sightings.of_percepts(sightings.table[numbers])
+
+
+def actions_of(policy: AnyPolicy, strip: Image) -> Ints:
+    """Return the (361, 1025) actions of a policy, counted from 0."""
+    if isinstance(policy, Policy):
+        return policy.actions[Sights.of_policy(policy, strip).classify(policy.classifier)]
+    seen = see_hill(policy.eye, Graph().add_symbols(policy.eye), strip)
+    return greedy(*values_of_forest(policy, seen))
+
+
+def values_of_forest(
+    forest: ForestPolicy, seen: Sightings, threads: int = 0
+) -> tuple[NDArray[np.float64], Bools]:
+    """Return the (361, 1025, n_actions) mean values of a forest, and which any tree knows."""
+    sights = Sights.of_sightings(seen, forest.graph)
+    return forest.vote(sights.classify(one.classifier, threads) for one in forest.members)
 
 
 def actor(actions: Ints) -> Actor:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rlvc.envs.optimum import optimal_values
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.world import World
-from rlvc.policy import Policy
+from rlvc.forest_policy import AnyPolicy
 
 Actor = Callable[[NDArray[np.float64]], NDArray[np.int64]]  # (n, 2) positions to (n,) actions
 
@@ -120,7 +120,7 @@ def walk(
     return float(done.mean()), float(steps[done].mean()) if done.any() else float("nan")
 
 
-def policy_actor(env: PictureEnv, policy: Policy, batch: int = 64) -> Actor:
+def policy_actor(env: PictureEnv, policy: AnyPolicy, batch: int = 64) -> Actor:
     """Return what a policy does at a position, by looking at the percept there."""
 
     def act(positions: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ from rlvc.envs.picture import PictureEnv
 from rlvc.envs.world import MAZE, SUBWAY, World
 from rlvc.errors import unknown
 from rlvc.experiments.direct import compare
+from rlvc.experiments.forests import learn_forest, values_of
 from rlvc.experiments.measures import (
     EPISODES,
     Actor,
@@ -25,6 +26,7 @@ from rlvc.experiments.measures import (
     walk,
 )
 from rlvc.experiments.running import Clock, Watcher, versions
+from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.incidence import Incidence
 from rlvc.interactions import collect
 from rlvc.learner import RLVC, Database, Stage
@@ -32,6 +34,7 @@ from rlvc.mdp import greedy
 from rlvc.parameters import as_json
 from rlvc.percepts import Percepts
 from rlvc.policy import Policy
+from rlvc.sightings import Sightings
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +83,12 @@ class Run:
 
     Attributes:
         result: What goes to ``result.json``.
-        policy: The policy.
+        policy: The policy of one classifier.
         env: The environment.
         grid: The positions at which the policy was sampled.
-        actions: (n,) its actions there.
-        values: (n,) its values there.
+        actions: (n,) what the agent does there: the forest if there is one, or else the classifier.
+        values: (n,) the values of these actions.
+        forest: The policy of a forest, learned from the same interactions.
     """
 
     result: dict[str, Any]
@@ -93,6 +97,12 @@ class Run:
     grid: Grid
     actions: NDArray[np.int64]
     values: NDArray[np.float64]
+    forest: ForestPolicy | None = None
+
+    @property
+    def best(self) -> AnyPolicy:
+        """The policy to act with: the forest if there is one."""
+        return self.forest or self.policy
 
 
 def run(
@@ -102,6 +112,7 @@ def run(
     seed: int = 0,
     interactions: int = 10_000,
     episodes: int = EPISODES,
+    trees: int = 0,
     learner: RLVC | None = None,
     watcher: Watcher | None = None,
 ) -> Run:
@@ -113,6 +124,7 @@ def run(
         seed: Of the exploration, of the environment and of the episodes that are measured.
         interactions: How many random interactions to learn from.
         episodes: How many episodes to measure with.
+        trees: How many trees of a forest to learn as well; 0 for none.
         learner: With which parameters to learn.
         watcher: Who is told how it goes on.
     """
@@ -133,12 +145,15 @@ def run(
             stages.append(stage)
             watcher.on_stage(stage)
         policy = stages[-1].policy()
-    policy = replace(policy, about={"task": task.name, "pictures": pictures})
+    about = {"task": task.name, "pictures": pictures}
+    policy = replace(policy, about=about)
+    grown = learn_forest(trees, learner, database, seed, about, clock, watcher)
     with clock.phase("evaluate"):
         grid = grid_over(task.world)
-        shown = look_at_grid(env, grid, stages[-1].database, learner.threads)
+        seen = see_grid(env, grid, stages[-1].database, learner.threads)
+        shown = seen.incidence
         history = [_history(stage, grid, shown, seed, episodes) for stage in stages]
-        found = {
+        found: dict[str, Any] = {
             "measures": Measures(
                 *walk(task.world, policy_actor(env, policy), _rng(seed), episodes),
                 history[-1]["suboptimal"],  # of the same percepts, looked at already
@@ -148,7 +163,15 @@ def run(
             ),
             "optimum": measure(grid, optimal_actor(task.world), _rng(seed), episodes).as_dict(),
         }
-    last = stages[-1]
+        last = stages[-1]
+        classes = last.classifier.classify(shown)
+        actions, values = policy.actions[classes], last.q.max(axis=1)[classes]
+        if grown is not None:
+            q, is_tried = values_of(grown.policy, seen)
+            actions, values = greedy(q, is_tried), np.where(is_tried, q, -np.inf).max(axis=1)
+            walked = walk(task.world, policy_actor(env, grown.policy), _rng(seed), episodes)
+            measures = Measures(*walked, grid.suboptimal(actions))
+            found["forest"] = grown.describe(measures.as_dict())
     result = {
         "task": task.name,
         "pictures": pictures,
@@ -168,26 +191,32 @@ def run(
         "parameters": as_json(learner),
         "versions": versions(),
     }
-    classes = last.classifier.classify(shown)
-    return Run(result, policy, env, grid, policy.actions[classes], last.q.max(axis=1)[classes])
+    voting = grown.policy if grown else None
+    return Run(result, policy, env, grid, actions, values, voting)
+
+
+def see_grid(env: PictureEnv, grid: Grid, database: Database, threads: int = 0) -> Sightings:
+    """Return what the percepts at the grid's positions show of the known features, row by row."""
+    percepts = Percepts()
+    numbers = [percepts.add(env.percept(position)) for position in grid.positions]
+    seen = database.see(percepts, threads)
+    return seen.of_percepts(seen.table[numbers])
 
 
 def look_at_grid(env: PictureEnv, grid: Grid, database: Database, threads: int = 0) -> Incidence:
     """Return the known features that the percepts at the grid's positions exhibit, row by row."""
-    percepts = Percepts()
-    numbers = [percepts.add(env.percept(position)) for position in grid.positions]
-    return database.see(percepts, threads).incidence.take(np.asarray(numbers))
+    return see_grid(env, grid, database, threads).incidence
 
 
 def measure_policy(
-    grid: Grid, env: PictureEnv, policy: Policy, seed: int, episodes: int = EPISODES
+    grid: Grid, env: PictureEnv, policy: AnyPolicy, seed: int, episodes: int = EPISODES
 ) -> Measures:
     """Return the measures of a policy that looks at every percept on its way."""
     return measure(grid, policy_actor(env, policy), _rng(seed), episodes)
 
 
 def evaluate_policy(
-    policy: Policy,
+    policy: AnyPolicy,
     *,
     task: str | None = None,
     pictures: str | None = None,
@@ -203,10 +232,10 @@ def evaluate_policy(
     shown = pictures or own.get("pictures", "photos")
     env = gymnasium.make(chosen.env_id, pictures=shown, disable_env_checker=True).unwrapped
     assert isinstance(env, PictureEnv)
-    if policy.q.shape[1] != len(env.action_names):
+    if policy.n_actions != len(env.action_names):
         raise ValueError(
             f"The actions of the policy must be those of the {name}, {len(env.action_names)}; "
-            f"got {policy.q.shape[1]}."
+            f"got {policy.n_actions}."
         )
     measures = measure_policy(grid_over(chosen.world), env, policy, seed, episodes)
     return {"task": name, "pictures": shown, **measures.as_dict()}

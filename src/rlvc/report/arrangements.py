@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from matplotlib.axes import Axes
 
-from rlvc.features import Composite, Graph, Located, Sight, pair_up
+from rlvc.features import Composite, Graph, Located, Several, Sight, pair_up
 from rlvc.images import Image
 
 Point = tuple[float, float]
@@ -57,6 +57,9 @@ def arrange(graph: Graph, sight: Sight, number: int) -> list[Arrangement]:
     if isinstance(feature, Located):
         known = {one.middle: one for one in arrange(graph, sight, feature.part)}
         return [known[x, y] for x, y in marks[:, :2].tolist()]
+    if isinstance(feature, Several):
+        there = feature.parts if len(marks) else ()
+        return [one for part in there for one in arrange(graph, sight, part)]
     return [Arrangement((x, y), ((x, y),)) for x, y in marks[:, :2].tolist()]
 
 

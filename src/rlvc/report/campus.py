@@ -14,8 +14,8 @@ from matplotlib.ticker import PercentFormatter
 
 from rlvc.envs.spots import AHEAD, HEADINGS
 from rlvc.experiments.campus import CampusRun
-from rlvc.report.figures import draw_features
-from rlvc.report.style import BLUE, GREY, INK, ORANGE, house_style, new_figure
+from rlvc.report.figures import draw_features, sizes_of
+from rlvc.report.style import BLUE, GREEN, GREY, INK, ORANGE, house_style, new_figure
 
 COLOURS: Final = {"basic": ORANGE, "compact": BLUE}
 NAMES: Final = {"basic": "the tree", "compact": "compacted"}
@@ -30,7 +30,7 @@ def draw_campus_figures(run: CampusRun) -> dict[str, Figure]:
             "map.png": draw_map(run),
             "errors.png": draw_errors(run.result),
             "sizes.png": draw_sizes(run.result),
-            "features.png": draw_features(run.policies["compact"]),
+            "features.png": draw_features(run.best),
         }
 
 
@@ -47,6 +47,12 @@ def draw_errors(result: dict[str, Any]) -> Figure:
         f"a vote of nearest neighbours, {result['ceiling']:.1%}", (0, result["ceiling"]),
         color=GREY, xytext=(4, 4), textcoords="offset points", fontsize=7.5,
     )  # fmt: skip
+    if "forest" in result:
+        errors = result["forest"]["measures"]
+        for axes, key in ((left, "train_error"), (right, "test_error")):
+            label = f"a forest: {errors[key]:.1%}"
+            axes.axhline(errors[key], color=GREEN, linewidth=1.4, linestyle="-.", label=label)
+            axes.legend(loc="best", fontsize=8)
     left.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     left.set_ylim(bottom=-0.01)
     left.set_ylabel("share of decisions that are not optimal")
@@ -80,7 +86,7 @@ def _draw_versions(axes: Axes, result: dict[str, Any], key: str, form: str) -> N
 
 def draw_map(run: CampusRun) -> Figure:
     """Draw the optimal action of every state on a map, coloured by how often it is taken."""
-    spots, share = run.spots, run.optimal["compact"]
+    spots, share = run.spots, run.optimal.get("forest", run.optimal["compact"])
     figure = new_figure(9.0, 5.9)
     axes = figure.add_subplot()
     for a, b in spots.links:
@@ -112,12 +118,16 @@ def draw_map(run: CampusRun) -> Figure:
     axes.grid(False)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    compact = run.result["compact"]
+    if run.forest is None:
+        found = run.result["compact"]
+        sizes = f"{found['classes']} visual classes from {found['features']} features"
+    else:
+        found, sizes = run.result["forest"]["measures"], sizes_of(run.result)
     axes.set_title("Campus: what to do at every spot, looking north, east, south and west")
     axes.set_xlabel(
         "F: forward, L: turn left, R: turn right; the optimal action. The agent sees only a view "
-        f"of the state;\non new views {1 - compact['test_error']:.1%} of its decisions are "
-        f"optimal, with {compact['classes']} visual classes from {compact['features']} features.",
+        f"of the state;\non new views {1 - found['test_error']:.1%} of its decisions are "
+        f"optimal, with {sizes}.",
         fontsize=8.5,
     )
     colours = ScalarMappable(norm=scale, cmap=RIGHT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
 
 from rlvc.features import Sight
+from rlvc.forest_policy import AnyPolicy, Vote
 from rlvc.images import as_image
 from rlvc.percepts import SINGLE, Percept
 from rlvc.policy import Explanation, Outcome, Policy
@@ -38,16 +39,23 @@ def draw_explanation(policy: Policy, percept: Percept, explanation: Explanation)
     with house_style():
         figure = new_figure(10.5, 5.6)
         layout = GridSpec(1, 2, figure, width_ratios=(1.0, 1.05))
-        _draw_images(figure, layout, policy, percept, explanation)
+        tests = list(enumerate(explanation.tests, 1))
+        draw_images(figure, layout, policy, percept, tests)
         right = layout[1].subgridspec(2, 1, height_ratios=(4.2, 1.0))
         _draw_path(figure, right, policy, explanation)
-        _draw_values(figure, right, explanation)
+        title = f"Class {explanation.visual_class}: values of the actions"
+        draw_values(figure, right, explanation, title)
         return figure
 
 
-def _draw_images(
-    figure: Figure, layout: GridSpec, policy: Policy, percept: Percept, explanation: Explanation
+def draw_images(
+    figure: Figure,
+    layout: GridSpec,
+    policy: AnyPolicy,
+    percept: Percept,
+    tests: Sequence[tuple[int, Outcome]],
 ) -> None:
+    """Draw the images of all cameras, with the features that were seen, by number."""
     parts = percept if isinstance(percept, Mapping) else {SINGLE: percept}
     images = {camera: as_image(parts[camera]) for camera in sorted(parts)}
     aspects = [image.shape[0] / image.shape[1] for image in images.values()]
@@ -55,16 +63,17 @@ def _draw_images(
         aspects.append(max(0.9 - sum(aspects), 0.1))  # room for words
     rows = layout[0].subgridspec(len(aspects), 1, height_ratios=aspects)
     sight = Sight(policy.graph, Glance(policy.eye, images))
-    what = "What decided: the features that were seen"
+    is_any_seen = any(test.exhibited for _, test in tests)
+    what = f"What decided: {'the features that were' if is_any_seen else 'no feature was'} seen"
     for row, (camera, image) in enumerate(images.items()):
         axes = figure.add_subplot(rows[row])
         show_image(axes, image)
         axes.set_title(what if not camera else f"{what}, {camera}" if row == 0 else camera)
-        for number, test in enumerate(explanation.tests, 1):
+        for number, test in tests:
             if test.exhibited and policy.graph.camera[test.number] == camera:
                 _mark(axes, number, test, arrange(policy.graph, sight, test.number))
     if len(images) > 1:
-        _tell(figure.add_subplot(rows[-1]), policy, explanation)
+        _tell(figure.add_subplot(rows[-1]), policy, tests)
 
 
 def _mark(axes: Axes, number: int, test: Outcome, found: list[Arrangement]) -> None:
@@ -81,11 +90,11 @@ def _mark(axes: Axes, number: int, test: Outcome, found: list[Arrangement]) -> N
         )  # fmt: skip
 
 
-def _tell(axes: Axes, policy: Policy, explanation: Explanation) -> None:
+def _tell(axes: Axes, policy: AnyPolicy, tests: Sequence[tuple[int, Outcome]]) -> None:
     """Say in words which composite features were seen, the last ones if there are many."""
     lines = [
         line
-        for number, test in enumerate(explanation.tests, 1)
+        for number, test in tests
         if test.exhibited and policy.graph.height[test.number] > 0
         for line in textwrap.wrap(f"{number}. {test.name}", 84, subsequent_indent="     ")
     ]
@@ -106,43 +115,55 @@ def _shown(explanation: Explanation) -> list[int]:
 def _draw_path(
     figure: Figure, layout: GridSpecFromSubplotSpec, policy: Policy, explanation: Explanation
 ) -> None:
-    axes = figure.add_subplot(layout[0])
     shown = _shown(explanation)
-    columns = 4
     left_out = len(explanation.tests) - len(shown)
     note = f" ({left_out} of them are not shown)" if left_out else ""
+    axes = figure.add_subplot(layout[0])
     axes.set_title(f"The path of {len(explanation.tests)} tests{note}")
-    axes.set(xlim=(0, columns), ylim=(max(1, -(-len(shown) // columns)), 0))
+    draw_patches(axes, policy, [(i + 1, explanation.tests[i], "") for i in shown])
+
+
+def draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, Outcome, str]]) -> None:
+    """Draw what features look like, with their numbers, whether they were seen, and a note."""
+    columns = 4
+    axes.set(xlim=(0, columns), ylim=(max(1, -(-len(tests) // columns)), 0))
     axes.axis("off")
-    for cell, index in enumerate(shown):
-        test = explanation.tests[index]
+    for cell, (number, test, note) in enumerate(tests):
         x, y = cell % columns, cell // columns
         box = axes.inset_axes((x + 0.16, y + 0.02, 0.68, 0.62), transform=axes.transData)
         box.imshow(policy.patches[test.number], alpha=1.0 if test.exhibited else 0.35)
         box.set(xticks=[], yticks=[])
         for spine in box.spines.values():
             spine.set(visible=True, color=ORANGE if test.exhibited else LIGHT, linewidth=1.6)
+        text = f"{number}. {'seen' if test.exhibited else 'not seen'}{note}"
         axes.text(
-            x + 0.5, y + 0.74, f"{index + 1}. {'seen' if test.exhibited else 'not seen'}",
-            ha="center", va="center", fontsize=7.5, color=INK if test.exhibited else GREY,
+            x + 0.5, y + 0.74 + 0.05 * note.count("\n"), text, ha="center", va="center",
+            fontsize=7.5, color=INK if test.exhibited else GREY,
         )  # fmt: skip
 
 
-def _draw_values(figure: Figure, layout: GridSpecFromSubplotSpec, explanation: Explanation) -> None:
+def draw_values(
+    figure: Figure,
+    layout: GridSpecFromSubplotSpec,
+    explanation: Explanation | Vote,
+    title: str,
+    notes: Sequence[str] = (),
+) -> None:
+    """Draw the values of the actions, with notes below their names."""
     axes = figure.add_subplot(layout[1])
-    names = [explanation.name(a) for a in range(len(explanation.q))]
+    actions = range(len(explanation.q))
+    names = [explanation.name(a) for a in actions]
+    labels = [f"{names[a]}\n{notes[a]}" if notes else names[a] for a in actions]
     values = np.where(explanation.is_tried, explanation.q, 0.0)
     colours = ["#9CCBE8"] * len(values)
     colours[explanation.best] = BLUE
-    axes.bar(names, values, color=colours, width=0.6)
+    axes.bar(list(actions), values, color=colours, width=0.6)
+    axes.set_xticks(list(actions), labels)
     for a, tried in enumerate(explanation.is_tried):
         text = f"{explanation.q[a]:.1f}" if tried else "never tried"
         axes.annotate(text, (a, values[a]), xytext=(0, 2), textcoords="offset points",
                       ha="center", fontsize=8)  # fmt: skip
-    axes.set_title(
-        f"Class {explanation.visual_class}: values of the actions; it takes "
-        f"“{explanation.name(explanation.best)}”"
-    )
+    axes.set_title(f"{title}; it takes “{names[explanation.best]}”")
     axes.set(yticks=[])
     axes.margins(y=0.25)
     axes.grid(False)

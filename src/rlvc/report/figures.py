@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 from rlvc.envs.world import MOVES, World
 from rlvc.experiments.navigation import Run
-from rlvc.policy import Policy
+from rlvc.forest_policy import AnyPolicy
 from rlvc.report.style import (
     BLUE,
     GREEN,
@@ -32,7 +32,7 @@ def draw_figures(run: Run) -> dict[str, Figure]:
             "policy.png": draw_policy(run),
             "values.png": draw_values(run),
             "learning.png": draw_learning(run.result),
-            "features.png": draw_features(run.policy),
+            "features.png": draw_features(run.best),
         }
 
 
@@ -60,13 +60,13 @@ def draw_policy(run: Run) -> Figure:
             scale_units="xy", scale=1 / (0.72 * step * 25.6), width=5.4 / world.width,
             headwidth=4, headlength=4, headaxislength=3.6, label=label, zorder=4,
         )  # fmt: skip
-    measures = run.result["measures"]
+    measures = run.result.get("forest", run.result)["measures"]
     axes.set_title(
         f"{run.result['task'].capitalize()}: what the agent does, seeing only the window around it"
     )
     axes.set_xlabel(
-        f"{run.result['classes']} visual classes from {run.result['features']['selected']} "
-        f"features; an exit is reached from {measures['success']:.1%} of random starts.\n"
+        f"{sizes_of(run.result)}; an exit is reached from {measures['success']:.1%} of random "
+        "starts.\n"
         f"White: optimal decisions ({1 - measures['suboptimal']:.1%}). Orange: the others. "
         "Blue: walls of glass. Crossed: exits.",
         fontsize=8.5,
@@ -122,6 +122,14 @@ def draw_learning(result: dict[str, Any]) -> Figure:
         f"direct perception, {direct['cells']} cells", (0, direct["success"]), color=GREY,
         xytext=(2, 3), textcoords="offset points", fontsize=7.5,
     )  # fmt: skip
+    if "forest" in result:
+        success = result["forest"]["measures"]["success"]
+        right.axhline(success, color=ORANGE, linewidth=1.2, linestyle="--")
+        right.annotate(
+            f"{result['forest']['trees']} trees, {success:.1%}", (0, success), color=ORANGE,
+            xytext=(2, 3 if success > direct["success"] else -10), textcoords="offset points",
+            fontsize=7.5,
+        )  # fmt: skip
     right.set_title("Success")
     right.set_ylim(0, 1.02)
     for axes in (left, middle, right):
@@ -131,9 +139,20 @@ def draw_learning(result: dict[str, Any]) -> Figure:
     return figure
 
 
-def draw_features(policy: Policy, n: int = 12) -> Figure:
+def sizes_of(result: dict[str, Any]) -> str:
+    """Say how many classes and features the policy of a run has."""
+    if "forest" not in result:
+        return f"{result['classes']} visual classes from {result['features']['selected']} features"
+    forest = result["forest"]
+    return (
+        f"{forest['trees']} trees of {forest['classes']:.0f} visual classes each, "
+        f"{forest['features']} features in all"
+    )
+
+
+def draw_features(policy: AnyPolicy, n: int = 12) -> Figure:
     """Draw the features that are tested on the most percepts."""
-    tested = policy.classifier.features
+    tested = policy.tested
     order = tested[np.argsort(-policy.usage[tested], kind="stable")][:n].tolist()
     titles = [
         [*textwrap.wrap(policy.graph.describe(number), 25, max_lines=4, placeholder=" …"),

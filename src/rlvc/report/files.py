@@ -44,24 +44,30 @@ def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
 def write_run(run: Run | CampusRun | HillRun, folder: Path) -> None:
     """Write the policies, the pictures, a percept to try, and last the numbers.
 
+    ``policy.rlvc`` is what to act with: the forest, if one was learned; the policy that it would
+    have been without one is then ``one.rlvc``, on the campus ``compact.rlvc``.
     A folder without ``result.json`` is not finished, so that of an earlier run goes first.
     """
     (folder / "result.json").unlink(missing_ok=True)
     percept: dict[str, Image]
     if isinstance(run, CampusRun):
-        run.policies["compact"].save(folder / "policy.rlvc")
         run.policies["basic"].save(folder / "basic.rlvc")
+        beside, without = "compact.rlvc", run.policies["compact"]
         write_figures(draw_campus_figures(run), folder)
         percept = {"percept": run.views.image(0, run.views.test[0][0])}
     elif isinstance(run, HillRun):
-        run.policy.save(folder / "policy.rlvc")
+        beside, without = "one.rlvc", run.policy
         write_figures(draw_hill_figures(run), folder)
         percept = run.env.percept(START)
     else:
-        run.policy.save(folder / "policy.rlvc")
+        beside, without = "one.rlvc", run.policy
         write_figures(draw_figures(run), folder)
         world = run.grid.world
         percept = {"percept": run.env.percept((world.width / 2, world.height / 2))}
+    run.best.save(folder / "policy.rlvc")
+    (folder / beside).unlink(missing_ok=True)  # of an earlier run
+    if run.forest is not None:
+        without.save(folder / beside)
     for name, image in percept.items():
         coded = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR))[1]
         write_whole(folder / f"{name}.png", coded.tobytes())

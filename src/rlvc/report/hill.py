@@ -35,7 +35,7 @@ def draw_hill_figures(run: HillRun) -> dict[str, Figure]:
             "values.png": draw_state_values(run),
             "policy.png": draw_thrusts(run),
             "composites.png": draw_composites(run),
-            "features.png": draw_features(run.policy),
+            "features.png": draw_features(run.best),
         }
 
 
@@ -71,8 +71,12 @@ def _draw_stages(axes: Axes, result: dict[str, Any], key: str, form: str) -> Non
         if stage[-1] < n_stages:  # it found nothing more to split
             axes.plot([stage[-1]], [value[-1]], "o", color=colour, markersize=4, zorder=3)
             axes.plot([stage[-1], n_stages], [value[-1]] * 2, ":", color=colour, linewidth=1.2)
-    direct = result["direct"]
+    direct, lines = result["direct"], []
+    if "forest" in result:
+        forest = result["forest"]
+        lines.append((f"rlvc, {forest['trees']} trees", forest["measures"], BLUE, "--"))
     for name, found, colour, dash in (
+        *lines,
         (f"state known, {_side(direct['grid13'])}", direct["grid13"], GREY, "--"),
         (f"state known, best grid ({_side(direct['best'])})", direct["best"], GREY, ":"),
         ("the optimum", result["optimum"], GREEN, "-."),
@@ -97,10 +101,12 @@ def draw_state_values(run: HillRun) -> Figure:
     optimal = optimal_q(_states()).max(axis=1).reshape(len(VELOCITIES), len(POSITIONS))
     highest = max(float(one.max()) for one in (run.direct.value, optimal, run.values))
     scale = PowerNorm(0.5, vmin=0.0, vmax=highest)  # values fall by a quarter with every step
+    n_trees = len(run.forest.members) if run.forest else 0
+    n_classes = f"{n_trees} trees" if n_trees else f"{run.policy.n_classes} classes"
     titles = (
         f"State known, {run.direct.side} × {run.direct.side} cells",
         "Optimal",
-        f"From images, {run.policy.n_classes} classes",
+        f"From images, {n_classes}",
     )
     for axes, values, title in zip(
         panels, (run.direct.value, optimal, run.values), titles, strict=True

@@ -19,6 +19,7 @@ PHASES = {
     "collect": "explore",
     "extract": "look",
     "learn": "learn",
+    "forest": "forest",
     "evaluate": "measure",
     "test": "test",
     "vote": "vote",
@@ -26,6 +27,9 @@ PHASES = {
     "compact": "compact",
     "primitive": "compare",
 }
+
+
+FEW = 640  # steps of a phase that are shown one by one
 
 
 class LiveWatcher:
@@ -67,7 +71,7 @@ class LiveWatcher:
     def _on_step(self) -> None:
         assert self._task is not None
         self._steps += 1
-        if self._steps % 64 == 0 and self._total:
+        if self._total and (self._steps % 64 == 0 or self._total < FEW):
             elapsed = time.perf_counter() - self._phase_begin
             left = elapsed / self._steps * (self._total - self._steps)
             self._progress.update(self._task, completed=self._steps, note=f"{left:.0f} s left")
@@ -121,6 +125,7 @@ def _show_navigation(console: Console, result: dict[str, Any]) -> None:
         table.add_column(column, justify="right")
     rows = (
         ("rlvc, from images", result["measures"], result["classes"]),
+        *_forest_rows(result),
         ("position known, as many cells", result["direct"]["equal"], None),
         ("position known, best grid", result["direct"]["best"], None),
         ("the optimum", result["optimum"], "-"),
@@ -131,6 +136,7 @@ def _show_navigation(console: Console, result: dict[str, Any]) -> None:
         row = f"{found['success']:.1%}", steps, f"{1 - found['suboptimal']:.1%}", cells
         table.add_row(name, *row, style="bold green" if i == 0 else None)
     console.print(table)
+    _show_forest(console, result)
     console.print()
     features, paper, seconds = result["features"], result["paper"], result["seconds"]
     console.print(
@@ -160,9 +166,13 @@ def _show_campus(console: Console, result: dict[str, Any]) -> None:
             str(found["classes"]), str(found["features"]), str(found.get("stages", "-")),
             style=style,
         )  # fmt: skip
+    for name, found, size in _forest_rows(result):
+        row = f"{found['train_error']:.1%}", f"{found['test_error']:.1%}", size
+        table.add_row(name, *row, str(result["forest"]["features"]), "-", style="bold green")
     table.add_row("vote of neighbours", "-", f"{result['ceiling']:.1%}", "-", "-", "-")
     table.add_row("state known", f"{result['direct']:.1%}", "-", "44", "-", "-")
     console.print(table)
+    _show_forest(console, result)
     console.print()
     basic, compact, seconds = result["basic"], result["compact"], result["seconds"]
     console.print(
@@ -182,6 +192,7 @@ def _show_hill(console: Console, result: dict[str, Any]) -> None:
     alone, direct, paper = result["primitive_only"], result["direct"], result["paper"]
     for name, found, size, style in (
         ("rlvc, from images", result["measures"], result["classes"], "bold green"),
+        *((*row, "bold green") for row in _forest_rows(result)),
         ("without composite features", alone["measures"], alone["classes"], None),
         ("state known, as many cells", direct["equal"], direct["equal"]["cells"], None),
         ("state known, best grid", direct["best"], direct["best"]["cells"], None),
@@ -191,6 +202,7 @@ def _show_hill(console: Console, result: dict[str, Any]) -> None:
         steps = "-" if found["mean_steps"] is None else f"{found['mean_steps']:.1f}"
         table.add_row(name, f"{found['missed']:.1%}", steps, str(size), style=style)
     console.print(table)
+    _show_forest(console, result)
     console.print()
     features, seconds = result["features"], result["seconds"]
     cameras = features["composite_by_camera"]
@@ -203,6 +215,29 @@ def _show_hill(console: Console, result: dict[str, Any]) -> None:
         f"Learning took {seconds['learn']:.1f} s.",
         highlight=False,
     )
+
+
+def _forest_rows(result: dict[str, Any]) -> list[tuple[str, dict[str, Any], str]]:
+    """Return the line of a forest: its name, what was measured, how large it is."""
+    if "forest" not in result:
+        return []
+    forest = result["forest"]
+    name = f"rlvc, a forest of {forest['trees']}"
+    return [(name, forest["measures"], f"{forest['trees']} × {forest['classes']:.0f}")]
+
+
+def _show_forest(console: Console, result: dict[str, Any]) -> None:
+    """Say what else there is to know of a forest."""
+    if "forest" not in result:
+        return
+    forest, error = result["forest"], result["forest"]["out_of_bag"]
+    console.print()
+    console.print(
+        f"The forest tests {forest['features']} features and took {forest['seconds']:.1f} s; "
+        + ("no episode was left out to tell its error." if error is None else
+           f"its error on episodes left out is {error:.2f} of the spread of returns."),
+        highlight=False,
+    )  # fmt: skip
 
 
 FILES = (

@@ -121,7 +121,7 @@ class Problem:
 
 def literal(**parts: Any) -> RLVC:
     """Return a learner that tests one symbol at a time and believes in another try: the paper's."""
-    paper = {
+    paper: dict[str, Any] = {
         "generator": Canonical(),
         "surrogates": Surrogates(features=1),
         "nothing_moved": False,

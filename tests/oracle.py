@@ -1,9 +1,9 @@
 """A slow and literal transcription of the paper's pseudo-code (Algorithms 1 to 4, Section 4).
 
 Lists, sets, loops and fractions only, so that it can be read beside the paper. The misprints are
-corrected: ``r* <- r`` in the selector, and the mapped MDP's rewards are r_{t+1}. Two things are
+corrected: ``r* <- r`` in the selector, and the mapped MDP's rewards are r_{t+1}. Three things are
 more than the paper has, and off unless the rules say otherwise: actions that lead nowhere are
-repeated for ever, and several features stand in for one.
+repeated for ever, several features stand in for one, and splits that change nothing are not made.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class Rules:
     max_stages: int = 1000
     close: float = 1e-9
     nothing_moved: bool = False
+    relevant: bool = False
     most_parts: int = 1
     agreement: float = 0.7
     enough: float = 0.95
@@ -212,7 +213,7 @@ class Found:
 
 def selector(
     V: int, F: set[int], sequence: list[Interaction], C: list[int], delta: list[Fraction],
-    shows: list[set[int]], n_actions: int, rules: Rules,
+    shows: list[set[int]], n_actions: int, rules: Rules, q: Q | None = None,
 ) -> Found:  # fmt: skip
     def candidates() -> Iterator[tuple[int, int, list[Fraction], list[Fraction]]]:
         for a in range(n_actions):
@@ -227,12 +228,11 @@ def selector(
     level = rules.alpha / n_tests if rules.correction == "bonferroni" and n_tests else rules.alpha
     found = Found(n_tests=n_tests)
     r_best: Fraction | None = None  # +infinity
+    idle = idle_actions(V, list(candidates()), n_actions, rules, level, q)
     for a, f, plus, minus in candidates():
-        n = len(plus) + len(minus)
-        r = Fraction(len(plus), n) * variance(plus) + Fraction(len(minus), n) * variance(minus)
-        scale = variance(plus + minus)
-        if rules.ranking == "reduction":
-            r = n * (r - scale)
+        if a in idle:
+            continue
+        r, scale = remaining(plus, minus, rules)
         if r_best is None or is_less(r, r_best, rules.close, scale):
             p = p_value(plus, minus, rules.test)
             if abs(p - level) <= max(1e-9, rules.close):
@@ -241,6 +241,43 @@ def selector(
                 found = Found(f, a, p, n_tests)
                 r_best = r
     return found
+
+
+def remaining(
+    plus: list[Fraction], minus: list[Fraction], rules: Rules
+) -> tuple[Fraction, Fraction]:
+    """What is to be least, and the variance of both sides together."""
+    n = len(plus) + len(minus)
+    r = Fraction(len(plus), n) * variance(plus) + Fraction(len(minus), n) * variance(minus)
+    scale = variance(plus + minus)
+    return (n * (r - scale) if rules.ranking == "reduction" else r), scale
+
+
+def idle_actions(
+    V: int, candidates: list[tuple[int, int, list[Fraction], list[Fraction]]], n_actions: int,
+    rules: Rules, level: float, q: Q | None,
+) -> set[int]:  # fmt: skip
+    """The actions whose best split leaves, on both sides, another action at least as good."""
+    if not rules.relevant:
+        return set()
+    assert q is not None
+    idle = set()
+    for a in range(n_actions):
+        best, r_best = None, None
+        for _, _, plus, minus in (one for one in candidates if one[0] == a):
+            r, scale = remaining(plus, minus, rules)
+            is_better = r_best is None or is_less(r, r_best, rules.close, scale)
+            if is_better and p_value(plus, minus, rules.test) < level:
+                best, r_best = (plus, minus), r
+        if best is None:
+            continue
+        means = [sum(side, Fraction(0)) / len(side) for side in best]
+        higher = Fraction(q[V, a]) + max(means)
+        others = [Fraction(q[V, b]) for b in range(n_actions) if b != a]
+        if not others or is_less(max(others), higher, rules.close, Fraction(1)):
+            continue
+        idle.add(a)
+    return idle
 
 
 def is_less(x: Fraction, y: Fraction, close: float, scale: Fraction) -> bool:
@@ -292,7 +329,7 @@ def stage(
         if aliased(V, sequence, C, delta, n_actions, rules.tau, rules.close):
             n_aliased += 1
             F = generator([shows[i.s] for i in sequence if C[i.s] == V])
-            found = selector(V, F, sequence, C, delta, shows, n_actions, rules)
+            found = selector(V, F, sequence, C, delta, shows, n_actions, rules, q)
             if found.feature is not None and found.action is not None:
                 size = sum(C[i.s] == V for i in sequence)
                 wanted.append((-size, V, found.feature, found.action))

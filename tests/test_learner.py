@@ -29,7 +29,8 @@ def learner(rules: oracle.Rules, solver: str = "modified_policy_iteration") -> R
         aliasing=AbsoluteVariance(tau=rules.tau),
         selector=Selector(
             ranking=rules.ranking, test=rules.test, alpha=rules.alpha,
-            correction=rules.correction, min_samples=rules.min_samples, relevant=False,
+            correction=rules.correction, min_samples=rules.min_samples,
+            relevant=rules.relevant,
         ),
         surrogates=Surrogates(features=rules.most_parts, agreement=rules.agreement),
         nothing_moved=rules.nothing_moved,
@@ -50,19 +51,22 @@ CASES = [
 ]
 
 
-# With what the paper has not: actions that are repeated for ever, features that stand in for one.
+# With what the paper has not: actions that are repeated for ever, features that stand in for one,
+# no splits that change nothing.
 MORE = [
     oracle.Rules(tau=0.5, close=1e-7, nothing_moved=True),
     oracle.Rules("remaining", tau=0.5, close=1e-7, nothing_moved=True, gamma=0.9),
     oracle.Rules(tau=0.5, close=1e-7, most_parts=7),
-    oracle.Rules("reduction", "welch", 0.1, "none", 2, tau=0.1, cap=1, close=1e-7, most_parts=3),
+    oracle.Rules("remaining", tau=0.5, cap=2, close=1e-7, most_parts=3, min_samples=4),
     oracle.Rules(tau=0.5, cap=0, close=1e-7, most_parts=7, agreement=0.5, nothing_moved=True),
+    oracle.Rules(tau=0.5, cap=0, close=1e-7, relevant=True),
+    oracle.Rules("remaining", "ks", 0.3, tau=0.5, close=1e-7, min_samples=3, relevant=True),
 ]
 
 
 def name_of(r: oracle.Rules) -> str:
     more = f"-{r.most_parts}" * (r.most_parts > 1) + "-stuck" * r.nothing_moved
-    return f"{r.ranking}-{r.test}-cap{r.cap}{more}"
+    return f"{r.ranking}-{r.test}-cap{r.cap}{more}" + "-relevant" * r.relevant
 
 
 @pytest.mark.parametrize("rules", CASES + MORE, ids=name_of)

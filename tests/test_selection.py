@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from fractions import Fraction
 
@@ -48,6 +49,8 @@ def check(
     delta: NDArray[np.int64], rules: oracle.Rules, is_aliased: NDArray[np.bool_], threads: int = 1,
 ) -> bool:  # fmt: skip
     """Compare the selector with the oracle; return whether a feature was found."""
+    values = np.random.default_rng(len(delta)).integers(-6, 7, (N_CLASSES, N_ACTIONS))
+    q = {(V, a): float(values[V, a]) for V in range(N_CLASSES) for a in range(N_ACTIONS)}
     sequence = [
         oracle.Interaction(t, int(g) % N_ACTIONS, Fraction(0), 0, False)
         for t, g in enumerate(group)
@@ -58,13 +61,14 @@ def check(
     expected = []
     for V in range(N_CLASSES):
         F = oracle.generator([shows[t] for t in range(len(classes)) if classes[t] == V])
-        found = oracle.selector(V, F, sequence, classes, fractions, shows, N_ACTIONS, rules)
+        found = oracle.selector(V, F, sequence, classes, fractions, shows, N_ACTIONS, rules, q)
         expected.append(found if is_aliased[V] else oracle.Found())
     chooser = Selector(
         ranking=rules.ranking, test=rules.test, alpha=rules.alpha,
-        correction=rules.correction, min_samples=rules.min_samples,
+        correction=rules.correction, min_samples=rules.min_samples, relevant=rules.relevant,
     )  # fmt: skip
-    given = Residuals(delta, FixedPoint(0), group, N_CLASSES, N_ACTIONS)
+    fixed = FixedPoint(0)
+    given = Residuals(delta, fixed, group, N_CLASSES, N_ACTIONS, values.astype(np.float64))
     choice = chooser.select(given, percept, Incidence.from_dense(dense), is_aliased, threads)
     for V, found in enumerate(expected):
         got = oracle.Found(
@@ -107,16 +111,36 @@ def test_selector_agrees_with_the_paper(
     assert n_found >= 2
 
 
+@pytest.mark.parametrize("ranking", ["reduction", "remaining"])
+@pytest.mark.parametrize("test", ["student", "ks"])
+def test_what_changes_nothing_is_not_split(ranking: str, test: str) -> None:
+    n_checked = n_less = 0
+    for seed in range(20):
+        rules = oracle.Rules(ranking, test, 0.3, "none", 2, close=0.0, relevant=True)
+        sample = draw(np.random.default_rng(seed), 60, 6)
+        everything = np.ones(N_CLASSES, np.bool_)
+        try:
+            is_found = check(*sample, rules, everything)
+            without = check(*sample, dataclasses.replace(rules, relevant=False), everything)
+        except oracle.TooCloseError:
+            continue
+        n_checked += 1
+        n_less += without and not is_found
+    assert n_checked >= 15
+    assert n_less >= 2
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     st.integers(0, 2**32 - 1), st.integers(2, 30), st.integers(0, 3),
     st.sampled_from(["reduction", "remaining"]), st.sampled_from(["student", "welch", "ks"]),
-    st.sampled_from(["none", "bonferroni"]), st.integers(1, 4),
+    st.sampled_from(["none", "bonferroni"]), st.integers(1, 4), st.booleans(),
 )  # fmt: skip
 def test_selector_agrees_where_ties_are_common(
-    seed: int, size: int, largest: int, ranking: str, test: str, correction: str, min_samples: int
-) -> None:
-    rules = oracle.Rules(ranking, test, 0.2, correction, min_samples, close=0.0)
+    seed: int, size: int, largest: int, ranking: str, test: str, correction: str, min_samples: int,
+    relevant: bool,
+) -> None:  # fmt: skip
+    rules = oracle.Rules(ranking, test, 0.2, correction, min_samples, close=0.0, relevant=relevant)
     sample = draw(np.random.default_rng(seed), size, largest)
     try:
         check(*sample, rules, np.ones(N_CLASSES, np.bool_))
@@ -129,7 +153,8 @@ def one_group(
 ) -> tuple[int, int, float, int]:
     """Select in a single class with a single action, one percept for each interaction."""
     n = len(delta)
-    residuals = Residuals(np.array(delta), FixedPoint(0), np.zeros(n, np.int64), 1, 1)
+    nothing = np.zeros(n, np.int64)
+    residuals = Residuals(np.array(delta), FixedPoint(0), nothing, 1, 1, np.zeros((1, 1)))
     choice = chooser.select(
         residuals, np.arange(n), Incidence.from_dense(np.array(dense, np.bool_)), np.ones(1, bool)
     )
@@ -162,7 +187,8 @@ def test_a_complement_ties_to_the_bit_in_large_groups(n: int) -> None:
     for _ in range(20 if n < 1000 else 6):
         shown = rng.random(n) < rng.uniform(0.2, 0.8)
         delta = rng.integers(-(2**bits), 2**bits, n) // 2 + np.where(shown, 2 ** (bits - 1), 0)
-        residuals = Residuals(delta, FixedPoint(0), np.zeros(n, np.int64), 1, 1)
+        nothing = np.zeros(n, np.int64)
+        residuals = Residuals(delta, FixedPoint(0), nothing, 1, 1, np.zeros((1, 1)))
         dense = np.array([[False, True], [True, False]])
         choice = Selector().select(
             residuals, shown.astype(np.int64), Incidence.from_dense(dense), np.ones(1, bool)
@@ -192,7 +218,7 @@ def test_two_perfect_splits_tie_to_the_lowest_action() -> None:
         percept, action = rng.integers(0, 2, (2, n))
         level = rng.integers(-(2**26), 2**26, (2, 2))
         residuals = Residuals(level[action, percept], FixedPoint(0), action, 1, 2)
-        choice = Selector(ranking="remaining").select(
+        choice = Selector(ranking="remaining", relevant=False).select(
             residuals, percept, Incidence.from_dense(np.array([[True], [False]])), np.ones(1, bool)
         )
         assert (choice.feature.tolist(), choice.action.tolist()) == ([0], [0])

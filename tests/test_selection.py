@@ -127,7 +127,7 @@ def test_what_changes_nothing_is_not_split(ranking: str, test: str) -> None:
         n_checked += 1
         n_less += without and not is_found
     assert n_checked >= 15
-    assert n_less >= 2
+    assert n_less >= 1
 
 
 @settings(deadline=None, max_examples=60)

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.compiled import run_threads
 from rlvc.features import Graph, Primitive
 from rlvc.forest_policy import ForestPolicy, mean_values
 from rlvc.interactions import Interactions
 from rlvc.learner import RLVC, Database, map_interactions
 from rlvc.parameters import check, param
 from rlvc.policy import Policy
+from rlvc.processes import run_processes
 from rlvc.together import solve_together
 
 Ints = NDArray[np.int64]
@@ -60,7 +60,7 @@ class Forest:
     learner: RLVC = field(default_factory=RLVC)
     trees: int = param(25, "how many trees there are", low=1)
     symbols: float = param(
-        0.5, "share of each camera's symbols that a tree may use", above=0.0, high=1.0
+        0.7, "share of each camera's symbols that a tree may use", above=0.0, high=1.0
     )
     episodes: float = param(
         0.8, "share of the episodes that a tree learns from", above=0.0, high=1.0
@@ -94,7 +94,7 @@ class Forest:
                 f"data of Forest must be Interactions or a Database; got {type(data).__name__}."
             )
         database, grown = data, list[Grown]()
-        for one in run_threads(
+        for one in run_processes(
             lambda number: self.grow(database, number), range(self.trees), self.learner.threads
         ):
             grown.append(one)

@@ -13,6 +13,7 @@ equations have one solution, and repeating them leads to it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -69,4 +70,4 @@ def solve_together(
             break
     q = np.where(tried, q, floor)
     counts = count.reshape(q.shape)
-    return [(q[a:b], counts[a:b]) for a, b in zip(first[:-1], first[1:], strict=True)]
+    return [(q[a:b], counts[a:b]) for a, b in itertools.pairwise(first.tolist())]

@@ -155,9 +155,14 @@ def _show_campus(console: Console, result: dict[str, Any]) -> None:
     for column in ("error: learned", "new views", "classes", "features", "stages"):
         table.add_column(column, justify="right")
     paper = result["paper"]
+    forest = [
+        (name, {**result["forest"], **measures, "classes": size}, "bold green")
+        for name, measures, size in _forest_rows(result)
+    ]
     for name, found, style in (
         ("the tree", result["basic"], None),
         ("compacted", result["compact"], "bold green"),
+        *forest,
         ("the paper's tree", paper["basic"], "dim"),
         ("the paper's, compacted", paper["compact"], "dim"),
     ):
@@ -166,9 +171,6 @@ def _show_campus(console: Console, result: dict[str, Any]) -> None:
             str(found["classes"]), str(found["features"]), str(found.get("stages", "-")),
             style=style,
         )  # fmt: skip
-    for name, found, size in _forest_rows(result):
-        row = f"{found['train_error']:.1%}", f"{found['test_error']:.1%}", size
-        table.add_row(name, *row, str(result["forest"]["features"]), "-", style="bold green")
     table.add_row("vote of neighbours", "-", f"{result['ceiling']:.1%}", "-", "-", "-")
     table.add_row("state known", f"{result['direct']:.1%}", "-", "44", "-", "-")
     console.print(table)

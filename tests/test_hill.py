@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from rich.console import Console
 
-from rlvc import RLVC, Database, Percepts, Policy
+from rlvc import RLVC, Percepts, Policy
 from rlvc.classifier import Split
 from rlvc.classifier.tree import Tree
 from rlvc.composing import Composites
@@ -29,7 +29,6 @@ from rlvc.experiments.hill_sights import N_IMAGES, POSITIONS, VELOCITIES, Sights
 from rlvc.experiments.running import NEW, Watcher
 from rlvc.features import Graph, Located, Primitive, Sight
 from rlvc.generation import Canonical
-from rlvc.images import Image
 from rlvc.parameters import as_json
 from rlvc.report.arrangements import YELLOW, arrange
 from rlvc.report.composites import caption, draw_composites, in_words, most_tested, ranges
@@ -73,11 +72,11 @@ def seen(done: HillRun) -> Sights:
     return Sights.of_policy(done.policy, done.env.strip)
 
 
-def blind(database: Database, strip: Image, threads: int = 0, on_image: object = None) -> Sights:
+def blind(graph: Graph) -> Sights:
     """Return sights that show nothing, for tests to which looking does not matter."""
-    n = len(database.sightings.graph)
+    n = len(graph)
     nothing = np.zeros((len(POSITIONS), n), np.bool_), np.zeros((len(VELOCITIES), n), np.bool_)
-    return Sights(database.sightings.graph, *nothing)
+    return Sights(graph, *nothing)
 
 
 def some_states(n: int, seed: int = 0) -> NDArray[np.float64]:
@@ -185,7 +184,8 @@ def test_measures_are_those_of_a_policy_that_looks(done: HillRun) -> None:
 def test_what_is_already_primitive_is_not_learned_twice(
     monkeypatch: pytest.MonkeyPatch, told: list[Any]
 ) -> None:
-    monkeypatch.setattr(Sights, "of_database", blind)
+    monkeypatch.setattr(hill, "see_hill", lambda eye, graph, *_: graph)
+    monkeypatch.setattr(Sights, "of_sightings", blind)
     phases: list[str] = []
     watcher = Watcher(lambda phase, total: phases.append(phase))
     learner = dataclasses.replace(LEARNER, generator=Canonical())

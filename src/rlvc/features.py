@@ -9,7 +9,7 @@ is missed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -251,7 +251,7 @@ class Graph:
                 f"{feature.line + 1} of {n} × {n}"
             )
         if isinstance(feature, Several):
-            names = ", ".join(map(self._name, feature.parts))
+            names = self.names_of(feature.parts)
             return f"at least {feature.least} of {len(feature.parts)} ({names})"
         low, high = max(feature.mean - feature.reach, 0.0), feature.mean + feature.reach
         text = f"{low:.0f} to {high:.0f} pixels apart"
@@ -260,6 +260,26 @@ class Graph:
         if feature.ratio is not None:
             text += f", about {2**feature.ratio:.1f} times as large"
         return f"{self._name(feature.first)} and {self._name(feature.second)}, {text}"
+
+    def names_of(self, numbers: Sequence[int]) -> str:
+        """Return features of one camera in words, one after the other.
+
+        >>> Graph((Primitive("left", 3), Primitive("left", 8))).names_of([0, 1])
+        'symbols 3, 8 of left'
+        """
+        features = [self.features[number] for number in numbers]
+        symbols = [one.symbol for one in features if isinstance(one, Primitive)]
+        if len(symbols) < max(len(features), 2):
+            return ", ".join(map(self._name, numbers))
+        camera = self.camera[numbers[0]]
+        return f"symbols {', '.join(map(str, symbols))}" + (f" of {camera}" if camera else "")
+
+    def is_arranged(self, number: int) -> bool:
+        """Tell whether a feature, or that for which several stand, is more than a symbol."""
+        feature = self.features[number]
+        if isinstance(feature, Several):
+            return self.is_arranged(feature.parts[0])
+        return not isinstance(feature, Primitive)
 
     def _name(self, number: int) -> str:
         text = self.describe(number)

@@ -274,7 +274,9 @@ class ForestPolicy:
             other_q, other_tried = self.vote(flipped)
             gain = lead - _lead(other_q, other_tried, best, lowest)
             otherwise = int(greedy(other_q, other_tried))
-            decisive.append(Decisive(self._outcome(number, sight), len(trees), gain, otherwise))
+            decisive.append(
+                Decisive(Outcome.of(self.graph, sight, number), len(trees), gain, otherwise)
+            )
         decisive.sort(key=lambda one: -one.gain)
         ballots = [
             greedy(one.q[at], one.count[at] > 0)
@@ -294,11 +296,6 @@ class ForestPolicy:
             walk = self.members[tree].classifier.walk
             flipped[tree] = walk(lambda other: exhibits(other) != (other == number))[1]
         return flipped
-
-    def _outcome(self, number: int, sight: Sight) -> Outcome:
-        found = sight.find(number)
-        name = self.graph.describe(number)
-        return Outcome(number, self.graph[number], name, len(found) > 0, found[:, :2])
 
     def _classify(self, observation: Any) -> list[Ints]:
         """Return for every tree the visual class of one percept, or the classes of a batch."""

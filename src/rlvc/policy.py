@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rlvc.classifier import Classifier
 from rlvc.compiled import run_threads
-from rlvc.features import Feature, Graph, Sight
+from rlvc.features import Feature, Graph, Several, Sight
 from rlvc.images import Image
 from rlvc.mdp import greedy
 from rlvc.observing import one_percept, split_percepts
@@ -30,6 +30,8 @@ class Outcome:
         name: The feature in words.
         exhibited: Whether it was found.
         occurrences: (n, 2) where it was found, in pixels.
+        seen: Of several features, the numbers of those that were found.
+        seen_name: These in words.
     """
 
     number: int
@@ -37,13 +39,33 @@ class Outcome:
     name: str
     exhibited: bool
     occurrences: NDArray[np.float64]
+    seen: tuple[int, ...] = ()
+    seen_name: str = ""
+
+    @classmethod
+    def of(cls, graph: Graph, sight: Sight, number: int) -> Outcome:
+        """Return what comes out when a feature is looked for on a percept."""
+        feature, found = graph[number], sight.find(number)
+        several = feature.parts if isinstance(feature, Several) else ()
+        seen = tuple(filter(sight.exhibits, several))
+        return cls(
+            number, feature, graph.describe(number), len(found) > 0, found[:, :2], seen,
+            graph.names_of(seen),
+        )  # fmt: skip
 
     def __str__(self) -> str:
-        if not self.exhibited:
-            return f"{self.name}: not seen"
         places = ", ".join(f"({x:.0f}, {y:.0f})" for x, y in self.occurrences[:3])
         more = f" and {len(self.occurrences) - 3} more" if len(self.occurrences) > 3 else ""
-        return f"{self.name}: seen at {places}{more}"
+        return f"{self.name}: {self.summary}" + f" at {places}{more}" * self.exhibited
+
+    @property
+    def summary(self) -> str:
+        """Whether it was seen, or which of several were."""
+        if not isinstance(self.feature, Several):
+            return "seen" if self.exhibited else "not seen"
+        if not self.seen or len(self.seen) == len(self.feature.parts):
+            return "all seen" if self.seen else "none seen"
+        return f"{'' if self.exhibited else 'only '}{len(self.seen)} seen ({self.seen_name})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +199,7 @@ class Policy:
         """Return the tests on the path of one percept, its class, its values and the action."""
         sight = Sight(self.graph, Glance(self.eye, one_percept(percept, self.shapes)))
         path, visual_class = self.classifier.walk(lambda number: len(sight.find(number)) > 0)
-        tests = tuple(
-            Outcome(n, self.graph[n], self.graph.describe(n), there, sight.find(n)[:, :2])
-            for n, there in path
-        )
+        tests = tuple(Outcome.of(self.graph, sight, number) for number, _ in path)
         return Explanation(
             tests,
             visual_class,

@@ -198,7 +198,8 @@ def _history(
     stages: Iterable[Stage], sights: Sights, begin: Floats, watcher: Watcher
 ) -> list[dict[str, Any]]:
     """Return what is reported of every stage; the same trials measure all of them."""
-    is_composite = np.asarray(sights.graph.height) > 0
+    graph = sights.graph
+    is_composite = np.array([graph.is_arranged(number) for number in range(len(graph))])
     lines = []
     for stage in stages:
         features = stage.classifier.features
@@ -225,7 +226,7 @@ def _measures(line: dict[str, Any]) -> dict[str, Any]:
 def _count(policy: Policy, distinct: int) -> dict[str, Any]:
     """Return how many features there are, are tested, and are composite, by camera as well."""
     tested, graph = policy.classifier.features.tolist(), policy.graph
-    cameras = [graph.camera[number] for number in tested if graph.height[number] > 0]
+    cameras = [graph.camera[number] for number in tested if graph.is_arranged(number)]
     return {
         "distinct": distinct,
         "selected": len(tested),

@@ -19,6 +19,7 @@ from rlvc.experiments.hill_sights import GAUGE, GROUND, POSITIONS, VELOCITIES
 from rlvc.features import Sight
 from rlvc.images import Image
 from rlvc.report.arrangements import SHOWN, arrange, draw_arrangement, show_image
+from rlvc.report.patches import brief
 from rlvc.report.style import BLUE, GREY, INK, new_figure
 from rlvc.vision.eye import Glance
 
@@ -60,7 +61,7 @@ def most_tested(run: HillRun, camera: str, n: int) -> list[int]:
     """Return the composites of a camera that are tested on the most percepts."""
     graph, usage = run.policy.graph, run.policy.usage
     tested = run.policy.classifier.features.tolist()
-    ours = [k for k in tested if graph.height[k] > 0 and graph.camera[k] == camera]
+    ours = [k for k in tested if graph.is_arranged(k) and graph.camera[k] == camera]
     return sorted(ours, key=lambda k: (-usage[k], k))[:n]
 
 
@@ -81,7 +82,7 @@ def caption(run: HillRun, number: int) -> list[str]:
     """Return lines that say what a feature is and when it is seen."""
     camera, spans = run.policy.graph.camera[number], _spans(run, number)
     what = "velocities" if camera == GAUGE else "positions"
-    sentences = run.policy.graph.describe(number), f"at {what} {in_words(spans)}"
+    sentences = brief(run.policy.graph, number), f"at {what} {in_words(spans)}"
     return [line for text in sentences for line in textwrap.wrap(text, LINE[camera])]
 
 

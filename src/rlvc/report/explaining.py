@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
 
-from rlvc.features import Sight
+from rlvc.features import Several, Sight
 from rlvc.forest_policy import AnyPolicy, Vote
 from rlvc.images import as_image
 from rlvc.percepts import SINGLE, Percept
@@ -23,6 +23,7 @@ from rlvc.report.arrangements import (
     draw_arrangement,
     show_image,
 )
+from rlvc.report.patches import brief, picture_of
 from rlvc.report.style import BLUE, GREY, INK, ORANGE, house_style, new_figure
 from rlvc.vision.eye import Glance
 
@@ -95,8 +96,10 @@ def _tell(axes: Axes, policy: AnyPolicy, tests: Sequence[tuple[int, Outcome]]) -
     lines = [
         line
         for number, test in tests
-        if test.exhibited and policy.graph.height[test.number] > 0
-        for line in textwrap.wrap(f"{number}. {test.name}", 84, subsequent_indent="     ")
+        if test.exhibited and policy.graph.is_arranged(test.number)
+        for line in textwrap.wrap(
+            f"{number}. {brief(policy.graph, test.number)}", 84, subsequent_indent="     "
+        )
     ]
     axes.axis("off")
     axes.text(0, 1, "\n".join(lines[-6:]), va="top", fontsize=7.5, transform=axes.transAxes)
@@ -131,15 +134,24 @@ def draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, Outcome, 
     for cell, (number, test, note) in enumerate(tests):
         x, y = cell % columns, cell // columns
         box = axes.inset_axes((x + 0.16, y + 0.02, 0.68, 0.62), transform=axes.transData)
-        box.imshow(policy.patches[test.number], alpha=1.0 if test.exhibited else 0.35)
+        is_one = not isinstance(test.feature, Several)
+        alpha = 0.35 if is_one and not test.exhibited else 1.0
+        box.imshow(picture_of(policy, test.number, test.seen), alpha=alpha)
         box.set(xticks=[], yticks=[])
         for spine in box.spines.values():
             spine.set(visible=True, color=ORANGE if test.exhibited else LIGHT, linewidth=1.6)
-        text = f"{number}. {'seen' if test.exhibited else 'not seen'}{note}"
+        text = f"{number}. {_verdict(test)}{note}"
         axes.text(
             x + 0.5, y + 0.74 + 0.05 * note.count("\n"), text, ha="center", va="center",
             fontsize=7.5, color=INK if test.exhibited else GREY,
         )  # fmt: skip
+
+
+def _verdict(test: Outcome) -> str:
+    """Return a few words on whether a feature was seen, or how many of several were."""
+    if not isinstance(test.feature, Several):
+        return "seen" if test.exhibited else "not seen"
+    return f"{len(test.seen)} of {len(test.feature.parts)}, needs {test.feature.least}"
 
 
 def draw_values(
@@ -161,7 +173,7 @@ def draw_values(
     axes.set_xticks(list(actions), labels)
     for a, tried in enumerate(explanation.is_tried):
         text = f"{explanation.q[a]:.1f}" if tried else "never tried"
-        axes.annotate(text, (a, values[a]), xytext=(0, 2), textcoords="offset points",
+        axes.annotate(text, (a, max(values[a], 0.0)), xytext=(0, 2), textcoords="offset points",
                       ha="center", fontsize=8)  # fmt: skip
     axes.set_title(f"{title}; it takes “{names[explanation.best]}”")
     axes.set(yticks=[])

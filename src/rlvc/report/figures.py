@@ -12,7 +12,9 @@ from matplotlib.patches import Rectangle
 
 from rlvc.envs.world import MOVES, World
 from rlvc.experiments.navigation import Run
+from rlvc.features import Several
 from rlvc.forest_policy import AnyPolicy
+from rlvc.report.patches import picture_of, share_of, title_of
 from rlvc.report.style import (
     BLUE,
     GREEN,
@@ -155,7 +157,7 @@ def draw_features(policy: AnyPolicy, n: int = 12) -> Figure:
     tested = policy.tested
     order = tested[np.argsort(-policy.usage[tested], kind="stable")][:n].tolist()
     titles = [
-        [*textwrap.wrap(policy.graph.describe(number), 25, max_lines=4, placeholder=" …"),
+        [*textwrap.wrap(title_of(policy.graph, number), 25, max_lines=4, placeholder=" …"),
          f"{policy.usage[number]} percepts"]
         for number in order
     ]  # fmt: skip
@@ -170,7 +172,12 @@ def draw_features(policy: AnyPolicy, n: int = 12) -> Figure:
     for axes in cells:
         axes.axis("off")
     for axes, number, title in zip(cells, order, titles, strict=False):
-        axes.imshow(policy.patches[number], interpolation="nearest")
+        axes.imshow(picture_of(policy, number), interpolation="nearest")
+        axes.set_anchor("N")
+        feature = policy.graph[number]
+        if isinstance(feature, Several):
+            below = {"ha": "center", "va": "top", "transform": axes.transAxes}
+            axes.text(0.5, -0.04, share_of(feature), fontsize=7.5, **below)
         axes.set_title(
             "\n".join(title), fontsize=7.5 if n_lines == 2 else 6.8, fontweight="normal",
             loc="center",

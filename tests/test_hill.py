@@ -27,7 +27,7 @@ from rlvc.experiments.hill import PAPER, HillRun
 from rlvc.experiments.hill_measures import MAX_STEPS, TRIALS, starts, trials
 from rlvc.experiments.hill_sights import N_IMAGES, POSITIONS, VELOCITIES, Sights, actor
 from rlvc.experiments.running import NEW, Watcher
-from rlvc.features import Graph, Located, Primitive, Sight
+from rlvc.features import Composite, Graph, Located, Primitive, Several, Sight
 from rlvc.generation import Canonical
 from rlvc.parameters import as_json
 from rlvc.report.arrangements import YELLOW, arrange
@@ -35,6 +35,7 @@ from rlvc.report.composites import caption, draw_composites, in_words, most_test
 from rlvc.report.explaining import draw_explanation
 from rlvc.report.files import START
 from rlvc.report.hill import draw_state_values, draw_thrusts, draw_trials
+from rlvc.report.patches import brief
 from rlvc.report.terminal import show_summary
 from rlvc.vision.eye import Glance
 from tests import test_cli
@@ -422,8 +423,9 @@ def test_an_arrangement_stands_for_every_occurrence(done: HillRun) -> None:
         for one in found:
             assert set(one.points) <= places
             assert len(one.points) == len(one.lines) + 1  # a binary tree
-            assert (len(one.lines) > 0) == (graph.height[number] > 0)
-        n_composites += graph.height[number] > 0
+            if not isinstance(graph[number], Several):
+                assert (len(one.lines) > 0) == (graph.height[number] > 0)
+        n_composites += graph.is_arranged(number)
     assert n_composites == done.result["features"]["composite"]
 
 
@@ -467,10 +469,13 @@ def test_both_cameras_are_explained_with_their_own_features(done: HillRun) -> No
             expected = []
             for number, test in enumerate(explanation.tests, 1):
                 if test.exhibited and graph.camera[test.number] == camera:
-                    is_composite = graph.height[test.number] > 0
-                    expected += [str(number)] * (1 if is_composite else len(test.occurrences))
-                    n_composites += is_composite
-                    assert not is_composite or f"{number}. " in texts(figure)
+                    parts = [graph[n] for n in (test.number, *test.seen)]
+                    has_lines = any(isinstance(part, Composite) for part in parts)
+                    expected += [str(number)] * (1 if has_lines else len(test.occurrences))
+                    n_composites += has_lines
+                    words = f"{number}. {brief(graph, test.number)}"
+                    is_told = words[:60] in texts(figure)
+                    assert is_told == graph.is_arranged(test.number)
             assert [note.get_text() for note in axes.texts] == expected
     assert n_composites > 0
 

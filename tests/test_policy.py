@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from rlvc import RLVC, Interactions, Policy
+from rlvc.features import Graph, Primitive, Several, Sight
+from rlvc.policy import Outcome
 from rlvc.vision.descriptors import descriptors
 from rlvc.vision.detectors import detectors
+from rlvc.vision.eye import Glance
 from rlvc.vision.metrics import metrics
 from tests.builders import COLOUR, GREY, N_PLACES, RIGHT, blocks, database, pictures
 
@@ -131,12 +134,37 @@ def test_an_explanation_reads_as_a_sentence(policy: Policy) -> None:
     for number, (line, test) in enumerate(zip(tests, explanation.tests, strict=True), 1):
         assert line.startswith(f"{number}. {policy.graph.describe(test.number)}: ")
         x, y = test.occurrences[0] if test.exhibited else (0, 0)
-        assert (f"seen at ({x:.0f}, {y:.0f})" if test.exhibited else "not seen") in line
+        assert (f" seen at ({x:.0f}, {y:.0f})" in line) == test.exhibited
+        assert line.endswith(("not seen", "none seen")) == (not test.exhibited)
     values_text = ", ".join(f"{a} {v:.2f}" for a, v in enumerate(explanation.q))
     assert values == (
         f"so this is class {explanation.visual_class}, where the values are {values_text}"
     )
     assert action == "so the action is 1"
+
+
+def test_an_explanation_says_which_of_several_were_seen() -> None:
+    two = RLVC(threads=1).learn(database(COLOUR)).eye.snapshot()
+    symbols = [Primitive("", symbol) for symbol in range(two.n_symbols)]
+    shown = Sight(Graph(tuple(symbols)), Glance(two, {"": COLOUR[0]}))
+    here = [n for n in range(len(symbols)) if shown.exhibits(n)][:3]
+    gone = [n for n in range(len(symbols)) if not shown.exhibits(n)][:2]
+    words = {
+        (here[0], here[1], 2): "all seen at (",
+        (*here, *gone, 2): f"3 seen (symbols {here[0]}, {here[1]}, {here[2]}) at (",
+        (here[0], *gone, 1): f"1 seen (symbol {here[0]}) at (",
+        (here[0], *gone, 2): f"only 1 seen (symbol {here[0]})",
+        (*here, *gone, 4): f"only 3 seen (symbols {here[0]}, {here[1]}, {here[2]})",
+        (*gone, 1): "none seen",
+    }
+    for (*parts, least), text in words.items():
+        graph, (number,) = Graph(tuple(symbols)).add([Several(parts=tuple(parts), least=least)])
+        test = Outcome.of(graph, Sight(graph, Glance(two, {"": COLOUR[0]})), number)
+        names = ", ".join(map(str, parts))
+        line = f"at least {least} of {len(parts)} (symbols {names}): {text}"
+        assert str(test).startswith(line) if "at (" in text else str(test) == line
+        assert test.exhibited == ("at (" in text)
+        assert test.seen == tuple(n for n in parts if n in here)
 
 
 def test_an_explanation_speaks_of_actions_as_the_environment_does() -> None:

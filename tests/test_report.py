@@ -22,6 +22,7 @@ from rlvc.envs.picture import PictureEnv
 from rlvc.envs.world import MOVES
 from rlvc.experiments.measures import Measures, grid_over
 from rlvc.experiments.navigation import TASKS, Run, Task, run
+from rlvc.features import Composite, Graph, Primitive, Several
 from rlvc.report.explaining import MOST, draw_explanation
 from rlvc.report.figures import (
     draw_features,
@@ -31,6 +32,7 @@ from rlvc.report.figures import (
     draw_values,
 )
 from rlvc.report.files import prepare_folder, write_figures, write_run
+from rlvc.report.patches import brief, picture_of, title_of
 from rlvc.report.style import ORANGE, house_style, new_figure, to_png
 from rlvc.report.terminal import LiveWatcher, show_summary
 from tests.builders import GREY, database
@@ -202,17 +204,63 @@ def test_no_failure_is_too_complete_to_be_drawn(small_run: Run) -> None:
 
 def test_the_features_tested_most_are_shown_first(small_run: Run) -> None:
     policy = small_run.policy
-    usage = policy.usage.tolist()
-    assert len(usage) > 3
+    tested, usage = policy.classifier.features.tolist(), policy.usage.tolist()
+    assert len(tested) > 3
     figure = draw_features(policy)
     pixels(figure)
     shown = [axes for axes in figure.axes if axes.images]
-    assert len(shown) == min(12, len(usage))
-    order = sorted(range(len(usage)), key=lambda number: (-usage[number], number))
+    assert len(shown) == min(12, len(tested))
+    order = sorted(tested, key=lambda number: (-usage[number], number))
     for axes, number in zip(shown, order, strict=False):
-        assert axes.get_title() == f"{policy.features[number]}\n{usage[number]} percepts"
-        assert np.array_equal(np.asarray(axes.images[0].get_array()), policy.patches[number])
+        words, count = axes.get_title().replace("\n", " ").rsplit(" ", 2)[:2]
+        assert (words, int(count)) == (title_of(policy.graph, number), usage[number])
+        picture = np.asarray(axes.images[0].get_array())
+        assert np.array_equal(picture, picture_of(policy, number))
+        feature = policy.graph[number]
+        below = [f"{feature.least} of {len(feature.parts)}"] if isinstance(feature, Several) else []
+        assert [text.get_text() for text in axes.texts] == below
     assert len([axes for axes in draw_features(policy, n=2).axes if axes.images]) == 2
+
+
+def several(n: int, least: int) -> tuple[Policy, int]:
+    """Return a policy with a test for several of n symbols, whose patches are plain, and it."""
+    symbols = [Primitive("", symbol) for symbol in range(n)]
+    test = Several(parts=tuple(range(n)), least=least)
+    patches = np.stack([np.full((8, 8, 3), 10 * i, np.uint8) for i in [*range(n), 0]])
+    blank = np.zeros((1, 64, 64, 3), np.uint8)
+    data = Interactions.from_arrays(blank, [0], [1.0], [True], next_observations=blank)
+    policy = RLVC(threads=1).learn(data)
+    return dataclasses.replace(policy, graph=Graph((*symbols, test)), patches=patches), n
+
+
+@pytest.mark.parametrize("n", range(1, 9))
+def test_several_features_are_shown_each_once_and_the_first_largest(n: int) -> None:
+    policy, number = several(n, 1)
+    picture = picture_of(policy, number)
+    colours, count = np.unique(picture[..., 0], return_counts=True)
+    areas = dict(zip(colours.tolist(), count.tolist(), strict=True))
+    assert areas.pop(0) == 16 * 16
+    assert areas.pop(255) > 0
+    assert areas == {10 * i: 8 * 8 for i in range(1, n)}
+    faded = picture_of(policy, number, seen=range(n - 1))
+    same = (picture == faded).all(axis=2)
+    assert (picture[~same][:, 0] == 10 * (n - 1)).all()
+    assert (faded[~same] > picture[~same]).all()
+    assert (~same).sum() == (8 * 8 if n > 1 else 16 * 16)
+
+
+def test_several_features_are_told_in_few_words() -> None:
+    policy, number = several(3, 2)
+    assert title_of(policy.graph, number) == "symbols 0, 1, 2"
+    assert brief(policy.graph, number) == "at least 2 of 3 (symbols 0, 1, 2)"
+    pair = Composite(first=0, second=1, mean=30.0, deviation=2.0, likelihood=0.5)
+    graph, (far,) = policy.graph.add([pair])
+    graph, (mixed,) = graph.add([Several(parts=(far, 2), least=1)])
+    words = "symbol 0 and symbol 1, 28 to 32 pixels apart"
+    assert title_of(graph, mixed) == f"{words} …"
+    assert brief(graph, mixed) == f"at least 1 of 2 such as {words}"
+    assert [title_of(graph, n) for n in (0, far)] == ["symbol 0", words]
+    assert [brief(graph, n) for n in (0, far)] == ["symbol 0", words]
 
 
 def test_a_policy_without_features_has_a_figure_too(one_class: Policy) -> None:
@@ -254,7 +302,7 @@ def test_a_long_path_shows_what_was_seen(n_seen: int, small_run: Run) -> None:
     policy = small_run.policy
     percept = small_run.env.percept(small_run.grid.positions[0])
     explanation = policy.explain(percept)
-    a_test = explanation.tests[0]
+    a_test = dataclasses.replace(explanation.tests[0], feature=Primitive("", 0))
     long = tuple(
         dataclasses.replace(
             a_test, exhibited=i < n_seen, occurrences=np.full((int(i < n_seen), 2), 5.0, np.float32)

@@ -325,6 +325,43 @@ def test_a_cell_that_is_not_there_is_refused(
     assert loads(forge_feature(saved, number, changed), tmp_path / "forged") is None
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"least": 0}, {"least": -1}, {"least": 3}, {"least": None}, {"least": NAN}, {"parts": []},
+        {"parts": [0, 0]}, {"parts": [0, -1]}, {"parts": [0, 10**9]}, {"parts": [OWN, 0]},
+        {"parts": None}, {"parts": 3}, {"parts": ["x", 0]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_several_that_make_no_sense_are_refused(
+    policy: Policy, saved: bytes, change: dict[str, Any], tmp_path: Path
+) -> None:
+    number = number_of_composite(policy)
+    parts = change.get("parts")
+    if isinstance(parts, list):
+        change = {"parts": [number if part is OWN else part for part in parts]}
+    several = {"parts": [0, 1], "least": 2}
+    assert loads(forge_feature(saved, number, several), tmp_path / "true") is not None
+    assert loads(forge_feature(saved, number, several | change), tmp_path / "forged") is None
+
+
+def test_several_are_not_made_of_several(policy: Policy, saved: bytes, tmp_path: Path) -> None:
+    n, patch = len(policy.features), policy.patches[:1]
+    arrays = {
+        "usage": np.append(policy.usage, [0, 0]),
+        "patches": np.concatenate([policy.patches, patch, patch]),
+    }
+    several = {"parts": [0, 1], "least": 1}
+    for last, is_fine in (
+        ({"parts": [0], "least": 1}, True),
+        ({"parts": [0, n], "least": 1}, False),
+    ):
+        features = [*entries(saved), several, last]
+        loaded = loads(forge(saved, {"features": features}, arrays), tmp_path / "forged")
+        assert (loaded is not None) == is_fine
+
+
 @pytest.mark.parametrize("entry", [None, 3, "symbol", [], {}, {"symbol": 0}, {"camera": ""}])
 def test_what_is_no_feature_is_refused(
     policy: Policy, saved: bytes, entry: Any, tmp_path: Path
@@ -354,6 +391,7 @@ def test_what_makes_sense_is_not_refused(policy: Policy, saved: bytes, tmp_path:
         entry | {"turn": -20.0, "turn_deviation": 5.0, "ratio": 0.5, "ratio_deviation": 1.0},
         {"part": entry["first"], "level": 2, "column": 3, "line": 0},
         {"part": entry["first"], "level": 16, "column": 65535, "line": 65535},
+        {"parts": [entry["first"], entry["second"]], "least": 1},
     ]
     for other in others:
         loaded = loads(forge_feature(saved, number, other), tmp_path / "forged")
@@ -386,7 +424,7 @@ VALUES = st.one_of(
 )  # fmt: skip
 NAMES = (
     "first", "second", "mean", "deviation", "likelihood", "turn", "turn_deviation", "ratio",
-    "ratio_deviation", "part", "level", "column", "line", "symbol", "camera",
+    "ratio_deviation", "part", "level", "column", "line", "symbol", "camera", "parts", "least",
 )  # fmt: skip
 
 
@@ -451,6 +489,8 @@ def test_parts_of_two_cameras_are_refused(
         for name in ("first", "second"):
             forged = forge_feature(saved, number, entry | {name: other})
             assert loads(forged, tmp_path / "forged") is None
+        several = {"parts": [entry["first"], other], "least": 1}
+        assert loads(forge_feature(saved, number, several), tmp_path / "forged") is None
 
 
 # Fresh interactions ------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvc.features import Composite, Feature, Graph, Located, Primitive, Sight
+from rlvc.features import Composite, Feature, Graph, Located, Primitive, Several, Sight
 from rlvc.vision.descriptors import Invariants
 from rlvc.vision.detectors import Harris, Points
 from rlvc.vision.eye import Eye
@@ -21,7 +21,7 @@ CAMERAS = ("left", "right")
 
 
 def drawn(seed: int) -> Graph:
-    return draw_graph(np.random.default_rng(seed), CAMERAS)
+    return draw_graph(np.random.default_rng(seed), CAMERAS, several=True)
 
 
 def meaning(graph: Graph, number: int) -> object:
@@ -31,6 +31,8 @@ def meaning(graph: Graph, number: int) -> object:
     for name in ("first", "second", "part"):
         if name in values:
             values[name] = meaning(graph, values[name])
+    if isinstance(feature, Several):
+        values["parts"] = tuple(meaning(graph, part) for part in feature.parts)
     return type(feature), tuple(values.items())
 
 
@@ -143,20 +145,31 @@ def test_features_can_be_put_in_words() -> None:
         ),
         Located(part=1, level=2, column=0, line=3),
         Located(part=3, level=1, column=1, line=0),
+        Primitive("front", 7),
+        Several(parts=(6, 1), least=1),
+        Several(parts=(1,), least=1),
+        Several(parts=(2, 0), least=2),
     ))  # fmt: skip
     pair_of_3 = "symbol 3 and symbol 3, 0 to 5 pixels apart"
     nested = (
         f"symbol 3 and ({pair_of_3}), 36 to 44 pixels apart, turned by about 30°, about 0.5 times "
         "as large"
     )
-    assert [graph.describe(n) for n in range(6)] == [
+    assert [graph.describe(n) for n in range(10)] == [
         "symbol 3",
         "symbol 0 of front",
         pair_of_3,
         nested,
         "symbol 0 of front in column 1, row 4 of 4 × 4",
         f"({nested}) in column 2, row 1 of 2 × 2",
+        "symbol 7 of front",
+        "at least 1 of 2 (symbols 7, 0 of front)",
+        "at least 1 of 1 (symbol 0 of front)",
+        f"at least 2 of 2 (({pair_of_3}), symbol 3)",
     ]
+    assert [graph.is_arranged(n) for n in range(10)] == [
+        False, False, True, True, True, True, False, False, False, True,
+    ]  # fmt: skip
 
 
 def test_the_primitives_of_a_high_tower_are_found_at_once() -> None:
@@ -165,6 +178,18 @@ def test_the_primitives_of_a_high_tower_are_found_at_once() -> None:
     graph = Graph(tuple(features))
     assert graph.primitives(201) == [0, 1]
     assert graph.height[201] == 200
+
+
+def test_features_of_another_graph_keep_their_meaning() -> None:
+    graph = drawn(0)
+    half = Graph(graph.features[: len(graph) // 2])
+    joined, numbers = half.join(drawn(1))
+    other = drawn(1)
+    assert joined.features[: len(half)] == half.features
+    assert list(numbers) == list(range(len(other)))
+    for old, new in numbers.items():
+        assert meaning(joined, new) == meaning(other, old)
+    assert joined.join(other) == (joined, numbers)
 
 
 # Composites --------------------------------------------------------------------------------------
@@ -256,6 +281,12 @@ class Asked(Seen):
 def test_only_the_primitives_of_a_feature_are_looked_for_and_only_once(seed: int) -> None:
     rng = np.random.default_rng(seed)
     graph, scene = draw_graph(rng, CAMERAS), Scene.draw(rng, CAMERAS, most=4)
+    symbols = [n for n, one in enumerate(graph.features) if isinstance(one, Primitive)]
+    glance = Asked(scene.percepts[0])
+    left = [n for n in symbols if graph.camera[n] == "left"]
+    more, (several,) = graph.add([Several(parts=tuple(left), least=1)])
+    Sight(more, glance).exhibits(several)  # type: ignore[arg-type]
+    assert glance.log == [("exhibits", "left", n) for n in range(len(left))]  # and not where
     glance = Asked(scene.percepts[0])
     sight = Sight(graph, glance)  # type: ignore[arg-type]
     number = int(rng.integers(len(graph)))

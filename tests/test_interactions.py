@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, Percepts, collect
-from tests.builders import pictures
+from tests import oracle
+from tests.builders import pictures, store
 
 PICTURES = pictures(6, shape=(64, 64, 3))
 
@@ -187,6 +191,38 @@ def test_returns_end_with_the_episode() -> None:
     assert data.is_last.tolist() == [False, True, False, True, False, True]
     assert data.returns(0.5).tolist() == [2, 2, 8, 8, 32, 32]
     assert data.returns(0.0).tolist() == data.reward.tolist()
+
+
+def test_who_never_got_away_is_stuck() -> None:
+    images = pictures(3, shape=(4, 4, 3))
+    #        0 0: stuck   0 1: slippery  1 0: ends  1 1: moves  2 1: never left, twice
+    start = [0, 0, 0, 0, 1, 1, 2, 2]
+    action = [0, 1, 0, 1, 0, 1, 1, 1]
+    end = [0, 0, 0, 1, 1, 2, 2, 2]
+    terminated = [False] * 4 + [True] + [False] * 3
+    data = Interactions.from_arrays(
+        images[start], action, np.zeros(8), terminated, next_observations=images[end]
+    )
+    assert data.is_stuck.tolist() == [True, False, True, False, False, False, True, True]
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_who_is_stuck_is_found_by_looking_through_all(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 30))
+    start, end, action = rng.integers(0, 3, (3, n))
+    terminated = rng.random(n) < 0.1
+    data = Interactions(
+        store(3), start, action, np.zeros(n), end, np.arange(n), terminated, terminated, 3
+    )
+    sequence = [
+        oracle.Interaction(*row)
+        for row in zip(
+            start.tolist(), action.tolist(), [Fraction(0)] * n, end.tolist(), terminated.tolist(),
+            strict=True,
+        )
+    ]  # fmt: skip
+    assert data.is_stuck.tolist() == [oracle.is_stuck(one, sequence) for one in sequence]
 
 
 def rows(**changed: Any) -> Interactions:

@@ -47,8 +47,8 @@ def draw(
 def check(
     dense: NDArray[np.bool_], percept: NDArray[np.int64], group: NDArray[np.int64],
     delta: NDArray[np.int64], rules: oracle.Rules, is_aliased: NDArray[np.bool_], threads: int = 1,
-) -> bool:  # fmt: skip
-    """Compare the selector with the oracle; return whether a feature was found."""
+) -> int:  # fmt: skip
+    """Compare the selector with the oracle; return for how many classes it found a feature."""
     values = np.random.default_rng(len(delta)).integers(-6, 7, (N_CLASSES, N_ACTIONS))
     q = {(V, a): float(values[V, a]) for V in range(N_CLASSES) for a in range(N_ACTIONS)}
     sequence = [
@@ -84,7 +84,7 @@ def check(
             assert got.p_value == 1.0
         else:
             assert got.p_value == pytest.approx(found.p_value, rel=1e-7, abs=1e-12)
-    return any(found.feature is not None for found in expected)
+    return sum(found.feature is not None for found in expected)
 
 
 @RULES
@@ -120,14 +120,14 @@ def test_what_changes_nothing_is_not_split(ranking: str, test: str) -> None:
         sample = draw(np.random.default_rng(seed), 60, 6)
         everything = np.ones(N_CLASSES, np.bool_)
         try:
-            is_found = check(*sample, rules, everything)
+            n_found = check(*sample, rules, everything)
             without = check(*sample, dataclasses.replace(rules, relevant=False), everything)
         except oracle.TooCloseError:
             continue
         n_checked += 1
-        n_less += without and not is_found
+        n_less += without > n_found
     assert n_checked >= 15
-    assert n_less >= 1
+    assert n_less >= 2
 
 
 @settings(deadline=None, max_examples=60)

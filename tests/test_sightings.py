@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import Percepts
-from rlvc.features import MOST, Composite, Feature, Graph, Located, Primitive, Sight
+from rlvc.features import MOST, Composite, Feature, Graph, Located, Primitive, Several, Sight
 from rlvc.sightings import Places, Sightings
 from rlvc.vision.detectors import Points
 from rlvc.vision.eye import Occurrences
@@ -138,7 +138,16 @@ def draw_composite(rng: np.random.Generator, parts: Sequence[int]) -> Composite 
     )  # fmt: skip
 
 
-def draw_graph(rng: np.random.Generator, cameras: Sequence[str], n: int = 14) -> Graph:
+def draw_several(rng: np.random.Generator, parts: Sequence[int]) -> Several:
+    """Draw a feature that asks for some of those with the given numbers."""
+    n = int(rng.integers(1, len(parts) + 1))
+    some = tuple(rng.choice(parts, n, replace=False).tolist())
+    return Several(parts=some, least=int(rng.integers(1, n + 1)))
+
+
+def draw_graph(
+    rng: np.random.Generator, cameras: Sequence[str], n: int = 14, *, several: bool = False
+) -> Graph:
     """Draw a graph in which primitives come early and late, and heights in no order."""
     graph = Graph()
     rest = [[Primitive(name, symbol) for symbol in range(N_SYMBOLS)] for name in cameras]
@@ -148,9 +157,12 @@ def draw_graph(rng: np.random.Generator, cameras: Sequence[str], n: int = 14) ->
             number
             for number, height in enumerate(graph.height)
             if graph.camera[number] == cameras[camera] and height < HIGHEST
+            if not isinstance(graph[number], Several)
         ]
         if rest[camera] and (len(ours) < 2 or rng.random() < 0.2):
             graph, _ = graph.add([rest[camera].pop(0)])
+        elif ours and several and rng.random() < 0.2:
+            graph, _ = graph.add([draw_several(rng, ours)])
         elif ours:
             graph, _ = graph.add([draw_composite(rng, ours[-5:])])
     return graph
@@ -171,6 +183,9 @@ def primitives_first(graph: Graph) -> tuple[Graph, list[Feature], dict[int, int]
         elif isinstance(feature, Located):
             part, level = numbers[feature.part], feature.level
             feature = Located(part=part, level=level, column=feature.column, line=feature.line)
+        elif isinstance(feature, Several):
+            parts = tuple(numbers[part] for part in feature.parts)
+            feature = Several(parts=parts, least=feature.least)
         renamed.append(feature)
     return Graph(tuple(renamed[:n_primitives])), renamed[n_primitives:], numbers
 
@@ -211,11 +226,12 @@ def assert_same(one: Sightings, other: Sightings) -> None:
 )
 def test_occurrences_are_those_of_algorithm_5(cameras: tuple[str, ...], n_scenes: int) -> None:
     n_checked = 0
+    n_several = np.zeros(2, np.int64)
     n_found = np.zeros(HIGHEST + 1, np.int64)
     n_missing = np.zeros(HIGHEST + 1, np.int64)
     for seed in range(n_scenes):
         rng = np.random.default_rng(seed)
-        graph, scene = draw_graph(rng, cameras), Scene.draw(rng, cameras)
+        graph, scene = draw_graph(rng, cameras, several=True), Scene.draw(rng, cameras)
         sightings = scene.see(graph)
         assert sightings.cameras == cameras
         assert sightings.incidence.n_percepts == len(scene.table)
@@ -237,11 +253,13 @@ def test_occurrences_are_those_of_algorithm_5(cameras: tuple[str, ...], n_scenes
                 exhibits = sightings.incidence.exhibits(np.array([row]), np.array([number]))
                 assert bool(exhibits[0]) == sight.exhibits(number) == (len(expected) > 0)
                 n_checked += 1
+                n_several[int(len(expected) > 0)] += isinstance(graph[number], Several)
                 n_found[graph.height[number]] += len(expected) > 0
                 n_missing[graph.height[number]] += len(expected) == 0
     assert n_checked > 4000
     assert n_found.min() > 50
     assert n_missing.min() > 50
+    assert n_several.min() > 50
 
 
 @settings(deadline=None, max_examples=60)
@@ -249,7 +267,7 @@ def test_occurrences_are_those_of_algorithm_5(cameras: tuple[str, ...], n_scenes
 def test_features_may_be_added_at_once_or_one_by_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
     cameras = ("",) if rng.random() < 0.5 else ("left", "right")
-    mixed, scene = draw_graph(rng, cameras), Scene.draw(rng, cameras)
+    mixed, scene = draw_graph(rng, cameras, several=True), Scene.draw(rng, cameras)
     primitives, features, numbers = primitives_first(mixed)
     whole = scene.see(primitives.add(features)[0])
     at_once, got = scene.see(primitives).add(features)
@@ -278,7 +296,7 @@ def test_features_may_be_added_at_once_or_one_by_one(seed: int) -> None:
 def test_places_stand_image_by_image_and_feature_by_feature(seed: int) -> None:
     rng = np.random.default_rng(seed)
     cameras = ("left", "right")
-    graph, scene = draw_graph(rng, cameras), Scene.draw(rng, cameras)
+    graph, scene = draw_graph(rng, cameras, several=True), Scene.draw(rng, cameras)
     sightings = scene.see(graph)
     for camera, places in zip(cameras, sightings.places, strict=True):
         assert places.n_images == len(set(sightings.table[:, cameras.index(camera)].tolist()))
@@ -365,6 +383,26 @@ def test_what_lies_outside_the_frame_is_in_the_nearest_cell() -> None:
     sightings, numbers = scene.see(TWO).add(cells)
     found = [sightings.find(number)[1][:, :2].tolist() for number in numbers]
     assert found == [[[-1.0, 5.0]], [[15.5, 16.0]], [], [[32.0, 31.0]]]
+
+
+def test_several_occur_where_those_that_are_there_do() -> None:
+    scene = one_image([(0, 1, 1), (0, 9, 1), (1, 4, 5)])
+    sightings, (far,) = scene.see(Graph(tuple(Primitive("", n) for n in range(3)))).add([pair()])
+    wanted = [
+        (Several(parts=(1, 0), least=2), [(4, 5), (1, 1), (9, 1)]),
+        (Several(parts=(2, 0), least=1), [(1, 1), (9, 1)]),
+        (Several(parts=(2, 0), least=2), []),
+        (Several(parts=(far, 2, 1), least=2), [(2.5, 3), (4, 5)]),
+        (Several(parts=(0,), least=1), [(1, 1), (9, 1)]),
+    ]  # a symbol that is there twice counts once
+    sightings, numbers = sightings.add(one for one, _ in wanted)
+    sight = look(sightings.graph, scene.percepts[0])
+    for number, (several, places) in zip(numbers, wanted, strict=True):
+        assert [tuple(row) for row in sightings.find(number)[1][:, :2].tolist()] == places
+        assert [tuple(row) for row in sight.find(number)[:, :2].tolist()] == places
+        there = sum(sight.exhibits(part) for part in several.parts)
+        assert sight.count(several) == there
+        assert sight.exhibits(number) == (there >= several.least) == bool(places)
 
 
 # Where there is more than is kept ----------------------------------------------------------------

@@ -449,12 +449,10 @@ def agreeing(f: int, percepts: list[set[int]], n_symbols: int, rules: Rules) -> 
         n = len(percepts)
         spread = n_f * (n - n_f) * n_g * (n - n_g)
         gap = n * both - n_f * n_g
-        if g == f or spread == 0 or gap <= 0:
+        if g == f or spread == 0 or gap < 0:
             continue
         square = Fraction(gap * gap, spread)  # of the φ coefficient
-        if abs(square - Fraction(rules.agreement) ** 2) <= Fraction(1, 10**12):
-            raise TooCloseError
-        if square >= Fraction(rules.agreement) ** 2:
+        if not is_less(square, Fraction(rules.agreement) ** 2, 1e-12, Fraction(1)):
             ranked.append((-square, g))
     ranked.sort()
     return [f, *(g for _, g in ranked[: rules.most_parts - 1])]

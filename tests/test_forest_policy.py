@@ -13,8 +13,8 @@ from rlvc.classifier.tree import Tree
 from rlvc.compaction import Compaction
 from rlvc.errors import FileFormatError
 from rlvc.features import Sight
-from rlvc.forest_policy import mean_values
 from rlvc.vision.eye import Glance
+from rlvc.vote import mean_values
 from tests.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
 from tests.test_policy_file import forge
 

@@ -14,11 +14,12 @@ from rlvc.envs import register_envs
 
 if TYPE_CHECKING:
     from rlvc.forest import Forest
-    from rlvc.forest_policy import ForestPolicy, Vote, load_policy
+    from rlvc.forest_policy import ForestPolicy, load_policy
     from rlvc.interactions import Interactions, collect
     from rlvc.learner import RLVC, Database, Stage
     from rlvc.percepts import Percepts
     from rlvc.policy import Explanation, Policy
+    from rlvc.vote import Vote
 
 __version__ = "0.1.0"
 
@@ -48,7 +49,7 @@ _HOMES = {
     "Percepts": "rlvc.percepts",
     "Policy": "rlvc.policy",
     "Stage": "rlvc.learner",
-    "Vote": "rlvc.forest_policy",
+    "Vote": "rlvc.vote",
     "collect": "rlvc.interactions",
     "load_policy": "rlvc.forest_policy",
 }

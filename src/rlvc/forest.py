@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.features import Graph, Primitive
-from rlvc.forest_policy import ForestPolicy, mean_values
+from rlvc.forest_policy import ForestPolicy
 from rlvc.interactions import Interactions
 from rlvc.learner import RLVC, Database, map_interactions
 from rlvc.parameters import check, param
 from rlvc.policy import Policy
 from rlvc.processes import run_processes
 from rlvc.together import solve_together
+from rlvc.vote import mean_values
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

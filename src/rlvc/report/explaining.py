@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
 
 from rlvc.features import Several, Sight
-from rlvc.forest_policy import AnyPolicy, Vote
+from rlvc.forest_policy import AnyPolicy
 from rlvc.images import as_image
 from rlvc.percepts import SINGLE, Percept
 from rlvc.policy import Explanation, Outcome, Policy
@@ -26,6 +26,7 @@ from rlvc.report.arrangements import (
 from rlvc.report.patches import brief, picture_of
 from rlvc.report.style import BLUE, GREY, INK, ORANGE, house_style, new_figure
 from rlvc.vision.eye import Glance
+from rlvc.vote import Vote
 
 MOST: Final = 12  # tests that are shown in full; a longer path shows what was seen and the last
 OFFSETS: Final = ((9, 7), (9, -16), (-16, 7), (-16, -16))  # points, from a place to its number

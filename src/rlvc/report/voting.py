@@ -5,10 +5,11 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 
-from rlvc.forest_policy import ForestPolicy, Vote
+from rlvc.forest_policy import ForestPolicy
 from rlvc.percepts import Percept
 from rlvc.report.explaining import draw_images, draw_patches, draw_values
 from rlvc.report.style import house_style, new_figure
+from rlvc.vote import Vote
 
 
 def draw_vote(policy: ForestPolicy, percept: Percept, vote: Vote) -> Figure:

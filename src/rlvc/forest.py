@@ -61,13 +61,18 @@ class Forest:
     learner: RLVC = field(default_factory=RLVC)
     trees: int = param(25, "how many trees there are", low=1)
     symbols: float = param(
-        0.7, "share of each camera's symbols that a tree may use", above=0.0, high=1.0
+        0.5, "share of each camera's symbols that a tree may use", above=0.0, high=1.0
     )
     episodes: float = param(
-        0.8, "share of the episodes that a tree learns from", above=0.0, high=1.0
+        0.63, "share of the episodes that a tree is grown on", above=0.0, high=1.0
     )
     cap: int = param(
         10, "most classes of a tree refined in a stage, largest first; 0 for no limit", low=0
+    )
+    relevant: bool = param(
+        False,
+        "let trees split only where the value or the best action would change, as one classifier "
+        "does to stay small",
     )
     together: bool = param(
         True, "solve for the values of all trees together, from all interactions"
@@ -115,7 +120,8 @@ class Forest:
         episodes = draw(np.unique(interactions.episode), self.episodes, rng)
         part, percepts = interactions.of_episodes(episodes)
         shown = sightings.only(symbols).of_percepts(sightings.table[percepts])
-        learner = replace(self.learner, threads=1, cap=self.cap)
+        selector = replace(self.learner.selector, relevant=self.relevant)
+        learner = replace(self.learner, threads=1, cap=self.cap, selector=selector)
         for stage in learner.stages(Database(part, shown, database.eye)):  # noqa: B007 - the last
             pass
         everywhere = stage.database.sightings.of_percepts(sightings.table)

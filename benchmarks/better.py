@@ -153,8 +153,14 @@ def states_of(data: Interactions) -> NDArray[np.float64]:
     return states
 
 
-def picture_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
-    """Return a database of the maze or the subway."""
+def picture_scene(
+    name: str, pictures: str, seed: int, learner: RLVC, *, nearby: bool = False
+) -> Scene:
+    """Return a database of the maze or the subway.
+
+    With ``nearby`` an agent perceives the percept of the nearest point of the grid, so that these
+    are looked at once for all agents.
+    """
     task = find_task(name)
     made = gymnasium.make(task.env_id, pictures=pictures, disable_env_checker=True)
     env: Any = made.unwrapped
@@ -168,11 +174,19 @@ def picture_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
     def found(success: float, steps: float) -> dict[str, float]:
         return {"success": success, "steps": steps}
 
+    if nearby:
+        around = batch_of([env.percept(p) for p in grid.positions], database)
+        shown, few = around.sightings(), around.pixels()
+        everywhere = Batch(lambda: shown, lambda: few)
+
     def measure(act: Act) -> dict[str, float]:
         def at(positions: NDArray[np.float64]) -> Ints:
             return act(batch_of([env.percept(p) for p in positions], database))
 
-        return found(*walk(task.world, at, rng()))
+        if not nearby:
+            return found(*walk(task.world, at, rng()))
+        actions = act(everywhere)
+        return found(*walk(task.world, lambda p: actions[grid.nearest(p)], rng()))
 
     def others(n_classes: int) -> dict[str, dict[str, float]]:
         direct = compare(grid, data, n_classes, learner.solver, learner.gamma, seed)["best"]
@@ -264,6 +278,15 @@ SCENES = {
 }  # fmt: skip
 
 
+def make_scene(
+    task: str, pictures: str, seed: int, learner: RLVC, *, nearby: bool = False
+) -> Scene:
+    """Return the database of a task, and how to measure on it."""
+    if SCENES[task] is picture_scene:
+        return picture_scene(task, pictures, seed, learner, nearby=nearby)
+    return SCENES[task](task, pictures, seed, learner)
+
+
 def act_of_policy(policy: Policy) -> Act:
     """Return what a policy does, in bulk."""
 
@@ -316,7 +339,7 @@ def act_of_neighbours(scene: Scene) -> Act:
 def run(task: str, pictures: str, seed: int) -> dict[str, Any]:
     """Return what all methods reach on one database."""
     learner = base_learner(task)
-    scene = SCENES[task](task, pictures, seed, learner)
+    scene = make_scene(task, pictures, seed, learner)
     data, database, gamma = scene.data, scene.database, learner.gamma
     result: dict[str, Any] = {"looking": scene.seconds}
 

@@ -1,0 +1,150 @@
+"""What each idea brings: all of them, and each switched off alone, on the maze and the campus.
+
+Run it with ``RLVC_DATA=… python benchmarks/ablation.py``. Every database (task, pictures, seed) is
+written to ``runs/ablation`` when it is done, and one that is there is not done again; ``--table``
+prints what is there. ``--choices`` compares other values of the parameters instead, on the seeds
+that were used to choose: ``RLVC_DATA=… python benchmarks/ablation.py --choices --seeds 0 1 2 3 4
+--databases "maze photos" "maze coil" "subway photos" "subway street" "campus places" "hill photos"``.
+
+Success on the maze and the subway is that of an agent who perceives, wherever it is, the percept of
+the nearest point of a 50 × 50 grid, as in the history of a run: close to the truth, and affordable
+for many variants.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from better import act_of_forest, act_of_policy, make_scene
+
+from rlvc import RLVC
+from rlvc.aliasing import RelativeVariance
+from rlvc.experiments.catalogue import base_learner
+from rlvc.forest import Forest
+from rlvc.generation import Canonical
+from rlvc.storage import write_whole
+from rlvc.surrogates import Surrogates
+
+Change = Callable[[RLVC], RLVC]
+
+
+def select(**changes: Any) -> Change:
+    """Return a change of the selector."""
+    return lambda learner: replace(learner, selector=replace(learner.selector, **changes))
+
+
+def change(**changes: Any) -> Change:
+    """Return a change of the learner."""
+    return lambda learner: replace(learner, **changes)
+
+
+ALL: Change = lambda learner: learner  # noqa: E731
+IDEAS: dict[str, Change] = {
+    "all ideas": ALL,
+    "without nothing moved": change(nothing_moved=False),
+    "without surrogates": change(surrogates=Surrogates(features=1)),
+    "without the correction for many tests": select(correction="none"),
+    "without splits that must matter": select(relevant=False),
+    "without the ranking by reduction": select(ranking="remaining"),
+    "without composites": change(generator=Canonical()),
+}
+FORESTS: dict[str, tuple[Change, dict[str, Any]]] = {
+    "forest, all ideas": (ALL, {}),
+    "forest without nothing moved": (IDEAS["without nothing moved"], {}),
+    "forest without surrogates": (IDEAS["without surrogates"], {}),
+    "forest, each tree with its own values": (ALL, {"together": False}),
+    "forest, all symbols for each tree": (ALL, {"symbols": 1.0}),
+    "forest, all episodes for each tree": (ALL, {"episodes": 1.0}),
+    "forest, small trees": (ALL, {"relevant": True}),
+}
+CHOICES: dict[str, Change] = {
+    "defaults": ALL,
+    "surrogates: 3 features": change(surrogates=Surrogates(features=3)),
+    "surrogates: 5 features": change(surrogates=Surrogates(features=5)),
+    "surrogates: agreement 0.5": change(surrogates=Surrogates(agreement=0.5)),
+    "surrogates: agreement 0.85": change(surrogates=Surrogates(agreement=0.85)),
+    "level 0.02": select(alpha=0.02),
+    "level 0.5": select(alpha=0.5),
+    "at least 1 sample a side": select(min_samples=1),
+    "at least 5 samples a side": select(min_samples=5),
+    "samples: percepts": select(samples="percepts"),
+    "τ = 0.001": change(aliasing=RelativeVariance(tau=1e-3)),
+    "splits need not matter": select(relevant=False),
+    "Welch's t": select(test="welch"),
+}
+
+
+def run(task: str, pictures: str, seed: int, variants: dict[str, Change], trees: int) -> Any:
+    """Return what the variants reach on one database."""
+    learner = base_learner(task)
+    scene = make_scene(task, pictures, seed, learner, nearby=True)
+    result: dict[str, Any] = {}
+
+    def note(name: str, learn: Callable[[], Any], act: Callable[[Any], Any]) -> None:
+        begin = time.perf_counter()
+        policy = learn()
+        seconds = time.perf_counter() - begin
+        result[name] = {**scene.measure(act(policy)), "classes": float(policy.n_classes)}
+        result[name]["seconds"] = seconds
+        print(f"{task} {pictures} {seed} {name}", result[name], flush=True)
+
+    for name, variant in variants.items():
+        note(name, lambda v=variant: v(learner).learn(scene.database), act_of_policy)
+    for name, (variant, options) in FORESTS.items() if trees else ():
+        forest = Forest(learner=variant(learner), trees=trees, seed=seed, **options)
+        note(name, lambda f=forest: f.learn(scene.database), act_of_forest)
+    return result
+
+
+def table(folder: Path, database: str, seeds: list[int]) -> None:
+    """Print the means over the seeds that are done."""
+    files = [folder / f"{database.replace(' ', '_')}_{seed}.json" for seed in seeds]
+    results = [json.loads(file.read_text()) for file in files if file.exists()]
+    if not results:
+        return
+    columns = [name for name in next(iter(results[0].values())) if name != "seconds"]
+    done = [seed for seed, file in zip(seeds, files, strict=True) if file.exists()]
+    print(f"\n{database}, seeds {done}\n\n| | " + " | ".join(columns) + " |")
+    print("|---" * (len(columns) + 1) + "|")
+    for name in results[0]:
+        cells = []
+        for column in columns:
+            value = float(np.mean([r[name][column] for r in results if name in r]))
+            form = "{:.2%}" if column in ("test error", "missed") else "{:.3f}"
+            cells.append(("{:.0f}" if column == "classes" else form).format(value))
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+
+
+def main() -> None:
+    """Run what is missing, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--databases", nargs="+", default=["maze photos", "campus places"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[5, 6, 7, 8, 9])
+    parser.add_argument("--choices", action="store_true", help="compare values of parameters")
+    parser.add_argument("--trees", type=int, default=25, help="of forests; 0 for none")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--table", action="store_true", help="only print what is there")
+    options = parser.parse_args()
+    folder = options.out or Path("runs") / ("choices" if options.choices else "ablation")
+    folder.mkdir(parents=True, exist_ok=True)
+    variants = CHOICES if options.choices else IDEAS
+    for seed in options.seeds:
+        for database in options.databases:
+            file = folder / f"{database.replace(' ', '_')}_{seed}.json"
+            if not options.table and not file.exists():
+                trees = 0 if options.choices else options.trees
+                found = run(*database.split(), seed, variants, trees)
+                write_whole(file, json.dumps(found).encode())
+    for database in options.databases:
+        table(folder, database, options.seeds)
+
+
+if __name__ == "__main__":
+    main()

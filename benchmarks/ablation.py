@@ -3,8 +3,8 @@
 Run it with ``RLVC_DATA=… python benchmarks/ablation.py``. Every database (task, pictures, seed) is
 written to ``runs/ablation`` when it is done, and one that is there is not done again; ``--table``
 prints what is there. ``--choices`` compares other values of the parameters instead, on the seeds
-that were used to choose: ``RLVC_DATA=… python benchmarks/ablation.py --choices --seeds 0 1 2 3 4
---databases "maze photos" "maze coil" "subway photos" "subway street" "campus places" "hill photos"``.
+that were used to choose: add ``--seeds 0 1 2 3 4 --databases "maze photos" "subway street"`` and
+so on.
 
 Success on the maze and the subway is that of an agent who perceives, wherever it is, the percept of
 the nearest point of a 50 × 50 grid, as in the history of a run: close to the truth, and affordable
@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from better import act_of_forest, act_of_policy, make_scene
 
+from better import act_of_forest, act_of_policy, make_scene
 from rlvc import RLVC
 from rlvc.aliasing import RelativeVariance
 from rlvc.experiments.catalogue import base_learner

@@ -1,9 +1,8 @@
 """One classifier and a forest beside other methods, on the same databases.
 
-Run it with ``RLVC_DATA=… python benchmarks/better.py``; ``pip install scikit-learn`` first. Every
-database (task, pictures, seed) is written to ``runs/better`` when it is done, and one that is there
-is not done again, so that it can be stopped and go on; ``--table`` prints what is there. Seeds 5 to
-9 were used for no choice.
+Run it with ``RLVC_DATA=… python benchmarks/better.py``; ``pip install scikit-learn`` first. What is
+done is written to ``runs/better`` at once and not done again, so that it can be stopped and go on;
+``--table`` prints what is there. Seeds 5 to 9 were used for no choice.
 
 All methods learn from the same 10,000 interactions, and are measured in the same episodes, views or
 trials. *one*: ``RLVC(gamma=γ)``; *compact*: the same with compaction; *forest*: 25 trees; *fqi
@@ -98,6 +97,7 @@ class Scene:
         measure: From an agent to its measures.
         others: Measures of what does not perceive: direct perception, the optimum.
         seconds: Of looking.
+        is_campus: Whether this is the campus, where compaction matters.
     """
 
     data: Interactions
@@ -107,6 +107,7 @@ class Scene:
     measure: Callable[[Act], dict[str, float]]
     others: Callable[[int], dict[str, dict[str, float]]]
     seconds: float
+    is_campus: bool = False
 
 
 def _few(image: Image) -> Floats:
@@ -228,7 +229,8 @@ def campus_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
             "direct": {"test error": direct},
         }
 
-    return Scene(data, database, shrink(data.percepts), optimal[known], measure, others, seconds)
+    few = shrink(data.percepts)
+    return Scene(data, database, few, optimal[known], measure, others, seconds, is_campus=True)
 
 
 def hill_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
@@ -336,43 +338,71 @@ def act_of_neighbours(scene: Scene) -> Act:
     return act
 
 
-def run(task: str, pictures: str, seed: int) -> dict[str, Any]:
-    """Return what all methods reach on one database."""
+PARTS = ("ours", "others", "fqi")
+
+
+def run(task: str, pictures: str, seed: int, parts: list[str], file: Path) -> None:
+    """Add what some methods reach on one database to its file, unless it is there."""
+    result: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"parts": []}
+    missing = [part for part in parts if part not in result["parts"]]
+    if not missing:
+        return
     learner = base_learner(task)
     scene = make_scene(task, pictures, seed, learner)
-    data, database, gamma = scene.data, scene.database, learner.gamma
-    result: dict[str, Any] = {"looking": scene.seconds}
+    result.setdefault("looking", scene.seconds)
 
     def note(method: str, measures: dict[str, float], seconds: float | None, **more: Any) -> None:
         result[method] = {**measures, "seconds": seconds, **more}
         print(f"{task} {pictures} {seed} {method}", result[method], flush=True)
 
-    def timed(learn: Callable[[], Any]) -> tuple[Any, float]:
-        begin = time.perf_counter()
-        made = learn()
-        return made, time.perf_counter() - begin
+    for part in missing:
+        {"ours": ours, "others": others, "fqi": fqi}[part](scene, learner, seed, note)
+        result["parts"].append(part)
+        write_whole(file, json.dumps(result).encode())
 
+
+def timed(learn: Callable[[], Any]) -> tuple[Any, float]:
+    """Return what is learned, and in how many seconds."""
+    begin = time.perf_counter()
+    made = learn()
+    return made, time.perf_counter() - begin
+
+
+def ours(scene: Scene, learner: RLVC, seed: int, note: Callable[..., None]) -> None:
+    """Measure one classifier and a forest; on the campus, one classifier compacted as well."""
+    database = scene.database
     replace(learner, max_stages=2).learn(database)  # compiles what is to be timed
     one, seconds = timed(lambda: learner.learn(database))
     forest, forest_seconds = timed(lambda: Forest(learner=learner, seed=seed).learn(database))
     note("one", scene.measure(act_of_policy(one)), seconds, classes=one.n_classes)
     note("forest", scene.measure(act_of_forest(forest)), forest_seconds,
          classes=forest.n_classes, out_of_bag=forest.out_of_bag)  # fmt: skip
-    merging = replace(learner, post_process=Compaction())
-    compact, seconds = timed(lambda: merging.learn(database))
-    note("compact", scene.measure(act_of_policy(compact)), seconds, classes=compact.n_classes)
-    rows = dense(database.incidence)
-    found, seconds = timed(lambda: fit(data, rows, gamma))
-    note(
-        "fqi features", scene.measure(lambda b: found.act(dense(b.sightings().incidence))), seconds
-    )
-    found, seconds = timed(lambda: fit(data, scene.pixels, gamma))
-    note("fqi pixels", scene.measure(lambda b: found.act(b.pixels())), seconds)
-    for method, measures in scene.others(one.n_classes).items():
-        note(method, measures, None)
-    if "ceiling" not in result:
-        note("ceiling", scene.measure(act_of_neighbours(scene)), None)
-    return result
+    if scene.is_campus:
+        merging = replace(learner, post_process=Compaction())
+        compact, seconds = timed(lambda: merging.learn(database))
+        note("compact", scene.measure(act_of_policy(compact)), seconds, classes=compact.n_classes)
+
+
+def others(scene: Scene, learner: RLVC, seed: int, note: Callable[..., None]) -> None:
+    """Measure direct perception, the optimum and the nearest neighbour."""
+    begin = time.perf_counter()
+    found = scene.others(1)
+    seconds = time.perf_counter() - begin
+    for method, measures in found.items():
+        note(method, measures, seconds if method == "direct" else None)
+    if "ceiling" not in found:
+        reached, seconds = timed(lambda: scene.measure(act_of_neighbours(scene)))
+        note("ceiling", reached, seconds)
+
+
+def fqi(scene: Scene, learner: RLVC, seed: int, note: Callable[..., None]) -> None:
+    """Measure Fitted Q Iteration on pixels and on the binary features."""
+    pixels, seconds = timed(lambda: fit(scene.data, scene.pixels, learner.gamma))
+    note("fqi pixels", scene.measure(lambda batch: pixels.act(batch.pixels())), seconds)
+    rows = dense(scene.database.incidence)
+    features, seconds = timed(lambda: fit(scene.data, rows, learner.gamma))
+    reached = scene.measure(lambda batch: features.act(dense(batch.sightings().incidence)))
+    note("fqi features", reached, seconds)
 
 
 ROWS = (
@@ -406,7 +436,7 @@ def table(folder: Path, database: str, seeds: list[int]) -> None:
                 cells.append("–")
         if rows:
             print(f"| {method} | " + " | ".join(cells) + " |")
-    ratio = [r["forest"]["seconds"] / r["one"]["seconds"] for r in results]
+    ratio = [r["forest"]["seconds"] / r["one"]["seconds"] for r in results if "forest" in r]
     print(f"\nlooking: {np.mean([r['looking'] for r in results]):.1f} s; forest over one: "
           f"{np.mean(ratio):.1f} ({min(ratio):.1f}–{max(ratio):.1f})", flush=True)  # fmt: skip
 
@@ -416,6 +446,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("databases", nargs="*", default=DATABASES, metavar="'TASK PICTURES'")
     parser.add_argument("--seeds", nargs="+", type=int, default=[5, 6, 7, 8, 9])
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
     parser.add_argument("--out", type=Path, default=Path("runs") / "better")
     parser.add_argument("--table", action="store_true", help="only print what is there")
     options = parser.parse_args()
@@ -423,8 +454,8 @@ def main() -> None:
     for seed in options.seeds:
         for database in options.databases:
             file = options.out / f"{database.replace(' ', '_')}_{seed}.json"
-            if not options.table and not file.exists():
-                write_whole(file, json.dumps(run(*database.split(), seed)).encode())
+            if not options.table:
+                run(*database.split(), seed, options.parts, file)
     for database in options.databases:
         table(options.out, database, options.seeds)
 

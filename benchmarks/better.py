@@ -11,7 +11,9 @@ features* and *fqi pixels*: Fitted Q Iteration with Extra-Trees on the same bina
 that does best in these very episodes; *ceiling*: the percept of the database that is most similar,
 and the best action where it was perceived; *optimum*: of the true dynamics.
 
-Seconds are of learning alone; looking, which all but the pixels share, is given apart.
+Seconds are of learning, and for *direct* and *ceiling* of measuring as well; looking, which all but
+the pixels share, is given apart. On the hill the binary features are the symbols alone, which do
+not show the velocity; *one* and *forest* make composites of them.
 """
 
 from __future__ import annotations
@@ -148,9 +150,9 @@ def states_of(data: Interactions) -> NDArray[np.float64]:
     """Return the state in which each percept was perceived (last)."""
     assert data.state is not None
     assert data.next_state is not None
-    states = np.zeros((len(data.percepts), data.state.shape[1]))
-    states[data.end] = data.next_state
-    states[data.start] = data.state
+    states = np.zeros((len(data.percepts), data.state[0].size))
+    states[data.end] = data.next_state.reshape(len(data), -1)
+    states[data.start] = data.state.reshape(len(data), -1)
     return states
 
 

@@ -34,7 +34,7 @@ class Member:
     Attributes:
         classifier: From features to the tree's own visual classes.
         q: (n_classes, n_actions) state–action values.
-        count: (n_classes, n_actions) how often the tree's part of the database tried each pair.
+        count: (n_classes, n_actions) how often the database tried each pair.
     """
 
     classifier: Classifier

@@ -256,3 +256,32 @@ def test_selector_explains_a_wrong_parameter(parameters: dict[str, object], mess
 def test_selector_explains_a_wrong_type(parameters: dict[str, object], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         Selector(**parameters)  # type: ignore[arg-type]
+
+
+def test_samples_that_share_a_percept_count_once() -> None:
+    # Ten interactions of two percepts: many samples, but each side has a single percept.
+    percept = np.repeat([0, 1], 5)
+    delta = np.where(percept == 0, 100, -100) + np.tile([-1, 0, 1, 2, -2], 2)
+    residuals = Residuals(delta.astype(np.int64), FixedPoint(0), np.zeros(10, np.int64), 1, 1)
+    incidence = Incidence.from_dense(np.array([[True], [False]]))
+    aliased = np.array([True])
+    plain = Selector(min_samples=2, relevant=False)
+    assert plain.select(residuals, percept, incidence, aliased).feature.tolist() == [0]
+    apart = dataclasses.replace(plain, samples="percepts")
+    assert apart.select(residuals, percept, incidence, aliased).feature.tolist() == [-1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_residuals_by_percept_are_means(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    percept, group = rng.integers(0, 6, 40), rng.integers(0, 4, 40)
+    delta = rng.integers(-1000, 1001, 40)
+    residuals = Residuals(delta, FixedPoint(0), group, 2, 2)
+    means, percepts = residuals.by_percept(percept)
+    expected = {}
+    for g, p in zip(group.tolist(), percept.tolist(), strict=True):
+        ours = [d for d, a, b in zip(delta, group, percept, strict=True) if (a, b) == (g, p)]
+        expected[g, p] = round(sum(map(int, ours)) / len(ours))
+    found = zip(means.group.tolist(), percepts.tolist(), means.integers.tolist(), strict=True)
+    assert {(g, p): mean for g, p, mean in found} == expected
+    assert len(means.group) == len(expected)

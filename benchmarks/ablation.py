@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from better import act_of_forest, act_of_policy, make_scene
+from better import make_scene
 from rlvc import RLVC
 from rlvc.aliasing import RelativeVariance
 from rlvc.experiments.catalogue import base_learner
@@ -87,19 +87,19 @@ def run(task: str, pictures: str, seed: int, variants: dict[str, Change], trees:
     scene = make_scene(task, pictures, seed, learner, nearby=True)
     result: dict[str, Any] = {}
 
-    def note(name: str, learn: Callable[[], Any], act: Callable[[Any], Any]) -> None:
+    def note(name: str, learn: Callable[[], Any]) -> None:
         begin = time.perf_counter()
         policy = learn()
         seconds = time.perf_counter() - begin
-        result[name] = {**scene.measure(act(policy)), "classes": float(policy.n_classes)}
+        result[name] = {**scene.reach(policy), "classes": float(policy.n_classes)}
         result[name]["seconds"] = seconds
         print(f"{task} {pictures} {seed} {name}", result[name], flush=True)
 
     for name, variant in variants.items():
-        note(name, lambda v=variant: v(learner).learn(scene.database), act_of_policy)
+        note(name, lambda v=variant: v(learner).learn(scene.database))
     for name, (variant, options) in FORESTS.items() if trees else ():
         forest = Forest(learner=variant(learner), trees=trees, seed=seed, **options)
-        note(name, lambda f=forest: f.learn(scene.database), act_of_forest)
+        note(name, lambda f=forest: f.learn(scene.database))
     return result
 
 

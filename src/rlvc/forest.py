@@ -61,7 +61,7 @@ class Forest:
     learner: RLVC = field(default_factory=RLVC)
     trees: int = param(25, "how many trees there are", low=1)
     symbols: float = param(
-        0.5, "share of each camera's symbols that a tree may use", above=0.0, high=1.0
+        0.7, "share of each camera's symbols that a tree may use", above=0.0, high=1.0
     )
     episodes: float = param(
         0.63, "share of the episodes that a tree is grown on", above=0.0, high=1.0

@@ -504,7 +504,7 @@ def check_summary(text: str, result: dict[str, Any], folder: Path) -> None:
         ]  # fmt: skip
     words = " ".join(text.split())
     features = result["features"]
-    assert f"{result['classes']} classes from {features['selected']} features in" in words
+    assert f"{result['classes']} classes by {features['selected']} tests in" in words
     assert f"{features['composite_by_camera']['gauge']} of the gauge" in words
     assert "(the paper: 157 from 91 in 38, 88 primitive ones)" in words
     for name in FIGURES:

@@ -403,7 +403,7 @@ def test_the_summary_tells_what_happened_and_where(tmp_path: Path) -> None:
     text = capture.get()
     assert "50.0%" in text
     assert "75.0%" in text
-    assert "3 classes from 2 of 9" in text.replace("\n", " ")
+    assert "3 classes by 2 tests for some of 9 features" in text.replace("\n", " ")
     for name in ("policy.png", "values.png", "learning.png", "features.png"):
         assert f"  {folder / name}  " in text
     assert f"rlvc explain {folder / 'policy.rlvc'} {folder / 'percept.png'}\n" in text

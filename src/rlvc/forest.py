@@ -20,6 +20,7 @@ from rlvc.learner import RLVC, Database, map_interactions
 from rlvc.parameters import check, param
 from rlvc.policy import Policy
 from rlvc.processes import run_processes
+from rlvc.sums import Scale
 from rlvc.together import solve_together
 from rlvc.vote import mean_values
 
@@ -153,15 +154,15 @@ def draw_symbols(graph: Graph, share: float, rng: np.random.Generator) -> Bools:
 
 def agree(grown: Sequence[Grown], interactions: Interactions, learner: RLVC) -> list[Policy]:
     """Return the policies of the trees with the values that are solved for together."""
-    forever = learner.gamma if learner.nothing_moved else None
-    steps = map_interactions(interactions, np.arange(len(interactions.percepts)), forever)
+    percepts = np.arange(len(interactions.percepts))
+    steps = map_interactions(interactions, percepts, learner.forever)
     solved = solve_together(
         steps,
         [one.classes for one in grown],
         [one.policy.n_classes for one in grown],
         interactions.n_actions,
         learner.gamma,
-        min(0.0, float(interactions.reward.min())) / (1.0 - learner.gamma),
+        Scale.of(interactions.reward).floor(learner.gamma),
     )
     return [
         replace(one.policy, q=q, count=count) for one, (q, count) in zip(grown, solved, strict=True)
@@ -182,8 +183,7 @@ def out_of_bag_error(
     """
     spread = float(np.std(interactions.returns(learner.gamma)))
     percepts = np.arange(len(interactions.percepts))
-    forever = learner.gamma if learner.nothing_moved else None
-    steps = map_interactions(interactions, percepts, forever)
+    steps = map_interactions(interactions, percepts, learner.forever)
     here, is_here_known = mean_values(_out_of_bag(one, steps.start) for one in grown)
     ahead, is_known = mean_values(_out_of_bag(one, steps.end) for one in grown)
     rows = np.arange(len(steps))

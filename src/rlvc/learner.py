@@ -229,7 +229,7 @@ class RLVC:
                 interactions = database.interactions
                 spread = float(np.var(interactions.returns(self.gamma)))  # the scale of aliasing
             classes = classifier.classify(database.incidence)
-            mdp = database.map(classifier, classes, self._forever)
+            mdp = database.map(classifier, classes, self.forever)
             q = self.solver.solve(mdp, self.gamma)
             residuals = bellman_residuals(mdp.sequence, q, self.gamma, mdp.scale)
             is_aliased = self.aliasing.detect(residuals, spread)
@@ -320,11 +320,12 @@ class RLVC:
         return self._look(eye, Graph(), interactions, on_image, looks)
 
     @property
-    def _forever(self) -> float | None:
+    def forever(self) -> float | None:
+        """With what an action that leads nowhere is discounted; see :func:`map_interactions`."""
         return self.gamma if self.nothing_moved else None
 
     def _solve(self, database: Database, classifier: Classifier) -> tuple[MappedMDP, Values]:
-        mdp = database.map(classifier, forever=self._forever)
+        mdp = database.map(classifier, forever=self.forever)
         return mdp, self.solver.solve(mdp, self.gamma)
 
     def fitted(self, percepts: Percepts) -> RLVC:

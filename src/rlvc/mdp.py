@@ -74,7 +74,7 @@ class MappedMDP:
 
     def floor(self, gamma: float) -> float:
         """Return the lowest return that the rewards allow: what an untried pair is worth."""
-        return min(0.0, self.scale.lowest) / (1.0 - gamma)
+        return self.scale.floor(gamma)
 
     def backup(self, value: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
         """Return R + γ T V, the H transform, with the floor where nothing was tried."""

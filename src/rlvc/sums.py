@@ -69,3 +69,7 @@ class Scale:
     def of(cls, rewards: NDArray[np.float64]) -> Scale:
         """Return the scale of some rewards."""
         return cls(len(rewards), float(rewards.min()), float(np.abs(rewards).max()))
+
+    def floor(self, gamma: float) -> float:
+        """Return the lowest return that the rewards allow."""
+        return min(0.0, self.lowest) / (1.0 - gamma)

@@ -120,7 +120,7 @@ def draw_map(run: CampusRun) -> Figure:
         spine.set_visible(False)
     if run.forest is None:
         found = run.result["compact"]
-        sizes = f"{found['classes']} visual classes from {found['features']} features"
+        sizes = f"{found['classes']} visual classes by {found['features']} tests"
     else:
         found, sizes = run.result["forest"]["measures"], sizes_of(run.result)
     axes.set_title("Campus: what to do at every spot, looking north, east, south and west")

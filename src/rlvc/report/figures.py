@@ -144,7 +144,7 @@ def draw_learning(result: dict[str, Any]) -> Figure:
 def sizes_of(result: dict[str, Any]) -> str:
     """Say how many classes and features the policy of a run has."""
     if "forest" not in result:
-        return f"{result['classes']} visual classes from {result['features']['selected']} features"
+        return f"{result['classes']} visual classes by {result['features']['selected']} tests"
     forest = result["forest"]
     return (
         f"{forest['trees']} trees of {forest['classes']:.0f} visual classes each, "

@@ -140,9 +140,9 @@ def _show_navigation(console: Console, result: dict[str, Any]) -> None:
     console.print()
     features, paper, seconds = result["features"], result["paper"], result["seconds"]
     console.print(
-        f"{result['classes']} classes from {features['selected']} of {features['distinct']} "
-        f"features in {result['stages']} stages "
-        f"(the paper: {paper['classes']} from {paper['selected']} of {paper['distinct']} in "
+        f"{result['classes']} classes by {features['selected']} tests for some of "
+        f"{features['distinct']} features, in {result['stages']} stages (the paper: "
+        f"{paper['classes']} by {paper['selected']} of {paper['distinct']} in "
         f"{paper['stages']}). Learning took {seconds['learn']:.1f} s.",
         highlight=False,
     )
@@ -209,7 +209,7 @@ def _show_hill(console: Console, result: dict[str, Any]) -> None:
     features, seconds = result["features"], result["seconds"]
     cameras = features["composite_by_camera"]
     console.print(
-        f"{result['classes']} classes from {features['selected']} features in {result['stages']} "
+        f"{result['classes']} classes by {features['selected']} tests in {result['stages']} "
         f"stages; {features['composite']} of them are composite "
         f"({', '.join(f'{n} of the {camera}' for camera, n in cameras.items())}), the others are "
         f"among {features['distinct']} primitive ones (the paper: {paper['classes']} from "

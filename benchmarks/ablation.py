@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from better import make_scene
 from rlvc import RLVC
 from rlvc.aliasing import RelativeVariance
 from rlvc.experiments.catalogue import base_learner
@@ -31,6 +30,7 @@ from rlvc.forest import Forest
 from rlvc.generation import Canonical
 from rlvc.storage import write_whole
 from rlvc.surrogates import Surrogates
+from scenes import make_scene
 
 Change = Callable[[RLVC], RLVC]
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import statistics
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Forest, ForestPolicy, Policy, Vote, load_policy
@@ -14,7 +17,7 @@ from rlvc.compaction import Compaction
 from rlvc.errors import FileFormatError
 from rlvc.features import Sight
 from rlvc.vision.eye import Glance
-from rlvc.vote import mean_values
+from rlvc.vote import cautious_values, mean_values
 from tests.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
 from tests.test_policy_file import forge
 
@@ -25,7 +28,7 @@ UNSEEN = pictures(30, 3)
 def forest() -> ForestPolicy:
     names = ("left", "à droite", "on")
     data = database(COLOUR, action_start=2, action_names=names)
-    return Forest(learner=RLVC(threads=1), trees=4, symbols=0.3).learn(data)
+    return Forest(learner=RLVC(threads=1), trees=4, symbols=0.3, caution=0.5).learn(data)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +55,10 @@ def literal_vote(
         for a in tried:
             values[a].append(float(one.q[visual_class, a]))
         ballots[max(tried, key=lambda a: (one.q[visual_class, a], -a))] += 1
-    return [sum(known) / len(known) if known else None for known in values], ballots
+    return [
+        statistics.fmean(known) - forest.caution * statistics.pstdev(known) if known else None
+        for known in values
+    ], ballots
 
 
 def winner(values: list[float | None]) -> int:
@@ -102,6 +108,40 @@ def test_what_nobody_tried_never_wins_and_ties_go_to_the_lowest() -> None:
     q, is_tried = mean_values(trees)
     assert q.tolist() == [1.0, 1.0, 0.0]
     assert is_tried.tolist() == [True, True, False]
+
+
+@given(st.integers(0, 10_000), st.floats(0.0, 3.0))
+def test_caution_takes_standard_deviations_from_the_mean(seed: int, caution: float) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.choice([-3.0, 0.1, 0.1, 1e6], (5, 4, 2))
+    counts = rng.random(values.shape) < 0.7
+    q, is_tried = cautious_values(zip(values, counts, strict=True), caution)
+    for at in np.ndindex(q.shape):
+        known = values[(slice(None), *at)][counts[(slice(None), *at)]]
+        assert is_tried[at] == (len(known) > 0)
+        expected = known.mean() - caution * known.std() if len(known) else 0.0
+        assert q[at] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_what_trees_agree_on_is_taken_at_its_value() -> None:
+    known = np.ones(2, np.bool_)
+    for value in (0.1, 1 / 3, 1e300):
+        trees = [(np.full(2, value), known)] * 7
+        assert cautious_values(trees, 3.0)[0].tolist() == [value, value]
+
+
+def test_a_cautious_forest_takes_the_sure_action(forest: ForestPolicy) -> None:
+    sure, risky = 1.0, (0.0, 0.0, 3.0, 3.0)
+    members = tuple(
+        replace(one, q=np.tile([sure, value, -1.0], (one.n_classes, 1)))
+        for one, value in zip(forest.members, risky, strict=True)
+    )
+    votes = [
+        replace(forest, members=members, caution=caution).explain(COLOUR[0])
+        for caution in (0.0, 0.5)
+    ]
+    assert [vote.best for vote in votes] == [1, 0]
+    assert votes[1].q.tolist() == [1.0, 0.75, -1.0]
 
 
 def test_a_tree_is_a_policy(forest: ForestPolicy) -> None:
@@ -156,7 +196,9 @@ def test_what_decides_follows_its_definition(forest: ForestPolicy) -> None:
 def test_a_vote_reads_as_sentences(forest: ForestPolicy) -> None:
     text = str(forest.explain(COLOUR[1])).splitlines()
     assert text[0].startswith("4 trees vote: à droite ")
-    assert text[1].startswith("the mean values are left ")
+    assert text[1].startswith("the mean values, less 0.5 standard deviations, are left ")
+    plain = replace(forest, caution=0.0)
+    assert str(plain.explain(COLOUR[1])).splitlines()[1].startswith("the mean values are left ")
     assert text[2].startswith("so the action is à droite, ahead by ")
     assert text[3] == "what decided most, and what it is worth:"
     assert text[4].startswith("1. +")
@@ -187,6 +229,7 @@ def test_saving_and_loading_changes_nothing(
     for loaded in (ForestPolicy.load(path), load_policy(path)):
         assert isinstance(loaded, ForestPolicy)
         assert loaded.out_of_bag == forest.out_of_bag
+        assert loaded.caution == forest.caution == 0.5
         assert loaded.features == forest.features
         assert loaded.action_names == forest.action_names
         images = np.concatenate([COLOUR, UNSEEN])
@@ -268,13 +311,20 @@ def test_a_truncated_or_damaged_file_is_refused_or_still_a_forest(
         {"classifiers": [["tree"]] * 4}, {"out_of_bag": -1.0}, {"out_of_bag": float("nan")},
         {"out_of_bag": "x"}, {"features": []}, {"action_names": ["one"]}, {"gamma": 1.0},
         {"classifiers": ["tree", "tree", "diagrams", "tree"]}, {"cameras": []},
-        {"features": [{"parts": [0], "least": 1}]},
+        {"features": [{"parts": [0], "least": 1}]}, {"caution": -1.0}, {"caution": float("inf")},
+        {"caution": None}, {"caution": "x"},
     ],
     ids=str,
 )  # fmt: skip
 def test_a_forged_manifest_is_refused(saved: bytes, change: dict[str, Any], tmp_path: Path) -> None:
     assert loads(forge(saved, {}, {}), tmp_path / "same") is not None
     assert loads(forge(saved, change, {}), tmp_path / "forged") is None
+
+
+def test_a_forest_without_caution_is_the_mean_of_its_trees(saved: bytes, tmp_path: Path) -> None:
+    older = loads(forge(saved, {}, {}, forget="caution"), tmp_path / "older")
+    assert older is not None
+    assert older.caution == 0.0
 
 
 def test_forged_features_are_refused(forest: ForestPolicy, saved: bytes, tmp_path: Path) -> None:

@@ -153,7 +153,11 @@ def test_a_damaged_file_is_refused_or_still_a_policy(saved: bytes, tmp_path: Pat
 
 
 def forge(
-    saved: bytes, change: dict[str, Any], arrays: dict[str, NDArray[Any]], missing: str = ""
+    saved: bytes,
+    change: dict[str, Any],
+    arrays: dict[str, NDArray[Any]],
+    missing: str = "",
+    forget: str = "",
 ) -> bytes:
     """Return a file whose checksums are right but whose content is not."""
     out = io.BytesIO()
@@ -163,7 +167,9 @@ def forge(
                 continue
             data = old.read(name)
             if name.endswith(".json"):
-                data = json.dumps({**json.loads(data), **change}).encode()
+                entries = {**json.loads(data), **change}
+                entries.pop(forget, None)
+                data = json.dumps(entries).encode()
             elif name.removesuffix(".npy") in arrays:
                 member = io.BytesIO()
                 np.save(member, arrays[name.removesuffix(".npy")], allow_pickle=True)

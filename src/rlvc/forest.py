@@ -78,6 +78,12 @@ class Forest:
     together: bool = param(
         True, "solve for the values of all trees together, from all interactions"
     )
+    caution: float = param(
+        0.2,
+        "how many standard deviations over the trees the vote takes from the mean value of an "
+        "action: what they do not agree on is uncertain",
+        low=0.0,
+    )
     seed: int = param(0, "of what each tree may use and learns from", low=0)
 
     def __post_init__(self) -> None:
@@ -111,7 +117,7 @@ class Forest:
         policies = [one.policy for one in grown]
         if self.together:
             policies = agree(grown, database.interactions, self.learner)
-        return ForestPolicy.of(policies, error)
+        return ForestPolicy.of(policies, error, self.caution)
 
     def grow(self, database: Database, number: int) -> Grown:
         """Return one tree of the forest; it depends on the seed and on its number alone."""

@@ -30,7 +30,8 @@ CURES = {FORMAT: " Load it with Policy.load, or with rlvc.load_policy."}
 def write_forest(path: str | os.PathLike[str], forest: ForestPolicy) -> None:
     """Write a forest to one file, whole or not at all; equal forests give equal bytes."""
     manifest, arrays = describe_base(forest)
-    manifest |= {"format": FOREST, "version": VERSION, "out_of_bag": forest.out_of_bag}
+    manifest |= {"format": FOREST, "version": VERSION}
+    manifest |= {"out_of_bag": forest.out_of_bag, "caution": forest.caution}
     manifest["classifiers"] = [kind_of_classifier(one.classifier) for one in forest.members]
     for number, one in enumerate(forest.members):
         arrays |= arrays_of_values(one, _prefix(number))
@@ -61,7 +62,9 @@ def read_forest(path: str | os.PathLike[str]) -> dict[str, Any]:
         error = manifest["out_of_bag"]
         error = None if error is None else float(error)
         must(error is None or (math.isfinite(error) and error >= 0.0), "error")
-        return {**parts, "members": members, "out_of_bag": error}
+        caution = float(manifest.get("caution", 0.0))  # the first forests had none
+        must(math.isfinite(caution) and caution >= 0.0, "caution")
+        return {**parts, "members": members, "out_of_bag": error, "caution": caution}
 
 
 def _prefix(number: int) -> str:

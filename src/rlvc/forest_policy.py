@@ -20,7 +20,7 @@ from rlvc.observing import one_percept, split_percepts
 from rlvc.policy import Outcome, Policy
 from rlvc.storage import kind_of
 from rlvc.vision.eye import Eye, Glance
-from rlvc.vote import Decisive, Vote, lead_of, mean_values
+from rlvc.vote import Decisive, Vote, cautious_values, lead_of
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -52,8 +52,9 @@ class ForestPolicy:
     """One vocabulary, and many classifiers on a few of its features that vote.
 
     The value of an action on a percept is the mean over the trees that tried it in the percept's
-    class; the best one is taken, among equals that with the lowest number. What no tree tried is
-    never taken.
+    class, less ``caution`` standard deviations, for what the trees do not agree on is uncertain.
+    The best one is taken, among equals that with the lowest number. What no tree tried is never
+    taken.
 
     Attributes:
         eye: The detector, the descriptor and the vocabularies.
@@ -64,6 +65,7 @@ class ForestPolicy:
         patches: (n_features, side, side, 3) what each feature looks like.
         shapes: The shape of each camera's images.
         gamma: The discount factor.
+        caution: How many standard deviations over the trees are taken from a mean value.
         out_of_bag: The error of the forest on interactions that its trees did not learn from; see
             :func:`rlvc.forest.out_of_bag_error`. None if there are none.
         action_start: The first action as the environment numbers them.
@@ -78,13 +80,16 @@ class ForestPolicy:
     patches: NDArray[np.uint8]
     shapes: Mapping[str, tuple[int, ...]]
     gamma: float
+    caution: float = 0.0
     out_of_bag: float | None = None
     action_start: int = 0
     action_names: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, policies: Sequence[Policy], out_of_bag: float | None = None) -> ForestPolicy:
+    def of(
+        cls, policies: Sequence[Policy], out_of_bag: float | None = None, caution: float = 0.0
+    ) -> ForestPolicy:
         """Return the forest of some policies that one eye learned from one database."""
         graph, members = Graph(), []
         usage: list[Ints] = []
@@ -107,6 +112,7 @@ class ForestPolicy:
             patches=np.stack([patches[n] for n in range(len(graph))]) if patches else first.patches,
             shapes=first.shapes,
             gamma=first.gamma,
+            caution=caution,
             out_of_bag=out_of_bag,
             action_start=first.action_start,
             action_names=first.action_names,
@@ -156,18 +162,17 @@ class ForestPolicy:
         return np.asarray(actions + self.action_start), state
 
     def vote(self, classes: Iterable[Ints]) -> tuple[Floats, Bools]:
-        """Return the mean values of the actions, and which of them any tree knows.
+        """Return the values of the actions, and which of them any tree knows.
 
         Args:
             classes: For every tree, the visual classes of some percepts, an array of any shape.
 
         Returns:
-            q: (..., n_actions) the means; 0 where no tree knows the action.
+            q: (..., n_actions) the values; 0 where no tree knows the action.
             is_tried: (..., n_actions) where some tree does.
         """
-        return mean_values(
-            (one.q[at], one.count[at] > 0) for one, at in zip(self.members, classes, strict=True)
-        )
+        pairs = zip(self.members, classes, strict=True)
+        return cautious_values(((one.q[at], one.count[at] > 0) for one, at in pairs), self.caution)
 
     def explain(self, percept: Any) -> Vote:
         """Return how the trees vote on one percept, and which features decided.
@@ -201,7 +206,7 @@ class ForestPolicy:
         ]
         return Vote(
             q, is_tried, np.bincount(ballots, minlength=len(q)), lead, tuple(decisive),
-            best + self.action_start, self.action_names, self.action_start,
+            best + self.action_start, self.action_names, self.action_start, self.caution,
         )  # fmt: skip
 
     def _flip(

@@ -41,7 +41,8 @@ class Vote:
     """Why a forest acts as it does on one percept.
 
     Attributes:
-        q: (n_actions,) the mean value of each action, over the trees that know it.
+        q: (n_actions,) the value of each action: the mean over the trees that know it, less
+            ``caution`` standard deviations.
         is_tried: (n_actions,) whether any tree knows the action in the class of the percept.
         ballots: (n_actions,) for how many trees each action is the best.
         lead: How far the action is ahead of the next best one.
@@ -49,6 +50,7 @@ class Vote:
         action: The action, as the environment numbers it.
         action_names: How to call the actions, if they have names.
         action_start: The first action as the environment numbers them.
+        caution: How many standard deviations over the trees are taken from a mean value.
     """
 
     q: Floats
@@ -59,6 +61,7 @@ class Vote:
     action: int
     action_names: tuple[str, ...] = ()
     action_start: int = 0
+    caution: float = 0.0
 
     @property
     def best(self) -> int:
@@ -87,7 +90,9 @@ class Vote:
             f"{self.name(a)} {value:.2f}" if tried else f"{self.name(a)} never tried"
             for a, (value, tried) in enumerate(zip(self.q, self.is_tried, strict=True))
         )
-        lines = [f"{self.ballots.sum()} trees vote: {ballots}", f"the mean values are {values}"]
+        less = f", less {self.caution:g} standard deviations," if self.caution else ""
+        lines = [f"{self.ballots.sum()} trees vote: {ballots}"]
+        lines.append(f"the mean values{less} are {values}")
         lines.append(f"so the action is {self.name(self.best)}, ahead by {self.lead:.2f}")
         if self.decisive:
             lines.append("what decided most, and what it is worth:")
@@ -107,11 +112,27 @@ def mean_values(values: Iterable[tuple[Floats, Bools]]) -> tuple[Floats, Bools]:
     >>> mean_values([one, other])[0].tolist()
     [1.0, 1.0]
     """
-    total: Floats | float = 0.0
+    return cautious_values(values, 0.0)
+
+
+def cautious_values(values: Iterable[tuple[Floats, Bools]], caution: float) -> tuple[Floats, Bools]:
+    """Return means less some standard deviations, over the values that count, and where any does.
+
+    >>> one, other = np.array([2.0, 0.0]), np.array([2.0, 5.0])  # of a safe and a risky action
+    >>> known = np.ones(2, bool)
+    >>> cautious_values([(one, known), (other, known)], caution=1.0)[0].tolist()
+    [2.0, 0.0]
+    """
+    mean: Floats | float = 0.0
+    squares: Floats | float = 0.0  # of what the values are off their mean
     count: Ints | int = 0
     for q, is_tried in values:  # in the order of the trees, so that sums are the same everywhere
-        total, count = total + np.where(is_tried, q, 0.0), count + is_tried.astype(np.int64)
-    return np.asarray(total / np.maximum(count, 1)), np.asarray(count) > 0
+        count = count + is_tried.astype(np.int64)
+        off = np.where(is_tried, q - mean, 0.0)
+        mean = mean + off / np.maximum(count, 1)
+        squares = squares + off * np.where(is_tried, q - mean, 0.0)
+    spread = np.sqrt(squares / np.maximum(count, 1))
+    return np.asarray(mean - caution * spread), np.asarray(count) > 0
 
 
 def lead_of(q: Floats, is_tried: Bools, action: int, lowest: float) -> float:

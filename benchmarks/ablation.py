@@ -3,8 +3,8 @@
 Run it with ``RLVC_DATA=… python benchmarks/ablation.py``. Every database (task, pictures, seed) is
 written to ``runs/ablation`` when it is done, and one that is there is not done again; ``--table``
 prints what is there. ``--choices`` compares other values of the parameters instead, on the seeds
-that were used to choose: add ``--seeds 0 1 2 3 4 --databases "maze photos" "subway street"`` and
-so on.
+that were used to choose: add ``--seeds 0 1 --databases "maze photos" "hill photos"`` and so on;
+``--trees 0`` leaves out the forests.
 
 Success on the maze and the subway is that of an agent who perceives, wherever it is, the percept of
 the nearest point of a 50 × 50 grid, as in the history of a run: close to the truth, and affordable
@@ -63,6 +63,7 @@ FORESTS: dict[str, tuple[Change, dict[str, Any]]] = {
     "forest, all symbols for each tree": (ALL, {"symbols": 1.0}),
     "forest, all episodes for each tree": (ALL, {"episodes": 1.0}),
     "forest, small trees": (ALL, {"relevant": True}),
+    "forest without caution": (ALL, {"caution": 0.0}),
 }
 CHOICES: dict[str, Change] = {
     "defaults": ALL,
@@ -76,12 +77,32 @@ CHOICES: dict[str, Change] = {
     "at least 5 samples a side": select(min_samples=5),
     "samples: percepts": select(samples="percepts"),
     "τ = 0.001": change(aliasing=RelativeVariance(tau=1e-3)),
+    "τ = 0.0001": change(aliasing=RelativeVariance(tau=1e-4)),
+    "nothing moved: no": change(nothing_moved=False),
     "splits need not matter": select(relevant=False),
     "Welch's t": select(test="welch"),
 }
+FOREST_CHOICES: dict[str, tuple[Change, dict[str, Any]]] = {
+    "forest, defaults": (ALL, {}),
+    "forest, 50% of the symbols": (ALL, {"symbols": 0.5}),
+    "forest, 90% of the symbols": (ALL, {"symbols": 0.9}),
+    "forest, 80% of the episodes": (ALL, {"episodes": 0.8}),
+    "forest, caution 0": (ALL, {"caution": 0.0}),
+    "forest, caution 0.5": (ALL, {"caution": 0.5}),
+    "forest, caution 1": (ALL, {"caution": 1.0}),
+    "forest, splits must matter": (ALL, {"relevant": True}),
+    "forest, each tree with its own values": (ALL, {"together": False}),
+}
 
 
-def run(task: str, pictures: str, seed: int, variants: dict[str, Change], trees: int) -> Any:
+def run(
+    task: str,
+    pictures: str,
+    seed: int,
+    variants: dict[str, Change],
+    forests: dict[str, tuple[Change, dict[str, Any]]],
+    trees: int,
+) -> Any:
     """Return what the variants reach on one database."""
     learner = base_learner(task)
     scene = make_scene(task, pictures, seed, learner, nearby=True)
@@ -97,7 +118,7 @@ def run(task: str, pictures: str, seed: int, variants: dict[str, Change], trees:
 
     for name, variant in variants.items():
         note(name, lambda v=variant: v(learner).learn(scene.database))
-    for name, (variant, options) in FORESTS.items() if trees else ():
+    for name, (variant, options) in forests.items() if trees else ():
         forest = Forest(learner=variant(learner), trees=trees, seed=seed, **options)
         note(name, lambda f=forest: f.learn(scene.database))
     return result
@@ -134,13 +155,12 @@ def main() -> None:
     options = parser.parse_args()
     folder = options.out or Path("runs") / ("choices" if options.choices else "ablation")
     folder.mkdir(parents=True, exist_ok=True)
-    variants = CHOICES if options.choices else IDEAS
+    variants = (CHOICES, FOREST_CHOICES) if options.choices else (IDEAS, FORESTS)
     for seed in options.seeds:
         for database in options.databases:
             file = folder / f"{database.replace(' ', '_')}_{seed}.json"
             if not options.table and not file.exists():
-                trees = 0 if options.choices else options.trees
-                found = run(*database.split(), seed, variants, trees)
+                found = run(*database.split(), seed, *variants, options.trees)
                 write_whole(file, json.dumps(found).encode())
     for database in options.databases:
         table(folder, database, options.seeds)

@@ -112,7 +112,7 @@ class AliasingDetector(Protocol):
 class RelativeVariance:
     """A class is aliased if σ²(Δ) of some action exceeds a fraction of the variance of returns."""
 
-    tau: float = param(1e-4, "threshold, as a fraction of the variance of returns (τ)", low=0.0)
+    tau: float = param(1e-5, "threshold, as a fraction of the variance of returns (τ)", low=0.0)
 
     def __post_init__(self) -> None:
         check(self)

@@ -79,7 +79,7 @@ class Forest:
         True, "solve for the values of all trees together, from all interactions"
     )
     caution: float = param(
-        0.2,
+        0.25,
         "how many standard deviations over the trees the vote takes from the mean value of an "
         "action: what they do not agree on is uncertain",
         low=0.0,

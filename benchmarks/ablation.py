@@ -1,10 +1,11 @@
-"""What each idea brings: all of them, and each switched off alone, on the maze and the campus.
+"""What each idea brings, and what other values of the parameters would.
 
-Run it with ``RLVC_DATA=… python benchmarks/ablation.py``. Every database (task, pictures, seed) is
-written to ``runs/ablation`` when it is done, and one that is there is not done again; ``--table``
-prints what is there. ``--choices`` compares other values of the parameters instead, on the seeds
-that were used to choose: add ``--seeds 0 1 --databases "maze photos" "hill photos"`` and so on;
-``--trees 0`` leaves out the forests.
+Run it with ``RLVC_DATA=… python benchmarks/ablation.py GROUP``. The *ideas* are switched off one by
+one, on databases that were used for no choice. The *choices*, those of *forests*, and the *senses*
+(what images are looked at with) compare the defaults with other values, on the seeds that were used
+to choose; say with ``--databases "maze photos" "hill photos"`` on what. Every database is
+written to ``runs/GROUP`` when it is done, and one that is there is not done again; ``--table``
+prints what is there.
 
 Success on the maze and the subway is that of an agent who perceives, wherever it is, the percept of
 the nearest point of a 50 × 50 grid, as in the history of a run: close to the truth, and affordable
@@ -27,12 +28,17 @@ from rlvc import RLVC
 from rlvc.aliasing import RelativeVariance
 from rlvc.experiments.catalogue import base_learner
 from rlvc.forest import Forest
+from rlvc.forest_policy import AnyPolicy
 from rlvc.generation import Canonical
 from rlvc.storage import write_whole
 from rlvc.surrogates import Surrogates
+from rlvc.vision.detectors import Harris, Sift
 from scenes import make_scene
 
 Change = Callable[[RLVC], RLVC]
+
+
+FREE: dict[str, Any] = {"descriptor": None, "metric": None, "threshold": 0.0}  # to be chosen
 
 
 def select(**changes: Any) -> Change:
@@ -46,81 +52,92 @@ def change(**changes: Any) -> Change:
 
 
 ALL: Change = lambda learner: learner  # noqa: E731
-IDEAS: dict[str, Change] = {
-    "all ideas": ALL,
-    "without nothing moved": change(nothing_moved=False),
-    "without surrogates": change(surrogates=Surrogates(features=1)),
-    "without the correction for many tests": select(correction="none"),
-    "without splits that must matter": select(relevant=False),
-    "without the ranking by reduction": select(ranking="remaining"),
-    "without composites": change(generator=Canonical()),
-}
-FORESTS: dict[str, tuple[Change, dict[str, Any]]] = {
+Variants = dict[
+    str, tuple[Change, dict[str, Any] | None]
+]  # with options of a forest; None: no forest
+
+IDEAS: Variants = {
+    "all ideas": (ALL, None),
+    "without nothing moved": (change(nothing_moved=False), None),
+    "without surrogates": (change(surrogates=Surrogates(features=1)), None),
+    "without the correction for many tests": (select(correction="none"), None),
+    "without splits that must matter": (select(relevant=False), None),
+    "without the ranking by reduction": (select(ranking="remaining"), None),
+    "without composites": (change(generator=Canonical()), None),
     "forest, all ideas": (ALL, {}),
-    "forest without nothing moved": (IDEAS["without nothing moved"], {}),
-    "forest without surrogates": (IDEAS["without surrogates"], {}),
+    "forest without nothing moved": (change(nothing_moved=False), {}),
+    "forest without surrogates": (change(surrogates=Surrogates(features=1)), {}),
     "forest, each tree with its own values": (ALL, {"together": False}),
     "forest, all symbols for each tree": (ALL, {"symbols": 1.0}),
     "forest, all episodes for each tree": (ALL, {"episodes": 1.0}),
-    "forest, small trees": (ALL, {"relevant": True}),
     "forest without caution": (ALL, {"caution": 0.0}),
 }
-CHOICES: dict[str, Change] = {
-    "defaults": ALL,
-    "surrogates: 3 features": change(surrogates=Surrogates(features=3)),
-    "surrogates: 5 features": change(surrogates=Surrogates(features=5)),
-    "surrogates: agreement 0.5": change(surrogates=Surrogates(agreement=0.5)),
-    "surrogates: agreement 0.85": change(surrogates=Surrogates(agreement=0.85)),
-    "level 0.02": select(alpha=0.02),
-    "level 0.5": select(alpha=0.5),
-    "at least 1 sample a side": select(min_samples=1),
-    "at least 5 samples a side": select(min_samples=5),
-    "samples: percepts": select(samples="percepts"),
-    "τ = 0.001": change(aliasing=RelativeVariance(tau=1e-3)),
-    "τ = 0.0001": change(aliasing=RelativeVariance(tau=1e-4)),
-    "nothing moved: no": change(nothing_moved=False),
-    "splits need not matter": select(relevant=False),
-    "Welch's t": select(test="welch"),
+CHOICES: Variants = {
+    "defaults": (ALL, None),
+    "surrogates: 3 features": (change(surrogates=Surrogates(features=3)), None),
+    "surrogates: agreement 0.5": (change(surrogates=Surrogates(agreement=0.5)), None),
+    "surrogates: agreement 0.85": (change(surrogates=Surrogates(agreement=0.85)), None),
+    "level 0.02": (select(alpha=0.02), None),
+    "level 0.5": (select(alpha=0.5), None),
+    "level 0.05, no correction": (select(alpha=0.05, correction="none"), None),
+    "at least 1 sample a side": (select(min_samples=1), None),
+    "at least 5 samples a side": (select(min_samples=5), None),
+    "samples: percepts": (select(samples="percepts"), None),
+    "Welch's t": (select(test="welch"), None),
+    "τ = 0.001": (change(aliasing=RelativeVariance(tau=1e-3)), None),
+    "τ = 0.0001": (change(aliasing=RelativeVariance(tau=1e-4)), None),
+    "τ = 0.000001": (change(aliasing=RelativeVariance(tau=1e-6)), None),
+    "nothing moved: no": (change(nothing_moved=False), None),
+    "splits need not matter": (select(relevant=False), None),
+    "symbols alone": (change(generator=Canonical()), None),
+    "at most 20 classes a stage": (change(cap=20), None),
 }
-FOREST_CHOICES: dict[str, tuple[Change, dict[str, Any]]] = {
-    "forest, defaults": (ALL, {}),
-    "forest, 50% of the symbols": (ALL, {"symbols": 0.5}),
-    "forest, 90% of the symbols": (ALL, {"symbols": 0.9}),
-    "forest, 80% of the episodes": (ALL, {"episodes": 0.8}),
-    "forest, caution 0": (ALL, {"caution": 0.0}),
-    "forest, caution 0.5": (ALL, {"caution": 0.5}),
-    "forest, caution 1": (ALL, {"caution": 1.0}),
-    "forest, splits must matter": (ALL, {"relevant": True}),
-    "forest, each tree with its own values": (ALL, {"together": False}),
+FORESTS: Variants = {
+    "defaults": (ALL, {}),
+    "50% of the symbols": (ALL, {"symbols": 0.5}),
+    "90% of the symbols": (ALL, {"symbols": 0.9}),
+    "80% of the episodes": (ALL, {"episodes": 0.8}),
+    "caution 0": (ALL, {"caution": 0.0}),
+    "caution 0.5": (ALL, {"caution": 0.5}),
+    "caution 1": (ALL, {"caution": 1.0}),
+    "splits must matter": (ALL, {"relevant": True}),
+    "each tree with its own values": (ALL, {"together": False}),
 }
+SENSES: Variants = {
+    "chosen from the images": (ALL, None),
+    "half the threshold": (lambda chosen: replace(chosen, threshold=chosen.threshold / 2), None),
+    "twice the threshold": (lambda chosen: replace(chosen, threshold=chosen.threshold * 2), None),
+    "six times the threshold": (
+        lambda chosen: replace(chosen, threshold=chosen.threshold * 6),
+        None,
+    ),
+    "colour corners": (change(**FREE, detector=Harris()), None),
+    "SIFT": (change(**FREE, detector=Sift(max_points=120)), None),
+}
+FORMS = {"test error": "{:.2%}", "missed": "{:.2%}", "classes": "{:.0f}", "symbols": "{:.0f}"}
+GROUPS = {"ideas": IDEAS, "choices": CHOICES, "forests": FORESTS, "senses": SENSES}
 
 
-def run(
-    task: str,
-    pictures: str,
-    seed: int,
-    variants: dict[str, Change],
-    forests: dict[str, tuple[Change, dict[str, Any]]],
-    trees: int,
-) -> Any:
-    """Return what the variants reach on one database."""
+def run(task: str, pictures: str, seed: int, variants: Variants, trees: int) -> Any:
+    """Return what the variants reach on one database, which those of the senses look at anew."""
     learner = base_learner(task)
     scene = make_scene(task, pictures, seed, learner, nearby=True)
+    if variants is SENSES:
+        learner = learner.fitted(scene.data.percepts)
     result: dict[str, Any] = {}
-
-    def note(name: str, learn: Callable[[], Any]) -> None:
+    for name, (variant, options) in variants.items():
+        one = variant(learner)
+        if variants is SENSES and variant is not ALL:
+            scene = make_scene(task, pictures, seed, one, nearby=True)
+        who = one if options is None else Forest(learner=one, trees=trees, seed=seed, **options)
         begin = time.perf_counter()
-        policy = learn()
+        policy: AnyPolicy = who.learn(scene.database)
         seconds = time.perf_counter() - begin
         result[name] = {**scene.reach(policy), "classes": float(policy.n_classes)}
+        if variants is SENSES:
+            result[name]["symbols"] = float(scene.database.eye.n_symbols)
         result[name]["seconds"] = seconds
         print(f"{task} {pictures} {seed} {name}", result[name], flush=True)
-
-    for name, variant in variants.items():
-        note(name, lambda v=variant: v(learner).learn(scene.database))
-    for name, (variant, options) in forests.items() if trees else ():
-        forest = Forest(learner=variant(learner), trees=trees, seed=seed, **options)
-        note(name, lambda f=forest: f.learn(scene.database))
     return result
 
 
@@ -138,32 +155,31 @@ def table(folder: Path, database: str, seeds: list[int]) -> None:
         cells = []
         for column in columns:
             value = float(np.mean([r[name][column] for r in results if name in r]))
-            form = "{:.2%}" if column in ("test error", "missed") else "{:.3f}"
-            cells.append(("{:.0f}" if column == "classes" else form).format(value))
+            cells.append(FORMS.get(column, "{:.3f}").format(value))
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 
 def main() -> None:
     """Run what is missing, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("group", nargs="?", default="ideas", choices=list(GROUPS))
     parser.add_argument("--databases", nargs="+", default=["maze photos", "campus places"])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[5, 6, 7, 8, 9])
-    parser.add_argument("--choices", action="store_true", help="compare values of parameters")
-    parser.add_argument("--trees", type=int, default=25, help="of forests; 0 for none")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--seeds", nargs="+", type=int, help="5 to 9 for ideas, else 0 to 4")
+    parser.add_argument("--trees", type=int, default=25, help="of forests")
+    parser.add_argument("--out", type=Path, help="runs/GROUP unless given")
     parser.add_argument("--table", action="store_true", help="only print what is there")
     options = parser.parse_args()
-    folder = options.out or Path("runs") / ("choices" if options.choices else "ablation")
+    group, folder = options.group, options.out or Path("runs") / options.group
+    seeds = options.seeds or list(range(5, 10) if group == "ideas" else range(5))
     folder.mkdir(parents=True, exist_ok=True)
-    variants = (CHOICES, FOREST_CHOICES) if options.choices else (IDEAS, FORESTS)
-    for seed in options.seeds:
+    for seed in seeds:
         for database in options.databases:
             file = folder / f"{database.replace(' ', '_')}_{seed}.json"
             if not options.table and not file.exists():
-                found = run(*database.split(), seed, *variants, options.trees)
+                found = run(*database.split(), seed, GROUPS[group], options.trees)
                 write_whole(file, json.dumps(found).encode())
     for database in options.databases:
-        table(folder, database, options.seeds)
+        table(folder, database, seeds)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor
 
+from rlvc.database import map_interactions
 from rlvc.interactions import Interactions
-from rlvc.learner import map_interactions
 from rlvc.mdp import MappedSequence
 
 ROUNDS = 4  # how often trees are grown

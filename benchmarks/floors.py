@@ -26,7 +26,7 @@ import numpy as np
 from rlvc import RLVC, Database, Stage, collect
 from rlvc.aliasing import Residuals, bellman_residuals
 from rlvc.compiled import run_threads
-from rlvc.learner import map_interactions
+from rlvc.database import map_interactions
 
 STAGES = 5  # stages of the run that are measured, evenly spread
 

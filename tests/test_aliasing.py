@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvc.aliasing import AbsoluteVariance, RelativeVariance, Residuals, bellman_residuals
-from rlvc.learner import map_interactions
+from rlvc.database import map_interactions
 from rlvc.sums import FixedPoint
 from tests import oracle
 from tests.builders import Problem

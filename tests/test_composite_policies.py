@@ -24,8 +24,9 @@ from rlvc.classifier.bdd import Diagrams
 from rlvc.classifier.tree import Tree
 from rlvc.compaction import Compaction, Keep
 from rlvc.composing import Composites
+from rlvc.database import Database
 from rlvc.features import Composite, Primitive
-from rlvc.learner import Database, Stage
+from rlvc.learner import Stage
 from rlvc.policy import Outcome
 from tests.builders import literal
 from tests.test_policy_file import forge, loads

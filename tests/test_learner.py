@@ -13,8 +13,9 @@ from rlvc.aliasing import AbsoluteVariance
 from rlvc.classifier import Classifier, Split
 from rlvc.classifier.tree import Tree
 from rlvc.compaction import Keep, Solve, Step
+from rlvc.database import Database
 from rlvc.features import Several
-from rlvc.learner import Database, largest_first
+from rlvc.learner import largest_first
 from rlvc.selection import Choice, Selector
 from rlvc.solvers import solvers
 from rlvc.surrogates import Surrogates

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlvc.learner import map_interactions
+from rlvc.database import map_interactions
 from rlvc.mdp import MappedSequence, estimate, greedy
 from tests import oracle
 from tests.builders import Problem

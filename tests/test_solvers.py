@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rlvc.learner import map_interactions
+from rlvc.database import map_interactions
 from rlvc.mdp import MappedMDP, MappedSequence, estimate, greedy
 from rlvc.solvers import solvers
 from tests import oracle

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from rlvc.envs import register_envs
 
 if TYPE_CHECKING:
+    from rlvc.database import Database
     from rlvc.forest import Forest
     from rlvc.forest_policy import ForestPolicy, load_policy
     from rlvc.interactions import Interactions, collect
-    from rlvc.learner import RLVC, Database, Stage
+    from rlvc.learner import RLVC, Stage
     from rlvc.percepts import Percepts
     from rlvc.policy import Explanation, Policy
     from rlvc.vote import Vote
@@ -41,7 +42,7 @@ __all__ = [
 
 _HOMES = {
     "RLVC": "rlvc.learner",
-    "Database": "rlvc.learner",
+    "Database": "rlvc.database",
     "Explanation": "rlvc.policy",
     "Forest": "rlvc.forest",
     "ForestPolicy": "rlvc.forest_policy",

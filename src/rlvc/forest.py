@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.database import Database, map_interactions
 from rlvc.features import Graph, Primitive
 from rlvc.forest_policy import ForestPolicy
 from rlvc.interactions import Interactions
-from rlvc.learner import RLVC, Database, map_interactions
+from rlvc.learner import RLVC
 from rlvc.parameters import check, param
 from rlvc.policy import Policy
 from rlvc.processes import run_processes

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.compaction import Compaction, Keep, PostProcess
+from rlvc.database import Database
 from rlvc.datasets.views import DIVISIONS, Views, campus_views
 from rlvc.envs.spots import CAMPUS, Spots
 from rlvc.experiments.forests import learn_forest, values_of
@@ -20,7 +21,7 @@ from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.images import Image
 from rlvc.incidence import Incidence
 from rlvc.interactions import Interactions, collect
-from rlvc.learner import RLVC, Database, Stage
+from rlvc.learner import RLVC, Stage
 from rlvc.mdp import MappedSequence, estimate, greedy
 from rlvc.parameters import as_json
 from rlvc.percepts import Percepts

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.database import Database
 from rlvc.experiments.running import Clock, Watcher
 from rlvc.features import Graph
 from rlvc.forest import Forest
 from rlvc.forest_policy import ForestPolicy
-from rlvc.learner import RLVC, Database
+from rlvc.learner import RLVC
 from rlvc.parameters import as_json
 from rlvc.sightings import Sightings
 

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.database import Database
 from rlvc.envs.hill import HillEnv
 from rlvc.envs.hill_world import ACTION_NAMES, HILL
 from rlvc.experiments.forests import learn_forest
@@ -38,7 +39,7 @@ from rlvc.experiments.running import NEW, Clock, Watcher, versions
 from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.generation import Canonical
 from rlvc.interactions import collect
-from rlvc.learner import RLVC, Database, Stage
+from rlvc.learner import RLVC, Stage
 from rlvc.mdp import greedy
 from rlvc.parameters import as_json
 from rlvc.policy import Policy

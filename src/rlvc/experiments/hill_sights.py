@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rlvc.classifier import Classifier
 from rlvc.classifier.nodes import LEAF, Nodes
 from rlvc.compiled import chunks, compiled, n_threads, run_threads, share_threads
+from rlvc.database import Database
 from rlvc.envs.hill_scene import (
     LAST_GAUGE,
     LAST_GROUND,
@@ -27,7 +28,6 @@ from rlvc.features import Graph, Sight
 from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.images import Image
 from rlvc.incidence import Incidence
-from rlvc.learner import Database
 from rlvc.mdp import greedy
 from rlvc.percepts import Percepts
 from rlvc.policy import Policy

@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.database import Database
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.world import MAZE, SUBWAY, World
 from rlvc.errors import unknown
@@ -29,7 +30,7 @@ from rlvc.experiments.running import Clock, Watcher, versions
 from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.incidence import Incidence
 from rlvc.interactions import collect
-from rlvc.learner import RLVC, Database, Stage
+from rlvc.learner import RLVC, Stage
 from rlvc.mdp import greedy
 from rlvc.parameters import as_json
 from rlvc.percepts import Percepts

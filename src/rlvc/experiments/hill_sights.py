@@ -178,7 +178,7 @@ def actions_of(policy: AnyPolicy, strip: Image) -> Ints:
 def values_of_forest(
     forest: ForestPolicy, seen: Sightings, threads: int = 0
 ) -> tuple[NDArray[np.float64], Bools]:
-    """Return the (361, 1025, n_actions) mean values of a forest, and which any tree knows."""
+    """Return the (361, 1025, n_actions) values of a forest, and which any tree knows."""
     sights = Sights.of_sightings(seen, forest.graph)
     return forest.vote(sights.classify(one.classifier, threads) for one in forest.members)
 

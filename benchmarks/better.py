@@ -2,7 +2,7 @@
 
 Run it with ``RLVC_DATA=… python benchmarks/better.py``; ``pip install scikit-learn`` first. What is
 done is written to ``runs/better`` at once and not done again, so that it can be stopped and go on;
-``--table`` prints what is there. Seeds 5 to 9 were used for no choice.
+``--table`` prints what is there. No choice was made on seeds 5 to 9.
 
 All methods learn from the same 10,000 interactions, and are measured in the same episodes, views or
 trials. *one*: ``RLVC(gamma=γ)``; *compact*: the same with compaction; *forest*: 25 trees; *fqi
@@ -126,7 +126,7 @@ def ours(scene: Scene, learner: RLVC, seed: int, note: Callable[..., None]) -> N
 def others(scene: Scene, learner: RLVC, seed: int, note: Callable[..., None]) -> None:
     """Measure direct perception, the optimum and the nearest neighbour."""
     begin = time.perf_counter()
-    found = scene.others(1)
+    found = scene.others()
     seconds = time.perf_counter() - begin
     for method, measures in found.items():
         note(method, measures, seconds if method == "direct" else None)

@@ -82,7 +82,7 @@ class Scene:
     pixels: Floats
     best: Ints
     measure: Callable[[Act], dict[str, float]]
-    others: Callable[[int], dict[str, dict[str, float]]]
+    others: Callable[[], dict[str, dict[str, float]]]
     seconds: float
     ceiling: Callable[[], dict[str, float]] | None = None
     is_campus: bool = False
@@ -190,8 +190,8 @@ def picture_scene(
         actions = act(everywhere)
         return found(*walk(task.world, lambda p: actions[grid.nearest(p)], rng()))
 
-    def others(n_classes: int) -> dict[str, dict[str, float]]:
-        direct = compare(grid, data, n_classes, learner.solver, learner.gamma, seed)["best"]
+    def others() -> dict[str, dict[str, float]]:
+        direct = compare(grid, data, 1, learner.solver, learner.gamma, seed)["best"]
         return {
             "direct": found(direct["success"], direct["mean_steps"]),
             "optimum": found(*walk(task.world, optimal, rng())),
@@ -226,7 +226,7 @@ def campus_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
         voted = vote(looks[0], known, test_looks[0])[number]
         return {"test error": error_of(optimal[voted], state)}
 
-    def others(n_classes: int) -> dict[str, dict[str, float]]:
+    def others() -> dict[str, dict[str, float]]:
         return {"direct": {"test error": direct_error(data, learner.solver, learner.gamma)}}
 
     few = shrink(data.percepts)
@@ -285,8 +285,8 @@ def hill_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
         actions = np.stack([best[(row + gauge).argmin(axis=1)] for row in ground], axis=1)
         return found(*hill_measures.trials(actor(actions), begin))
 
-    def others(n_classes: int) -> dict[str, dict[str, float]]:
-        grids = hill_measures.compare(data, n_classes, learner.solver, learner.gamma, begin)
+    def others() -> dict[str, dict[str, float]]:
+        grids = hill_measures.compare(data, 1, learner.solver, learner.gamma, begin)
         return {
             "direct": found(grids["best"]["missed"], grids["best"]["mean_steps"]),
             "direct 13×13": found(grids["grid13"]["missed"], grids["grid13"]["mean_steps"]),

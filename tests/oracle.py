@@ -221,17 +221,17 @@ def selector(
             for f in sorted(F):
                 plus = [delta[t] for t in T if f in shows[sequence[t].s]]
                 minus = [delta[t] for t in T if f not in shows[sequence[t].s]]
-                if len(plus) >= rules.min_samples and len(minus) >= rules.min_samples:
-                    yield a, f, plus, minus
+                if len(plus) < rules.min_samples or len(minus) < rules.min_samples:
+                    continue
+                if rules.relevant and is_idle(V, a, plus, minus, n_actions, rules, q):
+                    continue
+                yield a, f, plus, minus
 
     n_tests = len(list(candidates()))
     level = rules.alpha / n_tests if rules.correction == "bonferroni" and n_tests else rules.alpha
     found = Found(n_tests=n_tests)
     r_best: Fraction | None = None  # +infinity
-    idle = idle_actions(V, list(candidates()), n_actions, rules, level, q)
     for a, f, plus, minus in candidates():
-        if a in idle:
-            continue
         r, scale = remaining(plus, minus, rules)
         if r_best is None or is_less(r, r_best, rules.close, scale):
             p = p_value(plus, minus, rules.test)
@@ -253,31 +253,15 @@ def remaining(
     return (n * (r - scale) if rules.ranking == "reduction" else r), scale
 
 
-def idle_actions(
-    V: int, candidates: list[tuple[int, int, list[Fraction], list[Fraction]]], n_actions: int,
-    rules: Rules, level: float, q: Q | None,
-) -> set[int]:  # fmt: skip
-    """The actions whose best split leaves, on both sides, another action at least as good."""
-    if not rules.relevant:
-        return set()
+def is_idle(
+    V: int, a: int, plus: list[Fraction], minus: list[Fraction], n_actions: int, rules: Rules,
+    q: Q | None,
+) -> bool:  # fmt: skip
+    """Whether on both sides of a split another action is at least as good."""
     assert q is not None
-    idle = set()
-    for a in range(n_actions):
-        best, r_best = None, None
-        for _, _, plus, minus in (one for one in candidates if one[0] == a):
-            r, scale = remaining(plus, minus, rules)
-            is_better = r_best is None or is_less(r, r_best, rules.close, scale)
-            if is_better and p_value(plus, minus, rules.test) < level:
-                best, r_best = (plus, minus), r
-        if best is None:
-            continue
-        means = [sum(side, Fraction(0)) / len(side) for side in best]
-        higher = Fraction(q[V, a]) + max(means)
-        others = [Fraction(q[V, b]) for b in range(n_actions) if b != a]
-        if not others or is_less(max(others), higher, rules.close, Fraction(1)):
-            continue
-        idle.add(a)
-    return idle
+    higher = Fraction(q[V, a]) + max(sum(side, Fraction(0)) / len(side) for side in (plus, minus))
+    others = [Fraction(q[V, b]) for b in range(n_actions) if b != a]
+    return bool(others) and not is_less(max(others), higher, rules.close, Fraction(1))
 
 
 def is_less(x: Fraction, y: Fraction, close: float, scale: Fraction) -> bool:

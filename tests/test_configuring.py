@@ -50,11 +50,12 @@ def test_the_paper_chooses_by_remaining_variance_and_a_plain_t_test() -> None:
     learner = make_learner("paper", [], RLVC(gamma=0.9))
     assert learner.selector == paper_selector()
     assert learner.selector == Selector(
-        ranking="remaining", test="student", alpha=0.05, correction="none", relevant=False
-    )
+        ranking="remaining", test="student", alpha=0.05, correction="none", min_samples=3,
+        relevant=False,
+    )  # fmt: skip
     literal = RLVC(
         selector=paper_selector(), surrogates=Surrogates(features=1), generator=Canonical(),
-        nothing_moved=False,
+        nothing_moved=False, shrinkage=0.0,
     )  # fmt: skip
     assert plain(learner) == plain(literal)
 
@@ -173,7 +174,7 @@ def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
         ([""], "A setting must read NAME=VALUE; got ''."),
         (["gama=0.5"], "Unknown parameter 'gama'. Did you mean 'gamma'? Known: aliasing, cap, "
          "descriptor, detector, gamma, generator, max_stages, metric, nothing_moved, post_process, "
-         "selector, solver, surrogates, threads, threshold."),
+         "selector, shrinkage, solver, surrogates, threads, threshold."),
         (["gamma.x=0.5"], "Unknown parameter 'gamma.x'. Did you mean 'gamma'? Known: *"),
         (["post_process=compation"], "Unknown post-processing 'compation'. Did you mean "
          "'compaction'? Known: compaction, none."),

@@ -168,7 +168,7 @@ def test_an_explanation_says_which_of_several_were_seen() -> None:
 
 
 def test_an_explanation_speaks_of_actions_as_the_environment_does() -> None:
-    numbered = RLVC(threads=1).learn(database(COLOUR, action_start=5))
+    numbered = RLVC(threads=1, shrinkage=0.0).learn(database(COLOUR, action_start=5))
     assert numbered.predict(COLOUR)[0].tolist() == [action + 5 for action in RIGHT]
     text = str(numbered.explain(COLOUR[1]))
     assert text.endswith("so the action is 6")

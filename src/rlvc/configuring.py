@@ -122,15 +122,16 @@ def paper_learner(base: RLVC) -> RLVC:
     """Return a learner with the paper's literal choices: symbols, tested one at a time."""
     return dataclasses.replace(
         base, selector=paper_selector(), surrogates=Surrogates(features=1), generator=Canonical(),
-        nothing_moved=False,
+        nothing_moved=False, shrinkage=0.0,
     )  # fmt: skip
 
 
 def paper_selector() -> Selector:
     """Return the paper's literal selection: least remaining variance, a plain t-test at 5%."""
     return Selector(
-        ranking="remaining", test="student", alpha=0.05, correction="none", relevant=False
-    )
+        ranking="remaining", test="student", alpha=0.05, correction="none", min_samples=3,
+        relevant=False,
+    )  # fmt: skip
 
 
 def paper_generator(composites: Composites) -> Composites:

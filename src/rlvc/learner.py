@@ -25,6 +25,7 @@ from rlvc.parameters import check, param
 from rlvc.percepts import Percepts
 from rlvc.policy import Policy
 from rlvc.selection import Choice, Selector
+from rlvc.shrinkage import shrink
 from rlvc.sightings import Sightings
 from rlvc.solvers import Solver
 from rlvc.solvers.dynamic import ModifiedPolicyIteration
@@ -50,7 +51,7 @@ class Stage:
         classifier: The classifier C_k.
         mdp: The mapped MDP M_k.
         q: (n_classes, n_actions) its optimal state–action values.
-        gamma: The discount factor.
+        learner: Who found it.
         residual: Root mean square Bellman residual, in units of reward.
         n_aliased: How many classes are aliased.
         n_refinable: How many of them some feature would split.
@@ -62,18 +63,26 @@ class Stage:
     classifier: Classifier
     mdp: MappedMDP
     q: Values
-    gamma: float
+    learner: RLVC
     residual: float
     n_aliased: int
     n_refinable: int
     n_refined: int
 
+    def values(self) -> Values:
+        """Return what its policy acts on: ``q``, once classes borrowed from their ancestors."""
+        learner = self.learner
+        if learner.shrinkage == 0.0 or not isinstance(self.classifier, Tree):
+            return self.q
+        mdp = shrink(self.mdp, self.classifier, learner.shrinkage)
+        return learner.solver.solve(mdp, learner.gamma)
+
     def policy(self) -> Policy:
         """Return the policy of this stage, ready to act."""
         database = self.database
         return make_policy(
-            database.eye, database.interactions, database.sightings, self.classifier, self.q,
-            self.mdp.count, self.gamma,
+            database.eye, database.interactions, database.sightings, self.classifier,
+            self.values(), self.mdp.count, self.learner.gamma,
         )  # fmt: skip
 
 
@@ -120,6 +129,12 @@ class RLVC:
         True,
         "an action that never led to another percept is repeated for ever, worth r / (1 − γ); "
         "right where nothing moves unless the agent does (the paper: false)",
+    )
+    shrinkage: float = param(
+        3.0,
+        "weight, in interactions, with which the values of a class are drawn towards those of what "
+        "it was split from, once learning is over; 0 for classes on their own (the paper)",
+        low=0.0,
     )
     cap: int = param(5, "most classes refined in a stage, largest first; 0 for no limit", low=0)
     max_stages: int = param(1000, "stages after which learning stops in any case", low=0)
@@ -169,7 +184,7 @@ class RLVC:
             choice, offered = self._choose(generator, database, classes, residuals, is_aliased)
             splits = [] if is_over else largest_first(choice, mdp.count, self.cap)
             stage = Stage(
-                k, database, classifier, mdp, q, self.gamma, residuals.rms(),
+                k, database, classifier, mdp, q, self, residuals.rms(),
                 int(is_aliased.sum()), int((choice.feature >= 0).sum()), len(splits),
             )  # fmt: skip
             yield stage

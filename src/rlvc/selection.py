@@ -14,6 +14,8 @@ from rlvc.incidence import Incidence
 from rlvc.parameters import check, param
 from rlvc.significance import kolmogorov_smirnov, student, welch
 
+NEVER = -1.0  # the score of a candidate that is not to be chosen; others have 0 at least
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -23,7 +25,8 @@ class Choice:
         feature: (n_classes,) the feature f*, or -1 for the paper's ⊥.
         action: (n_classes,) the action whose residuals it explains; -1 for ⊥.
         p_value: (n_classes,) of the test on the two sides; 1 for ⊥.
-        n_tests: (n_classes,) how many candidates were compared.
+        n_tests: (n_classes,) how many candidates were compared; without those that change nothing,
+            if splits must be relevant.
     """
 
     feature: NDArray[np.int64]
@@ -63,13 +66,13 @@ class Selector:
         "test on the two sides: Student's t (the paper), Welch's t, Kolmogorov–Smirnov",
         choices=("student", "welch", "ks"),
     )
-    alpha: float = param(0.1, "level of the test", above=0.0, below=1.0)
+    alpha: float = param(0.5, "level of the test", above=0.0, below=1.0)
     correction: str = param(
         "bonferroni",
         "of the level for the number of candidates of the class (the paper: none)",
         choices=("none", "bonferroni"),
     )
-    min_samples: int = param(3, "least number of samples on each side", low=1)
+    min_samples: int = param(2, "least number of samples on each side", low=1)
     samples: str = param(
         "interactions",
         "what counts as a sample: every interaction (the paper), or the mean residual of each "
@@ -78,8 +81,8 @@ class Selector:
     )
     relevant: bool = param(
         True,
-        "split only where the value or the best action of the class would change (the paper: "
-        "false)",
+        "consider only splits by which the value or the best action of the class would change "
+        "(the paper: false)",
     )
 
     def __post_init__(self) -> None:
@@ -110,11 +113,14 @@ class Selector:
         candidates = sum_candidates(
             groups, residuals.integers, percepts, incidence, self.min_samples, threads
         )
-        n_tests = np.diff(candidates.begin).reshape(is_aliased.size, -1).sum(axis=1)
+        reduction = _reductions(groups, candidates)
+        if self.relevant:
+            reduction[_is_idle(groups, candidates, residuals)] = NEVER
+        counts = candidates.group[reduction > NEVER] // residuals.n_actions
+        n_tests = np.bincount(counts, minlength=is_aliased.size)
         level = np.full(is_aliased.size, self.alpha)
         if self.correction == "bonferroni":
             level /= np.maximum(n_tests, 1)
-        reduction = _reductions(groups, candidates)
         if self.test == "student":
             # Within a group t grows with the reduction: if the best is not significant, none is.
             best = _best(candidates.begin, candidates.feature, reduction)
@@ -129,11 +135,9 @@ class Selector:
                     groups, candidates, residuals.integers, percepts, incidence
                 )
             is_significant = p_values < level[candidates.group // residuals.n_actions]
-            score = np.where(is_significant, reduction, -1.0)
+            score = np.where(is_significant, reduction, NEVER)
             best = _best(candidates.begin, candidates.feature, score)
             p_value = np.where(best >= 0, p_values[best] if len(p_values) else 1.0, 1.0)
-        if self.relevant:
-            best[_is_idle(groups, candidates, best, residuals)] = -1
         merit = np.full(len(best), -np.inf)
         chosen = best[best >= 0]
         is_reduction = self.ranking == "reduction"
@@ -165,9 +169,7 @@ def _choose(
     )
 
 
-def _is_idle(
-    groups: Groups, candidates: Candidates, best: NDArray[np.int64], residuals: Residuals
-) -> NDArray[np.bool_]:
+def _is_idle(groups: Groups, candidates: Candidates, residuals: Residuals) -> NDArray[np.bool_]:
     """Tell which splits change neither value nor policy: on both sides another action is best."""
     if residuals.q is None:
         raise ValueError("relevant of Selector needs residuals that know the values.")
@@ -176,13 +178,29 @@ def _is_idle(
     for action in range(q.shape[1]):
         rest = np.delete(q, action, axis=1)
         others[:, action] = rest.max(axis=1, initial=-np.inf)
-    some = np.flatnonzero(best >= 0)
-    n1, s1 = candidates.count[best[some]], candidates.total[best[some]]
-    n0, s0 = groups.count[some] - n1, groups.total[some] - s1
-    higher = np.maximum(s1 / n1, s0 / n0) + q.ravel()[some]
-    is_idle = np.zeros(len(best), np.bool_)
-    is_idle[some] = higher <= others.ravel()[some]
-    return is_idle
+    return _idle_kernel(
+        candidates.begin, groups.count, groups.total, candidates.count, candidates.total,
+        q.ravel(), others.ravel(),
+    )  # fmt: skip
+
+
+@compiled
+def _idle_kernel(
+    begin: NDArray[np.int64],
+    count: NDArray[np.int64],
+    total: NDArray[np.int64],
+    with_count: NDArray[np.int64],
+    with_total: NDArray[np.int64],
+    q: NDArray[np.float64],
+    others: NDArray[np.float64],
+) -> NDArray[np.bool_]:
+    out = np.empty(len(with_count), np.bool_)
+    for g in range(len(begin) - 1):
+        for i in range(begin[g], begin[g + 1]):
+            n1, s1 = with_count[i], with_total[i]
+            n0, s0 = count[g] - n1, total[g] - s1
+            out[i] = max(s1 / n1, s0 / n0) + q[g] <= others[g]
+    return out
 
 
 def reductions(
@@ -229,10 +247,10 @@ def _reduction_kernel(
 def _best(
     begin: NDArray[np.int64], feature: NDArray[np.int32], score: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Return the candidate of each group with the highest score, -1 if none is above -1."""
+    """Return the candidate of each group with the highest score, -1 if none is above NEVER."""
     best = np.full(len(begin) - 1, -1, np.int64)
     for g in range(len(begin) - 1):
-        top, at = -1.0, -1
+        top, at = NEVER, -1
         for i in range(begin[g], begin[g + 1]):
             if score[i] > top or (at >= 0 and score[i] == top and feature[i] < feature[at]):
                 top, at = score[i], i

@@ -9,7 +9,7 @@ import numpy as np
 
 from rlvc.classifier import Split
 from rlvc.classifier.bdd import Diagrams
-from rlvc.classifier.nodes import LEAF, Nodes, split_leaves
+from rlvc.classifier.nodes import LEAF, Ints, Nodes, split_leaves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +40,32 @@ class Tree(Nodes):
         diagrams = Diagrams(*self._arrays(), np.asarray(list(order), np.int64))
         merged = diagrams.merge(groups, backend)
         return self if merged is diagrams else merged
+
+    @property
+    def leaves(self) -> Ints:
+        """(n_classes,) the node of each class."""
+        nodes = np.flatnonzero(self.feature == LEAF)
+        leaves = np.empty(len(nodes), np.int64)
+        leaves[self.present[nodes]] = nodes
+        return leaves
+
+    @property
+    def parents(self) -> Ints:
+        """(n_nodes,) the node above each node; -1 for the root."""
+        inner = np.flatnonzero(self.feature != LEAF)
+        parents = np.full(self.n_nodes, -1, np.int64)
+        parents[self.present[inner]] = inner
+        parents[self.absent[inner]] = inner
+        return parents
+
+    def sum_up(self, values: Ints) -> Ints:
+        """Return (n_nodes, n) sums over the classes below each node of (n_classes, n) values."""
+        total = np.zeros((self.n_nodes, *values.shape[1:]), np.int64)
+        total[self.leaves] = values
+        parents = self.parents
+        for node in range(self.n_nodes - 1, 0, -1):  # children have higher numbers than parents
+            total[parents[node]] += total[node]
+        return total
 
     def check(self, n_features: int) -> None:
         """Raise a ValueError unless this is a tree over so many features, each leaf met once."""

@@ -166,7 +166,7 @@ def run(
         }
         last = stages[-1]
         classes = last.classifier.classify(shown)
-        actions, values = policy.actions[classes], last.q.max(axis=1)[classes]
+        actions, values = policy.actions[classes], policy.q.max(axis=1)[classes]
         if grown is not None:
             q, is_tried = values_of(grown.policy, seen)
             actions, values = greedy(q, is_tried), np.where(is_tried, q, -np.inf).max(axis=1)
@@ -250,7 +250,7 @@ def _history(
     Its success is that of an agent who perceives, wherever it is, the percept of the nearest
     position of the grid: close to the truth, and affordable for every stage.
     """
-    actions = greedy(stage.q, stage.mdp.is_tried)[stage.classifier.classify(shown)]
+    actions = greedy(stage.values(), stage.mdp.is_tried)[stage.classifier.classify(shown)]
     act: Actor = lambda positions: actions[grid.nearest(positions)]  # noqa: E731
     success, mean_steps = walk(grid.world, act, _rng(seed), episodes)
     return {

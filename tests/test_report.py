@@ -181,7 +181,7 @@ def test_learning_is_drawn_for_any_number_of_stages(n_stages: int) -> None:
             assert np.asarray(line.get_xdata()).tolist() == stages
             assert np.asarray(line.get_ydata()).tolist() == [h[key] for h in found["history"]]
     assert f"{n_stages} classes" in texts(figure)
-    assert f"{n_stages - 1} features" in texts(figure)
+    assert f"{n_stages - 1} tests" in texts(figure)
     assert "direct perception, 4 cells" in texts(figure)
 
 

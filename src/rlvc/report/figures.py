@@ -99,19 +99,19 @@ def draw_values(run: Run) -> Figure:
 
 
 def draw_learning(result: dict[str, Any]) -> Figure:
-    """Draw classes, features, residual and success by stage."""
+    """Draw classes, tests, residual and success by stage."""
     history = result["history"]
     stage = [line["stage"] for line in history]
     dot = "o" if len(stage) == 1 else ""  # a line of one point cannot be seen
     figure = new_figure(9.0, 3.2)
     left, middle, right = figure.subplots(1, 3)
-    for key, colour in (("classes", BLUE), ("features", ORANGE)):
+    for key, name, colour in (("classes", "classes", BLUE), ("features", "tests", ORANGE)):
         left.plot(stage, [line[key] for line in history], color=colour, linewidth=1.8, marker=dot)
         left.annotate(
-            f"{history[-1][key]} {key}", (stage[-1], history[-1][key]), color=colour, ha="right",
+            f"{history[-1][key]} {name}", (stage[-1], history[-1][key]), color=colour, ha="right",
             xytext=(0, 4 if key == "classes" else -72), textcoords="offset points",
         )  # fmt: skip
-    left.set_title("Classes and features")
+    left.set_title("Classes and tests")
     middle.plot(
         stage, [line["residual"] for line in history], color=GREEN, linewidth=1.8, marker=dot
     )

@@ -19,7 +19,7 @@ from rlvc.database import Database
 from rlvc.features import Graph
 from rlvc.generation import Candidates, Generator, Offering
 from rlvc.interactions import Interactions
-from rlvc.mdp import MappedMDP
+from rlvc.mdp import MappedMDP, greedy
 from rlvc.packing import make_policy
 from rlvc.parameters import check, param
 from rlvc.percepts import Percepts
@@ -70,12 +70,18 @@ class Stage:
     n_refined: int
 
     def values(self) -> Values:
-        """Return what its policy acts on: ``q``, once classes borrowed from their ancestors."""
-        learner = self.learner
-        if learner.shrinkage == 0.0 or not isinstance(self.classifier, Tree):
-            return self.q
-        mdp = shrink(self.mdp, self.classifier, learner.shrinkage)
-        return learner.solver.solve(mdp, learner.gamma)
+        """Return what its policy acts on: ``q``, once classes borrowed from their ancestors.
+
+        Classes that were merged have none, and keep what they know.
+        """
+        mdp, learner = self.mdp, self.learner
+        if isinstance(self.classifier, Tree):
+            mdp = shrink(mdp, self.classifier, learner.shrinkage)
+        return self.q if mdp is self.mdp else learner.solver.solve(mdp, learner.gamma)
+
+    def actions(self) -> NDArray[np.int64]:
+        """Return the action that its policy takes in each class."""
+        return greedy(self.values(), self.mdp.is_tried)
 
     def policy(self) -> Policy:
         """Return the policy of this stage, ready to act."""

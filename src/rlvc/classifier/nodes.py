@@ -49,6 +49,14 @@ class Nodes:
         return int((self.feature == LEAF).sum())
 
     @property
+    def leaves(self) -> Ints:
+        """(n_classes,) the node of each class."""
+        nodes = np.flatnonzero(self.feature == LEAF)
+        leaves = np.empty(len(nodes), np.int64)
+        leaves[self.present[nodes]] = nodes
+        return leaves
+
+    @property
     def features(self) -> Ints:
         """The distinct features that are tested, in ascending order."""
         return np.unique(self.feature[self.feature != LEAF])
@@ -105,14 +113,12 @@ def split_leaves(nodes: Nodes, splits: list[Split]) -> tuple[Ints, Ints, Ints]:
 
     Percepts that exhibit the feature go to a new class; these are numbered as ``splits`` stand.
     """
-    is_leaf = nodes.feature == LEAF
-    node_of = np.empty(nodes.n_classes, np.int64)
-    node_of[nodes.present[is_leaf]] = np.flatnonzero(is_leaf)
+    leaves = nodes.leaves
     n, m = nodes.n_nodes, nodes.n_classes
     room = np.zeros(2 * len(splits), np.int64)
     feature, present, absent = (np.concatenate([a, room]) for a in nodes._arrays())
     for split in splits:
-        node = node_of[split.visual_class]
+        node = leaves[split.visual_class]
         feature[node], present[node], absent[node] = split.feature, n, n + 1
         feature[n : n + 2] = LEAF
         present[n] = absent[n] = m

@@ -42,14 +42,6 @@ class Tree(Nodes):
         return self if merged is diagrams else merged
 
     @property
-    def leaves(self) -> Ints:
-        """(n_classes,) the node of each class."""
-        nodes = np.flatnonzero(self.feature == LEAF)
-        leaves = np.empty(len(nodes), np.int64)
-        leaves[self.present[nodes]] = nodes
-        return leaves
-
-    @property
     def parents(self) -> Ints:
         """(n_nodes,) the node above each node; -1 for the root."""
         inner = np.flatnonzero(self.feature != LEAF)

@@ -59,7 +59,7 @@ class Sights:
     def is_optimal(self, stage: Stage) -> NDArray[np.bool_]:
         """Return for each view whether the action of a stage is optimal."""
         classes = stage.classifier.classify(self.shown)
-        return CAMPUS.is_optimal(greedy(stage.values(), stage.mdp.is_tried)[classes], self.state)
+        return CAMPUS.is_optimal(stage.actions()[classes], self.state)
 
     def optimal_by_state(self, stage: Stage) -> NDArray[np.float64]:
         """Return the (n_states,) share of views on which the action of a stage is optimal."""

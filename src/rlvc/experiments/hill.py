@@ -204,7 +204,7 @@ def _history(
     lines = []
     for stage in stages:
         features = stage.classifier.features
-        actions = greedy(stage.values(), stage.mdp.is_tried)[sights.classify(stage.classifier)]
+        actions = stage.actions()[sights.classify(stage.classifier)]
         lines.append(
             {
                 "stage": stage.number,

@@ -250,7 +250,7 @@ def _history(
     Its success is that of an agent who perceives, wherever it is, the percept of the nearest
     position of the grid: close to the truth, and affordable for every stage.
     """
-    actions = greedy(stage.values(), stage.mdp.is_tried)[stage.classifier.classify(shown)]
+    actions = stage.actions()[stage.classifier.classify(shown)]
     act: Actor = lambda positions: actions[grid.nearest(positions)]  # noqa: E731
     success, mean_steps = walk(grid.world, act, _rng(seed), episodes)
     return {

@@ -84,7 +84,7 @@ class LiveWatcher:
         # Classes that wait for their turn need at least these stages; splits may bring new ones.
         left = per_stage * (-(-waiting // max(stage.n_refined, 1)))
         note = (
-            f"{stage.classifier.n_classes} classes, {len(stage.classifier.features)} features, "
+            f"{stage.classifier.n_classes} classes, {len(stage.classifier.features)} tests, "
             f"residual {stage.residual:.2f}, ≥ {left:.1f} s left"
         )
         total = n_stages + -(-waiting // max(stage.n_refined, 1))

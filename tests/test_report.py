@@ -421,7 +421,7 @@ def test_progress_shows_the_phases_the_stages_and_the_time(task: Task) -> None:
     images = done.result["percepts"]
     assert f"{images}/{images}" in lines[1]
     text = " ".join(lines[2])
-    assert f"{done.result['classes']} classes, {done.result['features']['selected']} f" in text
+    assert f"{done.result['classes']} classes, {done.result['features']['selected']} t" in text
     assert f"residual {done.result['history'][-1]['residual']:.2f}" in text
     assert all(line[-1] == "s" for line in lines)
 

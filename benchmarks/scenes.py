@@ -33,9 +33,10 @@ from rlvc.experiments.hill_sights import actions_of, actor, see_hill
 from rlvc.experiments.measures import grid_over, optimal_actor, walk
 from rlvc.experiments.navigation import find_task
 from rlvc.experiments.neighbours import vote
+from rlvc.exploring import collect
 from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.images import Image
-from rlvc.interactions import Interactions, collect
+from rlvc.interactions import Interactions
 from rlvc.mdp import greedy
 from rlvc.percepts import Percepts
 from rlvc.policy import Policy

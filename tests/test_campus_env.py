@@ -14,7 +14,7 @@ from rlvc.datasets.views import _views_of_facades, state_name
 from rlvc.envs import register_envs
 from rlvc.envs.campus import CampusEnv
 from rlvc.envs.spots import CAMPUS
-from rlvc.interactions import collect
+from rlvc.exploring import collect
 
 register_envs()
 N_VIEWS = 4

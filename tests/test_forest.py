@@ -285,7 +285,8 @@ def test_bad_types_are_refused() -> None:
     with pytest.raises(TypeError, match=r"^learner of Forest must be an RLVC; got None\.$"):
         Forest(learner=None)  # type: ignore[arg-type]
     with pytest.raises(
-        TypeError, match=r"^data of Forest must be Interactions or a Database; got function\.$"
+        TypeError,
+        match=r"^data of Forest must be Interactions, a Database or a Gymnasium environment; got function\.$",
     ):
         Forest().learn(lambda k, policy: database(COLOUR))  # type: ignore[arg-type]
 

@@ -23,7 +23,7 @@ from rlvc.envs.hill_scene import (
     ground_image,
 )
 from rlvc.envs.hill_world import HILL, Hill
-from rlvc.interactions import collect
+from rlvc.exploring import collect
 from rlvc.vision.descriptors import Invariants
 from rlvc.vision.detectors import Harris, Points
 

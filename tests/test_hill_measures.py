@@ -23,7 +23,8 @@ from rlvc.experiments.hill_measures import (
     starts,
     trials,
 )
-from rlvc.interactions import Interactions, collect
+from rlvc.exploring import collect
+from rlvc.interactions import Interactions
 from rlvc.solvers.dynamic import PolicyIteration, ValueIteration
 
 States = NDArray[np.float64]

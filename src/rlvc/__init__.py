@@ -14,9 +14,10 @@ from rlvc.envs import register_envs
 
 if TYPE_CHECKING:
     from rlvc.database import Database
+    from rlvc.exploring import Round, collect
     from rlvc.forest import Forest
     from rlvc.forest_policy import ForestPolicy, load_policy
-    from rlvc.interactions import Interactions, collect
+    from rlvc.interactions import Interactions
     from rlvc.learner import RLVC, Stage
     from rlvc.percepts import Percepts
     from rlvc.policy import Explanation, Policy
@@ -33,6 +34,7 @@ __all__ = [
     "Interactions",
     "Percepts",
     "Policy",
+    "Round",
     "Stage",
     "Vote",
     "collect",
@@ -49,9 +51,10 @@ _HOMES = {
     "Interactions": "rlvc.interactions",
     "Percepts": "rlvc.percepts",
     "Policy": "rlvc.policy",
+    "Round": "rlvc.exploring",
     "Stage": "rlvc.learner",
     "Vote": "rlvc.vote",
-    "collect": "rlvc.interactions",
+    "collect": "rlvc.exploring",
     "load_policy": "rlvc.forest_policy",
 }
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.database import Database, map_interactions
+from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.features import Graph, Primitive
 from rlvc.forest_policy import ForestPolicy
 from rlvc.interactions import Interactions
@@ -23,6 +26,7 @@ from rlvc.policy import Policy
 from rlvc.processes import run_processes
 from rlvc.sums import Scale
 from rlvc.together import solve_together
+from rlvc.vision.eye import Memory
 from rlvc.vote import mean_values
 
 Ints = NDArray[np.int64]
@@ -93,19 +97,38 @@ class Forest:
             raise TypeError(f"learner of Forest must be an RLVC; got {self.learner!r}.")
 
     def learn(
-        self, data: Database | Interactions, on_tree: Callable[[], None] | None = None
+        self,
+        data: Database | Interactions | gymnasium.Env[Any, Any],
+        on_tree: Callable[[], None] | None = None,
+        *,
+        interactions: int = INTERACTIONS,
+        rounds: int = ROUNDS,
+        epsilon: float = EPSILON,
+        seed: int = 0,
     ) -> ForestPolicy:
         """Return the forest that interactions teach.
 
         Args:
-            data: A static database.
+            data: A static database, or an environment to interact with.
             on_tree: Called after each tree.
+            interactions: With an environment, how many interactions to collect.
+            rounds: In how many rounds: each but the first follows the forest learned so far.
+            epsilon: The share of random actions in these.
+            seed: Of the environment and of the exploration.
         """
+        if isinstance(data, gymnasium.Env):
+            memory = Memory()
+            *_, last = explore(
+                data, lambda met: self.learn(self.learner.look_again(met, memory), on_tree),
+                interactions=interactions, rounds=rounds, epsilon=epsilon, seed=seed,
+            )  # fmt: skip
+            return last.policy
         if isinstance(data, Interactions):
             data = self.learner.look(data)
         if not isinstance(data, Database):
             raise TypeError(
-                f"data of Forest must be Interactions or a Database; got {type(data).__name__}."
+                "data of Forest must be Interactions, a Database or a Gymnasium environment; "
+                f"got {type(data).__name__}."
             )
         database, grown = data, list[Grown]()
         for one in run_processes(

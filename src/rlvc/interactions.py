@@ -1,24 +1,16 @@
-"""The database of interactions ⟨s, a, r, s′⟩, and how to collect one."""
+"""The database of interactions ⟨s, a, r, s′⟩."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
-import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rlvc.perceiving import as_percept
 from rlvc.percepts import Percepts
-
-
-class Acts(Protocol):
-    """Anything that predicts actions as Stable-Baselines3 does; a Policy does."""
-
-    def predict(self, observation: Any) -> tuple[NDArray[np.int64], Any]:
-        """Return the action for an observation, and a state."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,33 +56,36 @@ class Interactions:
             if shape != (n,):
                 got = shape[0] if len(shape) == 1 else f"shape {shape}"
                 raise ValueError(f"{name} of Interactions must have {n} entries; got {got}.")
-        if not np.isfinite(self.reward).all():
-            row = int(np.flatnonzero(~np.isfinite(self.reward))[0])
-            raise ValueError(
-                f"reward of Interactions must be finite; got {self.reward[row]} in row {row}."
-            )
-        size = np.abs(self.reward[self.reward != 0])
-        if len(size) and (size.max() > 1e100 or size.min() < 1e-100):
-            raise ValueError(
-                "reward of Interactions must be 0 or between 1e-100 and 1e100 in size; got "
-                f"{size.min():g} to {size.max():g}. Scale the rewards: policies do not change."
-            )
+        if problems := list(self._problems()):
+            raise ValueError("\n".join(problems))
+
+    def _problems(self) -> Iterator[str]:
+        """Yield all that is wrong with what the columns hold."""
         if self.action_names and len(self.action_names) != self.n_actions:
-            raise ValueError(
+            yield (
                 f"action_names of Interactions must name {self.n_actions} actions; "
                 f"got {len(self.action_names)}."
             )
-        for name, limit in (
-            ("action", self.n_actions),
-            ("start", len(self.percepts)),
-            ("end", len(self.percepts)),
+        is_finite = np.isfinite(self.reward)
+        if not is_finite.all():
+            yield f"reward of Interactions must be finite; got {_rows(self.reward, ~is_finite)}."
+        size = np.abs(self.reward[is_finite & (self.reward != 0)])
+        if len(size) and (size.max() > 1e100 or size.min() < 1e-100):
+            yield (
+                "reward of Interactions must be 0 or between 1e-100 and 1e100 in size; got "
+                f"{size.min():g} to {size.max():g}. Scale the rewards: policies do not change."
+            )
+        for name, first, limit in (
+            ("action", self.action_start, self.n_actions),
+            ("start", 0, len(self.percepts)),
+            ("end", 0, len(self.percepts)),
         ):
             numbers = getattr(self, name)
-            wrong = np.flatnonzero((numbers < 0) | (numbers >= limit))
-            if len(wrong):
-                raise ValueError(
-                    f"{name} of Interactions must be in 0..{limit - 1}; "
-                    f"got {numbers[wrong[0]]} in row {wrong[0]}."
+            is_wrong = (numbers < 0) | (numbers >= limit)
+            if is_wrong.any():
+                yield (
+                    f"{name} of Interactions must be in {first}..{first + limit - 1}; "
+                    f"got {_rows(numbers + first, is_wrong)}."
                 )
 
     def __len__(self) -> int:
@@ -177,8 +172,10 @@ class Interactions:
     ) -> Interactions:
         """Make a database from one observation, action, reward and next observation per row.
 
-        Percepts are numbered as they are met: the start of a row, its end, the next row. Actions
-        are counted from ``action_start``; an episode ends where a row is terminated or truncated.
+        Observations are images, dicts of images or stacked frames; or a dict of arrays that have
+        one of these in each row. Percepts are numbered as they are met: the start of a row, its
+        end, the next row. Actions are counted from ``action_start``; an episode ends where a row is
+        terminated or truncated.
 
         >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
         >>> Interactions.from_arrays(
@@ -188,8 +185,8 @@ class Interactions:
         """
         percepts = Percepts()
         pairs = [
-            (percepts.add(start), percepts.add(end))
-            for start, end in zip(observations, next_observations, strict=True)
+            (percepts.add(as_percept(start)), percepts.add(as_percept(end)))
+            for start, end in zip(rows_of(observations), rows_of(next_observations), strict=True)
         ]
         start, end = np.asarray(pairs, np.int64).reshape(-1, 2).T
         given = np.asarray(actions)
@@ -215,100 +212,58 @@ class Interactions:
             action_names=action_names,
         )
 
+    def to_d3rlpy(self) -> dict[str, NDArray[Any]]:
+        """Return flat arrays that d3rlpy's ``MDPDataset`` takes as its arguments.
 
-def collect(
-    env: gymnasium.Env[Any, Any],
-    n: int,
-    *,
-    policy: Acts | None = None,
-    epsilon: float | None = None,
-    seed: int = 0,
-    state: str | None = None,
-    on_step: Callable[[], None] | None = None,
-) -> Interactions:
-    """Interact ``n`` times with an environment and return the database.
+        Observations come channel-first, those of several cameras of one size one below the other.
+        All percepts are spread out in memory, one for each interaction.
 
-    Args:
-        env: Its observations are images (or dicts of images), its actions ``Discrete``.
-        n: How many interactions to collect.
-        policy: What to follow; without one every action is random.
-        epsilon: The share of actions that are random all the same; 0.1 unless given.
-        seed: Of the environment and of the exploration.
-        state: The entry of ``info`` that tells the true state, to be kept for the sake of
-            comparison; the learner never sees it.
-        on_step: Called after each interaction.
+        >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
+        >>> arrays = Interactions.from_arrays(
+        ...     image[:3], [0, 1, 0], [0, 0, 1], [False, False, True], next_observations=image[1:]
+        ... ).to_d3rlpy()
+        >>> {name: array.shape for name, array in arrays.items()}
+        {'observations': (3, 1, 8, 8), 'actions': (3, 1), 'rewards': (3, 1), 'terminals': (3,),
+        'timeouts': (3,)}
+        """
+        shapes = {images.camera: images.shape or () for images in self.percepts.images}
+        if len({shape[:2] for shape in shapes.values()}) > 1:
+            raise ValueError(
+                f"The images of all cameras must have one size for d3rlpy; got {shapes}. "
+                "Resize them, or export the interactions of one camera."
+            )
+        planes = [images.shape[2] if images.shape else 0 for images in self.percepts.images]
+        first = self.percepts.images[0].shape or (0, 0, 0)
+        flat = np.empty((len(self), sum(planes), *first[:2]), np.uint8)
+        order = np.argsort(self.start, kind="stable")  # each percept is fetched once
+        for rows in np.split(order, np.flatnonzero(np.diff(self.start[order])) + 1):
+            percept = self.percepts[int(self.start[rows[0]])]
+            parts = percept.values() if isinstance(percept, Mapping) else [percept]
+            flat[rows] = np.concatenate([part.transpose(2, 0, 1) for part in parts])
+        return {
+            "observations": flat,
+            "actions": self.action[:, np.newaxis],
+            "rewards": self.reward[:, np.newaxis],
+            "terminals": self.terminated.astype(np.float32),
+            "timeouts": (self.is_last & ~self.terminated).astype(np.float32),
+        }
+
+
+def rows_of(observations: Any) -> Iterator[Any]:
+    """Yield observations one by one; those of a dict of arrays as dicts.
+
+    >>> [sorted(row) for row in rows_of({"front": np.zeros((2, 8, 8)), "rear": np.ones((2, 8, 8))})]
+    [['front', 'rear'], ['front', 'rear']]
     """
-    if n < 1:
-        raise ValueError(f"n of collect must be at least 1; got {n}.")
-    if not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed of collect must be a whole number, at least 0; got {seed!r}.")
-    epsilon = 0.1 if epsilon is None else epsilon
-    if not 0.0 <= epsilon <= 1.0:
-        raise ValueError(f"epsilon of collect must be in [0, 1]; got {epsilon}.")
-    space = _discrete(env)
-    rng = np.random.default_rng([seed, 1])  # the environment draws from the seed itself
-    percepts = Percepts()
-    rows: list[tuple[Any, ...]] = []
-    states: list[tuple[Any, Any]] = []
-    observation, info = env.reset(seed=int(seed))
-    here, episode = percepts.add(observation), 0
-    for t in range(n):
-        before = info
-        if policy is None or rng.random() < epsilon:
-            action = int(rng.integers(space.n))
-        else:
-            action = int(policy.predict(observation)[0]) - int(space.start)
-        observation, reward, terminated, truncated, info = env.step(action + int(space.start))
-        there = percepts.add(observation)
-        truncated = truncated or (t == n - 1 and not terminated)
-        rows.append((here, action, float(reward), there, episode, terminated, truncated))
-        if state is not None:
-            states.append((_entry(before, state), _entry(info, state)))
-        here = there
-        if (terminated or truncated) and t < n - 1:
-            observation, info = env.reset()
-            here, episode = percepts.add(observation), episode + 1
-        if on_step is not None:
-            on_step()
-    types = (np.int64, np.int64, np.float64, np.int64, np.int64, np.bool_, np.bool_)
-    table: list[NDArray[Any]] = [
-        np.asarray(column, kind)
-        for column, kind in zip(zip(*rows, strict=True), types, strict=True)
-    ]
-    start, acted, rewards, end, episodes, ends, cuts = table
-    seen = np.asarray(states, np.float64) if states else None
-    names = tuple(getattr(env.unwrapped, "action_names", ()))
-    return Interactions(
-        percepts,
-        start,
-        acted,
-        rewards,
-        end,
-        episodes,
-        ends,
-        cuts,
-        n_actions=int(space.n),
-        action_start=int(space.start),
-        action_names=names if len(names) == space.n else (),  # a wrapper may offer other actions
-        state=None if seen is None else seen[:, 0],
-        next_state=None if seen is None else seen[:, 1],
-    )
+    if not isinstance(observations, Mapping):
+        yield from observations
+        return
+    for parts in zip(*observations.values(), strict=True):
+        yield dict(zip(observations, parts, strict=True))
 
 
-def _discrete(env: gymnasium.Env[Any, Any]) -> gymnasium.spaces.Discrete:
-    space = env.action_space
-    if not isinstance(space, gymnasium.spaces.Discrete):
-        raise TypeError(
-            f"The action space of the environment must be Discrete; got {space}. "
-            "Wrap the environment so that it offers a list of actions."
-        )
-    return space
-
-
-def _entry(info: dict[str, Any], state: str) -> Any:
-    if state not in info:
-        raise ValueError(
-            f"state of collect must be an entry of the environment's info; got {state!r}, and "
-            f"info has {', '.join(map(repr, info)) or 'no entries'}."
-        )
-    return info[state]
+def _rows(values: NDArray[Any], is_wrong: NDArray[np.bool_]) -> str:
+    """Return wrong values and the rows that they are in, the first few."""
+    rows = np.flatnonzero(is_wrong)
+    shown = ", ".join(f"{values[row]} in row {row}" for row in rows[:5])
+    return f"{shown} and {len(rows) - 5} more" if len(rows) > 5 else shown

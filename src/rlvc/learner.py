@@ -6,7 +6,9 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,7 @@ from rlvc.classifier.tree import Tree
 from rlvc.compaction import Keep, PostProcess
 from rlvc.composing import Composites
 from rlvc.database import Database
+from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.features import Graph
 from rlvc.generation import Candidates, Generator, Offering
 from rlvc.interactions import Interactions
@@ -33,7 +36,7 @@ from rlvc.surrogates import Surrogates
 from rlvc.vision.choosing import Sense, choose
 from rlvc.vision.descriptors import Descriptor
 from rlvc.vision.detectors import Detector
-from rlvc.vision.eye import Eye, Looks
+from rlvc.vision.eye import Eye, Looks, Memory
 from rlvc.vision.metrics import Metric
 
 log = logging.getLogger(__name__)
@@ -160,13 +163,32 @@ class RLVC:
                         f"got {part!r}.{cure}"
                     )
 
-    def learn(self, data: Database | Interactions | Source) -> Policy:
+    def learn(
+        self,
+        data: Database | Interactions | Source | gymnasium.Env[Any, Any],
+        *,
+        interactions: int = INTERACTIONS,
+        rounds: int = ROUNDS,
+        epsilon: float = EPSILON,
+        seed: int = 0,
+    ) -> Policy:
         """Return the policy that interactions teach: that of the last stage.
 
         Args:
-            data: A static database; or a function of the stage and of the policy so far that
-                returns fresh interactions for every stage.
+            data: A static database; or an environment to interact with; or a function of the stage
+                and of the policy so far that returns fresh interactions for every stage.
+            interactions: With an environment, how many interactions to collect.
+            rounds: In how many rounds: each but the first follows the policy learned so far.
+            epsilon: The share of random actions in these.
+            seed: Of the environment and of the exploration.
         """
+        if isinstance(data, gymnasium.Env):
+            memory = Memory()
+            *_, last = explore(
+                data, lambda met: self.learn(self.look_again(met, memory)),
+                interactions=interactions, rounds=rounds, epsilon=epsilon, seed=seed,
+            )  # fmt: skip
+            return last.policy
         for stage in self.stages(data):  # noqa: B007 - the last one counts
             pass
         return stage.policy()
@@ -273,6 +295,20 @@ class RLVC:
         eye = eye or self.new_eye(interactions.percepts)
         return self._look(eye, Graph(), interactions, on_image, looks)
 
+    def look_again(
+        self,
+        interactions: Interactions,
+        memory: Memory,
+        on_image: Callable[[], None] | None = None,
+    ) -> Database:
+        """Look at interactions of which a part was looked at before, only at what is new.
+
+        The result is that of :meth:`look`.
+        """
+        eye = self.new_eye(interactions.percepts)
+        looks = memory.look(eye, interactions.percepts, self.threads, on_image)
+        return self.look(interactions, eye=eye, looks=looks)
+
     @property
     def forever(self) -> float | None:
         """With what an action that leads nowhere is discounted; see :func:`map_interactions`."""
@@ -330,8 +366,9 @@ class RLVC:
             return lambda k, stage, database: database or static
         if not callable(data):
             raise TypeError(
-                "data of RLVC must be Interactions, a Database or a function that returns fresh "
-                f"interactions; got {type(data).__name__}. Interactions.from_arrays makes them."
+                "data of RLVC must be Interactions, a Database, a Gymnasium environment or a "
+                f"function that returns fresh interactions; got {type(data).__name__}. "
+                "Interactions.from_arrays makes them."
             )
         fresh = data
 

@@ -17,10 +17,11 @@ from rlvc.envs.spots import CAMPUS, Spots
 from rlvc.experiments.forests import learn_forest, values_of
 from rlvc.experiments.neighbours import vote
 from rlvc.experiments.running import NEW, Clock, Watcher, versions
+from rlvc.exploring import collect
 from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.images import Image
 from rlvc.incidence import Incidence
-from rlvc.interactions import Interactions, collect
+from rlvc.interactions import Interactions
 from rlvc.learner import RLVC, Stage
 from rlvc.mdp import MappedSequence, estimate, greedy
 from rlvc.parameters import as_json

@@ -36,9 +36,9 @@ from rlvc.experiments.hill_sights import (
     values_of_forest,
 )
 from rlvc.experiments.running import NEW, Clock, Watcher, versions
+from rlvc.exploring import collect
 from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.generation import Canonical
-from rlvc.interactions import collect
 from rlvc.learner import RLVC, Stage
 from rlvc.mdp import greedy
 from rlvc.parameters import as_json

@@ -27,9 +27,9 @@ from rlvc.experiments.measures import (
     walk,
 )
 from rlvc.experiments.running import Clock, Watcher, versions
+from rlvc.exploring import collect
 from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.incidence import Incidence
-from rlvc.interactions import collect
 from rlvc.learner import RLVC, Stage
 from rlvc.mdp import greedy
 from rlvc.parameters import as_json

@@ -2,7 +2,9 @@
 
 Where images are drawn by a program, a point looks the same to the last bit whenever it comes back,
 and colour corners with a few numbers each tell more points apart than anything else, in no time. A
-camera never gives the same numbers twice; there SIFT finds again what colour corners lose.
+camera never gives the same numbers twice; there SIFT finds again what colour corners lose. SIFT is
+also better where little is drawn, such as one figure on an empty board: it looks at larger pieces,
+which look different wherever the figure stands.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from rlvc.vision.metrics import Euclidean, Hamming, Mahalanobis, Metric
 RUNS, RUN = 16, 4  # of the images of a camera, so many runs of so many consecutive ones are tried
 FEW = 8  # images that are too few to tell
 RECURRENCE = 0.25  # least share of descriptors that come back; 0.5 to 1 if drawn, 0 from a camera
+APART = 0.5  # least share of images that corners must tell apart, if SIFT tells more
 RARE = 5e-4  # share of the pairs of descriptors that are one symbol, where nothing else is known
 ROWS = 1000  # descriptors of a camera whose pairs are measured
 
@@ -71,8 +74,8 @@ def choose(
     """Return what to see percepts with: what is given, and for the rest what suits it and them.
 
     A part that comes with rlvc brings the others that go with it. If none is given, the percepts
-    tell which: colour corners if these come back exactly, else SIFT. Few images do not tell, and
-    get colour corners, unless these find nothing.
+    tell which: colour corners if these come back exactly and are not the same on most images, else
+    SIFT. Few images do not tell, and get colour corners, unless these find nothing.
 
     Args:
         percepts: A few images of each camera are looked at.
@@ -119,14 +122,27 @@ def _that_goes_with(**parts: object) -> Sense | None:
 
 def _that_suits(percepts: Percepts, detector: Detector, threads: int) -> Sense:
     """Return the sense for what percepts show: that of a camera if any of theirs is one."""
-    eye = replace(DRAWN, detector=detector).new_eye()
-    any_points = False
-    for images in percepts.images:
-        rows = _sample(eye, images, threads)
-        any_points |= any(map(len, rows))
-        if len(rows) >= FEW and any(map(len, rows)) and recurrence(rows) < RECURRENCE:
-            return CAMERA
-    return DRAWN if any_points else CAMERA
+    corners = replace(DRAWN, detector=detector)
+    seen = [_sample(corners.new_eye(), images, threads) for images in percepts.images]
+    if not any(len(row) for rows in seen for row in rows):
+        return CAMERA
+    many = [rows for rows in seen if len(rows) >= FEW and any(map(len, rows))]
+    if any(recurrence(rows) < RECURRENCE for rows in many):
+        return CAMERA
+    told = max(map(told_apart, many), default=1.0)
+    if told >= APART:
+        return DRAWN
+    others = (_sample(CAMERA.new_eye(), images, threads) for images in percepts.images)
+    return CAMERA if max(map(told_apart, others)) > told else DRAWN
+
+
+def told_apart(rows: list[Descriptors]) -> float:
+    """Return how many sets of descriptors some images have, in proportion to the images.
+
+    >>> told_apart([np.float32([[1], [2]]), np.float32([[2], [1], [1]]), np.float32([[1]])])
+    0.6666666666666666
+    """
+    return len({frozenset(map(bytes, one)) for one in rows}) / len(rows)
 
 
 def recurrence(rows: list[Descriptors]) -> float:

@@ -94,26 +94,52 @@ class Eye:
         return points, rows
 
     def look(
-        self, images: Images, threads: int = 1, on_image: Callable[[], None] | None = None
+        self,
+        images: Images,
+        threads: int = 1,
+        on_image: Callable[[], None] | None = None,
+        before: Looks | None = None,
     ) -> Looks:
-        """Look once at each image; no more than a few are in memory at a time."""
+        """Look once at each image; no more than a few are in memory at a time.
+
+        Args:
+            images: What to look at.
+            threads: How many threads to use; the result does not depend on it.
+            on_image: Called after each image.
+            before: What was seen on the first of these images already, not to look again.
+        """
+        n_known = 0 if before is None else len(before.begin) - 1
+        if before is not None and n_known == len(images):
+            return before
         xy: list[Points] = []
         rows: list[Descriptors] = []
         for points, descriptors in run_threads(
-            lambda number: self.look_at(images[number]), range(len(images)), threads
+            lambda number: self.look_at(images[number]), range(n_known, len(images)), threads
         ):
             xy.append(points)
             rows.append(descriptors)
             if on_image is not None:
                 on_image()
         begin = np.concatenate([[0], np.cumsum([len(points) for points in xy])]).astype(np.int64)
+        if before is not None:
+            begin = np.concatenate([before.begin, before.begin[-1] + begin[1:]])
+            xy.insert(0, before.points)
+            rows.insert(0, before.descriptors[before.row])
         return Looks(begin, Points.concatenate(xy), *distinct_rows(np.concatenate(rows)))
 
     def look_at_all(
-        self, percepts: Percepts, threads: int = 1, on_image: Callable[[], None] | None = None
+        self,
+        percepts: Percepts,
+        threads: int = 1,
+        on_image: Callable[[], None] | None = None,
+        before: list[Looks] | None = None,
     ) -> list[Looks]:
-        """Look once at each distinct image of each camera."""
-        return [self.look(images, threads, on_image) for images in percepts.images]
+        """Look once at each distinct image of each camera; see :meth:`look`."""
+        known = before or [None] * len(percepts.images)
+        return [
+            self.look(images, threads, on_image, one)
+            for images, one in zip(percepts.images, known, strict=True)
+        ]
 
     def learn(self, images: Images, looks: Looks, threads: int = 1) -> None:
         """Extend the vocabulary of a camera by what it saw on its images."""
@@ -170,6 +196,37 @@ class Eye:
         for camera, words in self.vocabularies.items():
             eye.vocabularies[camera] = replace(words)
         return eye
+
+
+class Memory:
+    """What was seen on images, so that when there are more only the new ones are looked at.
+
+    The store of percepts must be the one that was looked at before, or one that begins like it.
+    """
+
+    def __init__(self) -> None:
+        self._looks: list[Looks] | None = None
+        self._seen_with: tuple[Detector, Descriptor] | None = None
+
+    def look(
+        self,
+        eye: Eye,
+        percepts: Percepts,
+        threads: int = 1,
+        on_image: Callable[[], None] | None = None,
+    ) -> list[Looks]:
+        """Return what an eye sees on all percepts; an eye of another kind looks at all of them."""
+        seen_with = eye.detector, eye.descriptor
+        before = self._looks if self._seen_with == seen_with else None
+        self._looks = eye.look_at_all(percepts, threads, on_image, before)
+        self._seen_with = seen_with
+        return self._looks
+
+    def n_new(self, eye: Eye, percepts: Percepts) -> int:
+        """Return how many images the eye would look at."""
+        known = self._looks if self._seen_with == (eye.detector, eye.descriptor) else None
+        n_known = sum(len(one.begin) - 1 for one in known or [])
+        return sum(map(len, percepts.images)) - n_known
 
 
 def distinct_rows(rows: Descriptors) -> tuple[Descriptors, NDArray[np.int64]]:

@@ -1,0 +1,256 @@
+"""How interactions are collected: at random, around a policy, or in rounds that learn."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, Protocol, TypeVar
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.interactions import Interactions
+from rlvc.perceiving import as_percept, check_spaces
+from rlvc.percepts import Percepts
+
+INTERACTIONS, ROUNDS, EPSILON = 10_000, 5, 0.3  # how to explore unless told otherwise
+
+
+class Acts(Protocol):
+    """Anything that predicts actions as Stable-Baselines3 does; a Policy does."""
+
+    def predict(self, observation: Any) -> tuple[NDArray[np.int64], Any]:
+        """Return the action for an observation, and a state."""
+        ...
+
+
+P = TypeVar("P", bound=Acts)
+
+
+@dataclass(frozen=True, slots=True)
+class Round(Generic[P]):
+    """What came of a round of exploration.
+
+    Attributes:
+        number: Which round, counted from 1.
+        interactions: All that was collected so far; later rounds add percepts to its store.
+        policy: What was learned from them.
+        returns: The sums of rewards of the episodes of this round that came to their own end.
+        lengths: Their numbers of steps.
+    """
+
+    number: int
+    interactions: Interactions
+    policy: P
+    returns: NDArray[np.float64]
+    lengths: NDArray[np.int64]
+
+
+class Explorer:
+    """Interact with an environment, more and more; all that was met is kept.
+
+    Args:
+        env: Its observations are images (or dicts of images, or stacked frames), its actions
+            ``Discrete``.
+        seed: Of the environment and of the exploration.
+        state: The entry of ``info`` that tells the true state, to be kept for the sake of
+            comparison; the learner never sees it.
+    """
+
+    def __init__(
+        self, env: gymnasium.Env[Any, Any], *, seed: int = 0, state: str | None = None
+    ) -> None:
+        if not isinstance(seed, (int, np.integer)) or seed < 0:
+            raise ValueError(f"seed of collect must be a whole number, at least 0; got {seed!r}.")
+        self.env, self.space = env, check_spaces(env)
+        self._seed: int | None = int(seed)
+        self._rng = np.random.default_rng([seed, 1])  # the environment draws from the seed itself
+        self._percepts = Percepts()
+        self._rows: list[tuple[Any, ...]] = []
+        self._state = state
+        self._states: list[tuple[Any, Any]] = []
+        self._episode = -1
+
+    def go_on(
+        self,
+        n: int,
+        *,
+        policy: Acts | None = None,
+        epsilon: float | None = None,
+        on_step: Callable[[], None] | None = None,
+    ) -> Interactions:
+        """Interact ``n`` more times, and return all interactions so far.
+
+        Args:
+            n: How many interactions to collect; the last one ends its episode in any case.
+            policy: What to follow; without one every action is random.
+            epsilon: The share of actions that are random all the same; 0.1 unless given.
+            on_step: Called after each interaction.
+        """
+        if n < 1:
+            raise ValueError(f"n of collect must be at least 1; got {n}.")
+        epsilon = 0.1 if epsilon is None else epsilon
+        if not 0.0 <= epsilon <= 1.0:
+            raise ValueError(f"epsilon of collect must be in [0, 1]; got {epsilon}.")
+        first, rng = int(self.space.start), self._rng
+        observation, info, here = self._reset()
+        for t in range(n):
+            before = info
+            if policy is None or rng.random() < epsilon:
+                action = int(rng.integers(self.space.n))
+            else:
+                action = int(policy.predict(observation)[0]) - first
+            observation, reward, ends, cut, info = self.env.step(
+                self.space.dtype.type(action + first)
+            )
+            there = self._percepts.add(as_percept(observation))
+            cut = cut or (t == n - 1 and not ends)
+            self._rows.append((here, action, float(reward), there, self._episode, ends, cut))
+            if self._state is not None:
+                self._states.append((_entry(before, self._state), _entry(info, self._state)))
+            here = there
+            if (ends or cut) and t < n - 1:
+                observation, info, here = self._reset()
+            if on_step is not None:
+                on_step()
+        return self._interactions()
+
+    def _reset(self) -> tuple[Any, dict[str, Any], int]:
+        observation, info = self.env.reset(seed=self._seed)
+        self._seed, self._episode = None, self._episode + 1  # one seed for all episodes
+        return observation, info, self._percepts.add(as_percept(observation))
+
+    def _interactions(self) -> Interactions:
+        types = (np.int64, np.int64, np.float64, np.int64, np.int64, np.bool_, np.bool_)
+        start, action, reward, end, episode, terminated, truncated = (
+            np.asarray(column, kind)
+            for column, kind in zip(zip(*self._rows, strict=True), types, strict=True)
+        )
+        seen = np.asarray(self._states, np.float64) if self._states else None
+        return Interactions(
+            self._percepts,
+            start,
+            action,
+            reward,
+            end,
+            episode,
+            terminated,
+            truncated,
+            n_actions=int(self.space.n),
+            action_start=int(self.space.start),
+            action_names=names_of_actions(self.env),
+            state=None if seen is None else seen[:, 0],
+            next_state=None if seen is None else seen[:, 1],
+        )
+
+
+def collect(
+    env: gymnasium.Env[Any, Any],
+    n: int,
+    *,
+    policy: Acts | None = None,
+    epsilon: float | None = None,
+    seed: int = 0,
+    state: str | None = None,
+    on_step: Callable[[], None] | None = None,
+) -> Interactions:
+    """Interact ``n`` times with an environment and return the database.
+
+    Args:
+        env: Its observations are images (or dicts of images, or stacked frames), its actions
+            ``Discrete``.
+        n: How many interactions to collect.
+        policy: What to follow; without one every action is random.
+        epsilon: The share of actions that are random all the same; 0.1 unless given.
+        seed: Of the environment and of the exploration.
+        state: The entry of ``info`` that tells the true state, to be kept for the sake of
+            comparison; the learner never sees it.
+        on_step: Called after each interaction.
+    """
+    explorer = Explorer(env, seed=seed, state=state)
+    return explorer.go_on(n, policy=policy, epsilon=epsilon, on_step=on_step)
+
+
+def explore(
+    env: gymnasium.Env[Any, Any],
+    learn: Callable[[Interactions], P],
+    *,
+    interactions: int = INTERACTIONS,
+    rounds: int = ROUNDS,
+    epsilon: float = EPSILON,
+    seed: int = 0,
+    on_round: Callable[[int, int], None] | None = None,
+    on_step: Callable[[], None] | None = None,
+) -> Iterator[Round[P]]:
+    """Yield rounds that collect and learn: the first at random, the others around what was learned.
+
+    Every round learns anew from all interactions so far, so that the last one learns what it would
+    from the whole database.
+
+    Args:
+        env: Where to act.
+        learn: From interactions to a policy.
+        interactions: How many over all rounds, which share them evenly.
+        rounds: How often to collect and learn.
+        epsilon: The share of random actions from the second round on.
+        seed: Of the environment and of the exploration.
+        on_round: Called with the number of a round that begins, and of its interactions.
+        on_step: Called after each interaction.
+    """
+    if not 1 <= rounds <= interactions:
+        raise ValueError(
+            f"rounds of learn must be at least 1, and no more than the {interactions} "
+            f"interactions; got {rounds}."
+        )
+    explorer, policy = Explorer(env, seed=seed), None
+    ends = [interactions * number // rounds for number in range(rounds + 1)]
+    for number in range(1, rounds + 1):
+        n = ends[number] - ends[number - 1]
+        if on_round is not None:
+            on_round(number, n)
+        data = explorer.go_on(n, policy=policy, epsilon=epsilon, on_step=on_step)
+        policy = learn(data)
+        yield Round(number, data, policy, *_episodes(data, ends[number - 1]))
+
+
+def _episodes(data: Interactions, first: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the returns and lengths of the episodes from a row on; one that was cut is left out.
+
+    The last episode may have been cut because the round was over, which says nothing of it.
+    """
+    episode, reward = data.episode[first:] - data.episode[first], data.reward[first:]
+    n = int(episode[-1]) + bool(data.terminated[-1])
+    returns = np.bincount(episode, reward)[:n].astype(np.float64)
+    return returns, np.bincount(episode)[:n].astype(np.int64)
+
+
+def names_of_actions(env: gymnasium.Env[Any, Any]) -> tuple[str, ...]:
+    """Return how an environment calls its actions, if it tells; a wrapper may offer other ones.
+
+    Environments say so in different ways: a list of ``action_names``, a method
+    ``get_action_meanings`` (Atari), or an enumeration ``actions`` (MiniGrid).
+    """
+    inner: Any = env.unwrapped
+    names: Any = getattr(inner, "action_names", None)
+    if names is None and callable(meanings := getattr(inner, "get_action_meanings", None)):
+        names = meanings()
+    kind = getattr(inner, "actions", None)
+    if names is None and inspect.isclass(kind) and issubclass(kind, Enum):
+        names = [one.name for one in sorted(kind, key=lambda one: one.value)]
+    if not isinstance(names, (list, tuple)) or not isinstance(
+        env.action_space, gymnasium.spaces.Discrete
+    ):
+        return ()
+    return tuple(map(str, names)) if len(names) == env.action_space.n else ()
+
+
+def _entry(info: dict[str, Any], state: str) -> Any:
+    if state not in info:
+        raise ValueError(
+            f"state of collect must be an entry of the environment's info; got {state!r}, and "
+            f"info has {', '.join(map(repr, info)) or 'no entries'}."
+        )
+    return info[state]

@@ -1,0 +1,152 @@
+"""From what an environment shows to percepts: images, dicts of images, stacked frames.
+
+A percept is one image, or a dict of images by camera. The frames of a stack become cameras of their
+own, ``frame 1`` (the oldest), ``frame 2`` …, or ``NAME frame 1`` … in a dict. What is in a dict
+beside images is left out: this method sees, and is told nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from rlvc.images import Image
+from rlvc.percepts import SINGLE, Percept
+
+log = logging.getLogger(__name__)
+
+DEEP = 16  # most frames of a stack; a longer side is that of an image
+SMALLEST = 12  # pixels of an image in which something can be seen
+
+SUPPORTED = (
+    "Supported are images of bytes, Box(0, 255, uint8) with shape (H, W), (H, W, 1) or (H, W, 3), "
+    "stacked frames (n, H, W), (n, H, W, 3) or (H, W, n), and a Dict with some of these."
+)
+RENDER = (
+    "If the environment can draw itself, learn from its drawings: add --render, or in Python wrap "
+    "it in gymnasium.wrappers.AddRenderObservation."
+)
+
+
+def as_percept(observation: Any) -> Percept:
+    """Return the percept that an observation shows; an image, or a dict of images by camera.
+
+    >>> frames = np.zeros((4, 84, 84), np.uint8)
+    >>> sorted(as_percept({"front": frames, "speed": np.float32(3.0)}))
+    ['front frame 1', 'front frame 2', 'front frame 3', 'front frame 4']
+    """
+    if not isinstance(observation, Mapping):
+        frames = _frames(observation)
+        if len(frames) == 1:
+            return frames[0]
+        return dict(_named(SINGLE, frames))
+    cameras: dict[str, Image] = {}
+    whole: Percept = observation  # who keeps it says what is wrong with it, if nothing is seen
+    for name, part in observation.items():
+        if _is_seen(part):
+            cameras |= _named(str(name), _frames(part))
+    return cameras or whole
+
+
+def frame_name(name: str, frame: int, n_frames: int) -> str:
+    """Return how the camera of a frame is called, counted from 1; as it is if there is but one.
+
+    >>> frame_name("", 3, 12), frame_name("front", 1, 4), frame_name("front", 1, 1)
+    ('frame 03', 'front frame 1', 'front')
+    """
+    if n_frames == 1:
+        return name
+    return f"{name} frame {frame:0{len(str(n_frames))}}".strip()
+
+
+def frame_of(camera: str) -> tuple[str, int] | None:
+    """Return the name and the frame of a camera, if it is one of a stack.
+
+    >>> frame_of("front frame 2"), frame_of("frame 3"), frame_of("front")
+    (('front', 2), ('', 3), None)
+    """
+    found = re.fullmatch(r"(?:(.*) )?frame (\d+)", camera)
+    return (found[1] or SINGLE, int(found[2])) if found else None
+
+
+def check_spaces(env: gymnasium.Env[Any, Any]) -> spaces.Discrete:
+    """Raise a TypeError unless the agent can see and choose; return the space of its actions."""
+    seen, actions = env.observation_space, env.action_space
+    if not isinstance(actions, spaces.Discrete):
+        raise TypeError(
+            f"The action space of the environment must be Discrete; got {actions}. "
+            "Wrap the environment so that it offers a list of actions."
+        )
+    parts = dict(seen.spaces) if isinstance(seen, spaces.Dict) else {SINGLE: seen}
+    images = {name: part for name, part in parts.items() if _shows(part)}
+    if not images:
+        raise TypeError(
+            f"The observations of the environment must be images; got {_short(seen)}. "
+            f"{SUPPORTED} {RENDER}"
+        )
+    for name, part in images.items():
+        height, width = _frames(np.zeros(part.shape or (), np.uint8))[0].shape[:2]
+        if min(height, width) < SMALLEST:
+            whose = f"observation {name!r}" if name else "the observation"
+            raise TypeError(
+                f"The images of {whose} must have at least {SMALLEST} × {SMALLEST} pixels; got "
+                f"{height} × {width}, in which no feature can be seen. {RENDER}"
+            )
+    if left_out := sorted(set(parts) - set(images)):
+        log.warning("Only images are looked at; left out: %s.", ", ".join(left_out))
+    return actions
+
+
+def _shows(space: gymnasium.Space[Any]) -> bool:
+    is_box = isinstance(space, spaces.Box) and space.dtype == np.uint8
+    return is_box and _is_seen(np.empty(space.shape or (), np.uint8))
+
+
+def _short(space: gymnasium.Space[Any]) -> str:
+    text = str(space)
+    return text if len(text) <= 200 else f"{text[:200]} …"
+
+
+def _is_seen(part: Any) -> bool:
+    """Tell whether a part of an observation is an image, or a stack of frames."""
+    is_bytes = isinstance(part, np.ndarray) and part.dtype == np.uint8
+    return is_bytes and (part.ndim == 2 or (part.ndim in (3, 4) and bool(_axis(part.shape))))
+
+
+def _axis(shape: tuple[int, ...]) -> str:
+    """Return where the frames of a stack are: first, last, or none as it is one image."""
+    if len(shape) == 2 or (len(shape) == 3 and shape[-1] in (1, 3)):
+        return "none"
+    if len(shape) == 3 and shape[2] <= DEEP < min(shape[:2]):
+        return "last"
+    is_stack = shape[0] <= DEEP and (len(shape) == 3 or shape[-1] in (1, 3))
+    return "first" if is_stack else ""
+
+
+def _frames(observation: Any) -> list[Any]:
+    """Return the frames of a stack, the oldest first; what is no stack comes back as it is."""
+    if not isinstance(observation, np.ndarray) or observation.ndim not in (3, 4):
+        return [observation]  # an image, or something that will be refused where it is kept
+    axis = _axis(observation.shape)
+    if axis == "first":
+        return list(observation)
+    if axis == "last":
+        channels = 3 if observation.shape[2] % 3 == 0 else 1
+        return list(_split_channels(observation, channels))
+    return [observation]
+
+
+def _split_channels(image: NDArray[Any], channels: int) -> Iterator[NDArray[Any]]:
+    for first in range(0, image.shape[2], channels):
+        yield image[:, :, first : first + channels]
+
+
+def _named(name: str, frames: list[Any]) -> dict[str, Any]:
+    return {frame_name(name, i, len(frames)): frame for i, frame in enumerate(frames, 1)}

@@ -286,7 +286,8 @@ def test_bad_types_are_refused() -> None:
         Forest(learner=None)  # type: ignore[arg-type]
     with pytest.raises(
         TypeError,
-        match=r"^data of Forest must be Interactions, a Database or a Gymnasium environment; got function\.$",
+        match=r"^data of Forest must be Interactions, a Database or a Gymnasium environment; "
+        r"got function\.$",
     ):
         Forest().learn(lambda k, policy: database(COLOUR))  # type: ignore[arg-type]
 

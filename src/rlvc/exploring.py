@@ -125,10 +125,11 @@ class Explorer:
 
     def _interactions(self) -> Interactions:
         types = (np.int64, np.int64, np.float64, np.int64, np.int64, np.bool_, np.bool_)
-        start, action, reward, end, episode, terminated, truncated = (
+        columns: list[NDArray[Any]] = [
             np.asarray(column, kind)
             for column, kind in zip(zip(*self._rows, strict=True), types, strict=True)
-        )
+        ]
+        start, action, reward, end, episode, terminated, truncated = columns
         seen = np.asarray(self._states, np.float64) if self._states else None
         return Interactions(
             self._percepts,

@@ -44,9 +44,8 @@ def as_percept(observation: Any) -> Percept:
     """
     if not isinstance(observation, Mapping):
         frames = _frames(observation)
-        if len(frames) == 1:
-            return frames[0]
-        return dict(_named(SINGLE, frames))
+        one: Percept = frames[0]
+        return one if len(frames) == 1 else _named(SINGLE, frames)
     cameras: dict[str, Image] = {}
     whole: Percept = observation  # who keeps it says what is wrong with it, if nothing is seen
     for name, part in observation.items():

@@ -135,7 +135,7 @@ class Eye:
         before: list[Looks] | None = None,
     ) -> list[Looks]:
         """Look once at each distinct image of each camera; see :meth:`look`."""
-        known = before or [None] * len(percepts.images)
+        known: list[Looks | None] = [*before] if before else [None] * len(percepts.images)
         return [
             self.look(images, threads, on_image, one)
             for images, one in zip(percepts.images, known, strict=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+SHOWN = 50  # problems that the message of a DataError lists
+
 
 class RlvcError(Exception):
     """Base class of the errors that rlvc raises on purpose."""
@@ -20,6 +22,31 @@ class PictureError(RlvcError):
 
 class DownloadError(RlvcError):
     """A file that could not be received, or not be written."""
+
+
+class DataError(RlvcError):
+    """Data that cannot be learned from; ``problems`` lists all that was found.
+
+    >>> print(DataError("runs/log", ["There are no rows."]))
+    runs/log has 1 problem:
+      There are no rows.
+    """
+
+    def __init__(self, what: str, problems: Iterable[str], note: str = "") -> None:
+        self.problems = tuple(problems)
+        super().__init__(what, self.problems, note)  # all that makes it, so that it can be pickled
+
+    def __str__(self) -> str:
+        what, problems, note = self.args
+        count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
+        more = len(problems) - SHOWN
+        return "\n  ".join(
+            [
+                f"{what} has {count}{f' ({note})' if note else ''}:",
+                *problems[:SHOWN],
+                *([f"and {more} more"] if more > 0 else []),
+            ]
+        )
 
 
 def unknown(what: str, got: object, known: Iterable[str]) -> ValueError:

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check benchmark clean
+.PHONY: run test check benchmark docs clean
 
 run: .venv/run.stamp  ## learn the maze, show progress, write pictures to runs/maze
 	$(BIN)/rlvc run maze --out runs/maze --overwrite
@@ -20,6 +20,9 @@ check: .venv/dev.stamp
 benchmark: .venv/run.stamp  ## the ratios to the floors
 	$(BIN)/python benchmarks/floors.py
 
+docs: .venv/dev.stamp  ## the site, into site/; open site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
@@ -32,4 +35,4 @@ benchmark: .venv/run.stamp  ## the ratios to the floors
 	touch .venv/run.stamp $@
 
 clean:
-	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv runs site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

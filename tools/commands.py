@@ -1,0 +1,94 @@
+"""The command line and the parameters as tables: what the program itself says, put into pages.
+
+A hook of MkDocs: a page has ``<!-- commands -->`` or ``<!-- parameters -->`` where they belong.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.models import ArgumentInfo, OptionInfo
+
+from rlvc.cli import app
+from rlvc.configuring import describe_parameters
+from rlvc.forest import Forest
+from rlvc.parameters import rules
+
+VALUES = {int: "NUMBER", Path: "PATH", str: "TEXT"}  # what an option takes
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Put the tables in the place of their marks."""
+    for mark, lines in (("commands", _commands), ("parameters", _parameters), ("forest", _forest)):
+        if f"<!-- {mark} -->" in markdown:
+            markdown = markdown.replace(f"<!-- {mark} -->", "\n".join(lines()))
+    return markdown
+
+
+def _commands() -> Iterator[str]:
+    yield from _group("rlvc", app)
+
+
+def _group(path: str, group: typer.Typer) -> Iterator[str]:
+    for command in group.registered_commands:
+        assert command.callback is not None
+        yield from _command(f"{path} {command.name or command.callback.__name__}", command.callback)
+    for inner in group.registered_groups:
+        assert inner.typer_instance is not None
+        yield from _group(f"{path} {inner.name}", inner.typer_instance)
+
+
+def _command(path: str, callback: Callable[..., Any]) -> Iterator[str]:
+    kinds = typing.get_type_hints(callback, include_extras=True)
+    usage, rows = [path], []
+    for name, parameter in inspect.signature(callback).parameters.items():
+        kind, info = typing.get_args(kinds[name])
+        if isinstance(info, ArgumentInfo):
+            usage.append(info.metavar or name.upper())
+            rows.append((usage[-1], info.help, ""))
+        elif isinstance(info, OptionInfo):
+            given = (info.default, *(info.param_decls or ()))  # the first may be a name as well
+            option = next((one for one in given if str(one).startswith("--")), f"--{name}")
+            rows.append((f"{option}{_value(kind, info)}", info.help, _default(parameter, info)))
+    usage += ["[OPTIONS]"] * any(name.startswith("--") for name, _, _ in rows)
+    yield f"## {path}\n\n```sh\n{' '.join(usage)}\n```\n\n{inspect.getdoc(callback)}\n"
+    if rows:
+        yield "| | what it is | default |\n|---|---|---|"
+    yield from (f"| `{name}` | {_cell(text)} | {default} |" for name, text, default in rows)
+    yield ""
+
+
+def _value(kind: Any, info: OptionInfo) -> str:
+    """Return what stands behind the name of an option."""
+    if kind is bool:
+        return ""
+    one = next((one for one in VALUES if one is kind or one in typing.get_args(kind)), str)
+    return f" {info.metavar or VALUES[one]}"
+
+
+def _default(parameter: inspect.Parameter, info: OptionInfo) -> str:
+    if isinstance(info.show_default, str):
+        return info.show_default
+    default = parameter.default
+    return "" if default is None or default is False else f"`{default}`"
+
+
+def _parameters() -> Iterator[str]:
+    yield "| name | default | range | meaning |\n|---|---|---|---|"
+    for name, default, must, meaning in describe_parameters():
+        yield f"| `{name}` | `{default}` | {_cell(must)} | {_cell(meaning)} |"
+
+
+def _forest() -> Iterator[str]:
+    yield "| name | default | range | meaning |\n|---|---|---|---|"
+    for field, rule in rules(Forest):
+        yield f"| `{field.name}` | `{field.default}` | {_cell(rule.describe())} | {rule.meaning} |"
+
+
+def _cell(text: str | None) -> str:
+    return (text or "").replace("inf)", "∞)").replace("|", "\\|")

@@ -1,0 +1,103 @@
+"""Equations of the pages as MathML, made when the site is built, so that no script is needed.
+
+A hook of MkDocs. Pages write ``$$ … $$`` on lines of their own and ``$…$`` within a line, as GitHub
+shows them. Markdown must not touch what is between, so a mark stands in for each equation until
+the page is HTML.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+from latex2mathml.converter import convert
+from mkdocs.exceptions import PluginError
+
+SPACE = "http://www.w3.org/1998/Math/MathML"
+CODE = r"(?P<fence>^ *(?P<ticks>```+|~~~+).*?^ *(?P=ticks))|(?P<span>(?P<tick>`+)(?!`).+?(?P=tick))"
+BLOCK = r"^ *\$\$(?P<block>[^$]+)\$\$ *$"
+INLINE = r"(?<![\w$\\])\$(?P<inline>[^\s$`](?:[^$`\n]*[^\s$`\\])?)\$(?![\w$])"
+WANTED = re.compile(f"{CODE}|{BLOCK}|{INLINE}", re.M | re.S)
+MARK = "rlvcequation{}end"
+MARKS = re.compile(r"<p>rlvcequation(\d+)end</p>|rlvcequation(\d+)end")
+BELOW = {"max", "min", "argmax", "∑"}  # operators that carry their range below, in a block
+SIGNS = {"⟨": "prefix", "⟩": "postfix", "¬": "prefix"}  # which are no letters
+CLOSING = {")", "]", "}", "|", "⟩", "′"}  # a minus after another operator is that of a number
+
+_equations: dict[str, list[str]] = {}  # of each page
+
+ElementTree.register_namespace("", SPACE)
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: object) -> str:
+    """Put a mark in the place of each equation."""
+    found = _equations[page.file.src_uri] = list[str]()
+
+    def replace(match: re.Match[str]) -> str:
+        latex = match["block"] or match["inline"]
+        if latex is None:
+            return match[0]
+        try:
+            found.append(to_mathml(latex.strip(), block=match["inline"] is None))
+        except ValueError as error:
+            raise PluginError(f"{page.file.src_uri}: {error}") from None
+        mark = MARK.format(len(found) - 1)
+        return mark if match["inline"] else f"\n{mark}\n"
+
+    return WANTED.sub(replace, markdown)
+
+
+def on_page_content(html: str, *, page: Any, **_: object) -> str:
+    """Put the equations in the place of their marks."""
+    found = _equations.pop(page.file.src_uri, [])
+
+    def replace(match: re.Match[str]) -> str:
+        if match[1]:
+            return f'<div class="equation">{found[int(match[1])]}</div>'
+        return found[int(match[2])]
+
+    return MARKS.sub(replace, html)
+
+
+def to_mathml(latex: str, *, block: bool) -> str:
+    """Return the MathML of an equation; raise a ValueError if a command is not known."""
+    root = ElementTree.fromstring(convert(latex, display="block" if block else "inline"))
+    for element in list(root.iter()):
+        _mend(element, latex, block=block)
+    for element in root.iter():
+        for left, right in itertools.pairwise(element):
+            _space(left, right)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _mend(element: ElementTree.Element, latex: str, *, block: bool) -> None:
+    """Let signs be signs, and ranges stand where they belong."""
+    text = element.text or ""
+    if "\\" in text:
+        raise ValueError(f"the command {text} in the equation {latex} is not known")
+    if text in SIGNS:
+        element.tag = f"{{{SPACE}}}mo"
+        element.attrib.update(form=SIGNS[text], stretchy="false")
+    if _is(element, "mi") and len(text) > 1:  # a function by its name
+        element.tag = f"{{{SPACE}}}mo"
+    if _is(element, "msup") and element[1].text == "′":  # which is small and raised already
+        element.tag = f"{{{SPACE}}}mrow"
+        element[1].tag = f"{{{SPACE}}}mo"
+        element[1].attrib.update(lspace="0", rspace="0")
+    if _is(element, "msub") and block and element[0].text in BELOW:
+        element.tag = f"{{{SPACE}}}munder"
+
+
+def _space(left: ElementTree.Element, right: ElementTree.Element) -> None:
+    """Leave no gaps that print would not have."""
+    if _is(left, "mo") and left.text not in CLOSING and right.text == "−":
+        right.set("form", "prefix")
+    if _is(left, "mo") and (left.text or "").isalpha():
+        is_open = (right[0] if _is(right, "mrow") else right).text == "("
+        left.attrib.update(lspace="0.17em", rspace="0" if is_open else "0.17em")
+
+
+def _is(element: ElementTree.Element, tag: str) -> bool:
+    return element.tag == f"{{{SPACE}}}{tag}"

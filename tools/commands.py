@@ -81,13 +81,18 @@ def _default(parameter: inspect.Parameter, info: OptionInfo) -> str:
 def _parameters() -> Iterator[str]:
     yield "| name | default | range | meaning |\n|---|---|---|---|"
     for name, default, must, meaning in describe_parameters():
-        yield f"| `{name}` | `{default}` | {_cell(must)} | {_cell(meaning)} |"
+        yield f"| {_code(name)} | {_code(default)} | {_cell(must)} | {_cell(meaning)} |"
 
 
 def _forest() -> Iterator[str]:
     yield "| name | default | range | meaning |\n|---|---|---|---|"
     for field, rule in rules(Forest):
         yield f"| `{field.name}` | `{field.default}` | {_cell(rule.describe())} | {rule.meaning} |"
+
+
+def _code(text: str) -> str:
+    """Return a name as code that narrow screens may break where it has a joint."""
+    return "<code>" + text.replace(".", ".<wbr>").replace("_", "_<wbr>") + "</code>"
 
 
 def _cell(text: str | None) -> str:

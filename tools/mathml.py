@@ -22,7 +22,9 @@ INLINE = r"(?<![\w$\\])\$(?P<inline>[^\s$`](?:[^$`\n]*[^\s$`\\])?)\$(?![\w$])"
 WANTED = re.compile(f"{CODE}|{BLOCK}|{INLINE}", re.M | re.S)
 MARK = "rlvcequation{}end"
 MARKS = re.compile(r"<p>rlvcequation(\d+)end</p>|rlvcequation(\d+)end")
-BELOW = {"max", "min", "argmax", "∑"}  # operators that carry their range below, in a block
+BELOW = {"max", "min", "∑"}  # operators that carry their range below, in a block
+NAMED = {"argmax", "dist"}  # functions that pages write as text
+REFUSED = re.compile(r"\\(operatorname|mbox|phantom)\b")  # what GitHub does not show
 SIGNS = {"⟨": "prefix", "⟩": "postfix", "¬": "prefix"}  # which are no letters
 CLOSING = {")", "]", "}", "|", "⟩", "′"}  # a minus after another operator is that of a number
 
@@ -63,6 +65,8 @@ def on_page_content(html: str, *, page: Any, **_: object) -> str:
 
 def to_mathml(latex: str, *, block: bool) -> str:
     """Return the MathML of an equation; raise a ValueError if a command is not known."""
+    if refused := REFUSED.search(latex):
+        raise ValueError(f"the command {refused[0]} in the equation {latex} is not shown by GitHub")
     root = ElementTree.fromstring(convert(latex, display="block" if block else "inline"))
     for element in list(root.iter()):
         _mend(element, latex, block=block)
@@ -80,7 +84,7 @@ def _mend(element: ElementTree.Element, latex: str, *, block: bool) -> None:
     if text in SIGNS:
         element.tag = f"{{{SPACE}}}mo"
         element.attrib.update(form=SIGNS[text], stretchy="false")
-    if _is(element, "mi") and len(text) > 1:  # a function by its name
+    if (_is(element, "mi") and len(text) > 1) or text in NAMED:  # a function
         element.tag = f"{{{SPACE}}}mo"
     if _is(element, "msup") and element[1].text == "′":  # which is small and raised already
         element.tag = f"{{{SPACE}}}mrow"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import rlvc
 from rlvc.clustering import clusterings
 from rlvc.generation import generators
 from rlvc.vision.descriptors import descriptors
@@ -54,6 +55,12 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{_name(page)} links to {target}"
+
+
+def test_the_reference_has_every_public_name() -> None:
+    pages = "".join(page.read_text("utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
+    for name in rlvc.__all__:
+        assert f"::: rlvc.{name}\n" in pages, f"docs/reference: no page has '::: rlvc.{name}'"
 
 
 class _Loaded(HTMLParser):

@@ -50,16 +50,17 @@ def _command(path: str, callback: Callable[..., Any]) -> Iterator[str]:
         kind, info = typing.get_args(kinds[name])
         if isinstance(info, ArgumentInfo):
             usage.append(info.metavar or name.upper())
-            rows.append((usage[-1], info.help, ""))
+            rows.append((f"`{usage[-1]}`", info.help, ""))
         elif isinstance(info, OptionInfo):
             given = (info.default, *(info.param_decls or ()))  # the first may be a name as well
             option = next((one for one in given if str(one).startswith("--")), f"--{name}")
-            rows.append((f"{option}{_value(kind, info)}", info.help, _default(parameter, info)))
-    usage += ["[OPTIONS]"] * any(name.startswith("--") for name, _, _ in rows)
+            name = f'<code class="option">{option}</code>{_value(kind, info)}'
+            rows.append((name, info.help, _default(parameter, info)))
+    usage += ["[OPTIONS]"] * any("--" in name for name, _, _ in rows)
     yield f"## {path}\n\n```sh\n{' '.join(usage)}\n```\n\n{inspect.getdoc(callback)}\n"
     if rows:
         yield "| | what it is | default |\n|---|---|---|"
-    yield from (f"| `{name}` | {_cell(text)} | {default} |" for name, text, default in rows)
+    yield from (f"| {name} | {_cell(text)} | {default} |" for name, text, default in rows)
     yield ""
 
 
@@ -68,7 +69,7 @@ def _value(kind: Any, info: OptionInfo) -> str:
     if kind is bool:
         return ""
     one = next((one for one in VALUES if one is kind or one in typing.get_args(kind)), str)
-    return f" {info.metavar or VALUES[one]}"
+    return f" `{info.metavar or VALUES[one]}`"
 
 
 def _default(parameter: inspect.Parameter, info: OptionInfo) -> str:

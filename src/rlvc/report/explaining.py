@@ -106,7 +106,7 @@ def _tell(axes: Axes, policy: AnyPolicy, tests: Sequence[tuple[int, Outcome]]) -
     axes.text(0, 1, "\n".join(lines[-6:]), va="top", fontsize=7.5, transform=axes.transAxes)
 
 
-def _shown(explanation: Explanation) -> list[int]:
+def shown_tests(explanation: Explanation) -> list[int]:
     """Return the tests to show: all, or those that were seen and the last of the others."""
     n = len(explanation.tests)
     if n <= MOST:
@@ -119,7 +119,7 @@ def _shown(explanation: Explanation) -> list[int]:
 def _draw_path(
     figure: Figure, layout: GridSpecFromSubplotSpec, policy: Policy, explanation: Explanation
 ) -> None:
-    shown = _shown(explanation)
+    shown = shown_tests(explanation)
     left_out = len(explanation.tests) - len(shown)
     note = f" ({left_out} of them are not shown)" if left_out else ""
     axes = figure.add_subplot(layout[0])

@@ -7,7 +7,7 @@ import logging
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -16,31 +16,35 @@ from rich.markup import escape
 from rich.table import Table
 
 import rlvc
+from rlvc import cli_own
 from rlvc.cli_data import data_app
+from rlvc.cli_own import (
+    ArgumentOption,
+    FramesOption,
+    PolicyArgument,
+    RenderOption,
+    SetOption,
+    SizeOption,
+    TensorBoardOption,
+    WrapOption,
+)
 from rlvc.errors import RlvcError
+
+if TYPE_CHECKING:
+    from rlvc.forest_policy import AnyPolicy
+    from rlvc.sources.environments import Recipe
 
 app = typer.Typer(
     name="rlvc",
     help="Learn visual control policies from interactions, and read them.",
-    epilog="Start with: rlvc run maze",
+    epilog="Start with: rlvc run maze. For a task of your own: rlvc learn --help",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.add_typer(data_app, name="data")
 console = Console()
-
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="Change a parameter of the learner, such as selector.alpha=0.01 or solver=sarsa; "
-        "may be repeated. `rlvc parameters` lists them.",
-    ),
-]
 
 
 def _version(wanted: bool) -> None:
@@ -105,27 +109,30 @@ def run(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the results that are in the folder.")
     ] = False,
+    tensorboard: TensorBoardOption = False,
 ) -> None:
     """Learn a task of the paper, measure the policy, and write pictures.
 
-    The folder gets result.json (all numbers), policy.rlvc (the policy), pictures of what the agent
-    does and of how it was learned stage by stage, features.png (what it looks for) and percept.png
-    (a percept to try `rlvc explain` on). The campus is learned twice from the same interactions,
-    with a tree (basic.rlvc) and with compaction (policy.rlvc), and both are compared. The hill has
-    two cameras, so there are two images to explain, ground.png and gauge.png. With --trees,
-    policy.rlvc is the forest, and one.rlvc (on the campus compact.rlvc) what it is without.
+    The folder gets result.json (all numbers), policy.rlvc (the policy), stages.csv (the curves),
+    pictures of what the agent does and of how it was learned stage by stage, features.png (what it
+    looks for) and percept.png (a percept to try `rlvc explain` on). The campus is learned twice
+    from the same interactions, with a tree (basic.rlvc) and with compaction (policy.rlvc), and both
+    are compared. The hill has two cameras, so there are two images to explain, ground.png and
+    gauge.png. With --trees, policy.rlvc is the forest, and one.rlvc (on the campus compact.rlvc)
+    what it is without.
     """
     from rlvc.configuring import make_learner
     from rlvc.experiments.catalogue import base_learner, settings_of
     from rlvc.experiments.catalogue import run as run_task
+    from rlvc.journal import open_journals
     from rlvc.report.files import prepare_folder, write_run
-    from rlvc.report.terminal import LiveWatcher, show_summary
+    from rlvc.report.terminal import LiveWatcher, show_summary, watch_with
 
     changes = [*settings_of(task, preset), *["post_process=compaction"] * compact]
     changes += settings or []
     learner = make_learner(preset, changes, base_learner(task))
     folder = prepare_folder(out or Path("runs") / task, overwrite=overwrite)
-    with LiveWatcher(console) as watcher:
+    with open_journals(folder, tensorboard) as journal, LiveWatcher(console) as live:
         result = run_task(
             task,
             pictures=pictures,
@@ -134,15 +141,27 @@ def run(
             episodes=episodes,
             trees=trees,
             learner=learner,
-            watcher=watcher.watcher,
+            watcher=watch_with(live.watcher, journal),
         )
     write_run(result, folder)
     show_summary(console, result.result, folder)
 
 
+for command in (cli_own.learn, cli_own.collect, cli_own.play):
+    app.command()(command)
+
+
 @app.command()
 def evaluate(
-    policy: Annotated[Path, typer.Argument(help="A policy file, such as runs/maze/policy.rlvc.")],
+    policy: PolicyArgument,
+    env_id: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ENV_ID]",
+            help="A Gymnasium environment, with the module that brings it; none for a policy of "
+            "`rlvc run`.",
+        ),
+    ] = None,
     task: Annotated[
         str | None, typer.Option(help="The task; the one it was learned on unless given.")
     ] = None,
@@ -151,28 +170,46 @@ def evaluate(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, help="Of the starts and the noise, or of the views; new ones if not."),
+        typer.Option(
+            min=0,
+            help="Of the environment, of the starts and the noise, or of the views; new ones if "
+            "not.",
+        ),
     ] = None,
     episodes: Annotated[
         int | None,
         typer.Option(
             min=1,
             help="How many episodes to walk, or trials to drive on the hill.",
-            show_default="1000, on the hill 10000",
+            show_default="100 in ENV_ID, 1000, on the hill 10000",
         ),
     ] = None,
+    render: RenderOption = False,
+    wrap: WrapOption = None,
+    arg: ArgumentOption = None,
+    size: SizeOption = None,
+    frames: FramesOption = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Measure a policy on its task.
+    """Measure a policy, in an environment or on a task of `rlvc run`.
 
-    On the maze and the subway: episodes from random starts, and decisions on a dense grid. On the
-    campus: decisions on views that are new if they are drawn; the photographs of a folder are
-    divided as they were to learn from. On the hill: trials from random places at rest.
+    In an environment: returns and lengths of episodes, with confidence intervals. On the maze and
+    the subway: episodes from random starts, and decisions on a dense grid. On the campus: decisions
+    on views that are new if they are drawn; the photographs of a folder are divided as they were to
+    learn from. On the hill: trials from random places at rest.
     """
     from rlvc.experiments.catalogue import evaluate_policy
     from rlvc.forest_policy import load_policy
 
     loaded = load_policy(policy)
+    if env_id is not None:
+        if task is not None or pictures is not None:
+            raise ValueError(
+                "--task and --pictures are for policies of `rlvc run`, not for ENV_ID."
+            )
+        recipe = cli_own.recipe_of(env_id, render, wrap, arg, size, frames)
+        _evaluate_in(loaded, recipe, seed, episodes, as_json)
+        return
     with console.status("measuring"):
         found = evaluate_policy(loaded, task=task, pictures=pictures, seed=seed, episodes=episodes)
     if as_json:
@@ -185,9 +222,33 @@ def evaluate(
     console.print(table)
 
 
+def _evaluate_in(
+    policy: AnyPolicy, recipe: Recipe, seed: int | None, episodes: int | None, as_json: bool
+) -> None:
+    """Measure a policy in an environment."""
+    from rlvc.evaluating import check_fit
+    from rlvc.evaluating import evaluate as evaluate_in
+    from rlvc.exploring import Steady
+    from rlvc.report.own import measures_table
+    from rlvc.report.terminal import LiveWatcher
+
+    env = recipe.make()
+    check_fit(policy, env)
+    chosen = {} if seed is None else {"seed": seed}
+    with LiveWatcher(console if not as_json else Console(stderr=True)) as live:
+        live.watcher.on_phase("evaluate", episodes or 100)
+        found = evaluate_in(
+            Steady(policy), env, episodes=episodes or 100, on_episode=live.watcher.on_step, **chosen
+        ).summary()
+    if as_json:
+        sys.stdout.write(json.dumps(found) + "\n")
+    else:
+        console.print(measures_table(found))
+
+
 @app.command()
 def explain(
-    policy: Annotated[Path, typer.Argument(help="A policy file, such as runs/maze/policy.rlvc.")],
+    policy: PolicyArgument,
     images: Annotated[
         list[str],
         typer.Argument(
@@ -268,6 +329,9 @@ def parameters() -> None:
     console.print(table)
 
 
+app.add_typer(data_app, name="data")
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line: 0 if all went well, 1 for a failure, 2 for wrong usage."""
     handler = RichHandler(console=Console(stderr=True), show_time=False, show_path=False)
@@ -277,7 +341,7 @@ def main(arguments: list[str] | None = None) -> Any:
     except (ValueError, TypeError) as error:
         _complain(error)
         raise SystemExit(2) from None
-    except (RlvcError, OSError) as error:
+    except (RlvcError, OSError, ImportError) as error:
         _complain(error)
         raise SystemExit(1) from None
     except (KeyboardInterrupt, SystemExit) as stop:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 
 from rlvc.interactions import Interactions
 from rlvc.perceiving import as_percept, check_spaces
-from rlvc.percepts import Percepts
+from rlvc.percepts import SINGLE, Percepts
 
 INTERACTIONS, ROUNDS, EPSILON = 10_000, 5, 0.3  # how to explore unless told otherwise
 
@@ -49,6 +51,36 @@ class Round(Generic[P]):
     lengths: NDArray[np.int64]
 
 
+class Steady:
+    """A policy that always does the same in the same percept, which it then looks at only once.
+
+    >>> class Loud:
+    ...     def predict(self, observation):
+    ...         print("looked")
+    ...         return np.int64(observation.max()), None
+    >>> steady, image = Steady(Loud()), np.full((8, 8, 3), 2, np.uint8)
+    >>> int(steady.predict(image)[0]), int(steady.predict(image)[0])
+    looked
+    (2, 2)
+    """
+
+    def __init__(self, policy: Acts) -> None:
+        self._policy = policy
+        self._known: dict[bytes, NDArray[np.int64]] = {}
+
+    def predict(self, observation: Any) -> tuple[NDArray[np.int64], Any]:
+        """Return the action for one percept."""
+        percept = as_percept(observation)
+        parts = percept if isinstance(percept, Mapping) else {SINGLE: percept}
+        digest = hashlib.blake2b(digest_size=16)
+        for camera in sorted(parts):
+            digest.update(np.ascontiguousarray(parts[camera]).data)
+        key = digest.digest()
+        if key not in self._known:
+            self._known[key] = self._policy.predict(observation)[0]
+        return self._known[key], None
+
+
 class Explorer:
     """Interact with an environment, more and more; all that was met is kept.
 
@@ -73,6 +105,10 @@ class Explorer:
         self._state = state
         self._states: list[tuple[Any, Any]] = []
         self._episode = -1
+        # How often each action was tried in each percept.
+        self._tried: defaultdict[int, NDArray[np.int64]] = defaultdict(
+            lambda: np.zeros(int(self.space.n), np.int64)
+        )
 
     def go_on(
         self,
@@ -80,6 +116,7 @@ class Explorer:
         *,
         policy: Acts | None = None,
         epsilon: float | None = None,
+        curious: bool = False,
         on_step: Callable[[], None] | None = None,
     ) -> Interactions:
         """Interact ``n`` more times, and return all interactions so far.
@@ -88,6 +125,8 @@ class Explorer:
             n: How many interactions to collect; the last one ends its episode in any case.
             policy: What to follow; without one every action is random.
             epsilon: The share of actions that are random all the same; 0.1 unless given.
+            curious: Whether random actions are drawn among those that were tried least in that very
+                percept.
             on_step: Called after each interaction.
         """
         if n < 1:
@@ -100,12 +139,13 @@ class Explorer:
         for t in range(n):
             before = info
             if policy is None or rng.random() < epsilon:
-                action = int(rng.integers(self.space.n))
+                action = self._draw(here, curious)
             else:
                 action = int(policy.predict(observation)[0]) - first
             observation, reward, ends, cut, info = self.env.step(
                 self.space.dtype.type(action + first)
             )
+            self._tried[here][action] += 1
             there = self._percepts.add(as_percept(observation))
             cut = cut or (t == n - 1 and not ends)
             self._rows.append((here, action, float(reward), there, self._episode, ends, cut))
@@ -117,6 +157,13 @@ class Explorer:
             if on_step is not None:
                 on_step()
         return self._interactions()
+
+    def _draw(self, here: int, curious: bool) -> int:
+        """Return a random action; if curious, one of those that were tried least in a percept."""
+        if not curious:
+            return int(self._rng.integers(self.space.n))
+        tried = self._tried[here]
+        return int(self._rng.choice(np.flatnonzero(tried == tried.min())))
 
     def _reset(self) -> tuple[Any, dict[str, Any], int]:
         observation, info = self.env.reset(seed=self._seed)
@@ -188,8 +235,10 @@ def explore(
 ) -> Iterator[Round[P]]:
     """Yield rounds that collect and learn: the first at random, the others around what was learned.
 
-    Every round learns anew from all interactions so far, so that the last one learns what it would
-    from the whole database.
+    Random actions are drawn among those that were tried least in the percept at hand. A policy that
+    was learned from what it likes to do knows little of what it could do instead, and may go round
+    in circles; so whatever comes back is tried in all ways. Every round learns anew from all
+    interactions so far, so that the last one learns what it would from the whole database.
 
     Args:
         env: Where to act.
@@ -212,7 +261,8 @@ def explore(
         n = ends[number] - ends[number - 1]
         if on_round is not None:
             on_round(number, n)
-        data = explorer.go_on(n, policy=policy, epsilon=epsilon, on_step=on_step)
+        guide = Steady(policy) if policy else None
+        data = explorer.go_on(n, policy=guide, epsilon=epsilon, curious=True, on_step=on_step)
         policy = learn(data)
         yield Round(number, data, policy, *_episodes(data, ends[number - 1]))
 

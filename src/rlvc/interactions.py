@@ -249,6 +249,29 @@ class Interactions:
         }
 
 
+def check_episodes(interactions: Interactions) -> list[str]:
+    """Return what keeps interactions from being whole episodes, one after the other."""
+    episode, n = interactions.episode, len(interactions)
+    is_last = np.ones(n, np.bool_)
+    is_last[:-1] = episode[1:] != episode[:-1]
+    ends = interactions.terminated | interactions.truncated
+    problems = [
+        f"episode {episode[row]} has no end: row {row} is neither terminated nor truncated."
+        for row in np.flatnonzero(is_last & ~ends)
+    ]
+    breaks = ~is_last & ~ends
+    breaks[:-1] &= interactions.start[1:] != interactions.end[:-1]
+    problems += [
+        f"row {row + 1} does not start where row {row} ended, in the same episode."
+        for row in np.flatnonzero(breaks)
+    ]
+    problems += [
+        f"episode {episode[row]} goes on after its end in row {row}."
+        for row in np.flatnonzero(~is_last & ends)
+    ]
+    return problems
+
+
 def rows_of(observations: Any) -> Iterator[Any]:
     """Yield observations one by one; those of a dict of arrays as dicts.
 

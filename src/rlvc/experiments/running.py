@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Final
+from typing import Any, Final
 
 from rlvc.learner import Stage
 
@@ -23,27 +23,46 @@ class Watcher:
         on_phase: Called with the phase that begins and its number of steps, if known.
         on_step: Called after each of these steps.
         on_stage: Called after each stage of the learner.
+        on_round: Called after each round of exploration with its numbers.
     """
 
     on_phase: Callable[[str, int | None], None] = lambda phase, total: None
     on_step: Callable[[], None] = lambda: None
     on_stage: Callable[[Stage], None] = lambda stage: None
+    on_round: Callable[[dict[str, Any]], None] = lambda numbers: None
 
 
 class Clock:
-    """Tell the watcher which phase begins, and keep the seconds that each took."""
+    """Tell the watcher which phase begins, and keep the seconds that each took.
+
+    A phase that comes back in every round has the number of the round behind its name.
+    """
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
+        self._running: tuple[str, float] | None = None
         self.seconds: dict[str, float] = {}
+
+    def begin(self, name: str, steps: int | None = None) -> None:
+        """Begin a phase; the one before is over."""
+        self.end()
+        self._watcher.on_phase(name, steps)
+        self._running = name.partition(" ")[0], time.perf_counter()
+
+    def end(self) -> None:
+        """End the phase that is going on, if there is one."""
+        if self._running is not None:
+            name, begin = self._running
+            passed = time.perf_counter() - begin
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + passed, 3)
+        self._running = None
 
     @contextmanager
     def phase(self, name: str, steps: int | None = None) -> Iterator[None]:
         """Time what is done under this name."""
-        self._watcher.on_phase(name, steps)
-        begin = time.perf_counter()
+        self.begin(name, steps)
         yield
-        self.seconds[name] = round(time.perf_counter() - begin, 3)
+        self.end()
 
 
 def versions() -> dict[str, str]:

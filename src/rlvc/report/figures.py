@@ -102,21 +102,9 @@ def draw_learning(result: dict[str, Any]) -> Figure:
     """Draw classes, tests, residual and success by stage."""
     history = result["history"]
     stage = [line["stage"] for line in history]
-    dot = "o" if len(stage) == 1 else ""  # a line of one point cannot be seen
     figure = new_figure(9.0, 3.2)
     left, middle, right = figure.subplots(1, 3)
-    for key, name, colour in (("classes", "classes", BLUE), ("features", "tests", ORANGE)):
-        left.plot(stage, [line[key] for line in history], color=colour, linewidth=1.8, marker=dot)
-        left.annotate(
-            f"{history[-1][key]} {name}", (stage[-1], history[-1][key]), color=colour, ha="right",
-            xytext=(0, 4 if key == "classes" else -72), textcoords="offset points",
-        )  # fmt: skip
-    left.set_title("Classes and tests")
-    middle.plot(
-        stage, [line["residual"] for line in history], color=GREEN, linewidth=1.8, marker=dot
-    )
-    middle.set_title("Bellman residual (rms)")
-    middle.set_ylim(bottom=0)
+    dot = draw_growth(left, middle, history)
     right.plot(stage, [line["success"] for line in history], color=BLUE, linewidth=1.8, marker=dot)
     direct = result["direct"]["equal"]
     right.axhline(direct["success"], color=GREY, linewidth=1.2, linestyle="--")
@@ -134,11 +122,31 @@ def draw_learning(result: dict[str, Any]) -> Figure:
         )  # fmt: skip
     right.set_title("Success")
     right.set_ylim(0, 1.02)
-    for axes in (left, middle, right):
-        axes.set_xlabel("stage k")
-        axes.margins(x=0.02)
+    right.margins(x=0.02)
     right.set_xlabel("stage k (percepts of the nearest grid point)")
     return figure
+
+
+def draw_growth(left: Axes, middle: Axes, history: list[dict[str, Any]]) -> str:
+    """Draw classes and tests by stage, and the residual; return how to mark a line's points."""
+    stage = [line["stage"] for line in history]
+    dot = "o" if len(stage) == 1 else ""  # a line of one point cannot be seen
+    for key, name, colour in (("classes", "classes", BLUE), ("features", "tests", ORANGE)):
+        left.plot(stage, [line[key] for line in history], color=colour, linewidth=1.8, marker=dot)
+        left.annotate(
+            f"{history[-1][key]} {name}", (stage[-1], history[-1][key]), color=colour, ha="right",
+            xytext=(0, 4 if key == "classes" else -72), textcoords="offset points",
+        )  # fmt: skip
+    left.set_title("Classes and tests")
+    middle.plot(
+        stage, [line["residual"] for line in history], color=GREEN, linewidth=1.8, marker=dot
+    )
+    middle.set_title("Bellman residual (rms)")
+    middle.set_ylim(bottom=0)
+    for axes in (left, middle):
+        axes.set_xlabel("stage k")
+        axes.margins(x=0.02)
+    return dot
 
 
 def sizes_of(result: dict[str, Any]) -> str:

@@ -22,14 +22,19 @@ from rlvc.storage import write_whole
 START = (-0.5, 0.0)  # the percept to try on the hill: at rest in the valley
 
 
-def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
-    """Make the folder of a run; refuse one that holds results already, unless told otherwise."""
+def check_folder(folder: Path, *, overwrite: bool) -> None:
+    """Refuse a folder that holds results already, unless told otherwise."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; give --out the name of a folder.")
     if (folder / "result.json").exists() and not overwrite:
         raise ValueError(
             f"{folder} holds a run already; give another folder with --out, or add --overwrite."
         )
+
+
+def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
+    """Make the folder of a run; refuse one that holds results already, unless told otherwise."""
+    check_folder(folder, overwrite=overwrite)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / ".probe", b"")  # now, and not after the work is done

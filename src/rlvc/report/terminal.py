@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,9 +14,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from rlvc.experiments.running import Watcher
+from rlvc.journal import Journals
 from rlvc.learner import Stage
 
 PHASES = {
+    "read": "read",
+    "write": "write",
     "collect": "explore",
     "extract": "look",
     "learn": "learn",
@@ -66,7 +70,8 @@ class LiveWatcher:
     def _on_phase(self, phase: str, total: int | None) -> None:
         self._finish()
         self._phase_begin, self._steps, self._total = time.perf_counter(), 0, total
-        self._task = self._progress.add_task(PHASES[phase], total=total, note="")
+        name, space, number = phase.partition(" ")
+        self._task = self._progress.add_task(PHASES[name] + space + number, total=total, note="")
 
     def _on_step(self) -> None:
         assert self._task is not None
@@ -101,6 +106,21 @@ class LiveWatcher:
         self._progress.update(
             self._task, total=total, completed=total, note=f"{note}{seconds:.1f} s"
         )
+
+
+def watch_with(watcher: Watcher, journal: Journals) -> Watcher:
+    """Return a watcher that also keeps a journal."""
+
+    def on_stage(stage: Stage) -> None:
+        watcher.on_stage(stage)
+        journal.write_stage(stage)
+
+    def on_round(numbers: dict[str, Any]) -> None:
+        watcher.on_round(numbers)
+        known = {name: value for name, value in numbers.items() if value is not None}
+        journal.write("rounds", numbers["interactions"], known)
+
+    return replace(watcher, on_stage=on_stage, on_round=on_round)
 
 
 def show_summary(console: Console, result: dict[str, Any], folder: Path) -> None:

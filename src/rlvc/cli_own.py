@@ -1,0 +1,421 @@
+"""The commands for a task of one's own, and how they speak of environments."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from rlvc.forest_policy import AnyPolicy
+    from rlvc.sources.environments import Recipe
+
+console = Console()
+
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Change a parameter of the learner, such as selector.alpha=0.01 or solver=sarsa; "
+        "may be repeated. `rlvc parameters` lists them.",
+    ),
+]
+EnvArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="ENV_ID",
+        help="A Gymnasium environment, with the module that brings it: CartPole-v1, or "
+        "minigrid:MiniGrid-Empty-8x8-v0.",
+    ),
+]
+RenderOption = Annotated[
+    bool,
+    typer.Option(
+        "--render",
+        help="Let the agent see what the environment draws, instead of what it tells; for "
+        "environments whose observations are no images.",
+    ),
+]
+WrapOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--wrap",
+        metavar="MODULE:NAME",
+        help="Put the environment in a wrapper, such as minigrid.wrappers:RGBImgObsWrapper, or "
+        "with options 'minigrid.wrappers:RGBImgObsWrapper(tile_size=16)'; may be repeated.",
+    ),
+]
+ArgumentOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--arg",
+        metavar="NAME=VALUE",
+        help="An argument of the environment, such as frame_skip=4; may be repeated.",
+    ),
+]
+SizeOption = Annotated[
+    str | None,
+    typer.Option("--size", metavar="WIDTHxHEIGHT", help="Resize the images, such as 160x120."),
+]
+FramesOption = Annotated[
+    int,
+    typer.Option("--frames", min=1, max=16, help="How many of the last images the agent sees."),
+]
+PolicyArgument = Annotated[
+    Path, typer.Argument(help="A policy file, such as runs/maze/policy.rlvc.")
+]
+SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same policy.")]
+TensorBoardOption = Annotated[
+    bool, typer.Option("--tensorboard", help="Write event files for TensorBoard as well.")
+]
+
+EXPLORING = "Exploring an environment"
+
+
+def recipe_of(
+    env_id: str,
+    render: bool,
+    wrap: list[str] | None,
+    arg: list[str] | None,
+    size: str | None,
+    frames: int,
+) -> Recipe:
+    """Return how to make the environment that the options of a command describe."""
+    from rlvc.sources.environments import Recipe, parse_arguments, parse_size
+
+    return Recipe(
+        env_id=env_id, arguments=parse_arguments(arg or []), wraps=wrap or [], render=render,
+        size=parse_size(size) if size else None, frames=frames,
+    )  # fmt: skip
+
+
+def words_of(recipe: Recipe) -> str:
+    """Return the id and the options that describe an environment, for a shell."""
+    words = [recipe.env_id]
+    words += ["--render"] * recipe.render
+    for text in recipe.wraps:
+        words += ["--wrap", text]
+    for name, value in recipe.arguments.items():
+        words += ["--arg", f"{name}={value}"]
+    if recipe.size:
+        words += ["--size", "{}x{}".format(*recipe.size)]
+    if recipe.frames > 1:
+        words += ["--frames", str(recipe.frames)]
+    return shlex.join(words)
+
+
+def learn(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="Where interactions come from. An environment: its Gymnasium id, with the module "
+            "that brings it, such as CartPole-v1 or minigrid:MiniGrid-Empty-8x8-v0. Or data: "
+            "minari:ID, a folder of images with one table, or a .npz file of arrays.",
+        ),
+    ],
+    interactions: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many interactions to collect.",
+            show_default="10000",
+            rich_help_panel=EXPLORING,
+        ),
+    ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="In how many rounds: the first explores at random, each of the others around what "
+            "was learned so far.",
+            show_default="5",
+            rich_help_panel=EXPLORING,
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Share of random actions from the second round on.",
+            show_default="0.3",
+            rich_help_panel=EXPLORING,
+        ),
+    ] = None,
+    episodes: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Episodes to measure the policy with at the end; 0 for none.",
+            show_default="100",
+            rich_help_panel=EXPLORING,
+        ),
+    ] = None,
+    render: RenderOption = False,
+    wrap: WrapOption = None,
+    arg: ArgumentOption = None,
+    size: SizeOption = None,
+    frames: FramesOption = 1,
+    actions: Annotated[
+        str | None,
+        typer.Option(
+            help="For a folder or arrays: how many actions there are, or their names in order with "
+            "commas between them.",
+        ),
+    ] = None,
+    gamma: Annotated[
+        float | None,
+        typer.Option(
+            help="Discount factor, below 1: the nearer to 1, the farther ahead it looks.",
+            show_default="0.9",
+        ),
+    ] = None,
+    trees: Annotated[
+        int, typer.Option(min=0, help="Learn a forest of so many trees that vote as well.")
+    ] = 0,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Merge equivalent classes: fewer to read.")
+    ] = False,
+    preset: Annotated[
+        str, typer.Option(help="default, or paper: the paper's literal choices.")
+    ] = "default",
+    settings: SetOption = None,
+    seed: SeedOption = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results; runs/SOURCE unless given.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the results that are in the folder.")
+    ] = False,
+    tensorboard: TensorBoardOption = False,
+) -> None:
+    """Learn a policy for a task of your own, from an environment or from data.
+
+    The folder gets policy.rlvc (the policy), result.json (all numbers), classes.png (what it does
+    when it sees what), learning.png, features.png, stages.csv and rounds.csv (the curves), and a
+    percept to try `rlvc explain` on. All that is wrong with data is listed before anything is
+    learned or written.
+
+    For example:
+
+      rlvc learn minigrid:MiniGrid-Empty-8x8-v0 --wrap minigrid.wrappers:RGBImgObsWrapper
+
+      rlvc learn CartPole-v1 --render --size 150x100 --frames 2
+
+      rlvc learn minari:maze/random-v0
+
+      rlvc learn my_log/ --actions left,right,stop
+    """
+    from rlvc.configuring import make_learner
+    from rlvc.experiments.own import EPISODES, is_data, learn_task, read_data
+    from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS
+    from rlvc.journal import open_journals
+    from rlvc.learner import RLVC
+    from rlvc.perceiving import check_spaces
+    from rlvc.report.files import check_folder, prepare_folder
+    from rlvc.report.own import show_own_summary, write_own_run
+    from rlvc.report.terminal import LiveWatcher, watch_with
+
+    changes = [f"gamma={gamma}"] * (gamma is not None) + ["post_process=compaction"] * compact
+    learner = make_learner(preset, [*changes, *(settings or [])], RLVC())
+    folder = out or Path("runs") / folder_name(source)
+    check_folder(folder, overwrite=overwrite)
+    data: Any
+    n = interactions or INTERACTIONS
+    recipe = recipe_of(source, render, wrap, arg, size, frames)
+    if from_data := is_data(source):
+        exploring = {"interactions": interactions, "rounds": rounds, "epsilon": epsilon,
+                     "episodes": episodes, "render": render or None, "wrap": wrap, "arg": arg,
+                     "size": size, "frames": frames if frames > 1 else None}  # fmt: skip
+        if given := [f"--{name}" for name, value in exploring.items() if value is not None]:
+            raise ValueError(f"{source} is data; {', '.join(given)} is for environments only.")
+    elif actions is not None:
+        raise ValueError("--actions is for data only; an environment tells its actions.")
+    with LiveWatcher(console) as live:
+        if from_data:
+            n_actions, names = parse_actions(actions)
+            data = read_data(source, n_actions=n_actions, action_names=names, watcher=live.watcher)
+        else:
+            data = recipe.make()
+            check_spaces(data)
+        prepare_folder(folder, overwrite=overwrite)
+        with open_journals(folder, tensorboard) as journal:
+            run = learn_task(
+                source, data, learner=learner, interactions=n,
+                rounds=min(ROUNDS, n) if rounds is None else rounds,
+                epsilon=EPSILON if epsilon is None else epsilon, seed=seed,
+                episodes=EPISODES if episodes is None else episodes, trees=trees,
+                watcher=watch_with(live.watcher, journal),
+            )  # fmt: skip
+    run.result["source"] = source if from_data else words_of(recipe)
+    write_own_run(run, folder)
+    show_own_summary(console, run, folder, run.result["source"])
+
+
+def collect(
+    env_id: EnvArgument,
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="WHERE",
+            help="Where to write: minari:ID such as minari:maze/random-v0, or the name of a new "
+            "folder for images and a table.",
+        ),
+    ],
+    interactions: Annotated[int, typer.Option(min=1, help="How many interactions.")] = 10_000,
+    policy: Annotated[
+        Path | None, typer.Option(help="A policy file to follow; at random unless given.")
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=1.0, help="Share of random actions with a policy."),
+    ] = None,
+    render: RenderOption = False,
+    wrap: WrapOption = None,
+    arg: ArgumentOption = None,
+    size: SizeOption = None,
+    frames: FramesOption = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the environment and the actions.")] = 0,
+) -> None:
+    """Collect interactions with an environment and keep them, without loss.
+
+    Images are stored as they are, never as JPEG, so that what is learned from the dataset later is
+    what would have been learned at once.
+
+    For example:
+
+      rlvc collect rlvc:rlvc/Maze-v0 --to minari:maze/random-v0
+
+      rlvc learn minari:maze/random-v0
+    """
+    from rlvc.evaluating import check_fit
+    from rlvc.experiments.own import MINARI
+    from rlvc.exploring import collect as collect_interactions
+    from rlvc.forest_policy import load_policy
+    from rlvc.report.terminal import LiveWatcher
+    from rlvc.sources.folder import check_new_folder, write_folder
+    from rlvc.sources.minari_datasets import check_minari_id, write_minari
+
+    recipe = recipe_of(env_id, render, wrap, arg, size, frames)
+    if to.startswith(MINARI):
+        check_minari_id(to.removeprefix(MINARI))
+    else:
+        check_new_folder(to)
+    env = recipe.make()
+    guide: AnyPolicy | None = load_policy(policy) if policy else None
+    if guide is not None:
+        check_fit(guide, env)
+    with LiveWatcher(console) as live:
+        live.watcher.on_phase("collect", interactions)
+        data = collect_interactions(
+            env, interactions, policy=guide, epsilon=epsilon, seed=seed,
+            on_step=live.watcher.on_step,
+        )  # fmt: skip
+        if to.startswith(MINARI):
+            live.watcher.on_phase("write", int(data.episode[-1]) + 1)
+            about = f"{interactions} interactions of {words_of(recipe)}, collected by rlvc"
+            write_minari(
+                data, to.removeprefix(MINARI), description=about, on_episode=live.watcher.on_step
+            )
+        else:
+            live.watcher.on_phase("write", sum(map(len, data.percepts.images)))
+            write_folder(data, to, on_image=live.watcher.on_step)
+    say(
+        f"{len(data)} interactions in {int(data.episode[-1]) + 1} episodes with "
+        f"{len(data.percepts)} distinct percepts are in {to}."
+    )
+    say(f"Learn from them: rlvc learn {shlex.quote(to)}")
+
+
+def play(
+    policy: PolicyArgument,
+    env_id: EnvArgument,
+    video: Annotated[
+        Path, typer.Option(metavar="FILE", help="The film to write, .mp4 or .gif.")
+    ] = Path("play.mp4"),
+    episodes: Annotated[int, typer.Option(min=1, help="How many episodes to show.")] = 1,
+    max_steps: Annotated[
+        int | None, typer.Option(min=1, help="Most steps of an episode to show.")
+    ] = None,
+    fps: Annotated[float, typer.Option(min=0.1, max=60.0, help="Decisions a second.")] = 4.0,
+    render: RenderOption = False,
+    wrap: WrapOption = None,
+    arg: ArgumentOption = None,
+    size: SizeOption = None,
+    frames: FramesOption = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the environment.")] = 1000,
+) -> None:
+    """Film a policy at work, and show at every step why it does what it does.
+
+    Each frame has the percept with the features that decided marked on it, the tests, the class,
+    and the values of the actions.
+    """
+    from rlvc.evaluating import check_fit
+    from rlvc.forest_policy import load_policy
+    from rlvc.report.playing import play as play_frames
+    from rlvc.report.video import check_video, write_video
+
+    check_video(video)
+    loaded = load_policy(policy)
+    env = make_visible(recipe_of(env_id, render, wrap, arg, size, frames))
+    check_fit(loaded, env)
+    with console.status("filming") as status:
+        n = 0
+
+        def count() -> None:
+            nonlocal n
+            n += 1
+            status.update(f"filming, {n} frames")
+
+        shown = play_frames(
+            loaded, env, episodes=episodes, seed=seed, max_steps=max_steps, fps=fps, on_frame=count
+        )
+        write_video(video, shown, fps)
+    say(f"The film is in {video} ({n} frames).")
+
+
+def make_visible(recipe: Recipe) -> Any:
+    """Return an environment that draws itself for people, if it can."""
+    if "render_mode" in recipe.arguments or recipe.render:
+        return recipe.make()
+    try:
+        return recipe.make(render_mode="rgb_array")
+    except (ValueError, TypeError):
+        return recipe.make()
+
+
+def parse_actions(text: str | None) -> tuple[int | None, tuple[str, ...]]:
+    """Return the number of actions and their names, from either.
+
+    >>> parse_actions("3"), parse_actions("left, right"), parse_actions(None)
+    ((3, ()), (2, ('left', 'right')), (None, ()))
+    """
+    if text is None:
+        return None, ()
+    if text.strip().isdecimal():
+        return int(text), ()
+    names = tuple(name.strip() for name in text.split(","))
+    return len(names), names
+
+
+def folder_name(source: str) -> str:
+    """Return a name for the folder of a run, after where its interactions come from.
+
+    >>> folder_name("minigrid:MiniGrid-Empty-8x8-v0"), folder_name("minari:maze/random-v0")
+    ('MiniGrid-Empty-8x8-v0', 'maze-random-v0')
+    >>> folder_name("logs/monday/")
+    'logs-monday'
+    """
+    last = source.rpartition(":")[2].strip("/.")
+    return re.sub(r"[^\w.-]+", "-", last) or "own"
+
+
+def say(text: str) -> None:
+    """Print a line as it is."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,211 @@
+"""A task of one's own, end to end: an environment to act in, or data that was collected before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.evaluating import evaluate
+from rlvc.experiments.forests import learn_forest
+from rlvc.experiments.running import NEW, Clock, Watcher, versions
+from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, Round, Steady, explore
+from rlvc.forest_policy import AnyPolicy, ForestPolicy
+from rlvc.interactions import Interactions
+from rlvc.journal import describe_stage
+from rlvc.learner import RLVC, Stage
+from rlvc.parameters import as_json
+from rlvc.policy import Policy
+from rlvc.sources.arrays import read_arrays
+from rlvc.sources.folder import read_folder
+from rlvc.sources.minari_datasets import read_minari
+from rlvc.vision.eye import Memory
+
+MINARI = "minari:"
+EPISODES = 100  # to measure with, unless told otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRun:
+    """All that came of learning a task of one's own.
+
+    Attributes:
+        result: What goes to ``result.json``.
+        policy: The policy of one classifier.
+        interactions: What it was learned from.
+        classes: (n_percepts,) the visual classes of the percepts.
+        forest: The policy of a forest, learned from the same interactions.
+    """
+
+    result: dict[str, Any]
+    policy: Policy
+    interactions: Interactions
+    classes: NDArray[np.int64]
+    forest: ForestPolicy | None = None
+
+    @property
+    def best(self) -> AnyPolicy:
+        """The policy to act with: the forest if there is one."""
+        return self.forest or self.policy
+
+
+def is_data(source: str) -> bool:
+    """Tell whether a source names data, and not an environment.
+
+    >>> is_data("minari:maze/random-v0"), is_data("log.npz"), is_data("CartPole-v1")
+    (True, True, False)
+    """
+    return source.startswith(MINARI) or source.endswith(DATA_FILES) or Path(source).exists()
+
+
+DATA_FILES = (".npz", ".csv", ".parquet")
+
+
+def read_data(
+    source: str,
+    *,
+    n_actions: int | None = None,
+    action_names: tuple[str, ...] = (),
+    watcher: Watcher | None = None,
+) -> Interactions:
+    """Return the interactions of a Minari dataset, a folder with a table, or a file of arrays.
+
+    Raises:
+        DataError: With all that is wrong with them.
+    """
+    watcher = watcher or Watcher()
+    watcher.on_phase("read", None)
+    if source.startswith(MINARI):
+        return read_minari(source.removeprefix(MINARI), on_episode=watcher.on_step)
+    known: dict[str, Any] = {"n_actions": n_actions, "action_names": action_names}
+    if source.endswith(".npz"):
+        return read_arrays(source, **known)
+    return read_folder(source, on_image=watcher.on_step, **known)
+
+
+def learn_task(
+    task: str,
+    data: Interactions | gymnasium.Env[Any, Any],
+    *,
+    learner: RLVC | None = None,
+    interactions: int = INTERACTIONS,
+    rounds: int = ROUNDS,
+    epsilon: float = EPSILON,
+    seed: int = 0,
+    episodes: int = EPISODES,
+    trees: int = 0,
+    watcher: Watcher | None = None,
+) -> OwnRun:
+    """Collect and learn in rounds, or learn from data; measure if there is an environment.
+
+    Args:
+        task: How to call it.
+        data: An environment, or interactions.
+        learner: With which parameters to learn.
+        interactions: How many to collect in an environment.
+        rounds: In how many rounds; each but the first follows what was learned so far.
+        epsilon: The share of random actions in these.
+        seed: Of the exploration, of the environment and of a forest.
+        episodes: How many to measure with in an environment; 0 for none.
+        trees: How many trees of a forest to learn as well; 0 for none.
+        watcher: Who is told how it goes on.
+    """
+    watcher = watcher or Watcher()
+    school, history = School(learner or RLVC(), watcher), list[dict[str, Any]]()
+    if isinstance(data, gymnasium.Env):
+        for one in explore(
+            data, school.learn, interactions=interactions, rounds=rounds, epsilon=epsilon,
+            seed=seed, on_round=school.begin_round, on_step=watcher.on_step,
+        ):  # fmt: skip
+            history.append(describe_round(one))
+            watcher.on_round(history[-1])
+        met = one.interactions
+    else:
+        met = data
+        school.learn(met)
+    stage, clock = school.stages[-1], school.clock
+    policy = stage.policy()
+    grown = learn_forest(trees, school.fitted, stage.database, seed, {}, clock, watcher)
+    measures = None
+    if isinstance(data, gymnasium.Env) and episodes:
+        best = grown.policy if grown else policy
+        with clock.phase("evaluate", episodes):
+            found = evaluate(
+                Steady(best), data, episodes=episodes, seed=seed + NEW, on_episode=watcher.on_step
+            )
+        measures = found.summary()
+    result: dict[str, Any] = {
+        "task": task,
+        "seed": seed,
+        "interactions": len(met),
+        "episodes": int(met.episode[-1]) + 1,
+        "percepts": len(met.percepts),
+        "actions": met.n_actions,
+        "stages": stage.number,
+        "classes": policy.n_classes,
+        "features": {
+            "distinct": stage.database.eye.n_symbols,
+            "selected": len(policy.classifier.features),
+        },
+        "seconds": clock.seconds,
+        "measures": measures,
+        "rounds": history,
+        "history": [describe_stage(one) for one in school.stages],
+        "parameters": as_json(school.fitted),
+        "versions": versions(),
+    }
+    if grown is not None:
+        result["forest"] = grown.describe(measures or {})
+    classes = stage.classifier.classify(stage.database.incidence)
+    return OwnRun(result, policy, met, classes, grown.policy if grown else None)
+
+
+class School:
+    """Learn from more and more interactions, and tell how it goes.
+
+    Attributes:
+        clock: What took how long.
+        fitted: The learner, with all that was chosen from the percepts.
+        stages: What was learned last.
+    """
+
+    def __init__(self, learner: RLVC, watcher: Watcher) -> None:
+        self.clock, self.fitted, self.stages = Clock(watcher), learner, list[Stage]()
+        self._learner, self._watcher, self._memory = learner, watcher, Memory()
+        self._which = ""
+
+    def begin_round(self, number: int, n: int) -> None:
+        """Say that a round begins, which collects so many interactions."""
+        self._which = f" {number}"
+        self.clock.begin(f"collect{self._which}", n)
+
+    def learn(self, met: Interactions) -> Policy:
+        """Return what ``RLVC.learn`` would; only percepts that are new are looked at."""
+        self.fitted = self._learner.fitted(met.percepts)
+        eye = self.fitted.new_eye(met.percepts)
+        with self.clock.phase(f"extract{self._which}", self._memory.n_new(eye, met.percepts)):
+            looks = self._memory.look(eye, met.percepts, self.fitted.threads, self._watcher.on_step)
+            database = self.fitted.look(met, eye=eye, looks=looks)
+        self.stages.clear()
+        with self.clock.phase(f"learn{self._which}"):
+            for stage in self.fitted.stages(database):
+                self.stages.append(stage)
+                self._watcher.on_stage(stage)
+            return stage.policy()
+
+
+def describe_round(one: Round[Policy]) -> dict[str, Any]:
+    """Return the numbers of a round; there are no means if no episode came to an end."""
+    is_any = len(one.returns) > 0
+    return {
+        "round": one.number,
+        "interactions": len(one.interactions),
+        "episodes": len(one.returns),
+        "return": float(one.returns.mean()) if is_any else None,
+        "length": float(one.lengths.mean()) if is_any else None,
+        "classes": one.policy.n_classes,
+    }

@@ -1,0 +1,129 @@
+"""Curves of a run for those who have habits: CSV files, and event files of TensorBoard.
+
+A journal takes named numbers at a step, in groups: ``stages`` of learning, and ``rounds`` of
+exploration. Every line is on disk as soon as it is written, so that a run can be followed.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from rlvc.learner import Stage
+
+
+class Journal(Protocol):
+    """Anything that takes the numbers of a run."""
+
+    def write(self, group: str, step: int, values: Mapping[str, float]) -> None:
+        """Take some numbers at a step of a group."""
+        ...
+
+    def close(self) -> None:
+        """Bring everything to disk."""
+        ...
+
+
+class CsvJournal:
+    """One file for each group: ``stages.csv``, ``rounds.csv``.
+
+    Those of an earlier run in the same folder are replaced.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, Any] = {}
+
+    def write(self, group: str, step: int, values: Mapping[str, float]) -> None:
+        """Add a line; all lines of a group have the same columns."""
+        row = {"step": step, **values}
+        if group not in self._files:
+            file = (self._folder / f"{group}.csv").open("w", newline="", encoding="utf-8")
+            writer = csv.DictWriter(file, list(row), restval="")
+            writer.writeheader()
+            self._files[group] = file, writer
+        file, writer = self._files[group]
+        writer.writerow(row)
+        file.flush()
+
+    def close(self) -> None:
+        """Close the files."""
+        for file, _ in self._files.values():
+            file.close()
+
+
+class TensorBoardJournal:
+    """Event files in a folder that TensorBoard reads, with a tag such as ``stages/classes``."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from tensorboardX import SummaryWriter
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f'{error.name} is not installed; install it with: pip install "rlvc[tensorboard]".'
+            ) from error
+        self._writer = SummaryWriter(str(folder))
+
+    def write(self, group: str, step: int, values: Mapping[str, float]) -> None:
+        """Add one point to each curve."""
+        for name, value in values.items():
+            self._writer.add_scalar(f"{group}/{name}", value, step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Close the event file."""
+        self._writer.close()
+
+
+class Journals:
+    """Several journals at once; closed at the end of a ``with`` block."""
+
+    def __init__(self, *journals: Journal) -> None:
+        self._journals = journals
+        self._n_stages = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for journal in self._journals:
+            journal.close()
+
+    def write(self, group: str, step: int, values: Mapping[str, float]) -> None:
+        """Hand numbers to all journals."""
+        for journal in self._journals:
+            journal.write(group, step, values)
+
+    def write_stage(self, stage: Stage) -> None:
+        """Take what a stage of learning found; stages are counted on over all that is learned."""
+        self.write("stages", self._n_stages, describe_stage(stage))
+        self._n_stages += 1
+
+
+def open_journals(folder: Path, tensorboard: bool = False) -> Journals:
+    """Return the journals of a run: CSV files in its folder, and event files if wanted."""
+    journals: list[Journal] = [CsvJournal(folder)]
+    if tensorboard:
+        journals.append(TensorBoardJournal(folder / "tensorboard"))
+    return Journals(*journals)
+
+
+def describe_stage(stage: Stage) -> dict[str, float]:
+    """Return the numbers of a stage."""
+    return {
+        "stage": stage.number,
+        "interactions": len(stage.database.interactions),
+        "classes": stage.classifier.n_classes,
+        "features": len(stage.classifier.features),
+        "residual": stage.residual,
+        "aliased": stage.n_aliased,
+        "refined": stage.n_refined,
+    }

@@ -1,0 +1,231 @@
+"""Interactions in Minari datasets: written without loss, and read again.
+
+A dataset holds the images as they are. Minari's own default is JPEG, which moves and adds interest
+points; datasets that were stored so can be read, and a warning says what to do about it.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from rlvc.errors import DataError, unknown
+from rlvc.interactions import Interactions, check_episodes, rows_of
+from rlvc.perceiving import as_percept
+from rlvc.percepts import Percept, Percepts
+
+log = logging.getLogger(__name__)
+
+NAMES = "rlvc_action_names"  # where the metadata of a dataset keeps the names of the actions
+
+
+def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -> Interactions:
+    """Return the interactions of a Minari dataset.
+
+    Args:
+        dataset: The id of a local dataset, such as ``maze/random-v0``, or the dataset itself.
+        on_episode: Called after each episode.
+
+    Raises:
+        DataError: With all that is wrong with the dataset.
+        ModuleNotFoundError: Minari is not installed.
+    """
+    minari = import_minari()
+    if isinstance(dataset, str):
+        dataset = _load(minari, dataset)
+    space = dataset.action_space
+    if not isinstance(space, spaces.Discrete):
+        raise TypeError(
+            f"The action space of the dataset must be Discrete; got {space}. "
+            "This method chooses among a list of actions."
+        )
+    metadata = dataset.storage.metadata
+    if metadata.get("jpeg_encoding", True) and _is_any_image(dataset.observation_space):
+        log.warning(
+            "The images of this dataset are stored as JPEG, which changes the features that can be "
+            "seen in them: a policy may not recognise what its environment shows. Collect it again "
+            "with `rlvc collect`, or with jpeg_encoding=False where Minari writes it."
+        )
+    percepts, rows = Percepts(), list[tuple[Any, ...]]()
+    problems: list[str] = []
+    for number, episode in enumerate(dataset.iterate_episodes()):
+        problems += _problems(number, episode, space)
+        numbers = [percepts.add(as_percept(one)) for one in rows_of(episode.observations)]
+        rows.append(
+            (
+                numbers[:-1], np.asarray(episode.actions, np.int64) - int(space.start),
+                episode.rewards, numbers[1:], [number] * (len(numbers) - 1),
+                episode.terminations, episode.truncations,
+            )
+        )  # fmt: skip
+        if on_episode is not None:
+            on_episode()
+    if not rows:
+        problems.append("There are no episodes.")
+    if problems:
+        raise DataError(f"minari:{metadata.get('dataset_id', '')}", problems)
+    types = (np.int64, np.int64, np.float64, np.int64, np.int64, np.bool_, np.bool_)
+    columns: list[NDArray[Any]] = [
+        np.concatenate([np.asarray(part, kind) for part in parts])
+        for parts, kind in zip(zip(*rows, strict=True), types, strict=True)
+    ]
+    start, action, reward, end, episodes, terminated, truncated = columns
+    return Interactions(
+        percepts, start, action, reward, end, episodes, terminated, truncated,
+        n_actions=int(space.n), action_start=int(space.start),
+        action_names=tuple(map(str, metadata.get(NAMES, ()))),
+    )  # fmt: skip
+
+
+def write_minari(
+    interactions: Interactions,
+    dataset_id: str,
+    *,
+    description: str = "",
+    on_episode: Callable[[], None] | None = None,
+) -> None:
+    """Write interactions to a new Minari dataset, without loss.
+
+    Args:
+        interactions: Whole episodes; all of them must come to an end.
+        dataset_id: Such as ``maze/random-v0``: a name and a version, in name spaces if you like.
+        description: What to say about the data.
+        on_episode: Called after each episode.
+    """
+    minari = import_minari()
+    check_minari_id(dataset_id)
+    problems = check_episodes(interactions)
+    if problems:
+        raise DataError("The interactions", problems)
+    buffers = _buffers(interactions, on_episode)
+    actions = spaces.Discrete(interactions.n_actions, start=interactions.action_start)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about authors and links, which we lack
+            dataset = minari.create_dataset_from_buffers(
+                dataset_id, buffers, action_space=actions,
+                observation_space=_space(interactions.percepts[0]),
+                description=description or "Interactions collected by rlvc",
+                algorithm_name="rlvc", jpeg_encoding=False,
+            )  # fmt: skip
+            if interactions.action_names:
+                dataset.storage.update_metadata({NAMES: list(interactions.action_names)})
+    except BaseException:
+        shutil.rmtree(_folder(dataset_id), ignore_errors=True)  # whole or not at all
+        raise
+
+
+def check_minari_id(dataset_id: str) -> None:
+    """Raise a ValueError unless a new dataset can have this id."""
+    import_minari()
+    from minari.dataset.minari_dataset import parse_dataset_id
+
+    try:
+        parse_dataset_id(dataset_id)
+    except (ValueError, TypeError):
+        raise ValueError(
+            "The id of a Minari dataset must read NAME-vVERSION, with name spaces before it if "
+            f"you like, such as maze/random-v0; got {dataset_id!r}."
+        ) from None
+    if _folder(dataset_id).exists():
+        raise ValueError(
+            f"There is a Minari dataset {dataset_id} already, and datasets are not overwritten. "
+            f"Choose another id, or remove it with: minari delete {dataset_id}"
+        )
+
+
+def import_minari() -> Any:
+    """Return the minari package, or say how to install it."""
+    try:
+        import h5py  # noqa: F401 - what Minari keeps datasets with
+        import minari
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f'{error.name} is not installed; install it with: pip install "rlvc[minari]".'
+        ) from error
+    return minari
+
+
+def _load(minari: Any, dataset_id: str) -> Any:
+    try:
+        return minari.load_dataset(dataset_id)
+    except (FileNotFoundError, ValueError):
+        known = list(minari.list_local_datasets())
+        if not known:
+            raise ValueError(
+                f"There is no Minari dataset {dataset_id!r} here, nor any other. Get one with: "
+                f"minari download {dataset_id}"
+            ) from None
+        raise unknown("Minari dataset", dataset_id, known) from None
+
+
+def _problems(number: int, episode: Any, space: spaces.Discrete) -> Iterator[str]:
+    """Yield all that is wrong with an episode, step by step counted from 0."""
+    rewards, actions = np.asarray(episode.rewards), np.asarray(episode.actions)
+    for step in np.flatnonzero(~np.isfinite(rewards)):
+        yield f"reward is not finite in step {step} of episode {number} ({rewards[step]})."
+    is_wrong = (actions < space.start) | (actions >= space.start + space.n)
+    for step in np.flatnonzero(is_wrong):
+        yield (
+            f"action must be in {space.start}..{space.start + space.n - 1}; got {actions[step]} in "
+            f"step {step} of episode {number}."
+        )
+    ends = np.asarray(episode.terminations) | np.asarray(episode.truncations)
+    if len(ends) == 0:
+        yield f"episode {number} has no steps."
+        return
+    if not ends[-1]:
+        yield f"episode {number} has no end: its last step is neither terminated nor truncated."
+    for step in np.flatnonzero(ends[:-1]):
+        yield f"episode {number} goes on after its end in step {step}."
+
+
+def _buffers(interactions: Interactions, on_episode: Callable[[], None] | None) -> Iterator[Any]:
+    """Yield the episodes as Minari wants them, one at a time, so that they need not fit at once."""
+    from minari.data_collector import EpisodeBuffer
+
+    ends = np.flatnonzero(interactions.is_last) + 1
+    for rows in map(np.arange, np.concatenate([[0], ends[:-1]]), ends):
+        numbers = [*interactions.start[rows], interactions.end[rows[-1]]]
+        shown = [interactions.percepts[int(number)] for number in numbers]
+        yield EpisodeBuffer(
+            observations=_stack(shown),
+            actions=list(interactions.action[rows] + interactions.action_start),
+            rewards=list(interactions.reward[rows]),
+            terminations=list(interactions.terminated[rows]),
+            truncations=list(interactions.truncated[rows]),
+        )
+        if on_episode is not None:
+            on_episode()
+
+
+def _stack(shown: list[Any]) -> Any:
+    """Return the percepts of an episode; those with several cameras camera by camera."""
+    if isinstance(shown[0], Mapping):
+        return {name: [one[name] for one in shown] for name in shown[0]}
+    return shown
+
+
+def _space(percept: Percept) -> spaces.Space[Any]:
+    """Return the space of such percepts."""
+    if not isinstance(percept, Mapping):
+        return spaces.Box(0, 255, percept.shape, np.uint8)
+    return spaces.Dict({name: _space(image) for name, image in percept.items()})
+
+
+def _is_any_image(space: spaces.Space[Any]) -> bool:
+    parts = space.spaces.values() if isinstance(space, spaces.Dict) else [space]
+    return any(isinstance(one, spaces.Box) and one.dtype == np.uint8 for one in parts)
+
+
+def _folder(dataset_id: str) -> Any:
+    from minari.storage import get_dataset_path
+
+    return get_dataset_path(dataset_id)

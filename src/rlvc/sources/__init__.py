@@ -1,0 +1,1 @@
+"""Where interactions come from other than a running environment."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.interactions import Interactions
-from rlvc.perceiving import as_percept, check_spaces
+from rlvc.perceiving import as_percept, check_spaces, tell_left_out
 from rlvc.percepts import SINGLE, Percepts
 
 INTERACTIONS, ROUNDS, EPSILON = 10_000, 5, 0.3  # how to explore unless told otherwise
@@ -98,6 +98,7 @@ class Explorer:
         if not isinstance(seed, (int, np.integer)) or seed < 0:
             raise ValueError(f"seed of collect must be a whole number, at least 0; got {seed!r}.")
         self.env, self.space = env, check_spaces(env)
+        tell_left_out(env.observation_space)
         self._seed: int | None = int(seed)
         self._rng = np.random.default_rng([seed, 1])  # the environment draws from the seed itself
         self._percepts = Percepts()

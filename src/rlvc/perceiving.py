@@ -98,9 +98,14 @@ def check_spaces(env: gymnasium.Env[Any, Any]) -> spaces.Discrete:
                 f"The images of {whose} must have at least {SMALLEST} × {SMALLEST} pixels; got "
                 f"{height} × {width}, in which no feature can be seen. {RENDER}"
             )
-    if left_out := sorted(set(parts) - set(images)):
-        log.warning("Only images are looked at; left out: %s.", ", ".join(left_out))
     return actions
+
+
+def tell_left_out(space: gymnasium.Space[Any]) -> None:
+    """Warn of what an environment tells beside images, and the agent will not know."""
+    parts = space.spaces if isinstance(space, spaces.Dict) else {}
+    if left_out := sorted(name for name, part in parts.items() if not _shows(part)):
+        log.warning("Only images are looked at; left out: %s.", ", ".join(left_out))
 
 
 def _shows(space: gymnasium.Space[Any]) -> bool:

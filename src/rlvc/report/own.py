@@ -84,7 +84,7 @@ def draw_classes(run: OwnRun, n: int = 12) -> Figure:
     one = next(iter(first.values())) if isinstance(first, Mapping) else first
     columns = 4 if one.shape[1] > 1.4 * one.shape[0] else 6
     rows = -(-len(order) // columns)
-    figure = new_figure(10.0, rows * (10.0 / columns * one.shape[0] / one.shape[1] + 0.62) + 0.5)
+    figure = new_figure(10.0, rows * (9.6 / columns * one.shape[0] / one.shape[1] + 0.42) + 0.3)
     figure.suptitle(
         f"What it does when it sees what: the {len(order)} most visited of {policy.n_classes} "
         "classes",

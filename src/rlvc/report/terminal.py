@@ -102,7 +102,7 @@ class LiveWatcher:
         note = task.fields["note"].partition(", ≥")[0]
         note = "" if note.endswith("left") else f"{note}, " if note else ""
         seconds = time.perf_counter() - self._phase_begin
-        total = task.total or self._steps or 1
+        total = self._steps or 1 if task.total is None else task.total
         self._progress.update(
             self._task, total=total, completed=total, note=f"{note}{seconds:.1f} s"
         )

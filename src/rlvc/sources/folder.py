@@ -120,12 +120,8 @@ def write_folder(
     if problems := check_episodes(interactions):
         raise ValueError(f"interactions of write_folder must be whole episodes; {problems[0]}")
     _check_names(interactions)
+    check_new_folder(path)
     target = Path(path).resolve()
-    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise ValueError(
-            f"path of write_folder must be new or an empty folder; got {path}, which "
-            f"{'holds files' if target.is_dir() else 'is a file'}."
-        )
     target.parent.mkdir(parents=True, exist_ok=True)
     hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
@@ -137,6 +133,16 @@ def write_folder(
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)
         raise
+
+
+def check_new_folder(path: str | os.PathLike[str]) -> None:
+    """Raise a ValueError unless a path is free to be written to."""
+    target = Path(path)
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise ValueError(
+            f"path of write_folder must be new or an empty folder; got {path}, which "
+            f"{'holds files' if target.is_dir() else 'is a file'}."
+        )
 
 
 def _check_names(interactions: Interactions) -> None:

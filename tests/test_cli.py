@@ -29,7 +29,7 @@ from tests.builders import COLOUR, GREY, RIGHT, database
 from tests.test_experiments import SMALL, known_task
 
 PICTURES = {"policy.png", "values.png", "learning.png", "features.png", "percept.png"}
-FILES = PICTURES | {"result.json", "policy.rlvc"}
+FILES = PICTURES | {"result.json", "policy.rlvc", "stages.csv"}
 Capture = pytest.CaptureFixture[str]
 
 

@@ -23,7 +23,7 @@ from rlvc.cooccurrence import TRIES
 from rlvc.features import Composite, Feature, Graph, Located, Primitive
 from rlvc.generation import Candidates, Offering, generators
 from rlvc.sightings import Sightings
-from rlvc.vision.detectors import Sift
+from rlvc.vision.detectors import Harris, Sift
 from tests import oracle_composites as oracle
 from tests.oracle import TooCloseError
 from tests.test_composite_policies import act, draw_all
@@ -805,7 +805,9 @@ def test_angles_need_a_detector_that_gives_them() -> None:
     with pytest.raises(ValueError, match="use_angle of Composites needs a detector"):
         composer.generate(case.sightings, case.classes, everything, 1)
     with pytest.raises(ValueError, match="sift or orb"):
-        RLVC(generator=rules, threads=1).learn(act([one.picture for one in DRAWN], RIGHT))
+        RLVC(detector=Harris(), generator=rules, threads=1).learn(
+            act([one.picture for one in DRAWN], RIGHT)
+        )
 
 
 def test_what_is_out_of_range_is_refused() -> None:

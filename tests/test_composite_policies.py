@@ -28,6 +28,7 @@ from rlvc.database import Database
 from rlvc.features import Composite, Primitive
 from rlvc.learner import Stage
 from rlvc.policy import Outcome
+from rlvc.vision.detectors import Harris
 from tests.builders import literal
 from tests.test_policy_file import forge, loads
 
@@ -83,12 +84,14 @@ RIGHT = [one.right for one in DRAWN]
 
 def learner(kind: type[Tree | Diagrams], threads: int = 1) -> RLVC:
     post_process = Compaction(every=0) if kind is Diagrams else Keep()
-    return RLVC(generator=Composites(), post_process=post_process, threads=threads)
+    return RLVC(
+        detector=Harris(), generator=Composites(), post_process=post_process, threads=threads
+    )
 
 
 @pytest.fixture(scope="module")
 def looked() -> Database:
-    return RLVC(threads=1).look(act(list(PICTURES), RIGHT))
+    return RLVC(detector=Harris(), threads=1).look(act(list(PICTURES), RIGHT))
 
 
 @pytest.fixture(scope="module", params=[Tree, Diagrams], ids=["tree", "diagrams"])
@@ -460,7 +463,8 @@ def two() -> tuple[list[dict[str, NDArray[np.uint8]]], list[int], Policy]:
     pairs += [(front[i], rear[int(j)]) for i, j in enumerate(order[::-1])]
     views = [{"front": one.picture, "rear": other.picture} for one, other in pairs]
     right = [one.right | other.right for one, other in pairs]
-    return views, right, RLVC(generator=Composites(), threads=1).learn(act(views, right))
+    made = RLVC(detector=Harris(), generator=Composites(), threads=1)
+    return views, right, made.learn(act(views, right))
 
 
 def test_composites_are_made_for_every_camera(
@@ -505,7 +509,7 @@ def test_composites_keep_their_numbers_while_new_symbols_appear() -> None:
         shown = first if k < 2 else [*first, *later]
         return act([one.picture for one in shown], [one.right for one in shown], n=3)
 
-    stages = list(RLVC(generator=Composites(), cap=1, threads=1).stages(source))
+    stages = list(RLVC(detector=Harris(), generator=Composites(), cap=1, threads=1).stages(source))
     graphs = [stage.database.sightings.graph for stage in stages]
     for before, after in itertools.pairwise(graphs):
         assert after.features[: len(before)] == before.features

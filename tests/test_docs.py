@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 import types
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import rlvc
+from rlvc.cli import app, main
 from rlvc.clustering import clusterings
 from rlvc.generation import generators
 from rlvc.vision.descriptors import descriptors
@@ -22,6 +28,9 @@ from rlvc.vision.metrics import metrics
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+HOWTO = ROOT / "docs" / "howto"
+WITH_COMMANDS = [TUTORIAL, HOWTO / "own_data.md", HOWTO / "using.md"]  # they are run as well
 WITH_CODE = [page for page in PAGES if "```python\n" in page.read_text(encoding="utf-8")]
 
 
@@ -29,18 +38,73 @@ def _name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=_name)
-def test_the_code_of_a_page_runs(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(name="run")
+def run_fixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[[Path], None]:
+    """Give a function that runs all blocks of a page in order, in a folder of their own."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
     registries = (detectors, descriptors, metrics, clusterings, generators)
     for registry in registries:  # what a page registers goes with it
         monkeypatch.setattr(registry, "_factories", dict(registry._factories))
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)  # dataclasses look for their module
-    exec(compile("\n".join(blocks), str(page), "exec"), module.__dict__)
+
+    def run(page: Path) -> None:
+        for kind, block in blocks_of(page):
+            if kind == "python":
+                exec(compile(block, str(page), "exec"), module.__dict__)
+            elif page in WITH_COMMANDS:
+                for words in commands_of(block):
+                    with pytest.raises(SystemExit) as end:
+                        main(words)
+                    said = capfd.readouterr().err
+                    assert end.value.code == 0, f"rlvc {shlex.join(words)}: {said}"
+
+    return run
+
+
+@pytest.mark.parametrize("page", [one for one in WITH_CODE if one != TUTORIAL], ids=_name)
+def test_the_code_of_a_page_runs(page: Path, run: Callable[[Path], None]) -> None:
+    run(page)
+
+
+def test_the_tutorial_runs_and_its_first_command_solves_the_task(
+    run: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """Full RGB observations, at most 10,000 interactions, 200 episodes."""
+    run(TUTORIAL)
+    found = json.loads((tmp_path / "runs" / "MiniGrid-Empty-8x8-v0" / "result.json").read_text())
+    assert found["task"] == "minigrid:MiniGrid-Empty-8x8-v0"
+    assert found["interactions"] <= 10_000
+    assert found["measures"]["episodes"] == 200
+    assert found["measures"]["rewarded"]["mean"] >= 0.95
+    assert found["measures"]["terminated"]["mean"] >= 0.95
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_the_commands_of_a_page_are_understood(page: Path) -> None:
+    """Those that take long are not run here, but their names and options must exist."""
+    group: Any = get_command(app)
+    for kind, block in blocks_of(page):
+        for name, *words in commands_of(block) if kind == "sh" else ():
+            command = group.commands[name]
+            while words and words[0] in getattr(command, "commands", {}):
+                command = command.commands[words.pop(0)]
+            command.make_context(name, words)
+
+
+def blocks_of(page: Path) -> list[tuple[str, str]]:
+    """Return the kind and the text of each block of code."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(r"^```(python|sh)\n(.*?)^```", text, re.M | re.S)
+
+
+def commands_of(block: str) -> list[list[str]]:
+    """Return the words of each command of rlvc in a block, without its name."""
+    lines = block.replace("\\\n", " ").splitlines()
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("rlvc ")]
 
 
 @pytest.mark.parametrize(
@@ -109,10 +173,6 @@ def test_the_site_is_built_without_a_warning_and_needs_nothing_from_elsewhere(
 
 
 def test_the_readme_names_every_command() -> None:
-    from typer.main import get_command
-
-    from rlvc.cli import app
-
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for name in getattr(get_command(app), "commands", {}):
         assert f"rlvc {name}" in readme

@@ -14,13 +14,17 @@ from rlvc.envs import register_envs
 
 if TYPE_CHECKING:
     from rlvc.database import Database
-    from rlvc.exploring import Round, collect
+    from rlvc.evaluating import Evaluation, evaluate
+    from rlvc.exploring import Round, collect, explore
     from rlvc.forest import Forest
     from rlvc.forest_policy import ForestPolicy, load_policy
     from rlvc.interactions import Interactions
     from rlvc.learner import RLVC, Stage
     from rlvc.percepts import Percepts
     from rlvc.policy import Explanation, Policy
+    from rlvc.sources.arrays import read_arrays
+    from rlvc.sources.folder import read_folder, write_folder
+    from rlvc.sources.minari_datasets import read_minari, write_minari
     from rlvc.vote import Vote
 
 __version__ = "0.1.0"
@@ -28,6 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "RLVC",
     "Database",
+    "Evaluation",
     "Explanation",
     "Forest",
     "ForestPolicy",
@@ -38,13 +43,21 @@ __all__ = [
     "Stage",
     "Vote",
     "collect",
+    "evaluate",
+    "explore",
     "load_policy",
+    "read_arrays",
+    "read_folder",
+    "read_minari",
     "register_envs",
+    "write_folder",
+    "write_minari",
 ]
 
 _HOMES = {
     "RLVC": "rlvc.learner",
     "Database": "rlvc.database",
+    "Evaluation": "rlvc.evaluating",
     "Explanation": "rlvc.policy",
     "Forest": "rlvc.forest",
     "ForestPolicy": "rlvc.forest_policy",
@@ -55,7 +68,14 @@ _HOMES = {
     "Stage": "rlvc.learner",
     "Vote": "rlvc.vote",
     "collect": "rlvc.exploring",
+    "evaluate": "rlvc.evaluating",
+    "explore": "rlvc.exploring",
     "load_policy": "rlvc.forest_policy",
+    "read_arrays": "rlvc.sources.arrays",
+    "read_folder": "rlvc.sources.folder",
+    "read_minari": "rlvc.sources.minari_datasets",
+    "write_folder": "rlvc.sources.folder",
+    "write_minari": "rlvc.sources.minari_datasets",
 }
 
 

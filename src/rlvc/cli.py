@@ -6,6 +6,7 @@ import json
 import logging
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +28,7 @@ from rlvc.cli_own import (
     SizeOption,
     TensorBoardOption,
     WrapOption,
+    flow,
 )
 from rlvc.errors import RlvcError
 
@@ -47,6 +49,12 @@ app = typer.Typer(
 console = Console()
 
 
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a function a command, with its docstring as the help."""
+    app.command(help=flow(function.__doc__))(function)
+    return function
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         console.print(f"rlvc {rlvc.__version__}", highlight=False)
@@ -62,7 +70,7 @@ def _main(
     pass
 
 
-@app.command()
+@command
 def run(
     task: Annotated[str, typer.Argument(help="The task: maze, subway, campus or hill.")],
     pictures: Annotated[
@@ -147,11 +155,11 @@ def run(
     show_summary(console, result.result, folder)
 
 
-for command in (cli_own.learn, cli_own.collect, cli_own.play):
-    app.command()(command)
+for own in (cli_own.learn, cli_own.collect, cli_own.play):
+    command(own)
 
 
-@app.command()
+@command
 def evaluate(
     policy: PolicyArgument,
     env_id: Annotated[
@@ -246,7 +254,7 @@ def _evaluate_in(
         console.print(measures_table(found))
 
 
-@app.command()
+@command
 def explain(
     policy: PolicyArgument,
     images: Annotated[
@@ -316,7 +324,7 @@ def _by_camera(images: list[str], cameras: list[str]) -> dict[str, Path]:
     return {camera: paths[camera] for camera in cameras}
 
 
-@app.command()
+@command
 def parameters() -> None:
     """List the parameters of the learner: meaning, range, default."""
     from rlvc.configuring import describe_parameters

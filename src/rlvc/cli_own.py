@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 console = Console()
 
+ENVIRONMENT, EXPLORING, LEARNING = "The environment", "Exploring it", "Learning"
+
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -23,6 +27,7 @@ SetOption = Annotated[
         metavar="NAME=VALUE",
         help="Change a parameter of the learner, such as selector.alpha=0.01 or solver=sarsa; "
         "may be repeated. `rlvc parameters` lists them.",
+        rich_help_panel=LEARNING,
     ),
 ]
 EnvArgument = Annotated[
@@ -39,6 +44,7 @@ RenderOption = Annotated[
         "--render",
         help="Let the agent see what the environment draws, instead of what it tells; for "
         "environments whose observations are no images.",
+        rich_help_panel=ENVIRONMENT,
     ),
 ]
 WrapOption = Annotated[
@@ -46,8 +52,9 @@ WrapOption = Annotated[
     typer.Option(
         "--wrap",
         metavar="MODULE:NAME",
-        help="Put the environment in a wrapper, such as minigrid.wrappers:RGBImgObsWrapper, or "
-        "with options 'minigrid.wrappers:RGBImgObsWrapper(tile_size=16)'; may be repeated.",
+        help="Put it in a wrapper, such as minigrid.wrappers:RGBImgObsWrapper, or with options "
+        "as in 'MODULE:NAME(tile_size=16)'; may be repeated.",
+        rich_help_panel=ENVIRONMENT,
     ),
 ]
 ArgumentOption = Annotated[
@@ -55,16 +62,28 @@ ArgumentOption = Annotated[
     typer.Option(
         "--arg",
         metavar="NAME=VALUE",
-        help="An argument of the environment, such as frame_skip=4; may be repeated.",
+        help="An argument that it is made with, such as frame_skip=4; may be repeated.",
+        rich_help_panel=ENVIRONMENT,
     ),
 ]
 SizeOption = Annotated[
     str | None,
-    typer.Option("--size", metavar="WIDTHxHEIGHT", help="Resize the images, such as 160x120."),
+    typer.Option(
+        "--size",
+        metavar="WIDTHxHEIGHT",
+        help="Resize its images, such as to 160x120.",
+        rich_help_panel=ENVIRONMENT,
+    ),
 ]
 FramesOption = Annotated[
     int,
-    typer.Option("--frames", min=1, max=16, help="How many of the last images the agent sees."),
+    typer.Option(
+        "--frames",
+        min=1,
+        max=16,
+        help="How many of the last images the agent sees: 2 or more if what moves matters.",
+        rich_help_panel=ENVIRONMENT,
+    ),
 ]
 PolicyArgument = Annotated[
     Path, typer.Argument(help="A policy file, such as runs/maze/policy.rlvc.")
@@ -74,7 +93,15 @@ TensorBoardOption = Annotated[
     bool, typer.Option("--tensorboard", help="Write event files for TensorBoard as well.")
 ]
 
-EXPLORING = "Exploring an environment"
+
+def flow(text: str | None) -> str:
+    r"""Return a docstring whose paragraphs are lines, so that a terminal can break them itself.
+
+    >>> flow("Do this.\n\n    It is\n    easy.\n\n      as here\n")
+    'Do this.\n\nIt is easy.\n\n  as here'
+    """
+    paragraphs = inspect.cleandoc(text or "").split("\n\n")
+    return "\n\n".join(one if one.startswith(" ") else " ".join(one.split()) for one in paragraphs)
 
 
 def recipe_of(
@@ -119,6 +146,11 @@ def learn(
             "minari:ID, a folder of images with one table, or a .npz file of arrays.",
         ),
     ],
+    render: RenderOption = False,
+    wrap: WrapOption = None,
+    arg: ArgumentOption = None,
+    size: SizeOption = None,
+    frames: FramesOption = 1,
     interactions: Annotated[
         int | None,
         typer.Option(
@@ -157,11 +189,6 @@ def learn(
             rich_help_panel=EXPLORING,
         ),
     ] = None,
-    render: RenderOption = False,
-    wrap: WrapOption = None,
-    arg: ArgumentOption = None,
-    size: SizeOption = None,
-    frames: FramesOption = 1,
     actions: Annotated[
         str | None,
         typer.Option(
@@ -174,16 +201,30 @@ def learn(
         typer.Option(
             help="Discount factor, below 1: the nearer to 1, the farther ahead it looks.",
             show_default="0.9",
+            rich_help_panel=LEARNING,
         ),
     ] = None,
     trees: Annotated[
-        int, typer.Option(min=0, help="Learn a forest of so many trees that vote as well.")
+        int,
+        typer.Option(
+            min=0,
+            help="Learn a forest of so many trees as well, which vote.",
+            rich_help_panel=LEARNING,
+        ),
     ] = 0,
     compact: Annotated[
-        bool, typer.Option("--compact", help="Merge equivalent classes: fewer to read.")
+        bool,
+        typer.Option(
+            "--compact",
+            help="Merge equivalent classes, so that there are fewer to read.",
+            rich_help_panel=LEARNING,
+        ),
     ] = False,
     preset: Annotated[
-        str, typer.Option(help="default, or paper: the paper's literal choices.")
+        str,
+        typer.Option(
+            help="default, or paper: the paper's literal choices.", rich_help_panel=LEARNING
+        ),
     ] = "default",
     settings: SetOption = None,
     seed: SeedOption = 0,
@@ -213,7 +254,7 @@ def learn(
       rlvc learn my_log/ --actions left,right,stop
     """
     from rlvc.configuring import make_learner
-    from rlvc.experiments.own import EPISODES, is_data, learn_task, read_data
+    from rlvc.experiments.own import EPISODES, MINARI, is_data, learn_task, read_data
     from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS
     from rlvc.journal import open_journals
     from rlvc.learner import RLVC
@@ -234,9 +275,11 @@ def learn(
                      "episodes": episodes, "render": render or None, "wrap": wrap, "arg": arg,
                      "size": size, "frames": frames if frames > 1 else None}  # fmt: skip
         if given := [f"--{name}" for name, value in exploring.items() if value is not None]:
-            raise ValueError(f"{source} is data; {', '.join(given)} is for environments only.")
-    elif actions is not None:
-        raise ValueError("--actions is for data only; an environment tells its actions.")
+            verb = "are" if len(given) > 1 else "is"
+            raise ValueError(f"{source} is data; {', '.join(given)} {verb} for environments only.")
+    if actions is not None and (not from_data or source.startswith(MINARI)):
+        what = "a Minari dataset" if from_data else "an environment"
+        raise ValueError(f"--actions is for a folder or arrays only; {what} tells its actions.")
     with LiveWatcher(console) as live:
         if from_data:
             n_actions, names = parse_actions(actions)
@@ -384,10 +427,12 @@ def make_visible(recipe: Recipe) -> Any:
     """Return an environment that draws itself for people, if it can."""
     if "render_mode" in recipe.arguments or recipe.render:
         return recipe.make()
-    try:
-        return recipe.make(render_mode="rgb_array")
-    except (ValueError, TypeError):
-        return recipe.make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that it cannot draw itself
+        try:
+            return recipe.make(render_mode="rgb_array")
+        except (ValueError, TypeError):
+            return recipe.make()
 
 
 def parse_actions(text: str | None) -> tuple[int | None, tuple[str, ...]]:

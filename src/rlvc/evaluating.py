@@ -76,7 +76,7 @@ def evaluate(
         observation, info = env.reset(seed=seed if number == 0 else None)
         total, steps, ends, cut = 0.0, 0, False, False
         while not (ends or cut):
-            action = int(policy.predict(observation)[0])
+            action = np.asarray(policy.predict(observation)[0]).item()
             observation, reward, ends, cut, info = env.step(action)
             total, steps = total + float(reward), steps + 1
         rows.append((total, steps, bool(ends)))

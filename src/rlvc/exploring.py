@@ -77,7 +77,7 @@ class Steady:
             digest.update(np.ascontiguousarray(parts[camera]).data)
         key = digest.digest()
         if key not in self._known:
-            self._known[key] = self._policy.predict(observation)[0]
+            self._known[key] = self._policy.predict(percept)[0]
         return self._known[key], None
 
 
@@ -142,7 +142,7 @@ class Explorer:
             if policy is None or rng.random() < epsilon:
                 action = self._draw(here, curious)
             else:
-                action = int(policy.predict(observation)[0]) - first
+                action = np.asarray(policy.predict(observation)[0]).item() - first
             observation, reward, ends, cut, info = self.env.step(
                 self.space.dtype.type(action + first)
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -184,10 +185,8 @@ class Interactions:
         [1, 2, 3]
         """
         percepts = Percepts()
-        pairs = [
-            (percepts.add(as_percept(start)), percepts.add(as_percept(end)))
-            for start, end in zip(rows_of(observations), rows_of(next_observations), strict=True)
-        ]
+        both = {"observations": observations, "next_observations": next_observations}
+        pairs = [[percepts.add(as_percept(one)) for one in row.values()] for row in rows_of(both)]
         start, end = np.asarray(pairs, np.int64).reshape(-1, 2).T
         given = np.asarray(actions)
         if given.size and given.dtype.kind not in "biu":
@@ -197,7 +196,12 @@ class Interactions:
             )
         action = given.astype(np.int64) - action_start
         ends = np.asarray(terminated, np.bool_)
-        cut = np.zeros_like(ends) if truncated is None else np.asarray(truncated, bool)
+        cut = np.zeros_like(ends) if truncated is None else np.asarray(truncated, np.bool_)
+        if cut.shape != ends.shape:
+            raise ValueError(
+                f"truncated of from_arrays must have shape {ends.shape}, as terminated; "
+                f"got {cut.shape}."
+            )
         return cls(
             percepts=percepts,
             start=start,
@@ -281,8 +285,15 @@ def rows_of(observations: Any) -> Iterator[Any]:
     if not isinstance(observations, Mapping):
         yield from observations
         return
-    for parts in zip(*observations.values(), strict=True):
-        yield dict(zip(observations, parts, strict=True))
+    over = object()
+    columns = zip_longest(*map(rows_of, observations.values()), fillvalue=over)
+    for number, parts in enumerate(columns):
+        row = dict(zip(observations, parts, strict=True))
+        if short := [name for name, part in row.items() if part is over]:
+            raise ValueError(
+                f"{', '.join(row)} must have as many rows; {', '.join(short)} ends after {number}."
+            )
+        yield row
 
 
 def _rows(values: NDArray[Any], is_wrong: NDArray[np.bool_]) -> str:

@@ -14,11 +14,14 @@ from typing import Any, Protocol, Self
 
 from rlvc.learner import Stage
 
+GROUPS = ("stages", "rounds")
+Numbers = Mapping[str, float | None]  # None where there is nothing to tell
+
 
 class Journal(Protocol):
     """Anything that takes the numbers of a run."""
 
-    def write(self, group: str, step: int, values: Mapping[str, float]) -> None:
+    def write(self, group: str, step: int, values: Numbers) -> None:
         """Take some numbers at a step of a group."""
         ...
 
@@ -34,15 +37,17 @@ class CsvJournal:
     """
 
     def __init__(self, folder: Path) -> None:
+        for group in GROUPS:
+            (folder / f"{group}.csv").unlink(missing_ok=True)
         self._folder = folder
         self._files: dict[str, Any] = {}
 
-    def write(self, group: str, step: int, values: Mapping[str, float]) -> None:
-        """Add a line; all lines of a group have the same columns."""
+    def write(self, group: str, step: int, values: Numbers) -> None:
+        """Add a line; all lines of a group have the same columns, and None is an empty cell."""
         row = {"step": step, **values}
         if group not in self._files:
             file = (self._folder / f"{group}.csv").open("w", newline="", encoding="utf-8")
-            writer = csv.DictWriter(file, list(row), restval="")
+            writer = csv.DictWriter(file, list(row))
             writer.writeheader()
             self._files[group] = file, writer
         file, writer = self._files[group]
@@ -56,7 +61,10 @@ class CsvJournal:
 
 
 class TensorBoardJournal:
-    """Event files in a folder that TensorBoard reads, with a tag such as ``stages/classes``."""
+    """Event files in a folder that TensorBoard reads, with a tag such as ``stages/classes``.
+
+    Those of an earlier run in the same folder are replaced.
+    """
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -65,12 +73,15 @@ class TensorBoardJournal:
             raise ModuleNotFoundError(
                 f'{error.name} is not installed; install it with: pip install "rlvc[tensorboard]".'
             ) from error
+        for old in folder.glob("events.out.tfevents.*"):
+            old.unlink()
         self._writer = SummaryWriter(str(folder))
 
-    def write(self, group: str, step: int, values: Mapping[str, float]) -> None:
-        """Add one point to each curve."""
+    def write(self, group: str, step: int, values: Numbers) -> None:
+        """Add one point to each curve of which there is one."""
         for name, value in values.items():
-            self._writer.add_scalar(f"{group}/{name}", value, step)
+            if value is not None:
+                self._writer.add_scalar(f"{group}/{name}", value, step)
         self._writer.flush()
 
     def close(self) -> None:
@@ -97,7 +108,7 @@ class Journals:
         for journal in self._journals:
             journal.close()
 
-    def write(self, group: str, step: int, values: Mapping[str, float]) -> None:
+    def write(self, group: str, step: int, values: Numbers) -> None:
         """Hand numbers to all journals."""
         for journal in self._journals:
             journal.write(group, step, values)

@@ -77,28 +77,33 @@ def frame_of(camera: str) -> tuple[str, int] | None:
 
 def check_spaces(env: gymnasium.Env[Any, Any]) -> spaces.Discrete:
     """Raise a TypeError unless the agent can see and choose; return the space of its actions."""
-    seen, actions = env.observation_space, env.action_space
+    actions = env.action_space
     if not isinstance(actions, spaces.Discrete):
         raise TypeError(
             f"The action space of the environment must be Discrete; got {actions}. "
             "Wrap the environment so that it offers a list of actions."
         )
-    parts = dict(seen.spaces) if isinstance(seen, spaces.Dict) else {SINGLE: seen}
+    check_images(env.observation_space, "environment", RENDER)
+    return actions
+
+
+def check_images(space: gymnasium.Space[Any], whose: str, cure: str = "") -> None:
+    """Raise a TypeError unless there are images in a space, in which something can be seen."""
+    parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {SINGLE: space}
     images = {name: part for name, part in parts.items() if _shows(part)}
     if not images:
         raise TypeError(
-            f"The observations of the environment must be images; got {_short(seen)}. "
-            f"{SUPPORTED} {RENDER}"
+            f"The observations of the {whose} must be images; got {_short(space)}. "
+            f"{SUPPORTED} {cure}".rstrip()
         )
     for name, part in images.items():
         height, width = _frames(np.zeros(part.shape or (), np.uint8))[0].shape[:2]
         if min(height, width) < SMALLEST:
-            whose = f"observation {name!r}" if name else "the observation"
+            which = f"observation {name!r}" if name else "the observation"
             raise TypeError(
-                f"The images of {whose} must have at least {SMALLEST} × {SMALLEST} pixels; got "
-                f"{height} × {width}, in which no feature can be seen. {RENDER}"
+                f"The images of {which} must have at least {SMALLEST} × {SMALLEST} pixels; got "
+                f"{height} × {width}, in which no feature can be seen. {cure}".rstrip()
             )
-    return actions
 
 
 def tell_left_out(space: gymnasium.Space[Any]) -> None:

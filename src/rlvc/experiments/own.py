@@ -56,10 +56,11 @@ class OwnRun:
 def is_data(source: str) -> bool:
     """Tell whether a source names data, and not an environment.
 
-    >>> is_data("minari:maze/random-v0"), is_data("log.npz"), is_data("CartPole-v1")
-    (True, True, False)
+    >>> is_data("minari:maze/random-v0"), is_data("log.npz"), is_data("logs/"), is_data("CartPole-v1")
+    (True, True, True, False)
     """
-    return source.startswith(MINARI) or source.endswith(DATA_FILES) or Path(source).exists()
+    begins, ends = (MINARI, "/", "./", "../", "~"), ("/", *DATA_FILES)
+    return source.startswith(begins) or source.endswith(ends) or Path(source).exists()
 
 
 DATA_FILES = (".npz", ".csv", ".parquet")

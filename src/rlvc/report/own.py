@@ -205,5 +205,6 @@ def show_own_summary(console: Console, run: OwnRun, folder: Path, source: str) -
         images = [f"{camera}={folder / _file_name(camera)}.png" for camera in first]
     lines = [f"Ask why: rlvc explain {policy} {shlex.join(images)}"]
     if result["rounds"]:
-        lines += [f"Watch it: rlvc play {policy} {source} --video {folder / 'play.mp4'}"]
+        film = shlex.quote(str(folder / "play.mp4"))
+        lines += [f"Watch it: rlvc play {policy} {source} --video {film}"]
     console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)

@@ -117,8 +117,7 @@ def watch_with(watcher: Watcher, journal: Journals) -> Watcher:
 
     def on_round(numbers: dict[str, Any]) -> None:
         watcher.on_round(numbers)
-        known = {name: value for name, value in numbers.items() if value is not None}
-        journal.write("rounds", numbers["interactions"], known)
+        journal.write("rounds", numbers["interactions"], numbers)
 
     return replace(watcher, on_stage=on_stage, on_round=on_round)
 

@@ -31,8 +31,7 @@ def read_arrays(
         DataError: With all that is wrong with the arrays.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = _load(path)
     except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
         raise DataError(
             f"{os.fspath(path)}", [f"It cannot be read as a .npz file: {error}"]
@@ -54,6 +53,14 @@ def read_arrays(
         raise DataError(
             f"{os.fspath(path)}", str(error).split("\n"), "rows count from 0"
         ) from error
+
+
+def _load(path: str | os.PathLike[str]) -> dict[str, Any]:
+    file = np.load(path, allow_pickle=False)
+    if isinstance(file, np.ndarray):
+        raise ValueError("it holds one array without a name. Write it with numpy.savez.")
+    with file:
+        return {name: file[name] for name in file.files}
 
 
 def _of_cameras(arrays: dict[str, Any], name: str) -> Any:

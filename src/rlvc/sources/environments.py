@@ -54,7 +54,8 @@ def _make(env_id: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     try:
         return gymnasium.make(env_id, disable_env_checker=True, **arguments)
     except ModuleNotFoundError as error:
-        if colon and error.name and module.startswith(error.name):
+        missing = error.name or getattr(error.__cause__, "name", None)  # Gymnasium hides it there
+        if colon and missing and f"{module}.".startswith(f"{missing}."):
             raise ValueError(
                 f"The module {module!r} of the environment {env_id!r} is not installed; install "
                 f"the package that brings it, for example: pip install {module.partition('.')[0]}."
@@ -69,7 +70,8 @@ def _make(env_id: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
             else " If a package brings it, name its module as well, such as "
             "minigrid:MiniGrid-Empty-8x8-v0."
         )
-        raise ValueError(f"{str(error).rstrip('.')}.{cure}") from error
+        fact = str(error).rstrip(".")
+        raise ValueError(f"{fact}{'' if fact.endswith('?') else '.'}{cure}") from error
     except TypeError as error:
         given = ", ".join(arguments) or "none"
         raise ValueError(
@@ -114,8 +116,10 @@ def _call(text: str) -> tuple[str, dict[str, Any]]:
         return name, {}
     try:
         call = ast.parse(f"f({rest}", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args or None in [k.arg for k in call.keywords]:
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
             raise ValueError("only options with names are taken")
+        if None in [one.arg for one in call.keywords]:
+            raise ValueError("options cannot be unpacked")
         return name, {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
     except (SyntaxError, ValueError) as error:
         raise ValueError(

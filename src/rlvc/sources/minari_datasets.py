@@ -10,6 +10,7 @@ import logging
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from rlvc.errors import DataError, unknown
 from rlvc.interactions import Interactions, check_episodes, rows_of
-from rlvc.perceiving import as_percept
+from rlvc.perceiving import as_percept, check_images
 from rlvc.percepts import Percept, Percepts
 
 log = logging.getLogger(__name__)
@@ -46,8 +47,9 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
             f"The action space of the dataset must be Discrete; got {space}. "
             "This method chooses among a list of actions."
         )
+    check_images(dataset.observation_space, "dataset")
     metadata = dataset.storage.metadata
-    if metadata.get("jpeg_encoding", True) and _is_any_image(dataset.observation_space):
+    if metadata.get("jpeg_encoding", True) and _is_jpeg(dataset.observation_space):
         log.warning(
             "The images of this dataset are stored as JPEG, which changes the features that can be "
             "seen in them: a policy may not recognise what its environment shows. Collect it again "
@@ -104,7 +106,9 @@ def write_minari(
     problems = check_episodes(interactions)
     if problems:
         raise DataError("The interactions", problems)
+    _check_cameras(interactions.percepts.cameras)
     buffers = _buffers(interactions, on_episode)
+    missing = _missing(_folder(dataset_id))
     actions = spaces.Discrete(interactions.n_actions, start=interactions.action_start)
     try:
         with warnings.catch_warnings():
@@ -118,7 +122,7 @@ def write_minari(
             if interactions.action_names:
                 dataset.storage.update_metadata({NAMES: list(interactions.action_names)})
     except BaseException:
-        shutil.rmtree(_folder(dataset_id), ignore_errors=True)  # whole or not at all
+        shutil.rmtree(missing, ignore_errors=True)  # whole or not at all
         raise
 
 
@@ -220,12 +224,29 @@ def _space(percept: Percept) -> spaces.Space[Any]:
     return spaces.Dict({name: _space(image) for name, image in percept.items()})
 
 
-def _is_any_image(space: spaces.Space[Any]) -> bool:
+def _is_jpeg(space: spaces.Space[Any]) -> bool:
+    """Tell whether Minari takes some of the observations for images, which it then compresses."""
+    from minari.dataset.minari_storage import is_image_space
+
     parts = space.spaces.values() if isinstance(space, spaces.Dict) else [space]
-    return any(isinstance(one, spaces.Box) and one.dtype == np.uint8 for one in parts)
+    return any(map(is_image_space, parts))
 
 
-def _folder(dataset_id: str) -> Any:
+def _check_cameras(cameras: tuple[str, ...]) -> None:
+    for camera in cameras:
+        if "/" in camera or camera == ".":
+            raise ValueError(
+                "The names of cameras must be without a slash to be written to Minari; "
+                f"got {camera!r}."
+            )
+
+
+def _folder(dataset_id: str) -> Path:
     from minari.storage import get_dataset_path
 
-    return get_dataset_path(dataset_id)
+    return Path(get_dataset_path(dataset_id))
+
+
+def _missing(folder: Path) -> Path:
+    """Return the first folder on the way to one that is not there yet."""
+    return folder if folder.parent.exists() else _missing(folder.parent)

@@ -56,8 +56,8 @@ class OwnRun:
 def is_data(source: str) -> bool:
     """Tell whether a source names data, and not an environment.
 
-    >>> is_data("minari:maze/random-v0"), is_data("log.npz"), is_data("logs/"), is_data("CartPole-v1")
-    (True, True, True, False)
+    >>> [is_data(source) for source in ("minari:maze/random-v0", "log.npz", "logs/", "CartPole-v1")]
+    [True, True, True, False]
     """
     begins, ends = (MINARI, "/", "./", "../", "~"), ("/", *DATA_FILES)
     return source.startswith(begins) or source.endswith(ends) or Path(source).exists()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rlvc.forest_policy import AnyPolicy
 from rlvc.images import Image, as_image
 from rlvc.observing import one_percept
+from rlvc.perceiving import as_percept
 from rlvc.report.frames import Moment, draw_frame, in_words, name_of
 
 HOLD: Final = 2.0  # seconds that the end of an episode is shown
@@ -81,7 +82,8 @@ def _moments(
     for episode in range(1, episodes + 1):
         observation, _ = env.reset(seed=int(seed) if episode == 1 else None)
         if episode == 1:  # once, for the parts of a frame must not jump about
-            shows_more = _shows_more(env, one_percept(observation, policy.shapes).values())
+            shown = one_percept(as_percept(observation), policy.shapes)
+            shows_more = _shows_more(env, shown.values())
         title = f"{task}episode {episode} of {episodes}"
         yield from _episode(policy, env, observation, title, shows_more, max_steps)
 
@@ -98,7 +100,8 @@ def _episode(
     actions: list[str] = []
     reward, total, has_ended, is_cut_off = 0.0, 0.0, False, False
     while True:
-        images = one_percept(observation, policy.shapes)
+        percept = as_percept(observation)
+        images = one_percept(percept, policy.shapes)
         world = _rendering(env) if shows_more else None
         now = Moment(images, None, title, tuple(actions), total, reward, world=world)
         if has_ended or is_cut_off or len(actions) == max_steps:
@@ -106,7 +109,7 @@ def _episode(
             how = "Ended" if has_ended else "Cut off"
             yield replace(now, ending=f"{how} after {steps}, return {in_words(total)}")
             return
-        decision = policy.explain(observation)
+        decision = policy.explain(percept)
         yield replace(now, decision=decision)
         observation, gain, has_ended, is_cut_off, _ = env.step(decision.action)
         reward = float(gain)

@@ -447,7 +447,8 @@ def test_a_policy_for_nothing_in_particular_needs_a_task(
     done = call("evaluate", tmp_path / "p")
     assert done.code == 2
     assert done.err == (
-        "rlvc: The policy does not say which task it is for; name one with --task.\n"
+        "rlvc: The policy does not say which task it is for; give the id of its environment, or "
+        "name a task of `rlvc run` with --task.\n"
     )
     done = call("evaluate", tmp_path / "p", "--task", "maze", "--episodes", 1)
     assert done.code == 2

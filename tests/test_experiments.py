@@ -525,7 +525,7 @@ def test_a_policy_is_evaluated_where_it_was_learned(small_run: Run) -> None:
     stranger = dataclasses.replace(small_run.policy, about={})
     with pytest.raises(
         ValueError,
-        match=r"^The policy does not say which task it is for; name one with --task\.$",
+        match=r"^The policy does not say which task it is for; give the id of its environment, or ",
     ):
         evaluate_policy(stranger, episodes=1)
     assert evaluate_policy(stranger, task="small", episodes=20) == found

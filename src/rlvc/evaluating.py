@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from rlvc.exploring import Acts
+from rlvc.forest_policy import AnyPolicy
+from rlvc.perceiving import shapes_of
 
 CONFIDENCE = 0.95
 
@@ -94,8 +96,8 @@ def evaluate(
     )
 
 
-def check_fit(policy: Any, env: gymnasium.Env[Any, Any]) -> None:
-    """Raise a ValueError unless the actions of a policy are those of an environment."""
+def check_fit(policy: AnyPolicy, env: gymnasium.Env[Any, Any]) -> None:
+    """Raise a ValueError unless a policy knows the actions and the images of an environment."""
     space = env.action_space
     own = (policy.action_start, policy.n_actions)
     if not isinstance(space, gymnasium.spaces.Discrete) or own != (int(space.start), int(space.n)):
@@ -103,6 +105,24 @@ def check_fit(policy: Any, env: gymnasium.Env[Any, Any]) -> None:
             f"The actions of the environment must be those of the policy, {own[0]} to "
             f"{own[0] + own[1] - 1}; got {space}. Was it learned in another environment?"
         )
+    shapes = shapes_of(env.observation_space)
+    known = {camera: shapes.get(camera) for camera in policy.shapes}
+    if known != dict(policy.shapes):
+        raise ValueError(
+            f"The images of the environment must be as the policy knows them, "
+            f"{_in_words(policy.shapes)}; got {_in_words(shapes)}. Make the environment with the "
+            "same options: --wrap, --render, --size, --frames, --arg."
+        )
+
+
+def _in_words(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """Return the sizes of images, with the names of the cameras if they have any."""
+    if not shapes:
+        return "no images"
+    return ", ".join(
+        f"{f'{camera} ' if camera else ''}{' × '.join(map(str, shape))}"
+        for camera, shape in sorted(shapes.items())
+    )
 
 
 def _mean(values: NDArray[Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from rlvc.images import Image
+from rlvc.images import Image, as_image
 from rlvc.percepts import SINGLE, Percept
 
 log = logging.getLogger(__name__)
@@ -104,6 +104,23 @@ def check_images(space: gymnasium.Space[Any], whose: str, cure: str = "") -> Non
                 f"The images of {which} must have at least {SMALLEST} × {SMALLEST} pixels; got "
                 f"{height} × {width}, in which no feature can be seen. {cure}".rstrip()
             )
+
+
+def shapes_of(space: gymnasium.Space[Any]) -> dict[str, tuple[int, ...]]:
+    """Return the shape of the images of each camera that observations of a space show.
+
+    >>> shapes_of(spaces.Dict({"front": spaces.Box(0, 255, (84, 84), np.uint8)}))
+    {'front': (84, 84, 1)}
+    """
+    parts = space.spaces if isinstance(space, spaces.Dict) else {SINGLE: space}
+    blank = {
+        name: np.zeros(one.shape or (), np.uint8) for name, one in parts.items() if _shows(one)
+    }
+    if not blank:
+        return {}
+    shown = as_percept(blank if isinstance(space, spaces.Dict) else blank[SINGLE])
+    images = shown if isinstance(shown, Mapping) else {SINGLE: shown}
+    return {camera: as_image(image).shape for camera, image in sorted(images.items())}
 
 
 def tell_left_out(space: gymnasium.Space[Any]) -> None:

@@ -227,7 +227,10 @@ def evaluate_policy(
     """Return the measures of a policy on the task that it was learned on, or on another."""
     name = task or policy.about.get("task")
     if name is None:
-        raise ValueError("The policy does not say which task it is for; name one with --task.")
+        raise ValueError(
+            "The policy does not say which task it is for; give the id of its environment, or name "
+            "a task of `rlvc run` with --task."
+        )
     chosen = find_task(name)
     own = policy.about if policy.about.get("task") == name else {}
     shown = pictures or own.get("pictures", "photos")

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from rlvc import Interactions
 from tests.builders import pictures
 
 SIDE = 48
@@ -37,8 +38,8 @@ KINDS: dict[str, Callable[[int, int], Any]] = {
     "told": lambda before, now: {"image": PICTURES[now], "speed": _speed(before, now)},
     "first": lambda before, now: GREYS[[before, now]],
     "first colour": lambda before, now: PICTURES[[before, now]],
-    "last": lambda before, now: np.stack(GREYS[[before, now]], axis=2),
-    "last colour": lambda before, now: np.concatenate(PICTURES[[before, now]], axis=2),
+    "last": lambda before, now: np.moveaxis(GREYS[[before, now]], 0, 2),
+    "last colour": lambda before, now: np.concatenate([PICTURES[before], PICTURES[now]], axis=2),
     "nested": lambda before, now: {
         "front": PICTURES[[before, now]], "rear": GREYS[[before, now]],
         "speed": _speed(before, now),
@@ -107,3 +108,23 @@ class Corridor(gymnasium.Env[Any, np.int64]):
 
 
 gymnasium.register("Corridor-v0", "tests.worlds:Corridor")
+
+
+def identical(one: Interactions, other: Interactions) -> bool:
+    """Tell whether two databases hold the same, to the bit and in the same order."""
+    columns = ("start", "action", "reward", "end", "episode", "terminated", "truncated")
+    facts = ("n_actions", "action_start", "action_names")
+    return (
+        all(getattr(one, name) == getattr(other, name) for name in facts)
+        and all(_same(getattr(one, name), getattr(other, name)) for name in columns)
+        and one.percepts.cameras == other.percepts.cameras
+        and _same(one.percepts.table(), other.percepts.table())
+        and all(
+            len(a) == len(b) and all(_same(a[number], b[number]) for number in range(len(a)))
+            for a, b in zip(one.percepts.images, other.percepts.images, strict=True)
+        )
+    )
+
+
+def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    return one.dtype == other.dtype and one.shape == other.shape and bool((one == other).all())

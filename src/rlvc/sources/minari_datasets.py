@@ -105,7 +105,7 @@ def write_minari(
     check_minari_id(dataset_id)
     problems = check_episodes(interactions)
     if problems:
-        raise DataError("The interactions", problems)
+        raise DataError("The database", problems)
     _check_cameras(interactions.percepts.cameras)
     buffers = _buffers(interactions, on_episode)
     missing = _missing(_folder(dataset_id))

@@ -13,7 +13,16 @@ from rlvc import RLVC, Interactions, Percepts, Policy, collect
 from rlvc.images import Image
 from rlvc.parameters import as_json
 from rlvc.vision import choosing
-from rlvc.vision.choosing import BINARY, CAMERA, DRAWN, Sense, choose, low_quantile, recurrence
+from rlvc.vision.choosing import (
+    BINARY,
+    CAMERA,
+    DRAWN,
+    Sense,
+    choose,
+    low_quantile,
+    recurrence,
+    told_apart,
+)
 from rlvc.vision.descriptors import Descriptor, Invariants, OrbDescriptor, SiftDescriptor
 from rlvc.vision.detectors import Detector, Harris, Orb, Points, Sift
 from rlvc.vision.metrics import Euclidean, Hamming, Mahalanobis, Metric
@@ -125,6 +134,55 @@ def test_few_of_many_images_are_looked_at(n: int) -> None:
     assert (looked[0], looked[-1]) == (0, n - 1)
     assert np.diff(looked).max() <= max(n // 12, 1)
     assert sum(b - a == 1 for a, b in itertools.pairwise(looked)) >= 0.7 * len(looked)
+
+
+def boards(*, lines: int = 30) -> list[NDArray[np.uint8]]:
+    """Return images of one figure that stands on another square of a board on each."""
+    images = []
+    for y, x in itertools.product(range(12, 60, 12), range(12, 72, 12)):
+        image = np.full((96, 96, 3), 30, np.uint8)
+        image[::12] = image[:, ::12] = lines
+        image[y + 2 : y + 10, x + 2 : x + 10] = (220, 60, 30)
+        images.append(image)
+    return images
+
+
+def seen_with(sense: Sense, images: list[NDArray[np.uint8]]) -> list[NDArray[Any]]:
+    return choosing._sample(sense.new_eye(), store_of(images).images[0], 1)
+
+
+def test_corners_that_are_the_same_everywhere_leave_it_to_sift() -> None:
+    images = boards(lines=60)
+    corners, sift = (seen_with(sense, images) for sense in (DRAWN, CAMERA))
+    assert recurrence(corners) >= choosing.RECURRENCE  # it is drawn: that is not the reason
+    assert told_apart(corners) < choosing.APART
+    assert told_apart(sift) > told_apart(corners)
+    assert choose(store_of(images)) == CAMERA
+    assert choose(store_of(images[: choosing.FEW - 1])) == DRAWN  # few images do not tell
+    assert told_apart(seen_with(DRAWN, windows(20))) >= choosing.APART
+
+
+def test_sift_must_tell_more_than_corners() -> None:
+    images = boards()  # without lines, all that is seen is the figure
+    corners, sift = (seen_with(sense, images) for sense in (DRAWN, CAMERA))
+    assert told_apart(corners) == told_apart(sift) == 1 / 20
+    assert choose(store_of(images)) == DRAWN
+
+
+def test_one_camera_that_tells_is_enough() -> None:
+    pairs = [{"a": a, "b": b} for a, b in zip(boards(lines=60), windows(20), strict=True)]
+    assert choose(store_of(pairs)) == DRAWN
+    pairs = [{"a": a, "b": a[:, ::-1]} for a in boards(lines=60)]
+    assert choose(store_of(pairs)) == CAMERA
+
+
+def test_images_are_told_apart_by_sets_of_descriptors() -> None:
+    one, two = np.array([[1, 2]], np.float32), np.array([[3, 4]], np.float32)
+    none = np.empty((0, 2), np.float32)
+    assert told_apart([one, one, one, one]) == 0.25
+    assert told_apart([one, np.concatenate([one, one]), two, none]) == 0.75
+    assert told_apart([np.concatenate([one, two]), np.concatenate([two, one])]) == 0.5
+    assert told_apart([none, none]) == 0.5
 
 
 def test_threads_do_not_change_what_is_chosen() -> None:

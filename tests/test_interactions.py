@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, Percepts, collect
+from rlvc.interactions import check_episodes, rows_of
 from tests import oracle
 from tests.builders import pictures, store
 
@@ -322,3 +323,174 @@ def test_a_wrapper_with_other_actions_leaves_the_names_out() -> None:
 def test_a_seed_that_is_none_is_explained(seed: Any) -> None:
     with pytest.raises(ValueError, match=r"^seed of collect must be a whole number, at least 0; "):
         collect(gymnasium.make("rlvc/Maze-v0", disable_env_checker=True), 1, seed=seed)
+
+
+# All that is wrong, at once ----------------------------------------------------------------------
+
+
+def test_all_that_is_wrong_with_a_database_is_said_at_once() -> None:
+    nan, inf = float("nan"), float("inf")
+    images = pictures(9, shape=(4, 4, 3))
+    with pytest.raises(ValueError, match=r"^action_names") as caught:
+        Interactions.from_arrays(
+            images, [5, 6, 4, 9, 5, 5, 5, 5, 5], [nan, inf, 0, 1e200, nan, nan, nan, nan, nan],
+            np.zeros(9), next_observations=images, n_actions=2, action_start=5,
+            action_names=("a", "b", "c"),
+        )  # fmt: skip
+    assert str(caught.value).split("\n") == [
+        "action_names of Interactions must name 2 actions; got 3.",
+        "reward of Interactions must be finite; got nan in row 0, inf in row 1, nan in row 4, "
+        "nan in row 5, nan in row 6 and 2 more.",
+        "reward of Interactions must be 0 or between 1e-100 and 1e100 in size; got 1e+200 to "
+        "1e+200. Scale the rewards: policies do not change.",
+        "action of Interactions must be in 5..6; got 4 in row 2, 9 in row 3.",
+    ]
+
+
+UNEVEN = {"a": pictures(2, shape=(4, 4)), "b": pictures(1, shape=(4, 4))}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"next_observations": pictures(3, shape=(4, 4, 3))},
+            r"^observations, next_observations must have as many rows; observations ends "
+            r"after 2\.$",
+        ),
+        (
+            {"next_observations": pictures(1, shape=(4, 4, 3))},
+            r"^observations, next_observations must have as many rows; next_observations ends "
+            r"after 1\.$",
+        ),
+        (
+            dict.fromkeys(("observations", "next_observations"), UNEVEN),
+            r"^a, b must have as many rows; b ends after 1\.$",
+        ),
+        (
+            {"truncated": [False]},
+            r"^truncated of from_arrays must have shape \(2,\), as terminated; got \(1,\)\.$",
+        ),
+    ],
+)
+def test_columns_of_other_lengths_are_explained(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rows(**changed)
+
+
+def test_rows_of_a_dict_are_dicts() -> None:
+    front, rear = pictures(3, shape=(4, 4, 3)), pictures(3, 1, (4, 4))
+    inner = {"x": np.arange(3), "y": ["a", "b", "c"]}
+    found = list(rows_of({"front": front, "rear": rear, "inner": inner}))
+    assert len(found) == 3
+    for number, row in enumerate(found):
+        assert list(row) == ["front", "rear", "inner"]
+        assert np.array_equal(row["front"], front[number])
+        assert np.array_equal(row["rear"], rear[number])
+        assert row["inner"] == {"x": number, "y": "abc"[number]}
+    assert [np.array_equal(a, b) for a, b in zip(rows_of(front), front, strict=True)] == [True] * 3
+    assert list(rows_of(iter([1, 2]))) == [1, 2]
+
+
+@pytest.mark.parametrize("is_batched", [False, True])
+def test_observations_may_be_dicts_or_a_dict(is_batched: bool) -> None:
+    front, rear = pictures(3, shape=(16, 16, 3)), pictures(3, 1, (16, 16))
+    told = {"front": front, "rear": rear, "speed": np.arange(3.0)}
+    given: Any = told if is_batched else list(rows_of(told))
+    data = Interactions.from_arrays(given, [0, 1, 0], [0, 0, 1], [0, 0, 1], next_observations=given)
+    assert data.percepts.cameras == ("front", "rear")
+    assert data.start.tolist() == data.end.tolist() == [0, 1, 2]
+
+
+# Whole episodes ----------------------------------------------------------------------------------
+
+
+def episodes(start: list[int], end: list[int], episode: list[int], ends: list[int]) -> Interactions:
+    n = len(start)
+    column = np.array
+    return Interactions(
+        store(4), column(start), np.zeros(n, np.int64), np.zeros(n), column(end), column(episode),
+        np.zeros(n, np.bool_), column(ends, np.bool_), 1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "problems"),
+    [
+        (([0, 1, 3], [1, 2, 0], [0, 0, 1], [0, 1, 1]), []),
+        (([0], [0], [0], [1]), []),
+        (
+            ([0], [0], [7], [0]),
+            ["episode 7 has no end: row 0 is neither terminated nor truncated."],
+        ),
+        (
+            ([0, 2, 3, 0], [1, 2, 0, 0], [0, 0, 1, 1], [0, 0, 1, 0]),
+            [
+                "episode 0 has no end: row 1 is neither terminated nor truncated.",
+                "episode 1 has no end: row 3 is neither terminated nor truncated.",
+                "row 1 does not start where row 0 ended, in the same episode.",
+                "episode 1 goes on after its end in row 2.",
+            ],
+        ),
+    ],
+)
+def test_what_keeps_episodes_from_being_whole(given: Any, problems: list[str]) -> None:
+    assert check_episodes(episodes(*given)) == problems
+
+
+def test_what_is_collected_is_whole() -> None:
+    assert check_episodes(collect(Walk(limit=3), 50)) == []
+
+
+# For d3rlpy --------------------------------------------------------------------------------------
+
+
+def test_flat_arrays_for_d3rlpy() -> None:
+    data = collect(Walk(start=3, limit=7), 60, seed=1)
+    flat = data.to_d3rlpy()
+    assert {name: (array.shape, str(array.dtype)) for name, array in flat.items()} == {
+        "observations": ((60, 3, 64, 64), "uint8"),
+        "actions": ((60, 1), "int64"),
+        "rewards": ((60, 1), "float64"),
+        "terminals": ((60,), "float32"),
+        "timeouts": ((60,), "float32"),
+    }
+    for t in range(60):
+        seen = np.asarray(data.percepts[int(data.start[t])])
+        assert np.array_equal(flat["observations"][t].transpose(1, 2, 0), seen)
+    assert flat["actions"][:, 0].tolist() == data.action.tolist()  # it counts from 0
+    assert flat["rewards"][:, 0].tolist() == data.reward.tolist()
+    assert flat["terminals"].tolist() == data.terminated.tolist()
+    assert flat["timeouts"].tolist() == data.truncated.tolist()
+    assert data.truncated.any()
+    assert (flat["terminals"] + flat["timeouts"])[-1] == 1.0  # whole episodes
+
+
+def test_where_rows_do_not_follow_d3rlpy_is_told() -> None:
+    images = pictures(3, shape=(4, 4, 3))
+    data = Interactions.from_arrays(
+        images[[0, 2, 1]], [0] * 3, [1, 2, 4], [False] * 3, next_observations=images[[1, 1, 0]]
+    )
+    assert data.to_d3rlpy()["timeouts"].tolist() == [1.0, 0.0, 1.0]
+
+
+def test_cameras_are_planes_for_d3rlpy() -> None:
+    front, rear = pictures(2, shape=(16, 20, 3)), pictures(2, 1, (16, 20, 1))
+    both = [{"rear": rear[i], "front": front[i]} for i in range(2)]
+    data = Interactions.from_arrays(both, [0, 1], [0, 1], [0, 1], next_observations=both[::-1])
+    planes = data.to_d3rlpy()["observations"]
+    assert planes.shape == (2, 4, 16, 20)
+    assert np.array_equal(planes[:, :3].transpose(0, 2, 3, 1), front)
+    assert np.array_equal(planes[:, 3], rear[..., 0])
+
+
+def test_cameras_of_several_sizes_are_not_for_d3rlpy() -> None:
+    both = [{"a": np.zeros((16, 16), np.uint8), "b": np.zeros((16, 20), np.uint8)}]
+    data = Interactions.from_arrays(both, [0], [1], [True], next_observations=both)
+    with pytest.raises(
+        ValueError,
+        match=r"^The images of all cameras must have one size for d3rlpy; got "
+        r"\{'a': \(16, 16, 1\), 'b': \(16, 20, 1\)\}\. Resize them, or export the interactions "
+        r"of one camera\.$",
+    ):
+        data.to_d3rlpy()

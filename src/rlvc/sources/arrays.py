@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,10 +57,10 @@ def read_arrays(
 
 
 def _load(path: str | os.PathLike[str]) -> dict[str, Any]:
-    file = np.load(path, allow_pickle=False)
-    if isinstance(file, np.ndarray):
-        raise ValueError("it holds one array without a name. Write it with numpy.savez.")
-    with file:
+    with Path(path).open("rb") as stream:
+        file = np.load(stream, allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            raise ValueError("it holds one array without a name. Write it with numpy.savez.")
         return {name: file[name] for name in file.files}
 
 

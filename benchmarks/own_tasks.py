@@ -1,0 +1,373 @@
+"""Environments that others wrote: return against the number of interactions.
+
+Run it with ``python benchmarks/own_tasks.py``; ``pip install -r
+benchmarks/requirements-own-tasks.txt`` first. What is done is written to ``runs/own-tasks`` at once
+and not done again, so that it can be stopped and go on; ``--table`` prints and draws what is there.
+
+*grid*: MiniGrid-Empty-8x8, seen as a whole. *lake*: FrozenLake-v1, 4 × 4 and slippery, seen as it
+draws itself. *doom*: VizdoomBasic-v1, seen in the first person at 120 × 160 pixels; an action lasts
+8 tics.
+
+*one*: one classifier, and *forest*: 25, which learn in rounds as ``RLVC.learn`` does; a point of
+their curve is the policy after a round. *random*: random actions. *dqn*: the DQN of
+Stable-Baselines3 with its CnnPolicy, on the same images in grey at 84 × 84 pixels; all is left as
+it comes but the discount factor, which is the task's, and what its defaults for a million steps
+leave no room for: it starts to learn after 1,000 steps, explores for half of all steps, copies its
+network every 500 steps, and keeps all interactions. A point is the network after so many steps of
+one run of full length.
+
+All are measured in the same episodes; the tables give the mean over seeds, the lowest and the
+highest. Settings were chosen on seeds 0 to 2. What is cached does not say with which rounds it was
+made: give another ``--out`` for others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cv2
+import gymnasium as gym
+import numpy as np
+from gymnasium.wrappers import AddRenderObservation
+from numpy.typing import NDArray
+
+from rlvc import RLVC
+from rlvc.configuring import make_learner
+from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, Acts, explore
+from rlvc.forest import Forest
+from rlvc.report.style import BLUE, GREEN, GREY, ORANGE, house_style, new_figure, to_png
+from rlvc.storage import write_whole
+from rlvc.vision.eye import Memory
+
+METHODS = ("one", "forest", "dqn", "random")
+LOOKS = {
+    "one": ("one classifier", BLUE, "o"),
+    "forest": ("forest of 25", GREEN, "s"),
+    "dqn": ("DQN (Stable-Baselines3)", ORANGE, "^"),
+    "random": ("random actions", GREY, ""),
+}
+EXAM = 1_000_000  # the seed of the first episode of the exam; no exploration uses it
+
+Env = gym.Env[Any, Any]
+
+
+class Screen(gym.ObservationWrapper[Any, Any, Any]):
+    """Show the screen of a game alone, smaller."""
+
+    def __init__(self, env: Env, height: int, width: int) -> None:
+        super().__init__(env)
+        self.size = width, height
+        self.observation_space = gym.spaces.Box(0, 255, (height, width, 3), np.uint8)
+
+    def observation(self, observation: Any) -> NDArray[np.uint8]:
+        """Return the screen."""
+        image = cv2.resize(observation["screen"], self.size, interpolation=cv2.INTER_AREA)
+        return np.asarray(image, np.uint8)
+
+
+class Grey(gym.ObservationWrapper[Any, Any, Any]):
+    """Show images as networks are used to: in grey, 84 × 84."""
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        self.observation_space = gym.spaces.Box(0, 255, (84, 84, 1), np.uint8)
+
+    def observation(self, observation: Any) -> NDArray[np.uint8]:
+        """Return the image in grey."""
+        grey = cv2.cvtColor(observation, cv2.COLOR_RGB2GRAY)
+        return np.asarray(cv2.resize(grey, (84, 84), interpolation=cv2.INTER_AREA))[:, :, None]
+
+
+def make_grid() -> Env:
+    """Return an empty room in which a green square is to be reached."""
+    import minigrid
+    from minigrid.wrappers import ImgObsWrapper, RGBImgObsWrapper
+
+    minigrid.register_minigrid_envs()
+    return ImgObsWrapper(RGBImgObsWrapper(gym.make("MiniGrid-Empty-8x8-v0")))
+
+
+def make_lake() -> Env:
+    """Return the frozen lake, on which two steps of three go astray."""
+    lake = gym.make("FrozenLake-v1", render_mode="rgb_array", is_slippery=True)
+    return AddRenderObservation(lake)
+
+
+def make_doom() -> Env:
+    """Return a room in which a monster is to be shot."""
+    import vizdoom.gymnasium_wrapper  # noqa: F401 - registers
+
+    return Screen(gym.make("VizdoomBasic-v1", frame_skip=8), 120, 160)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A task, how it is learned, and how measured.
+
+    Attributes:
+        title: What it is.
+        make: Its environment, new.
+        gamma: Its discount factor.
+        episodes: How many make an exam.
+        settings: What is not left as it comes, as ``--set`` has it.
+        best: The return that is possible, where it is known.
+    """
+
+    title: str
+    make: Callable[[], Env]
+    gamma: float
+    episodes: int
+    settings: list[str] = field(default_factory=list)
+    best: float | None = None
+
+    def learner(self) -> RLVC:
+        """Return who learns it."""
+        return make_learner("default", self.settings, RLVC(gamma=self.gamma))
+
+
+TASKS = {
+    "grid": Task(
+        title="MiniGrid-Empty-8x8", make=make_grid, gamma=0.95, episodes=1, best=0.961,
+    ),  # nothing is left to chance: one episode tells
+    "lake": Task(
+        title="FrozenLake-v1, slippery, drawn", make=make_lake, gamma=0.99, episodes=500,
+        best=0.74,
+    ),
+    "doom": Task(
+        title="VizdoomBasic-v1", make=make_doom, gamma=0.95, episodes=100,
+        settings=["detector=sift", "generator.grid=4", "generator.pairs=0"],
+    ),
+}  # fmt: skip
+
+
+def examine(env: Env, act: Callable[[Any], int], episodes: int) -> dict[str, float]:
+    """Return what a policy reaches in the episodes of the exam."""
+    returns, lengths = [], []
+    for episode in range(episodes):
+        observation, _ = env.reset(seed=EXAM + episode)
+        total, steps, is_over = 0.0, 0, False
+        while not is_over:
+            observation, reward, ends, cut, _ = env.step(act(observation))
+            total, steps, is_over = total + float(reward), steps + 1, ends or cut
+        returns.append(total)
+        lengths.append(steps)
+    return {
+        "return": float(np.mean(returns)),
+        "deviation": float(np.std(returns)),
+        "steps": float(np.mean(lengths)),
+    }
+
+
+def remembered(policy: Acts) -> Callable[[Any], int]:
+    """Return a policy that decides once for each image."""
+    known: dict[bytes, int] = {}
+
+    def act(observation: Any) -> int:
+        key = observation.tobytes()
+        if key not in known:
+            known[key] = int(policy.predict(observation)[0])
+        return known[key]
+
+    return act
+
+
+Point = dict[str, float]
+
+
+def ours(task: Task, seed: int, options: argparse.Namespace, trees: int) -> Iterator[Point]:
+    """Yield what one classifier or a forest reaches after each round."""
+    learner, memory, begin = task.learner(), Memory(), time.perf_counter()
+
+    def learn(data: Any) -> Any:
+        database = learner.look_again(data, memory)
+        if trees:
+            return Forest(learner=learner, trees=trees, seed=seed).learn(database)
+        return learner.learn(database)
+
+    env, exam = task.make(), task.make()
+    rounds = explore(env, learn, interactions=options.interactions, rounds=options.rounds,
+                     epsilon=options.epsilon, seed=seed)  # fmt: skip
+    for done in rounds:
+        seconds = time.perf_counter() - begin
+        reached = examine(exam, remembered(done.policy), options.episodes or task.episodes)
+        yield {
+            "interactions": len(done.interactions.reward), **reached,
+            "classes": done.policy.n_classes, "seconds": seconds,
+        }  # fmt: skip
+        begin = time.perf_counter() - seconds  # the exam is not counted
+    env.close()
+    exam.close()
+
+
+def at_random(task: Task, seed: int, options: argparse.Namespace) -> Iterator[Point]:
+    """Yield what random actions reach; they do not learn."""
+    env, rng = task.make(), np.random.default_rng(seed)
+    n, episodes = int(env.action_space.n), max(options.episodes or task.episodes, 50)  # type: ignore[attr-defined]
+    yield {"interactions": 0, **examine(env, lambda _: int(rng.integers(n)), episodes)}
+    env.close()
+
+
+def dqn(task: Task, seed: int, options: argparse.Namespace) -> Iterator[Point]:
+    """Yield what a network reaches after as many steps as there are in each round."""
+    from stable_baselines3 import DQN
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    n, env, exam = options.interactions, Grey(task.make()), Grey(task.make())
+    ends = {n * number // options.rounds for number in range(1, options.rounds + 1)}
+    points: list[Point] = []
+
+    class Examine(BaseCallback):
+        lost, begin = 0.0, time.perf_counter()
+
+        def _on_step(self) -> bool:
+            if self.num_timesteps in ends:
+                seconds, now = time.perf_counter() - self.begin - self.lost, time.perf_counter()
+                reached = examine(exam, remembered(Greedy), options.episodes or task.episodes)
+                points.append({"interactions": self.num_timesteps, **reached, "seconds": seconds})
+                self.lost += time.perf_counter() - now
+            return True
+
+    class Greedy:
+        @staticmethod
+        def predict(observation: Any) -> Any:
+            return model.predict(observation, deterministic=True)
+
+    model = DQN(
+        "CnnPolicy", env, gamma=task.gamma, seed=seed, device="cpu", buffer_size=n,
+        learning_starts=min(1000, n // 10), exploration_fraction=0.5, target_update_interval=500,
+    )  # fmt: skip
+    model.learn(n, callback=Examine())
+    env.close()
+    exam.close()
+    yield from points
+
+
+def run(name: str, method: str, seed: int, options: argparse.Namespace) -> None:
+    """Write what a method reaches on a task to its file, unless it is there."""
+    file = options.out / f"{name}_{method}_{seed}.json"
+    if file.exists():
+        return
+    if method == "dqn":
+        try:
+            import stable_baselines3  # noqa: F401
+        except ImportError:
+            print("stable_baselines3 is not installed; dqn is left out.", flush=True)
+            return
+    task = TASKS[name]
+    points = []
+    made = {
+        "one": lambda: ours(task, seed, options, 0),
+        "forest": lambda: ours(task, seed, options, 25),
+        "dqn": lambda: dqn(task, seed, options),
+        "random": lambda: at_random(task, seed, options),
+    }[method]()
+    for point in made:
+        points.append(point)
+        print(name, method, seed, point, flush=True)
+    write_whole(file, json.dumps(points).encode())
+
+
+def read(name: str, method: str, options: argparse.Namespace) -> list[list[Point]]:
+    """Return the points of each seed that is done."""
+    files = [options.out / f"{name}_{method}_{seed}.json" for seed in options.seeds]
+    return [json.loads(file.read_text()) for file in files if file.exists()]
+
+
+def table(name: str, options: argparse.Namespace) -> None:
+    """Print the mean return over seeds after each round, with the lowest and the highest."""
+    done = {method: read(name, method, options) for method in METHODS}
+    learned = [m for m in METHODS if done[m] and m != "random"]
+    counts = sorted({int(p["interactions"]) for m in learned for seed in done[m] for p in seed})
+    print(f"\n{TASKS[name].title}: return\n\n| interactions | "
+          + " | ".join(f"{n:,}" for n in counts) + " | seeds | seconds |")  # fmt: skip
+    print("|---" * (len(counts) + 3) + "|")
+    for method in METHODS:
+        cells = []
+        for n in counts if method != "random" else [0] * min(1, len(done[method])):
+            values = [p["return"] for seed in done[method] for p in seed if p["interactions"] == n]
+            cells.append(
+                f"{np.mean(values):.3g} ({min(values):.3g} to {max(values):.3g})" if values else "–"
+            )
+        if cells and done[method]:
+            cells += [""] * (len(counts) - len(cells))
+            ends = [seed[-1].get("seconds", 0.0) for seed in done[method]]
+            seconds = f"{np.mean(ends):.0f}" if method != "random" else "–"
+            print(f"| {LOOKS[method][0]} | " + " | ".join(cells)
+                  + f" | {len(ends)} | {seconds} |", flush=True)  # fmt: skip
+
+
+def draw(names: list[str], options: argparse.Namespace) -> bytes:
+    """Return the curves of all tasks: the mean over seeds, and from the lowest to the highest."""
+    with house_style():
+        figure = new_figure(3.4 * len(names), 3.2)
+        axes = figure.subplots(1, len(names), squeeze=False)[0]
+        for name, ax in zip(names, axes, strict=True):
+            task = TASKS[name]
+            for method in METHODS:
+                label, colour, marker = LOOKS[method]
+                seeds = read(name, method, options)
+                if not seeds:
+                    continue
+                values = np.array([[p["return"] for p in seed] for seed in seeds])
+                if method == "random":
+                    ax.axhline(values.mean(), color=colour, ls="--", lw=1.2, label=label)
+                    continue
+                n = [p["interactions"] for p in seeds[0]]
+                ax.plot(n, values.mean(axis=0), color=colour, marker=marker, ms=4, label=label)
+                ax.fill_between(n, values.min(axis=0), values.max(axis=0), color=colour,
+                                alpha=0.15, lw=0)  # fmt: skip
+            if task.best is not None:
+                ax.axhline(task.best, color=GREY, ls=":", lw=1.2, label="optimum")
+            ax.set_title(task.title)
+            ax.set_xlabel("interactions")
+            ax.set_xlim(left=0)
+        axes[0].set_ylabel("return of an episode")
+        entries = {}
+        for ax in axes:
+            handles, labels = ax.get_legend_handles_labels()
+            entries |= dict(zip(labels, handles, strict=True))
+        figure.legend(list(entries.values()), list(entries), loc="outside lower center",
+                      ncols=len(entries))  # fmt: skip
+        return to_png(figure)
+
+
+def main() -> None:
+    """Run what is missing, print the tables and draw the curves."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--task", nargs="+", default=list(TASKS), choices=list(TASKS))
+    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[5, 6, 7])
+    parser.add_argument("--interactions", type=int, default=INTERACTIONS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--epsilon", type=float, default=EPSILON)
+    parser.add_argument("--episodes", type=int, default=0, help="of an exam; 0: the task's")
+    parser.add_argument("--out", type=Path, default=Path("runs") / "own-tasks")
+    parser.add_argument("--figure", type=Path, default=Path("docs") / "images" / "own-tasks.png")
+    parser.add_argument("--table", action="store_true", help="only print and draw what is there")
+    parser.add_argument("--quick", action="store_true", help="a glance: 1,000 interactions, 1 seed")
+    options = parser.parse_args()
+    if options.quick:
+        options.interactions, options.rounds, options.episodes = 1000, 2, 5
+        options.seeds, options.out = options.seeds[:1], options.out / "quick"
+        options.figure = options.out / "own-tasks.png"
+    options.out.mkdir(parents=True, exist_ok=True)
+    if not options.table:
+        for seed in options.seeds:
+            for name in options.task:
+                for method in options.methods:
+                    run(name, method, seed, options)
+    for name in options.task:
+        table(name, options)
+    options.figure.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(options.figure, draw(options.task, options))
+    print(f"\nDrew {options.figure}.")
+
+
+if __name__ == "__main__":
+    main()

@@ -137,7 +137,7 @@ TASKS = {
     ),  # nothing is left to chance: one episode tells
     "lake": Task(
         title="FrozenLake-v1, slippery, drawn", make=make_lake, gamma=0.99, episodes=500,
-        best=0.74,
+        best=0.744,
     ),
     "doom": Task(
         title="VizdoomBasic-v1", make=make_doom, gamma=0.95, episodes=100,
@@ -333,7 +333,7 @@ def draw(names: list[str], options: argparse.Namespace) -> bytes:
             handles, labels = ax.get_legend_handles_labels()
             entries |= dict(zip(labels, handles, strict=True))
         figure.legend(list(entries.values()), list(entries), loc="outside lower center",
-                      ncols=len(entries))  # fmt: skip
+                      ncols=min(len(entries), 2 * len(names)))  # fmt: skip
         return to_png(figure)
 
 

@@ -305,7 +305,7 @@ def table(name: str, options: argparse.Namespace) -> None:
 def draw(names: list[str], options: argparse.Namespace) -> bytes:
     """Return the curves of all tasks: the mean over seeds, and from the lowest to the highest."""
     with house_style():
-        figure = new_figure(3.4 * len(names), 3.2)
+        figure = new_figure(max(3.4 * len(names), 4.5), 3.2)
         axes = figure.subplots(1, len(names), squeeze=False)[0]
         for name, ax in zip(names, axes, strict=True):
             task = TASKS[name]
@@ -333,7 +333,7 @@ def draw(names: list[str], options: argparse.Namespace) -> bytes:
             handles, labels = ax.get_legend_handles_labels()
             entries |= dict(zip(labels, handles, strict=True))
         figure.legend(list(entries.values()), list(entries), loc="outside lower center",
-                      ncols=min(len(entries), 2 * len(names)))  # fmt: skip
+                      ncols=min(len(entries), len(names) + 1))  # fmt: skip
         return to_png(figure)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -13,7 +14,7 @@ from scipy import stats
 from rlvc import RLVC, Forest, Policy, collect
 from rlvc.evaluating import Evaluation, check_fit, evaluate
 from tests.test_interactions import Always
-from tests.worlds import PICTURES, Corridor
+from tests.worlds import KINDS, PICTURES, Corridor
 
 
 class Told(gymnasium.Env[Any, np.int64]):
@@ -159,6 +160,36 @@ def test_a_policy_of_other_actions_does_not_fit(space: spaces.Space[Any], text: 
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         check_fit(policy, env)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "vector"])
+def test_a_policy_fits_where_it_was_learned(kind: str) -> None:
+    policy = policy_of(kind)
+    check_fit(policy, Corridor(kind=kind, start=1))
+    for other in ("vector", "told"):
+        if other != kind:
+            with pytest.raises(ValueError, match=r"^The images of the environment must be as the "):
+                check_fit(policy, Corridor(kind=other, start=1))
+
+
+def test_a_policy_of_other_images_does_not_fit() -> None:
+    policy = policy_of("cameras")
+    for kind, text in (
+        ("colour", "48 × 48 × 3"),
+        ("vector", "no images"),
+        ("told", "image 48 × 48 × 3"),
+        ("nested", "front frame 1 48 × 48 × 3, front frame 2 48 × 48 × 3, rear frame 1 "
+         "48 × 48 × 1, rear frame 2 48 × 48 × 1"),
+    ):  # fmt: skip
+        message = (
+            "The images of the environment must be as the policy knows them, front 48 × 48 × 3, "
+            f"rear 48 × 48 × 1; got {text}. Make the environment with the same options: --wrap, "
+            "--render, --size, --frames, --arg."
+        )
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            check_fit(policy, Corridor(kind=kind, start=1))
+    front = replace(policy, shapes={"front": (48, 48, 3)})
+    check_fit(front, Corridor(kind="cameras", start=1))  # it need not look at all of them
 
 
 # Stable-Baselines3 -------------------------------------------------------------------------------

@@ -166,14 +166,14 @@ CURE = " If a package brings it, name its module as well, such as minigrid:MiniG
         (
             "no_such_package:Maze-v0",
             "The module 'no_such_package' of the environment 'no_such_package:Maze-v0' is not "
-            "installed; install the package that brings it, for example: "
+            "installed, nor is it in this folder; install the package that brings it, for example: "
             "pip install no_such_package.",
         ),
         (
             "no_such_package.deep:Maze-v0",
             "The module 'no_such_package.deep' of the environment 'no_such_package.deep:Maze-v0' "
-            "is not installed; install the package that brings it, for example: "
-            "pip install no_such_package.",
+            "is not installed, nor is it in this folder; install the package that brings it, for "
+            "example: pip install no_such_package.",
         ),
     ],
 )

@@ -59,6 +59,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def call(in_process: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(cli_own, "console", Console(width=80))
+    monkeypatch.setattr(sys, "path", sys.path[:])  # to which the current folder is added
     return in_process
 
 
@@ -467,6 +468,23 @@ def contents_of(folder: Path) -> list[str]:
 
 
 @pytest.mark.usefixtures("unpainted")
+def test_a_module_in_the_current_folder_is_found(call: Any, root: Path) -> None:
+    (root / "my_world.py").write_text(
+        "import gymnasium\n"
+        "from tests.worlds import Corridor as Mine\n"
+        "gymnasium.register('Mine-v0', 'my_world:Mine')\n"
+    )
+    (root / "json.py").write_text("raise SystemExit('this hides what is installed')\n")
+    done = call("learn", "my_world:Mine-v0", "--interactions", 20, "--rounds", 1, "--episodes", 0,
+                "--wrap", "my_world:gymnasium.Wrapper")  # fmt: skip
+    assert done.code == 2
+    assert done.err.endswith("There is no wrapper 'gymnasium.Wrapper' in my_world.\n")
+    done = call("learn", "my_world:Mine-v0", "--interactions", 20, "--rounds", 1, "--episodes", 0)
+    assert done.code == 0, done.err
+    gymnasium.registry.pop("Mine-v0")
+
+
+@pytest.mark.usefixtures("unpainted")
 def test_a_first_round_without_an_end(call: Any, root: Path) -> None:
     done = call("learn", CORRIDOR, "--interactions", 40, "--rounds", 20, "--episodes", 0)
     assert done.code == 0, done.err
@@ -539,7 +557,7 @@ def test_the_help_fits_a_terminal(call: Any) -> None:
         (
             ["no_such_package:Maze-v0"],
             "The module 'no_such_package' of the environment 'no_such_package:Maze-v0' is not "
-            "installed; install the package that brings it, for example: "
+            "installed, nor is it in this folder; install the package that brings it, for example: "
             "pip install no_such_package.",
         ),
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
+import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -112,9 +113,14 @@ def recipe_of(
     size: str | None,
     frames: int,
 ) -> Recipe:
-    """Return how to make the environment that the options of a command describe."""
+    """Return how to make the environment that the options of a command describe.
+
+    Modules of environments and wrappers may be in the current folder, as with ``python -m``.
+    """
     from rlvc.sources.environments import Recipe, parse_arguments, parse_size
 
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)  # behind all that is installed
     return Recipe(
         env_id=env_id, arguments=parse_arguments(arg or []), wraps=wrap or [], render=render,
         size=parse_size(size) if size else None, frames=frames,

@@ -57,8 +57,9 @@ def _make(env_id: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
         missing = error.name or getattr(error.__cause__, "name", None)  # Gymnasium hides it there
         if colon and missing and f"{module}.".startswith(f"{missing}."):
             raise ValueError(
-                f"The module {module!r} of the environment {env_id!r} is not installed; install "
-                f"the package that brings it, for example: pip install {module.partition('.')[0]}."
+                f"The module {module!r} of the environment {env_id!r} is not installed, nor is it "
+                "in this folder; install the package that brings it, for example: "
+                f"pip install {module.partition('.')[0]}."
             ) from error
         raise
     except gymnasium.error.DependencyNotInstalled as error:

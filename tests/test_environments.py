@@ -10,6 +10,7 @@ import pytest
 from gymnasium import spaces
 
 from rlvc.perceiving import as_percept, check_spaces
+from rlvc.sources import environments
 from rlvc.sources.environments import Recipe, parse_arguments, parse_size
 from tests.worlds import PICTURES, SIDE, Corridor
 
@@ -109,6 +110,21 @@ def test_frames_are_the_last_ones() -> None:
     percept = as_percept(cameras.reset(seed=0)[0])
     assert isinstance(percept, dict)
     assert list(percept) == ["front frame 1", "front frame 2", "rear frame 1", "rear frame 2"]
+
+
+def test_only_images_are_stacked(caplog: pytest.LogCaptureFixture) -> None:
+    wraps = ["minigrid.wrappers:RGBImgObsWrapper"]
+    env = Recipe(env_id=MINIGRID, wraps=wraps, frames=2).make()  # what else it tells has no frames
+    assert isinstance(env.observation_space, spaces.Dict)
+    assert env.observation_space["image"].shape == (2, 40, 40, 3)
+    assert list(env.observation_space) == ["image"]
+    assert caplog.messages == ["Only images are looked at; left out: direction, mission."]
+    assert isinstance(as_percept(env.reset(seed=0)[0]), dict)
+    blind: Any = Corridor()
+    blind.observation_space = spaces.Dict({"speed": spaces.Discrete(3)})
+    assert environments._stack(blind, 2) is blind
+    with pytest.raises(TypeError, match=r"^The observations of the environment must be images; "):
+        check_spaces(blind)
 
 
 # What is written on a command line ---------------------------------------------------------------

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Policy, collect
-from rlvc.evaluating import evaluate
+from rlvc.evaluating import check_fit, evaluate
 from rlvc.perceiving import as_percept, check_spaces, frame_name, frame_of
 from rlvc.report.playing import play
 from tests.builders import pictures
@@ -236,6 +236,7 @@ def test_a_stack_of_one_frame_and_planes_of_colour(
     env = Odd(kind, how)
     policy = RLVC(gamma=0.5, threads=1).learn(env, interactions=150, rounds=2)
     assert tuple(policy.shapes) == cameras
+    check_fit(policy, env)
     assert evaluate(policy, env, episodes=10).terminated.all()
     assert collect(env, 40, policy=policy, epsilon=0.0).terminated.sum() >= 15
     assert len(list(play(policy, env, fps=1.0))) >= 3

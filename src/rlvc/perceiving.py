@@ -90,7 +90,7 @@ def check_spaces(env: gymnasium.Env[Any, Any]) -> spaces.Discrete:
 def check_images(space: gymnasium.Space[Any], whose: str, cure: str = "") -> None:
     """Raise a TypeError unless there are images in a space, in which something can be seen."""
     parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {SINGLE: space}
-    images = {name: part for name, part in parts.items() if _shows(part)}
+    images = {name: part for name, part in parts.items() if shows(part)}
     if not images:
         raise TypeError(
             f"The observations of the {whose} must be images; got {_short(space)}. "
@@ -113,9 +113,7 @@ def shapes_of(space: gymnasium.Space[Any]) -> dict[str, tuple[int, ...]]:
     {'front': (84, 84, 1)}
     """
     parts = space.spaces if isinstance(space, spaces.Dict) else {SINGLE: space}
-    blank = {
-        name: np.zeros(one.shape or (), np.uint8) for name, one in parts.items() if _shows(one)
-    }
+    blank = {name: np.zeros(one.shape or (), np.uint8) for name, one in parts.items() if shows(one)}
     if not blank:
         return {}
     shown = as_percept(blank if isinstance(space, spaces.Dict) else blank[SINGLE])
@@ -126,11 +124,12 @@ def shapes_of(space: gymnasium.Space[Any]) -> dict[str, tuple[int, ...]]:
 def tell_left_out(space: gymnasium.Space[Any]) -> None:
     """Warn of what an environment tells beside images, and the agent will not know."""
     parts = space.spaces if isinstance(space, spaces.Dict) else {}
-    if left_out := sorted(name for name, part in parts.items() if not _shows(part)):
+    if left_out := sorted(name for name, part in parts.items() if not shows(part)):
         log.warning("Only images are looked at; left out: %s.", ", ".join(left_out))
 
 
-def _shows(space: gymnasium.Space[Any]) -> bool:
+def shows(space: gymnasium.Space[Any]) -> bool:
+    """Tell whether what is in a space are images, or stacks of frames."""
     is_box = isinstance(space, spaces.Box) and space.dtype == np.uint8
     return is_box and _is_seen(np.empty(space.shape or (), np.uint8))
 

@@ -11,6 +11,8 @@ from typing import Any
 import gymnasium
 from gymnasium import wrappers
 
+from rlvc.perceiving import shows, tell_left_out
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
@@ -44,9 +46,7 @@ class Recipe:
             env = wrappers.AddRenderObservation(env)
         if self.size is not None:
             env = _resize(env, self.size)
-        if self.frames > 1:
-            env = wrappers.FrameStackObservation(env, self.frames)
-        return env
+        return env if self.frames == 1 else _stack(env, self.frames)
 
 
 def _make(env_id: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
@@ -156,6 +156,18 @@ def parse_size(text: str) -> tuple[int, int]:
     if not (width.isdecimal() and height.isdecimal() and int(width) > 0 and int(height) > 0):
         raise ValueError(f"A size must read WIDTHxHEIGHT, such as 160x120; got {text!r}.")
     return int(width), int(height)
+
+
+def _stack(env: gymnasium.Env[Any, Any], n: int) -> gymnasium.Env[Any, Any]:
+    """Return an environment that shows its last images; what else it tells is left out."""
+    space = env.observation_space
+    if isinstance(space, gymnasium.spaces.Dict):
+        images = [name for name, part in space.spaces.items() if shows(part)]
+        if not images:
+            return env  # who looks at it says what is wrong
+        tell_left_out(space)
+        env = wrappers.FilterObservation(env, images)
+    return wrappers.FrameStackObservation(env, n)
 
 
 def _resize(env: gymnasium.Env[Any, Any], size: tuple[int, int]) -> gymnasium.Env[Any, Any]:

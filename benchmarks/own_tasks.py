@@ -8,8 +8,8 @@ and not done again, so that it can be stopped and go on; ``--table`` prints and 
 draws itself. *doom*: VizdoomBasic-v1, seen in the first person at 120 × 160 pixels; an action lasts
 8 tics.
 
-*one*: one classifier, and *forest*: 25, which learn in rounds as ``RLVC.learn`` does; a point of
-their curve is the policy after a round. *random*: random actions. *dqn*: the DQN of
+*one*: one classifier, and *forest*: 25, which learn in rounds as ``RLVC.learn`` does; every point of
+their curve is a run of its own with so many interactions. *random*: random actions. *dqn*: the DQN of
 Stable-Baselines3 with its CnnPolicy, on the same images in grey at 84 × 84 pixels; all is left as
 it comes but the discount factor, which is the task's, and what its defaults for a million steps
 leave no room for: it starts to learn after 1,000 steps, explores for half of all steps, copies its
@@ -39,11 +39,10 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC
 from rlvc.configuring import make_learner
-from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, Acts, explore
+from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, Acts
 from rlvc.forest import Forest
 from rlvc.report.style import BLUE, GREEN, GREY, ORANGE, house_style, new_figure, to_png
 from rlvc.storage import write_whole
-from rlvc.vision.eye import Memory
 
 METHODS = ("one", "forest", "dqn", "random")
 LOOKS = {
@@ -133,7 +132,7 @@ class Task:
 
 TASKS = {
     "grid": Task(
-        title="MiniGrid-Empty-8x8", make=make_grid, gamma=0.95, episodes=1, best=0.961,
+        title="MiniGrid-Empty-8x8", make=make_grid, gamma=0.9, episodes=1, best=0.961,
     ),  # nothing is left to chance: one episode tells
     "lake": Task(
         title="FrozenLake-v1, slippery, drawn", make=make_lake, gamma=0.99, episodes=500,
@@ -141,7 +140,7 @@ TASKS = {
     ),
     "doom": Task(
         title="VizdoomBasic-v1", make=make_doom, gamma=0.95, episodes=100,
-        settings=["detector=sift", "generator.grid=4", "generator.pairs=0"],
+        settings=["detector=harris", "threshold=1.2", "generator.grid=4", "generator.pairs=0"],
     ),
 }  # fmt: skip
 
@@ -181,28 +180,21 @@ Point = dict[str, float]
 
 
 def ours(task: Task, seed: int, options: argparse.Namespace, trees: int) -> Iterator[Point]:
-    """Yield what one classifier or a forest reaches after each round."""
-    learner, memory, begin = task.learner(), Memory(), time.perf_counter()
-
-    def learn(data: Any) -> Any:
-        database = learner.look_again(data, memory)
-        if trees:
-            return Forest(learner=learner, trees=trees, seed=seed).learn(database)
-        return learner.learn(database)
-
-    env, exam = task.make(), task.make()
-    rounds = explore(env, learn, interactions=options.interactions, rounds=options.rounds,
-                     epsilon=options.epsilon, seed=seed)  # fmt: skip
-    for done in rounds:
+    """Yield what one classifier or a forest reaches, with every number of interactions."""
+    learner = task.learner()
+    school = Forest(learner=learner, trees=trees, seed=seed) if trees else learner
+    for n in options.interactions:
+        env, exam, begin = task.make(), task.make(), time.perf_counter()
+        policy = school.learn(
+            env, interactions=n, rounds=options.rounds, epsilon=options.epsilon, seed=seed
+        )
         seconds = time.perf_counter() - begin
-        reached = examine(exam, remembered(done.policy), options.episodes or task.episodes)
+        reached = examine(exam, remembered(policy), options.episodes or task.episodes)
         yield {
-            "interactions": len(done.interactions.reward), **reached,
-            "classes": done.policy.n_classes, "seconds": seconds,
+            "interactions": n, **reached, "classes": float(policy.n_classes), "seconds": seconds
         }  # fmt: skip
-        begin = time.perf_counter() - seconds  # the exam is not counted
-    env.close()
-    exam.close()
+        env.close()
+        exam.close()
 
 
 def at_random(task: Task, seed: int, options: argparse.Namespace) -> Iterator[Point]:
@@ -214,12 +206,12 @@ def at_random(task: Task, seed: int, options: argparse.Namespace) -> Iterator[Po
 
 
 def dqn(task: Task, seed: int, options: argparse.Namespace) -> Iterator[Point]:
-    """Yield what a network reaches after as many steps as there are in each round."""
+    """Yield what a network reaches after as many steps, in one run."""
     from stable_baselines3 import DQN
     from stable_baselines3.common.callbacks import BaseCallback
 
-    n, env, exam = options.interactions, Grey(task.make()), Grey(task.make())
-    ends = {n * number // options.rounds for number in range(1, options.rounds + 1)}
+    ends = set(options.interactions)
+    n, env, exam = max(ends), Grey(task.make()), Grey(task.make())
     points: list[Point] = []
 
     class Examine(BaseCallback):
@@ -343,7 +335,8 @@ def main() -> None:
     parser.add_argument("--task", nargs="+", default=list(TASKS), choices=list(TASKS))
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[5, 6, 7])
-    parser.add_argument("--interactions", type=int, default=INTERACTIONS)
+    counts = [1000, 2000, 5000, INTERACTIONS]
+    parser.add_argument("--interactions", nargs="+", type=int, default=counts)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--epsilon", type=float, default=EPSILON)
     parser.add_argument("--episodes", type=int, default=0, help="of an exam; 0: the task's")
@@ -353,7 +346,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a glance: 1,000 interactions, 1 seed")
     options = parser.parse_args()
     if options.quick:
-        options.interactions, options.rounds, options.episodes = 1000, 2, 5
+        options.interactions, options.rounds, options.episodes = [500, 1000], 2, 5
         options.seeds, options.out = options.seeds[:1], options.out / "quick"
         options.figure = options.out / "own-tasks.png"
     options.out.mkdir(parents=True, exist_ok=True)

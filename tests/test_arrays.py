@@ -72,7 +72,7 @@ def test_all_that_is_wrong_is_listed(file: Path) -> None:
     write(file, rewards=[np.nan, 0.0, 1e300], actions=[0, 9, -1])
     assert problems(file, n_actions=2) == "\n  ".join(
         [
-            f"{file} has 3 problems (rows count from 0):",
+            f"{file} has 3 problems (rows are counted from 0):",
             "reward of Interactions must be finite; got nan in row 0.",
             "reward of Interactions must be 0 or between 1e-100 and 1e100 in size; got 1e+300 to "
             "1e+300. Scale the rewards: policies do not change.",
@@ -95,10 +95,25 @@ def test_all_that_is_wrong_is_listed(file: Path) -> None:
     [
         (
             {"actions": [0.0, 1.0, 0.0]},
-            "actions of from_arrays must be integers; got float64. Number the actions that were "
-            "taken.",
+            "actions must be integers; got float64.",
         ),
-        ({"rewards": [0.0]}, "reward of Interactions must have 3 entries; got 1."),
+        (
+            {"rewards": [0.0]},
+            "rewards must have one dimension and 3 entries, as actions; got shape (1,).",
+        ),
+        (
+            {"terminated": ["True", "False", "True"]},
+            "terminated of from_arrays must be true or false; got <U5, such as 'True'.",
+        ),
+        (
+            {"terminated": [0.0, np.nan, 2.0]},
+            "terminated of from_arrays must be 0 or 1; got nan in row 1, 2.0 in row 2.",
+        ),
+        (
+            {"terminated": [False, True, False], "truncated": None},
+            "The last episode has no end: neither terminated nor truncated in row 2. Set truncated "
+            "there if it was cut off.",
+        ),
         (
             {"observations": IMAGES[:2]},
             "observations, next_observations must have as many rows; observations ends after 2.",
@@ -117,7 +132,7 @@ def test_all_that_is_wrong_is_listed(file: Path) -> None:
 )
 def test_what_is_wrong_is_explained(changed: dict[str, Any], problem: str, file: Path) -> None:
     write(file, **changed)
-    assert problems(file) == f"{file} has 1 problem (rows count from 0):\n  {problem}"
+    assert problems(file) == f"{file} has 1 problem (rows are counted from 0):\n  {problem}"
 
 
 def test_no_code_is_run(file: Path) -> None:

@@ -50,12 +50,19 @@ def run_fixture(
         monkeypatch.setattr(registry, "_factories", dict(registry._factories))
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)  # dataclasses look for their module
+    monkeypatch.syspath_prepend(tmp_path)  # as for a script in this folder
 
     def run(page: Path) -> None:
+        printed = ""
         for kind, block in blocks_of(page):
+            if kind == "text" and printed:
+                assert block == printed, f"{_name(page)} says that this is printed"
+            printed = ""
             if kind == "python":
+                capfd.readouterr()
                 exec(compile(block, str(page), "exec"), module.__dict__)
-            elif page in WITH_COMMANDS:
+                printed = capfd.readouterr().out
+            elif kind == "sh" and page in WITH_COMMANDS:
                 for words in commands_of(block):
                     with pytest.raises(SystemExit) as end:
                         main(words)
@@ -98,7 +105,7 @@ def test_the_commands_of_a_page_are_understood(page: Path) -> None:
 def blocks_of(page: Path) -> list[tuple[str, str]]:
     """Return the kind and the text of each block of code."""
     text = page.read_text(encoding="utf-8")
-    return re.findall(r"^```(python|sh)\n(.*?)^```", text, re.M | re.S)
+    return re.findall(r"^```(python|sh|text)\n(.*?)^```", text, re.M | re.S)
 
 
 def commands_of(block: str) -> list[list[str]]:

@@ -12,7 +12,7 @@ from tensorboardX.proto.event_pb2 import Event
 
 from rlvc import RLVC
 from rlvc.experiments.running import Watcher
-from rlvc.journal import CsvJournal, Journals, TensorBoardJournal, describe_stage, open_journals
+from rlvc.journal import CsvJournal, Journals, describe_stage, import_tensorboard, open_journals
 from rlvc.report.terminal import watch_with
 from tests.builders import COLOUR, database
 
@@ -108,21 +108,32 @@ def test_tensorboard_reads_the_curves(tmp_path: Path) -> None:
 
 def test_event_files_of_an_earlier_run_do_not_stay(tmp_path: Path) -> None:
     for n in (1, 2):
-        journal = TensorBoardJournal(tmp_path)
-        journal.write("stages", 0, {"classes": n})
-        journal.close()
-    assert points(tmp_path) == {"stages/classes": [(0, 2.0)]}
+        with open_journals(tmp_path, tensorboard=True) as journal:
+            journal.write("stages", 0, {"classes": n})
+    assert points(tmp_path / "tensorboard") == {"stages/classes": [(0, 2.0)]}
+    with open_journals(tmp_path) as journal:
+        journal.write("stages", 0, {"classes": 3})
+    assert list((tmp_path / "tensorboard").iterdir()) == []
 
 
-def test_tensorboard_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_writes_no_line_spoils_nothing(tmp_path: Path) -> None:
+    for name in ("stages.csv", "rounds.csv", "result.json"):
+        (tmp_path / name).write_text("old")
+    with open_journals(tmp_path, tensorboard=True):
+        pass
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
+        "stages.csv": "old", "rounds.csv": "old", "result.json": "old",
+    }  # fmt: skip
+
+
+def test_tensorboard_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
     with pytest.raises(
         ModuleNotFoundError,
         match=r"^tensorboardX is not installed; install it with: "
         r'pip install "rlvc\[tensorboard\]"\.$',
     ):
-        open_journals(tmp_path, tensorboard=True)
-    open_journals(tmp_path)
+        import_tensorboard()
 
 
 # All together ------------------------------------------------------------------------------------
@@ -132,7 +143,7 @@ def test_journals_are_closed_whatever_happens() -> None:
     one, other = Kept(), Kept()
 
     def write() -> None:
-        with Journals(one, other) as journals:
+        with Journals(lambda: [one, other]) as journals:
             journals.write("rounds", 3, {"return": 1.0})
             raise KeyboardInterrupt
 
@@ -145,7 +156,7 @@ def test_journals_are_closed_whatever_happens() -> None:
 
 def test_stages_are_counted_on() -> None:
     kept = Kept()
-    journals = Journals(kept)
+    journals = Journals(lambda: [kept])
     stages = list(RLVC(threads=1).stages(database(COLOUR)))
     for stage in [*stages, *stages]:
         journals.write_stage(stage)
@@ -164,7 +175,9 @@ def test_stages_are_counted_on() -> None:
 
 def test_who_watches_can_keep_a_journal() -> None:
     kept, told = Kept(), list[Any]()
-    watcher = watch_with(Watcher(on_round=told.append, on_stage=told.append), Journals(kept))
+    watcher = watch_with(
+        Watcher(on_round=told.append, on_stage=told.append), Journals(lambda: [kept])
+    )
     numbers = {"round": 1, "interactions": 30, "episodes": 0, "return": None, "classes": 1}
     watcher.on_round(numbers)
     stage = next(iter(RLVC(threads=1).stages(database(COLOUR))))

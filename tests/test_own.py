@@ -388,7 +388,7 @@ def test_learning_from_an_environment(call: Any, root: Path) -> None:
     assert (policy.gamma, policy.action_names) == (0.5, ("left", "right"))
     with (out / "rounds.csv").open(newline="") as file:
         rounds = list(csv.DictReader(file))
-    assert [row["step"] for row in rounds] == ["40", "80", "120"]
+    assert [row["step"] for row in rounds] == ["60", "90", "120"]
     assert [float(row["return"]) for row in rounds] == [one["return"] for one in result["rounds"]]
     with (out / "stages.csv").open(newline="") as file:
         stages = list(csv.DictReader(file))
@@ -619,7 +619,7 @@ def test_all_that_is_wrong_with_arrays_is_listed(call: Any, root: Path) -> None:
     done = call("learn", "log.npz", "--actions", 2)
     assert done.code == 1
     assert done.err == (
-        "rlvc: log.npz has 2 problems (rows count from 0):\n"
+        "rlvc: log.npz has 2 problems (rows are counted from 0):\n"
         "  reward of Interactions must be finite; got nan in row 0.\n"
         "  action of Interactions must be in 0..1; got 5 in row 2.\n"
     )
@@ -787,3 +787,50 @@ def test_a_small_grid_is_solved(call: Any, root: Path, caplog: pytest.LogCapture
     percept = cv2.imread(str(folder / "percept-image.png"))
     assert percept is not None
     assert percept.shape == (40, 40, 3)
+
+
+@pytest.mark.usefixtures("unpainted")
+def test_modules_that_lie_beside_data_are_not_run(
+    call: Any, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many packages look for optional ones, which a stranger's folder might bring."""
+    log = root / "log"
+    write_folder(collect(Corridor(), 60, seed=0), log)
+    (log / "trap.py").write_text("raise SystemExit(77)")
+    monkeypatch.chdir(log)
+    before = sys.path[:]
+    done = call("learn", ".", "--out", root / "out")
+    assert (done.code, done.err) == (0, "")
+    assert sys.path == before
+    done = call("learn", "trap:Trap-v0")
+    assert done.code == 77  # named by the user, so that it is meant to run
+    assert sys.path == before
+
+
+def test_the_policy_is_kept_before_it_is_measured(
+    call: Any, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rlvc.experiments.own.evaluate", stop)
+    done = call("learn", "tests.worlds:Corridor-v0", "--interactions", 60, "--out", root / "out")
+    assert done.code == 1
+    assert load_policy(root / "out" / "policy.rlvc").n_actions == 2
+    assert not (root / "out" / "result.json").exists()
+
+
+def test_wrong_usage_leaves_an_earlier_run_as_it_was(call: Any, root: Path) -> None:
+    out = root / "out"
+    out.mkdir()
+    for name in ("result.json", "stages.csv", "rounds.csv"):
+        (out / name).write_text("old")
+    done = call(
+        "learn", "tests.worlds:Corridor-v0", "--interactions", 3, "--rounds", 5, "--overwrite",
+        "--out", out,
+    )  # fmt: skip
+    assert (done.code, done.err) == (
+        2,
+        "rlvc: rounds of learn must be at least 1, and no more than the 3 interactions; got 5.\n",
+    )
+    assert {file.read_text() for file in out.iterdir()} == {"old"}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Policy, collect
 from rlvc.evaluating import check_fit, evaluate
-from rlvc.perceiving import as_percept, check_spaces, frame_name, frame_of
+from rlvc.perceiving import as_percept, check_spaces, frame_name, frame_of, tell_left_out
 from rlvc.report.playing import play
 from tests.builders import pictures
 from tests.worlds import BEST, GREYS, KINDS, N_CELLS, PICTURES, REAR, SIDE, Corridor, space_of
@@ -225,8 +225,8 @@ class Odd(Corridor):
 @pytest.mark.parametrize(
     ("kind", "how", "cameras"),
     [
-        ("colour", "one", ("",)),
-        ("grey", "one", ("",)),
+        ("colour", "one", ("frame 1",)),
+        ("grey", "one", ("frame 1",)),
         ("colour", "planes", ("frame 1", "frame 2", "frame 3")),
     ],
 )
@@ -240,6 +240,37 @@ def test_a_stack_of_one_frame_and_planes_of_colour(
     assert evaluate(policy, env, episodes=10).terminated.all()
     assert collect(env, 40, policy=policy, epsilon=0.0).terminated.sum() >= 15
     assert len(list(play(policy, env, fps=1.0))) >= 3
+    observation, _ = env.reset(seed=1)
+    assert policy.predict(observation)[0].shape == ()
+    assert policy.predict(np.stack([observation] * 2))[0].shape == (2,)
+    assert policy.explain(observation).action == policy.predict(observation)[0]
+
+
+def test_small_entries_are_left_out_beside_an_image(caplog: pytest.LogCaptureFixture) -> None:
+    class Beside(Corridor):
+        def __init__(self) -> None:
+            super().__init__()
+            look = self._look
+            self._look = lambda before, now: {
+                "front": look(before, now), "map": np.zeros((7, 7, 3), np.uint8)
+            }  # fmt: skip
+            self.observation_space = space_of(self._look(0, 0))
+
+    policy = RLVC(gamma=0.5, threads=1).learn(Beside(), interactions=100, rounds=1)
+    assert list(policy.shapes) == ["front"]
+    assert "Only images are looked at; left out: map." in caplog.messages
+    assert evaluate(policy, Beside(), episodes=3).terminated.all()
+
+
+@pytest.mark.parametrize(("shape", "n"), [((3, 64, 64), 3), ((64, 64, 4), 4)])
+def test_what_may_be_colours_is_told(
+    shape: tuple[int, ...], n: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    tell_left_out(spaces.Box(0, 255, shape, np.uint8))
+    assert caplog.messages == [
+        f"Observations of shape {shape} are taken for {n} grey frames. If they are the colours of "
+        "one image, bring them to (H, W, 3)."
+    ]
 
 
 # What cannot be perceived ------------------------------------------------------------------------

@@ -132,13 +132,15 @@ def run(
     from rlvc.configuring import make_learner
     from rlvc.experiments.catalogue import base_learner, settings_of
     from rlvc.experiments.catalogue import run as run_task
-    from rlvc.journal import open_journals
+    from rlvc.journal import import_tensorboard, open_journals
     from rlvc.report.files import prepare_folder, write_run
     from rlvc.report.terminal import LiveWatcher, show_summary, watch_with
 
     changes = [*settings_of(task, preset), *["post_process=compaction"] * compact]
     changes += settings or []
     learner = make_learner(preset, changes, base_learner(task))
+    if tensorboard:
+        import_tensorboard()
     folder = prepare_folder(out or Path("runs") / task, overwrite=overwrite)
     with open_journals(folder, tensorboard) as journal, LiveWatcher(console) as live:
         result = run_task(
@@ -218,6 +220,8 @@ def evaluate(
         recipe = cli_own.recipe_of(env_id, render, wrap, arg, size, frames)
         _evaluate_in(loaded, recipe, seed, episodes, as_json)
         return
+    if render or wrap or arg or size or frames > 1:
+        raise ValueError("--render, --wrap, --arg, --size and --frames need an ENV_ID.")
     with console.status("measuring"):
         found = evaluate_policy(loaded, task=task, pictures=pictures, seed=seed, episodes=episodes)
     if as_json:
@@ -240,7 +244,7 @@ def _evaluate_in(
     from rlvc.report.own import measures_table
     from rlvc.report.terminal import LiveWatcher
 
-    env = recipe.make()
+    env = cli_own.make_env(recipe)
     check_fit(policy, env)
     chosen = {} if seed is None else {"seed": seed}
     with LiveWatcher(console if not as_json else Console(stderr=True)) as live:
@@ -351,6 +355,9 @@ def main(arguments: list[str] | None = None) -> Any:
         raise SystemExit(2) from None
     except (RlvcError, OSError, ImportError) as error:
         _complain(error)
+        raise SystemExit(1) from None
+    except MemoryError as error:
+        _complain(f"There is not enough memory for this. {error}".rstrip())
         raise SystemExit(1) from None
     except (KeyboardInterrupt, SystemExit) as stop:
         # Typer turns Ctrl-C into a silent exit with the status that a shell gives a killed job.

@@ -113,18 +113,27 @@ def recipe_of(
     size: str | None,
     frames: int,
 ) -> Recipe:
-    """Return how to make the environment that the options of a command describe.
-
-    Modules of environments and wrappers may be in the current folder, as with ``python -m``.
-    """
+    """Return how to make the environment that the options of a command describe."""
     from rlvc.sources.environments import Recipe, parse_arguments, parse_size
 
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)  # behind all that is installed
     return Recipe(
         env_id=env_id, arguments=parse_arguments(arg or []), wraps=wrap or [], render=render,
         size=parse_size(size) if size else None, frames=frames,
     )  # fmt: skip
+
+
+def make_env(recipe: Recipe, **more: Any) -> Any:
+    """Return a new environment; its module may be in the current folder, as with ``python -m``.
+
+    That folder is searched behind all that is installed, and only now: data that lies in it must
+    not run.
+    """
+    here = str(Path.cwd())
+    sys.path.append(here)
+    try:
+        return recipe.make(**more)
+    finally:
+        sys.path.remove(here)
 
 
 def words_of(recipe: Recipe) -> str:
@@ -134,7 +143,7 @@ def words_of(recipe: Recipe) -> str:
     for text in recipe.wraps:
         words += ["--wrap", text]
     for name, value in recipe.arguments.items():
-        words += ["--arg", f"{name}={value}"]
+        words += ["--arg", f"{name}={_plain(value)}"]
     if recipe.size:
         words += ["--size", "{}x{}".format(*recipe.size)]
     if recipe.frames > 1:
@@ -202,6 +211,12 @@ def learn(
             "commas between them.",
         ),
     ] = None,
+    first_action: Annotated[
+        int | None,
+        typer.Option(
+            help="For a folder or arrays: the number of the first action.", show_default="0"
+        ),
+    ] = None,
     gamma: Annotated[
         float | None,
         typer.Option(
@@ -261,8 +276,8 @@ def learn(
     """
     from rlvc.configuring import make_learner
     from rlvc.experiments.own import EPISODES, MINARI, is_data, learn_task, read_data
-    from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS
-    from rlvc.journal import open_journals
+    from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, check_exploration
+    from rlvc.journal import import_tensorboard, open_journals
     from rlvc.learner import RLVC
     from rlvc.perceiving import check_spaces
     from rlvc.report.files import check_folder, prepare_folder
@@ -275,6 +290,9 @@ def learn(
     check_folder(folder, overwrite=overwrite)
     data: Any
     n = interactions or INTERACTIONS
+    k = min(ROUNDS, n) if rounds is None else rounds
+    e = EPSILON if epsilon is None else epsilon
+    check_exploration(n, k, e)
     recipe = recipe_of(source, render, wrap, arg, size, frames)
     if from_data := is_data(source):
         exploring = {"interactions": interactions, "rounds": rounds, "epsilon": epsilon,
@@ -283,24 +301,28 @@ def learn(
         if given := [f"--{name}" for name, value in exploring.items() if value is not None]:
             verb = "are" if len(given) > 1 else "is"
             raise ValueError(f"{source} is data; {', '.join(given)} {verb} for environments only.")
-    if actions is not None and (not from_data or source.startswith(MINARI)):
+    told = ["--actions"] * (actions is not None) + ["--first-action"] * (first_action is not None)
+    if told and (not from_data or source.startswith(MINARI)):
         what = "a Minari dataset" if from_data else "an environment"
-        raise ValueError(f"--actions is for a folder or arrays only; {what} tells its actions.")
+        raise ValueError(f"{told[0]} is for a folder or arrays only; {what} tells its actions.")
     with LiveWatcher(console) as live:
         if from_data:
             n_actions, names = parse_actions(actions)
-            data = read_data(source, n_actions=n_actions, action_names=names, watcher=live.watcher)
+            data = read_data(
+                source, n_actions=n_actions, action_start=first_action, action_names=names,
+                watcher=live.watcher,
+            )  # fmt: skip
         else:
-            data = recipe.make()
+            data = make_env(recipe)
             check_spaces(data)
+        if tensorboard:
+            import_tensorboard()
         prepare_folder(folder, overwrite=overwrite)
         with open_journals(folder, tensorboard) as journal:
             run = learn_task(
-                source, data, learner=learner, interactions=n,
-                rounds=min(ROUNDS, n) if rounds is None else rounds,
-                epsilon=EPSILON if epsilon is None else epsilon, seed=seed,
+                source, data, learner=learner, interactions=n, rounds=k, epsilon=e, seed=seed,
                 episodes=EPISODES if episodes is None else episodes, trees=trees,
-                watcher=watch_with(live.watcher, journal),
+                watcher=watch_with(live.watcher, journal), keep=folder / "policy.rlvc",
             )  # fmt: skip
     run.result["source"] = source if from_data else words_of(recipe)
     write_own_run(run, folder)
@@ -356,7 +378,7 @@ def collect(
         check_minari_id(to.removeprefix(MINARI))
     else:
         check_new_folder(to)
-    env = recipe.make()
+    env = make_env(recipe)
     guide: AnyPolicy | None = load_policy(policy) if policy else None
     if guide is not None:
         check_fit(guide, env)
@@ -389,9 +411,7 @@ def play(
         Path, typer.Option(metavar="FILE", help="The film to write, .mp4 or .gif.")
     ] = Path("play.mp4"),
     episodes: Annotated[int, typer.Option(min=1, help="How many episodes to show.")] = 1,
-    max_steps: Annotated[
-        int | None, typer.Option(min=1, help="Most steps of an episode to show.")
-    ] = None,
+    max_steps: Annotated[int, typer.Option(min=1, help="Most steps of an episode to show.")] = 1000,
     fps: Annotated[float, typer.Option(min=0.1, max=60.0, help="Decisions a second.")] = 4.0,
     render: RenderOption = False,
     wrap: WrapOption = None,
@@ -432,13 +452,21 @@ def play(
 def make_visible(recipe: Recipe) -> Any:
     """Return an environment that draws itself for people, if it can."""
     if "render_mode" in recipe.arguments or recipe.render:
-        return recipe.make()
+        return make_env(recipe)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that it cannot draw itself
         try:
-            return recipe.make(render_mode="rgb_array")
+            return make_env(recipe, render_mode="rgb_array")
         except (ValueError, TypeError):
-            return recipe.make()
+            return make_env(recipe)
+
+
+def _plain(value: Any) -> str:
+    """Return a value as ``--arg`` reads it: a text that reads like something else in quotes."""
+    from rlvc.sources.environments import parse_arguments
+
+    is_same = parse_arguments([f"value={value}"])["value"] == value
+    return str(value) if is_same else repr(value)
 
 
 def parse_actions(text: str | None) -> tuple[int | None, tuple[str, ...]]:
@@ -452,6 +480,8 @@ def parse_actions(text: str | None) -> tuple[int | None, tuple[str, ...]]:
     if text.strip().isdecimal():
         return int(text), ()
     names = tuple(name.strip() for name in text.split(","))
+    if "" in names or len(set(names)) < len(names):
+        raise ValueError(f"The names of --actions must be different, and none empty; got {text!r}.")
     return len(names), names
 
 

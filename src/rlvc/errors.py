@@ -24,6 +24,10 @@ class DownloadError(RlvcError):
     """A file that could not be received, or not be written."""
 
 
+class WorldError(RlvcError):
+    """An environment that failed, or that does not do as Gymnasium has it."""
+
+
 class DataError(RlvcError):
     """Data that cannot be learned from; ``problems`` lists all that was found.
 

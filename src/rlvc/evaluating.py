@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from rlvc.acting import reset, step
 from rlvc.exploring import Acts
 from rlvc.forest_policy import AnyPolicy
 from rlvc.perceiving import shapes_of
 
+log = logging.getLogger(__name__)
+
 CONFIDENCE = 0.95
+LONGEST = 10_000  # steps of an episode that nothing else ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,34 +64,46 @@ def evaluate(
     *,
     episodes: int = 100,
     seed: int = 1000,
+    max_steps: int = LONGEST,
     on_episode: Callable[[], None] | None = None,
 ) -> Evaluation:
     """Let a policy act in an environment, to the end of some episodes.
 
     Args:
         policy: Anything that predicts as Stable-Baselines3 does.
-        env: Where to act; it must end its episodes.
+        env: Where to act.
         episodes: How many.
         seed: Of the environment.
+        max_steps: After how many steps an episode is cut off, if the environment does not end it.
         on_episode: Called after each episode.
     """
     if episodes < 1:
         raise ValueError(f"episodes of evaluate must be at least 1; got {episodes}.")
+    if isinstance(policy, AnyPolicy):
+        check_fit(policy, env)
     rows: list[tuple[float, int, bool]] = []
     successes: list[bool] = []
+    n_endless = 0
     for number in range(episodes):
-        observation, info = env.reset(seed=seed if number == 0 else None)
+        observation, info = reset(env, seed if number == 0 else None)
         total, steps, ends, cut = 0.0, 0, False, False
-        while not (ends or cut):
+        while not (ends or cut) and steps < max_steps:
             action = np.asarray(policy.predict(observation)[0]).item()
-            observation, reward, ends, cut, info = env.step(action)
-            total, steps = total + float(reward), steps + 1
+            observation, reward, ends, cut, info = step(env, action)
+            total, steps = total + reward, steps + 1
+        n_endless += not (ends or cut)
         rows.append((total, steps, bool(ends)))
         told = info.get("is_success", info.get("success"))
         if told is not None:
             successes.append(bool(told))
         if on_episode is not None:
             on_episode()
+    if n_endless:
+        log.warning(
+            "%d of %d episodes did not end within %d steps, and were cut off. Give the environment "
+            "a limit of its own, for example by gymnasium.wrappers.TimeLimit.",
+            n_endless, episodes, max_steps,
+        )  # fmt: skip
     returns, lengths, terminated = zip(*rows, strict=True)
     return Evaluation(
         np.asarray(returns, np.float64),

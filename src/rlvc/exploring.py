@@ -6,7 +6,7 @@ import hashlib
 import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -14,6 +14,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.acting import reset, step
 from rlvc.interactions import Interactions
 from rlvc.perceiving import as_percept, check_spaces, tell_left_out
 from rlvc.percepts import SINGLE, Percepts
@@ -143,13 +144,11 @@ class Explorer:
                 action = self._draw(here, curious)
             else:
                 action = np.asarray(policy.predict(observation)[0]).item() - first
-            observation, reward, ends, cut, info = self.env.step(
-                self.space.dtype.type(action + first)
-            )
+            observation, reward, ends, cut, info = step(self.env, action + first)
             self._tried[here][action] += 1
             there = self._percepts.add(as_percept(observation))
             cut = cut or (t == n - 1 and not ends)
-            self._rows.append((here, action, float(reward), there, self._episode, ends, cut))
+            self._rows.append((here, action, reward, there, self._episode, ends, cut))
             if self._state is not None:
                 self._states.append((_entry(before, self._state), _entry(info, self._state)))
             here = there
@@ -167,33 +166,17 @@ class Explorer:
         return int(self._rng.choice(np.flatnonzero(tried == tried.min())))
 
     def _reset(self) -> tuple[Any, dict[str, Any], int]:
-        observation, info = self.env.reset(seed=self._seed)
+        observation, info = reset(self.env, self._seed)
         self._seed, self._episode = None, self._episode + 1  # one seed for all episodes
         return observation, info, self._percepts.add(as_percept(observation))
 
     def _interactions(self) -> Interactions:
-        types = (np.int64, np.int64, np.float64, np.int64, np.int64, np.bool_, np.bool_)
-        columns: list[NDArray[Any]] = [
-            np.asarray(column, kind)
-            for column, kind in zip(zip(*self._rows, strict=True), types, strict=True)
-        ]
-        start, action, reward, end, episode, terminated, truncated = columns
-        seen = np.asarray(self._states, np.float64) if self._states else None
-        return Interactions(
-            self._percepts,
-            start,
-            action,
-            reward,
-            end,
-            episode,
-            terminated,
-            truncated,
-            n_actions=int(self.space.n),
-            action_start=int(self.space.start),
-            action_names=names_of_actions(self.env),
-            state=None if seen is None else seen[:, 0],
-            next_state=None if seen is None else seen[:, 1],
-        )
+        names = names_of_actions(self.env)
+        met = Interactions.from_rows(self._percepts, self._rows, self.space, names)
+        if not self._states:
+            return met
+        seen = np.asarray(self._states, np.float64)
+        return replace(met, state=seen[:, 0], next_state=seen[:, 1])
 
 
 def collect(
@@ -244,28 +227,50 @@ def explore(
     Args:
         env: Where to act.
         learn: From interactions to a policy.
-        interactions: How many over all rounds, which share them evenly.
+        interactions: How many over all rounds: half of them in the first, the rest in even parts.
         rounds: How often to collect and learn.
         epsilon: The share of random actions from the second round on.
         seed: Of the environment and of the exploration.
         on_round: Called with the number of a round that begins, and of its interactions.
         on_step: Called after each interaction.
     """
+    check_exploration(interactions, rounds, epsilon)
+    explorer = Explorer(env, seed=seed)
+    data: Interactions | None = None
+    policy: P | None = None
+    for number, n in enumerate(share(interactions, rounds), 1):
+        if on_round is not None:
+            on_round(number, n)
+        # Without any reward there is nothing to follow.
+        is_any_reward = data is not None and bool(data.reward.any())
+        guide = Steady(policy) if policy is not None and is_any_reward else None
+        data = explorer.go_on(n, policy=guide, epsilon=epsilon, curious=True, on_step=on_step)
+        policy = learn(data)
+        yield Round(number, data, policy, *_episodes(data, len(data) - n))
+
+
+def check_exploration(interactions: int, rounds: int, epsilon: float) -> None:
+    """Raise a ValueError unless an environment can be explored in this way."""
     if not 1 <= rounds <= interactions:
         raise ValueError(
             f"rounds of learn must be at least 1, and no more than the {interactions} "
             f"interactions; got {rounds}."
         )
-    explorer, policy = Explorer(env, seed=seed), None
-    ends = [interactions * number // rounds for number in range(rounds + 1)]
-    for number in range(1, rounds + 1):
-        n = ends[number] - ends[number - 1]
-        if on_round is not None:
-            on_round(number, n)
-        guide = Steady(policy) if policy else None
-        data = explorer.go_on(n, policy=guide, epsilon=epsilon, curious=True, on_step=on_step)
-        policy = learn(data)
-        yield Round(number, data, policy, *_episodes(data, ends[number - 1]))
+    if not 0.0 <= epsilon <= 1.0:
+        raise ValueError(f"epsilon of learn must be in [0, 1]; got {epsilon}.")
+
+
+def share(interactions: int, rounds: int) -> list[int]:
+    """Return how many interactions each round has: half of all the first, the others even parts.
+
+    >>> share(10_000, 5), share(7, 3), share(3, 3), share(100, 1)
+    ([5000, 1250, 1250, 1250, 1250], [3, 2, 2], [1, 1, 1], [100])
+    """
+    if rounds == 1:
+        return [interactions]
+    first = min(interactions // 2, interactions - (rounds - 1))
+    ends = [first + (interactions - first) * k // (rounds - 1) for k in range(rounds)]
+    return [first, *np.diff(ends).tolist()]
 
 
 def _episodes(data: Interactions, first: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from rlvc.perceiving import as_percept
 from rlvc.percepts import Percepts
+
+MOST_ACTIONS = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,11 @@ class Interactions:
             yield (
                 f"action_names of Interactions must name {self.n_actions} actions; "
                 f"got {len(self.action_names)}."
+            )
+        if self.n_actions > MOST_ACTIONS:
+            yield (
+                f"n_actions of Interactions must be at most {MOST_ACTIONS}; got {self.n_actions}. "
+                "Number the actions from 0, and say how many there are."
             )
         is_finite = np.isfinite(self.reward)
         if not is_finite.all():
@@ -188,15 +196,9 @@ class Interactions:
         both = {"observations": observations, "next_observations": next_observations}
         pairs = [[percepts.add(as_percept(one)) for one in row.values()] for row in rows_of(both)]
         start, end = np.asarray(pairs, np.int64).reshape(-1, 2).T
-        given = np.asarray(actions)
-        if given.size and given.dtype.kind not in "biu":
-            raise TypeError(
-                f"actions of from_arrays must be integers; got {given.dtype}. "
-                "Number the actions that were taken."
-            )
-        action = given.astype(np.int64) - action_start
-        ends = np.asarray(terminated, np.bool_)
-        cut = np.zeros_like(ends) if truncated is None else np.asarray(truncated, np.bool_)
+        action = _as_numbers(actions) - action_start
+        ends = as_flags(terminated, "terminated")
+        cut = np.zeros_like(ends) if truncated is None else as_flags(truncated, "truncated")
         if cut.shape != ends.shape:
             raise ValueError(
                 f"truncated of from_arrays must have shape {ends.shape}, as terminated; "
@@ -215,6 +217,33 @@ class Interactions:
             action_start=action_start,
             action_names=action_names,
         )
+
+    @classmethod
+    def from_rows(
+        cls,
+        percepts: Percepts,
+        rows: Sequence[tuple[Any, ...]],
+        actions: spaces.Discrete,
+        action_names: tuple[str, ...] = (),
+    ) -> Interactions:
+        """Make a database from rows of start, action (from 0), reward, end, episode and both ends.
+
+        Args:
+            percepts: The distinct percepts.
+            rows: At least one.
+            actions: The space of the actions.
+            action_names: How to call them, if they have names.
+        """
+        types = (np.int64, np.int64, np.float64, np.int64, np.int64, np.bool_, np.bool_)
+        columns: list[NDArray[Any]] = [
+            np.asarray(column, kind)
+            for column, kind in zip(zip(*rows, strict=True), types, strict=True)
+        ]
+        start, action, reward, end, episode, terminated, truncated = columns
+        return cls(
+            percepts, start, action, reward, end, episode, terminated, truncated,
+            n_actions=int(actions.n), action_start=int(actions.start), action_names=action_names,
+        )  # fmt: skip
 
     def to_d3rlpy(self) -> dict[str, NDArray[Any]]:
         """Return flat arrays that d3rlpy's ``MDPDataset`` takes as its arguments.
@@ -294,6 +323,40 @@ def rows_of(observations: Any) -> Iterator[Any]:
                 f"{', '.join(row)} must have as many rows; {', '.join(short)} ends after {number}."
             )
         yield row
+
+
+def as_flags(values: ArrayLike, whose: str) -> NDArray[np.bool_]:
+    """Return truth values; numbers that are 0 or 1 are taken for them, and nothing else.
+
+    >>> as_flags([0, 1.0], "terminated").tolist()
+    [False, True]
+    >>> as_flags(["True", "False"], "terminated")
+    Traceback (most recent call last):
+    TypeError: terminated of from_arrays must be true or false; got <U5, such as 'True'.
+    """
+    given = np.asarray(values)
+    if given.dtype == np.bool_ or given.size == 0:
+        return given.astype(np.bool_)
+    if given.dtype.kind not in "iuf":
+        raise TypeError(
+            f"{whose} of from_arrays must be true or false; got {given.dtype}, such as "
+            f"{given.flat[0].item()!r}."
+        )
+    is_wrong = (given != 0) & (given != 1)
+    if is_wrong.any():
+        raise ValueError(f"{whose} of from_arrays must be 0 or 1; got {_rows(given, is_wrong)}.")
+    return given.astype(np.bool_)
+
+
+def _as_numbers(actions: ArrayLike) -> NDArray[np.int64]:
+    given = np.asarray(actions)
+    if given.size and given.dtype.kind not in "biu":
+        raise TypeError(
+            f"actions of from_arrays must be integers; got {given.dtype}. "
+            "Number the actions that were taken."
+        )
+    highest = np.iinfo(np.int64).max  # what is beyond it is outside any space
+    return np.asarray(np.minimum(given, highest), np.int64)
 
 
 def _rows(values: NDArray[Any], is_wrong: NDArray[np.bool_]) -> str:

@@ -7,7 +7,7 @@ exploration. Every line is on disk as soon as it is written, so that a run can b
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -31,14 +31,9 @@ class Journal(Protocol):
 
 
 class CsvJournal:
-    """One file for each group: ``stages.csv``, ``rounds.csv``.
-
-    Those of an earlier run in the same folder are replaced.
-    """
+    """One file for each group: ``stages.csv``, ``rounds.csv``."""
 
     def __init__(self, folder: Path) -> None:
-        for group in GROUPS:
-            (folder / f"{group}.csv").unlink(missing_ok=True)
         self._folder = folder
         self._files: dict[str, Any] = {}
 
@@ -61,21 +56,10 @@ class CsvJournal:
 
 
 class TensorBoardJournal:
-    """Event files in a folder that TensorBoard reads, with a tag such as ``stages/classes``.
-
-    Those of an earlier run in the same folder are replaced.
-    """
+    """Event files in a folder that TensorBoard reads, with a tag such as ``stages/classes``."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            from tensorboardX import SummaryWriter
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                f'{error.name} is not installed; install it with: pip install "rlvc[tensorboard]".'
-            ) from error
-        for old in folder.glob("events.out.tfevents.*"):
-            old.unlink()
-        self._writer = SummaryWriter(str(folder))
+        self._writer = import_tensorboard().SummaryWriter(str(folder))
 
     def write(self, group: str, step: int, values: Numbers) -> None:
         """Add one point to each curve of which there is one."""
@@ -90,10 +74,11 @@ class TensorBoardJournal:
 
 
 class Journals:
-    """Several journals at once; closed at the end of a ``with`` block."""
+    """Several journals at once, opened by the first line, closed at the end of a ``with`` block."""
 
-    def __init__(self, *journals: Journal) -> None:
-        self._journals = journals
+    def __init__(self, begin: Callable[[], Sequence[Journal]]) -> None:
+        self._begin = begin
+        self._journals: Sequence[Journal] | None = None
         self._n_stages = 0
 
     def __enter__(self) -> Self:
@@ -105,11 +90,13 @@ class Journals:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for journal in self._journals:
+        for journal in self._journals or ():
             journal.close()
 
     def write(self, group: str, step: int, values: Numbers) -> None:
         """Hand numbers to all journals."""
+        if self._journals is None:
+            self._journals = self._begin()
         for journal in self._journals:
             journal.write(group, step, values)
 
@@ -120,11 +107,31 @@ class Journals:
 
 
 def open_journals(folder: Path, tensorboard: bool = False) -> Journals:
-    """Return the journals of a run: CSV files in its folder, and event files if wanted."""
-    journals: list[Journal] = [CsvJournal(folder)]
-    if tensorboard:
-        journals.append(TensorBoardJournal(folder / "tensorboard"))
-    return Journals(*journals)
+    """Return the journals of a run: CSV files in its folder, and event files if wanted.
+
+    What an earlier run left there goes when the first line comes, and not before: a run that does
+    not get so far spoils nothing. Its result goes too, for a folder without one is not finished.
+    """
+    events = folder / "tensorboard"
+
+    def begin() -> list[Journal]:
+        curves = [folder / f"{group}.csv" for group in GROUPS]
+        for old in (folder / "result.json", *curves, *events.glob("events.out.tfevents.*")):
+            old.unlink(missing_ok=True)
+        return [CsvJournal(folder), *([TensorBoardJournal(events)] if tensorboard else [])]
+
+    return Journals(begin)
+
+
+def import_tensorboard() -> Any:
+    """Return the package that writes event files, or say how to install it."""
+    try:
+        import tensorboardX
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f'{error.name} is not installed; install it with: pip install "rlvc[tensorboard]".'
+        ) from error
+    return tensorboardX
 
 
 def describe_stage(stage: Stage) -> dict[str, float]:

@@ -43,25 +43,22 @@ def as_percept(observation: Any) -> Percept:
     ['front frame 1', 'front frame 2', 'front frame 3', 'front frame 4']
     """
     if not isinstance(observation, Mapping):
-        frames = _frames(observation)
-        one: Percept = frames[0]
-        return one if len(frames) == 1 else _named(SINGLE, frames)
+        shown: Percept = observation
+        return _named(SINGLE, observation) if _is_stack(observation) else shown
     cameras: dict[str, Image] = {}
     whole: Percept = observation  # who keeps it says what is wrong with it, if nothing is seen
     for name, part in observation.items():
         if _is_seen(part):
-            cameras |= _named(str(name), _frames(part))
+            cameras |= _named(str(name), part)
     return cameras or whole
 
 
 def frame_name(name: str, frame: int, n_frames: int) -> str:
-    """Return how the camera of a frame is called, counted from 1; as it is if there is but one.
+    """Return how the camera of a frame is called, counted from 1.
 
-    >>> frame_name("", 3, 12), frame_name("front", 1, 4), frame_name("front", 1, 1)
-    ('frame 03', 'front frame 1', 'front')
+    >>> frame_name("", 3, 12), frame_name("front", 1, 4)
+    ('frame 03', 'front frame 1')
     """
-    if n_frames == 1:
-        return name
     return f"{name} frame {frame:0{len(str(n_frames))}}".strip()
 
 
@@ -90,20 +87,21 @@ def check_spaces(env: gymnasium.Env[Any, Any]) -> spaces.Discrete:
 def check_images(space: gymnasium.Space[Any], whose: str, cure: str = "") -> None:
     """Raise a TypeError unless there are images in a space, in which something can be seen."""
     parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {SINGLE: space}
-    images = {name: part for name, part in parts.items() if shows(part)}
-    if not images:
-        raise TypeError(
-            f"The observations of the {whose} must be images; got {_short(space)}. "
-            f"{SUPPORTED} {cure}".rstrip()
-        )
-    for name, part in images.items():
-        height, width = _frames(np.zeros(part.shape or (), np.uint8))[0].shape[:2]
-        if min(height, width) < SMALLEST:
+    if any(map(shows, parts.values())):
+        return
+    for name, part in parts.items():
+        blank = _blank(part)
+        if blank is not None and blank.ndim in (2, 3, 4) and _axis(blank.shape):
+            height, width = _frames(blank)[0].shape[:2]
             which = f"observation {name!r}" if name else "the observation"
             raise TypeError(
                 f"The images of {which} must have at least {SMALLEST} × {SMALLEST} pixels; got "
                 f"{height} × {width}, in which no feature can be seen. {cure}".rstrip()
             )
+    raise TypeError(
+        f"The observations of the {whose} must be images; got {_short(space)}. "
+        f"{SUPPORTED} {cure}".rstrip()
+    )
 
 
 def shapes_of(space: gymnasium.Space[Any]) -> dict[str, tuple[int, ...]]:
@@ -113,7 +111,7 @@ def shapes_of(space: gymnasium.Space[Any]) -> dict[str, tuple[int, ...]]:
     {'front': (84, 84, 1)}
     """
     parts = space.spaces if isinstance(space, spaces.Dict) else {SINGLE: space}
-    blank = {name: np.zeros(one.shape or (), np.uint8) for name, one in parts.items() if shows(one)}
+    blank = {name: _blank(one) for name, one in parts.items() if shows(one)}
     if not blank:
         return {}
     shown = as_percept(blank if isinstance(space, spaces.Dict) else blank[SINGLE])
@@ -126,12 +124,25 @@ def tell_left_out(space: gymnasium.Space[Any]) -> None:
     parts = space.spaces if isinstance(space, spaces.Dict) else {}
     if left_out := sorted(name for name, part in parts.items() if not shows(part)):
         log.warning("Only images are looked at; left out: %s.", ", ".join(left_out))
+    for part in parts.values() if parts else [space]:
+        shape = (part.shape or ()) if shows(part) else ()
+        if len(shape) == 3 and _is_stack(_blank(part)) and (shape[0] == 3 or shape[2] == 4):
+            log.warning(
+                "Observations of shape %s are taken for %d grey frames. If they are the colours of "
+                "one image, bring them to (H, W, 3).", shape, min(shape),
+            )  # fmt: skip
 
 
 def shows(space: gymnasium.Space[Any]) -> bool:
     """Tell whether what is in a space are images, or stacks of frames."""
+    blank = _blank(space)
+    return blank is not None and _is_seen(blank)
+
+
+def _blank(space: gymnasium.Space[Any]) -> NDArray[np.uint8] | None:
+    """Return a black observation of a space of bytes; None for other spaces."""
     is_box = isinstance(space, spaces.Box) and space.dtype == np.uint8
-    return is_box and _is_seen(np.empty(space.shape or (), np.uint8))
+    return np.zeros(space.shape or (), np.uint8) if is_box else None
 
 
 def _short(space: gymnasium.Space[Any]) -> str:
@@ -139,10 +150,13 @@ def _short(space: gymnasium.Space[Any]) -> str:
     return text if len(text) <= 200 else f"{text[:200]} …"
 
 
-def _is_seen(part: Any) -> bool:
-    """Tell whether a part of an observation is an image, or a stack of frames."""
-    is_bytes = isinstance(part, np.ndarray) and part.dtype == np.uint8
-    return is_bytes and (part.ndim == 2 or (part.ndim in (3, 4) and bool(_axis(part.shape))))
+def _is_seen(part: object) -> bool:
+    """Tell whether a part of a dict is an image that shows something, or a stack of frames."""
+    if not isinstance(part, np.ndarray) or part.dtype != np.uint8:
+        return False
+    if part.ndim not in (2, 3, 4) or not _axis(part.shape):
+        return False
+    return bool(min(_frames(part)[0].shape[:2]) >= SMALLEST)
 
 
 def _axis(shape: tuple[int, ...]) -> str:
@@ -173,5 +187,15 @@ def _split_channels(image: NDArray[Any], channels: int) -> Iterator[NDArray[Any]
         yield image[:, :, first : first + channels]
 
 
-def _named(name: str, frames: list[Any]) -> dict[str, Any]:
+def _is_stack(part: object) -> bool:
+    if not isinstance(part, np.ndarray) or part.ndim not in (3, 4):
+        return False
+    return _axis(part.shape) in ("first", "last")
+
+
+def _named(name: str, part: Any) -> dict[str, Any]:
+    """Return the images of a part of an observation by camera: its frames if it is a stack."""
+    if not _is_stack(part):
+        return {name: part}
+    frames = _frames(part)
     return {frame_name(name, i, len(frames)): frame for i, frame in enumerate(frames, 1)}

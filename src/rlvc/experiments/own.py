@@ -70,6 +70,7 @@ def read_data(
     source: str,
     *,
     n_actions: int | None = None,
+    action_start: int | None = None,
     action_names: tuple[str, ...] = (),
     watcher: Watcher | None = None,
 ) -> Interactions:
@@ -84,8 +85,8 @@ def read_data(
         return read_minari(source.removeprefix(MINARI), on_episode=watcher.on_step)
     known: dict[str, Any] = {"n_actions": n_actions, "action_names": action_names}
     if source.endswith(".npz"):
-        return read_arrays(source, **known)
-    return read_folder(source, on_image=watcher.on_step, **known)
+        return read_arrays(source, action_start=action_start or 0, **known)
+    return read_folder(source, on_image=watcher.on_step, action_start=action_start, **known)
 
 
 def learn_task(
@@ -100,6 +101,7 @@ def learn_task(
     episodes: int = EPISODES,
     trees: int = 0,
     watcher: Watcher | None = None,
+    keep: Path | None = None,
 ) -> OwnRun:
     """Collect and learn in rounds, or learn from data; measure if there is an environment.
 
@@ -114,6 +116,7 @@ def learn_task(
         episodes: How many to measure with in an environment; 0 for none.
         trees: How many trees of a forest to learn as well; 0 for none.
         watcher: Who is told how it goes on.
+        keep: Where to write the policy before it is measured, which may take long.
     """
     watcher = watcher or Watcher()
     school, history = School(learner or RLVC(), watcher), list[dict[str, Any]]()
@@ -131,9 +134,11 @@ def learn_task(
     stage, clock = school.stages[-1], school.clock
     policy = stage.policy()
     grown = learn_forest(trees, school.fitted, stage.database, seed, {}, clock, watcher)
+    best = grown.policy if grown else policy
+    if keep is not None:
+        best.save(keep)
     measures = None
     if isinstance(data, gymnasium.Env) and episodes:
-        best = grown.policy if grown else policy
         with clock.phase("evaluate", episodes):
             found = evaluate(
                 Steady(best), data, episodes=episodes, seed=seed + NEW, on_episode=watcher.on_step

@@ -43,7 +43,8 @@ def write_own_run(run: OwnRun, folder: Path) -> None:
     """Write the policies, the pictures, a percept to try, and last the numbers."""
     (folder / "result.json").unlink(missing_ok=True)
     run.best.save(folder / "policy.rlvc")
-    (folder / "one.rlvc").unlink(missing_ok=True)  # of an earlier run
+    for old in [folder / "one.rlvc", *folder.glob("percept*.png")]:  # of an earlier run
+        old.unlink(missing_ok=True)
     if run.forest is not None:
         run.policy.save(folder / "one.rlvc")
     with house_style():

@@ -11,6 +11,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.acting import reset, step
 from rlvc.forest_policy import AnyPolicy
 from rlvc.images import Image, as_image
 from rlvc.observing import one_percept
@@ -80,7 +81,7 @@ def _moments(
     """Play some episodes."""
     task, shows_more = f"{env.spec.id}, " if env.spec else "", False
     for episode in range(1, episodes + 1):
-        observation, _ = env.reset(seed=int(seed) if episode == 1 else None)
+        observation, _ = reset(env, int(seed) if episode == 1 else None)
         if episode == 1:  # once, for the parts of a frame must not jump about
             shown = one_percept(as_percept(observation), policy.shapes)
             shows_more = _shows_more(env, shown.values())
@@ -111,8 +112,7 @@ def _episode(
             return
         decision = policy.explain(percept)
         yield replace(now, decision=decision)
-        observation, gain, has_ended, is_cut_off, _ = env.step(decision.action)
-        reward = float(gain)
+        observation, reward, has_ended, is_cut_off, _ = step(env, decision.action)
         total += reward
         actions.append(name_of(decision))
 

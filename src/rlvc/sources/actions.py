@@ -56,7 +56,11 @@ def read_actions(folder: Path, problems: Problems) -> Actions:
         numbers = [int(line[0]) for line in lines]
     except ValueError:
         numbers = []
-    if not numbers or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+    if (
+        not numbers
+        or abs(numbers[0]) > 2**31
+        or numbers != list(range(numbers[0], numbers[0] + len(numbers)))
+    ):
         problems.add(
             f"{FILE} must have a line for each action, with its number and its name, such as "
             "'0 left', and the numbers must go up by one from line to line."

@@ -83,7 +83,7 @@ class Columns:
         number = self.action.values - actions.start
         if actions.n is None:
             fact, is_outside = f"action is below {actions.start}", number < 0
-            cure = "Say with action_start where the actions begin."
+            cure = "Say with actions.txt, or with action_start, where the actions begin."
         else:
             fact = f"action is not in {actions.start}..{actions.start + actions.n - 1}"
             is_outside = (number < 0) | (number >= actions.n)

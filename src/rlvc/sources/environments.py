@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium
 from gymnasium import wrappers
 
+from rlvc.errors import WorldError
 from rlvc.perceiving import shows, tell_left_out
 
 
@@ -78,6 +79,8 @@ def _make(env_id: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
         raise ValueError(
             f"{env_id} cannot be made with these arguments ({given}): {error}."
         ) from error
+    except Exception as error:
+        raise WorldError(f"{env_id} cannot be made: {type(error).__name__}: {error}") from error
 
 
 def _wrap(env: gymnasium.Env[Any, Any], text: str) -> gymnasium.Env[Any, Any]:

@@ -155,6 +155,8 @@ class _UnfitError(Exception):
 
 def _decode(file: Path) -> NDArray[np.generic]:
     try:
+        if file.exists() and not file.is_file():
+            raise OSError("it is no ordinary file")  # a pipe would wait for ever
         data = np.frombuffer(file.read_bytes(), np.uint8)
     except FileNotFoundError as error:
         raise _UnfitError(

@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 
 from rlvc.errors import DataError, unknown
 from rlvc.interactions import Interactions, check_episodes, rows_of
-from rlvc.perceiving import as_percept, check_images
+from rlvc.perceiving import as_percept, check_images, shows, tell_left_out
 from rlvc.percepts import Percept, Percepts
 
 log = logging.getLogger(__name__)
@@ -55,35 +54,30 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
             "seen in them: a policy may not recognise what its environment shows. Collect it again "
             "with `rlvc collect`, or with jpeg_encoding=False where Minari writes it."
         )
+    tell_left_out(dataset.observation_space)
     percepts, rows = Percepts(), list[tuple[Any, ...]]()
     problems: list[str] = []
     for number, episode in enumerate(dataset.iterate_episodes()):
         problems += _problems(number, episode, space)
-        numbers = [percepts.add(as_percept(one)) for one in rows_of(episode.observations)]
-        rows.append(
-            (
-                numbers[:-1], np.asarray(episode.actions, np.int64) - int(space.start),
-                episode.rewards, numbers[1:], [number] * (len(numbers) - 1),
-                episode.terminations, episode.truncations,
-            )
+        shown = _images(episode.observations, dataset.observation_space)
+        numbers = [percepts.add(as_percept(one)) for one in rows_of(shown)]
+        actions = np.asarray(episode.actions, np.int64) - int(space.start)
+        rows += zip(
+            numbers[:-1], actions, episode.rewards, numbers[1:], [number] * len(actions),
+            episode.terminations, episode.truncations, strict=True,
         )  # fmt: skip
         if on_episode is not None:
             on_episode()
     if not rows:
         problems.append("There are no episodes.")
+    whose = f"minari:{metadata.get('dataset_id', '')}"
     if problems:
-        raise DataError(f"minari:{metadata.get('dataset_id', '')}", problems)
-    types = (np.int64, np.int64, np.float64, np.int64, np.int64, np.bool_, np.bool_)
-    columns: list[NDArray[Any]] = [
-        np.concatenate([np.asarray(part, kind) for part in parts])
-        for parts, kind in zip(zip(*rows, strict=True), types, strict=True)
-    ]
-    start, action, reward, end, episodes, terminated, truncated = columns
-    return Interactions(
-        percepts, start, action, reward, end, episodes, terminated, truncated,
-        n_actions=int(space.n), action_start=int(space.start),
-        action_names=tuple(map(str, metadata.get(NAMES, ()))),
-    )  # fmt: skip
+        raise DataError(whose, problems)
+    names = tuple(map(str, metadata.get(NAMES, ())))
+    try:
+        return Interactions.from_rows(percepts, rows, space, names)
+    except ValueError as error:
+        raise DataError(whose, str(error).split("\n"), "rows are counted from 0") from error
 
 
 def write_minari(
@@ -157,10 +151,21 @@ def import_minari() -> Any:
     return minari
 
 
+def _images(observations: Any, space: spaces.Space[Any]) -> Any:
+    """Return the images among the observations of an episode."""
+    if not isinstance(space, spaces.Dict):
+        return observations
+    return {name: observations[name] for name, part in space.spaces.items() if shows(part)}
+
+
 def _load(minari: Any, dataset_id: str) -> Any:
     try:
         return minari.load_dataset(dataset_id)
-    except (FileNotFoundError, ValueError):
+    except ValueError as error:
+        if not _folder(dataset_id).exists():
+            raise
+        raise DataError(f"minari:{dataset_id}", [f"It is damaged: {error}"]) from error
+    except FileNotFoundError:
         known = list(minari.list_local_datasets())
         if not known:
             raise ValueError(

@@ -368,7 +368,8 @@ def test_arguments_that_do_not_fit(folder: Path) -> None:
         ("1.png,0", "1.png,left", ["action is not a whole number in row 2 (left)."]),
         (
             "1.png,0", "1.png,-3",
-            ["action is below 0 in row 2 (-3). Say with action_start where the actions begin."],
+            ["action is below 0 in row 2 (-3). Say with actions.txt, or with action_start, where "
+             "the actions begin."],
         ),
         ("-1", "much", ["reward is not a number in row 2 (much)."]),
         ("-1", "-inf", ["reward is not finite in row 2 (-inf)."]),
@@ -485,7 +486,8 @@ def test_actions_outside_the_space(folder: Path) -> None:
         "action is not in 1..2 in row 2 (0). Correct it, or how many actions there are."
     ]
     assert problems(folder, action_start=1) == [
-        "action is below 1 in row 2 (0). Say with action_start where the actions begin."
+        "action is below 1 in row 2 (0). Say with actions.txt, or with action_start, where the "
+        "actions begin."
     ]
 
 

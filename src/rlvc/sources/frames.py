@@ -155,7 +155,7 @@ class _UnfitError(Exception):
 
 def _decode(file: Path) -> NDArray[np.generic]:
     try:
-        if file.exists() and not file.is_file():
+        if file.exists() and not (file.is_file() or file.is_dir()):
             raise OSError("it is no ordinary file")  # a pipe would wait for ever
         data = np.frombuffer(file.read_bytes(), np.uint8)
     except FileNotFoundError as error:

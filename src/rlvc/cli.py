@@ -19,7 +19,7 @@ from rich.table import Table
 import rlvc
 from rlvc import cli_own
 from rlvc.cli_data import data_app
-from rlvc.cli_own import (
+from rlvc.cli_env import (
     ArgumentOption,
     FramesOption,
     PolicyArgument,
@@ -29,6 +29,8 @@ from rlvc.cli_own import (
     TensorBoardOption,
     WrapOption,
     flow,
+    make_env,
+    recipe_of,
 )
 from rlvc.errors import RlvcError
 
@@ -217,7 +219,7 @@ def evaluate(
             raise ValueError(
                 "--task and --pictures are for policies of `rlvc run`, not for ENV_ID."
             )
-        recipe = cli_own.recipe_of(env_id, render, wrap, arg, size, frames)
+        recipe = recipe_of(env_id, render, wrap, arg, size, frames)
         _evaluate_in(loaded, recipe, seed, episodes, as_json)
         return
     if render or wrap or arg or size or frames > 1:
@@ -244,7 +246,7 @@ def _evaluate_in(
     from rlvc.report.own import measures_table
     from rlvc.report.terminal import LiveWatcher
 
-    env = cli_own.make_env(recipe)
+    env = make_env(recipe)
     check_fit(policy, env)
     chosen = {} if seed is None else {"seed": seed}
     with LiveWatcher(console if not as_json else Console(stderr=True)) as live:

@@ -1,154 +1,38 @@
-"""The commands for a task of one's own, and how they speak of environments."""
+"""The commands for a task of one's own: learn, collect, play."""
 
 from __future__ import annotations
 
-import inspect
 import re
 import shlex
-import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
+from rlvc.cli_env import (
+    EXPLORING,
+    LEARNING,
+    ArgumentOption,
+    EnvArgument,
+    FramesOption,
+    PolicyArgument,
+    RenderOption,
+    SeedOption,
+    SetOption,
+    SizeOption,
+    TensorBoardOption,
+    WrapOption,
+    make_env,
+    make_visible,
+    recipe_of,
+    words_of,
+)
+
 if TYPE_CHECKING:
     from rlvc.forest_policy import AnyPolicy
-    from rlvc.sources.environments import Recipe
 
 console = Console()
-
-ENVIRONMENT, EXPLORING, LEARNING = "The environment", "Exploring it", "Learning"
-
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="Change a parameter of the learner, such as selector.alpha=0.01 or solver=sarsa; "
-        "may be repeated. `rlvc parameters` lists them.",
-        rich_help_panel=LEARNING,
-    ),
-]
-EnvArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="ENV_ID",
-        help="A Gymnasium environment, with the module that brings it: CartPole-v1, or "
-        "minigrid:MiniGrid-Empty-8x8-v0.",
-    ),
-]
-RenderOption = Annotated[
-    bool,
-    typer.Option(
-        "--render",
-        help="Let the agent see what the environment draws, instead of what it tells; for "
-        "environments whose observations are no images.",
-        rich_help_panel=ENVIRONMENT,
-    ),
-]
-WrapOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--wrap",
-        metavar="MODULE:NAME",
-        help="Put it in a wrapper, such as minigrid.wrappers:RGBImgObsWrapper, or with options "
-        "as in 'MODULE:NAME(tile_size=16)'; may be repeated.",
-        rich_help_panel=ENVIRONMENT,
-    ),
-]
-ArgumentOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--arg",
-        metavar="NAME=VALUE",
-        help="An argument that it is made with, such as frame_skip=4; may be repeated.",
-        rich_help_panel=ENVIRONMENT,
-    ),
-]
-SizeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--size",
-        metavar="WIDTHxHEIGHT",
-        help="Resize its images, such as to 160x120.",
-        rich_help_panel=ENVIRONMENT,
-    ),
-]
-FramesOption = Annotated[
-    int,
-    typer.Option(
-        "--frames",
-        min=1,
-        max=16,
-        help="How many of the last images the agent sees: 2 or more if what moves matters.",
-        rich_help_panel=ENVIRONMENT,
-    ),
-]
-PolicyArgument = Annotated[
-    Path, typer.Argument(help="A policy file, such as runs/maze/policy.rlvc.")
-]
-SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same policy.")]
-TensorBoardOption = Annotated[
-    bool, typer.Option("--tensorboard", help="Write event files for TensorBoard as well.")
-]
-
-
-def flow(text: str | None) -> str:
-    r"""Return a docstring whose paragraphs are lines, so that a terminal can break them itself.
-
-    >>> flow("Do this.\n\n    It is\n    easy.\n\n      as here\n")
-    'Do this.\n\nIt is easy.\n\n  as here'
-    """
-    paragraphs = inspect.cleandoc(text or "").split("\n\n")
-    return "\n\n".join(one if one.startswith(" ") else " ".join(one.split()) for one in paragraphs)
-
-
-def recipe_of(
-    env_id: str,
-    render: bool,
-    wrap: list[str] | None,
-    arg: list[str] | None,
-    size: str | None,
-    frames: int,
-) -> Recipe:
-    """Return how to make the environment that the options of a command describe."""
-    from rlvc.sources.environments import Recipe, parse_arguments, parse_size
-
-    return Recipe(
-        env_id=env_id, arguments=parse_arguments(arg or []), wraps=wrap or [], render=render,
-        size=parse_size(size) if size else None, frames=frames,
-    )  # fmt: skip
-
-
-def make_env(recipe: Recipe, **more: Any) -> Any:
-    """Return a new environment; its module may be in the current folder, as with ``python -m``.
-
-    That folder is searched behind all that is installed, and only now: data that lies in it must
-    not run.
-    """
-    here = str(Path.cwd())
-    sys.path.append(here)
-    try:
-        return recipe.make(**more)
-    finally:
-        sys.path.remove(here)
-
-
-def words_of(recipe: Recipe) -> str:
-    """Return the id and the options that describe an environment, for a shell."""
-    words = [recipe.env_id]
-    words += ["--render"] * recipe.render
-    for text in recipe.wraps:
-        words += ["--wrap", text]
-    for name, value in recipe.arguments.items():
-        words += ["--arg", f"{name}={_plain(value)}"]
-    if recipe.size:
-        words += ["--size", "{}x{}".format(*recipe.size)]
-    if recipe.frames > 1:
-        words += ["--frames", str(recipe.frames)]
-    return shlex.join(words)
 
 
 def learn(
@@ -447,26 +331,6 @@ def play(
         )
         write_video(video, shown, fps)
     say(f"The film is in {video} ({n} frames).")
-
-
-def make_visible(recipe: Recipe) -> Any:
-    """Return an environment that draws itself for people, if it can."""
-    if "render_mode" in recipe.arguments or recipe.render:
-        return make_env(recipe)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that it cannot draw itself
-        try:
-            return make_env(recipe, render_mode="rgb_array")
-        except (ValueError, TypeError):
-            return make_env(recipe)
-
-
-def _plain(value: Any) -> str:
-    """Return a value as ``--arg`` reads it: a text that reads like something else in quotes."""
-    from rlvc.sources.environments import parse_arguments
-
-    is_same = parse_arguments([f"value={value}"])["value"] == value
-    return str(value) if is_same else repr(value)
 
 
 def parse_actions(text: str | None) -> tuple[int | None, tuple[str, ...]]:

@@ -8,13 +8,13 @@ and not done again, so that it can be stopped and go on; ``--table`` prints and 
 draws itself. *doom*: VizdoomBasic-v1, seen in the first person at 120 × 160 pixels; an action lasts
 8 tics.
 
-*one*: one classifier, and *forest*: 25, which learn in rounds as ``RLVC.learn`` does; every point of
-their curve is a run of its own with so many interactions. *random*: random actions. *dqn*: the DQN of
-Stable-Baselines3 with its CnnPolicy, on the same images in grey at 84 × 84 pixels; all is left as
-it comes but the discount factor, which is the task's, and what its defaults for a million steps
-leave no room for: it starts to learn after 1,000 steps, explores for half of all steps, copies its
-network every 500 steps, and keeps all interactions. A point is the network after so many steps of
-one run of full length.
+*one*: one classifier, and *forest*: 25, which learn in rounds as ``RLVC.learn`` does; every point
+of their curve is a run of its own with so many interactions. *random*: random actions. *dqn*: the
+DQN of Stable-Baselines3 with its CnnPolicy, on the same images in grey at 84 × 84 pixels; all is
+left as it comes but the discount factor, which is the task's, and what its defaults for a million
+steps leave no room for: it starts to learn after 1,000 steps, explores for half of all steps,
+copies its network every 500 steps, and keeps all interactions. A point is the network after so many
+steps of one run of full length.
 
 All are measured in the same episodes; the tables give the mean over seeds, the lowest and the
 highest. Settings were chosen on seeds 0 to 2. What is cached does not say with which rounds it was
@@ -85,11 +85,9 @@ class Grey(gym.ObservationWrapper[Any, Any, Any]):
 
 def make_grid() -> Env:
     """Return an empty room in which a green square is to be reached."""
-    import minigrid
     from minigrid.wrappers import ImgObsWrapper, RGBImgObsWrapper
 
-    minigrid.register_minigrid_envs()
-    return ImgObsWrapper(RGBImgObsWrapper(gym.make("MiniGrid-Empty-8x8-v0")))
+    return ImgObsWrapper(RGBImgObsWrapper(gym.make("minigrid:MiniGrid-Empty-8x8-v0")))
 
 
 def make_lake() -> Env:

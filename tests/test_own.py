@@ -533,11 +533,11 @@ def test_the_help_fits_a_terminal(call: Any) -> None:
     [
         (
             ["log.npz", "--rounds", "3"],
-            "log.npz is data; --rounds is for environments only.",
+            "--rounds is for environments only; log.npz is data.",
         ),
         (
             ["minari:a/b-v0", "--interactions", "9", "--frames", "2", "--wrap", "a:b"],
-            "minari:a/b-v0 is data; --interactions, --wrap, --frames are for environments only.",
+            "--interactions, --wrap, --frames are for environments only; minari:a/b-v0 is data.",
         ),
         (
             [CORRIDOR, "--actions", "left,right"],

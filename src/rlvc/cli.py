@@ -19,14 +19,18 @@ from rich.table import Table
 import rlvc
 from rlvc import cli_own
 from rlvc.cli_data import data_app
-from rlvc.cli_env import (
+from rlvc.cli_options import (
     ArgumentOption,
+    CompactOption,
     FramesOption,
+    OverwriteOption,
     PolicyArgument,
+    PresetOption,
     RenderOption,
     SetOption,
     SizeOption,
     TensorBoardOption,
+    TreesOption,
     WrapOption,
     flow,
     make_env,
@@ -95,30 +99,14 @@ def run(
             show_default="1000, on the hill 10000",
         ),
     ] = None,
-    compact: Annotated[
-        bool,
-        typer.Option(
-            "--compact", help="Merge equivalent classes; the same as --set post_process=compaction."
-        ),
-    ] = False,
-    trees: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Learn a forest of so many trees as well: each may use some of the features and "
-            "learns from some of the episodes, and all vote.",
-        ),
-    ] = 0,
-    preset: Annotated[
-        str, typer.Option(help="default, or paper: the paper's literal choices.")
-    ] = "default",
+    compact: CompactOption = False,
+    trees: TreesOption = 0,
+    preset: PresetOption = "default",
     settings: SetOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results; runs/TASK unless given.")
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the results that are in the folder.")
-    ] = False,
+    overwrite: OverwriteOption = False,
     tensorboard: TensorBoardOption = False,
 ) -> None:
     """Learn a task of the paper, measure the policy, and write pictures.

@@ -10,18 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from rlvc.cli_env import (
+from rlvc.cli_options import (
     EXPLORING,
     LEARNING,
     ArgumentOption,
+    CompactOption,
     EnvArgument,
     FramesOption,
+    OverwriteOption,
     PolicyArgument,
+    PresetOption,
     RenderOption,
     SeedOption,
     SetOption,
     SizeOption,
     TensorBoardOption,
+    TreesOption,
     WrapOption,
     make_env,
     make_visible,
@@ -109,36 +113,15 @@ def learn(
             rich_help_panel=LEARNING,
         ),
     ] = None,
-    trees: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Learn a forest of so many trees as well, which vote.",
-            rich_help_panel=LEARNING,
-        ),
-    ] = 0,
-    compact: Annotated[
-        bool,
-        typer.Option(
-            "--compact",
-            help="Merge equivalent classes, so that there are fewer to read.",
-            rich_help_panel=LEARNING,
-        ),
-    ] = False,
-    preset: Annotated[
-        str,
-        typer.Option(
-            help="default, or paper: the paper's literal choices.", rich_help_panel=LEARNING
-        ),
-    ] = "default",
+    trees: TreesOption = 0,
+    compact: CompactOption = False,
+    preset: PresetOption = "default",
     settings: SetOption = None,
     seed: SeedOption = 0,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results; runs/SOURCE unless given.")
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the results that are in the folder.")
-    ] = False,
+    overwrite: OverwriteOption = False,
     tensorboard: TensorBoardOption = False,
 ) -> None:
     """Learn a policy for a task of your own, from an environment or from data.
@@ -178,17 +161,17 @@ def learn(
     e = EPSILON if epsilon is None else epsilon
     check_exploration(n, k, e)
     recipe = recipe_of(source, render, wrap, arg, size, frames)
-    if from_data := is_data(source):
-        exploring = {"interactions": interactions, "rounds": rounds, "epsilon": epsilon,
-                     "episodes": episodes, "render": render or None, "wrap": wrap, "arg": arg,
-                     "size": size, "frames": frames if frames > 1 else None}  # fmt: skip
-        if given := [f"--{name}" for name, value in exploring.items() if value is not None]:
-            verb = "are" if len(given) > 1 else "is"
-            raise ValueError(f"{source} is data; {', '.join(given)} {verb} for environments only.")
-    told = ["--actions"] * (actions is not None) + ["--first-action"] * (first_action is not None)
-    if told and (not from_data or source.startswith(MINARI)):
+    from_data = is_data(source)
+    if from_data:
+        refuse(
+            f"{source} is data", "environments", interactions=interactions, rounds=rounds,
+            epsilon=epsilon, episodes=episodes, render=render or None, wrap=wrap, arg=arg,
+            size=size, frames=frames if frames > 1 else None,
+        )  # fmt: skip
+    if not from_data or source.startswith(MINARI):
         what = "a Minari dataset" if from_data else "an environment"
-        raise ValueError(f"{told[0]} is for a folder or arrays only; {what} tells its actions.")
+        given = {"actions": actions, "first-action": first_action}
+        refuse(f"{what} tells its actions", "a folder or arrays", **given)
     with LiveWatcher(console) as live:
         if from_data:
             n_actions, names = parse_actions(actions)
@@ -331,6 +314,18 @@ def play(
         )
         write_video(video, shown, fps)
     say(f"The film is in {video} ({n} frames).")
+
+
+def refuse(why: str, whose: str, **options: Any) -> None:
+    """Raise a ValueError if any of some options was given.
+
+    >>> refuse("log is data", "environments", rounds=3, wrap=None)
+    Traceback (most recent call last):
+    ValueError: --rounds is for environments only; log is data.
+    """
+    if given := [f"--{name}" for name, value in options.items() if value is not None]:
+        verb = "are" if len(given) > 1 else "is"
+        raise ValueError(f"{', '.join(given)} {verb} for {whose} only; {why}.")
 
 
 def parse_actions(text: str | None) -> tuple[int | None, tuple[str, ...]]:

@@ -300,12 +300,14 @@ class RLVC:
         interactions: Interactions,
         memory: Memory,
         on_image: Callable[[], None] | None = None,
+        *,
+        eye: Eye | None = None,
     ) -> Database:
         """Look at interactions of which a part was looked at before, only at what is new.
 
         The result is that of :meth:`look`.
         """
-        eye = self.new_eye(interactions.percepts)
+        eye = eye or self.new_eye(interactions.percepts)
         looks = memory.look(eye, interactions.percepts, self.threads, on_image)
         return self.look(interactions, eye=eye, looks=looks)
 

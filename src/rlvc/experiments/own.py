@@ -194,8 +194,7 @@ class School:
         self.fitted = self._learner.fitted(met.percepts)
         eye = self.fitted.new_eye(met.percepts)
         with self.clock.phase(f"extract{self._which}", self._memory.n_new(eye, met.percepts)):
-            looks = self._memory.look(eye, met.percepts, self.fitted.threads, self._watcher.on_step)
-            database = self.fitted.look(met, eye=eye, looks=looks)
+            database = self.fitted.look_again(met, self._memory, self._watcher.on_step, eye=eye)
         self.stages.clear()
         with self.clock.phase(f"learn{self._which}"):
             for stage in self.fitted.stages(database):

@@ -1,4 +1,4 @@
-"""How the command line speaks of environments: the options, and what they make."""
+"""Options that commands share, and the environments that some of them describe."""
 
 from __future__ import annotations
 
@@ -85,6 +85,36 @@ PolicyArgument = Annotated[
     Path, typer.Argument(help="A policy file, such as runs/maze/policy.rlvc.")
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same policy.")]
+CompactOption = Annotated[
+    bool,
+    typer.Option(
+        "--compact",
+        help="Merge equivalent classes, so that there are fewer to read; the same as "
+        "--set post_process=compaction.",
+        rich_help_panel=LEARNING,
+    ),
+]
+TreesOption = Annotated[
+    int,
+    typer.Option(
+        "--trees",
+        min=0,
+        help="Learn a forest of so many trees as well: each may use some of the features and "
+        "learns from some of the episodes, and all vote.",
+        rich_help_panel=LEARNING,
+    ),
+]
+PresetOption = Annotated[
+    str,
+    typer.Option(
+        "--preset",
+        help="default, or paper: the paper's literal choices.",
+        rich_help_panel=LEARNING,
+    ),
+]
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the results that are in the folder.")
+]
 TensorBoardOption = Annotated[
     bool, typer.Option("--tensorboard", help="Write event files for TensorBoard as well.")
 ]

@@ -42,6 +42,7 @@ ENV_FILES = PICTURE_FILES | {
     "policy.rlvc",
     "result.json",
     "percept.png",
+    "examples.rlvc",
     "stages.csv",
     "rounds.csv",
 }

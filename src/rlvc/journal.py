@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self
 from rlvc.learner import Stage
 
 GROUPS = ("stages", "rounds")
+ABOUT = ("result.json", "live.json", "live.rlvc", "examples.rlvc", "report.html")
 Numbers = Mapping[str, float | None]  # None where there is nothing to tell
 
 
@@ -110,13 +111,15 @@ def open_journals(folder: Path, tensorboard: bool = False) -> Journals:
     """Return the journals of a run: CSV files in its folder, and event files if wanted.
 
     What an earlier run left there goes when the first line comes, and not before: a run that does
-    not get so far spoils nothing. Its result goes too, for a folder without one is not finished.
+    not get so far spoils nothing. Its result goes too, for a folder without one is not finished;
+    and so does what is said or shown of it elsewhere.
     """
     events = folder / "tensorboard"
 
     def begin() -> list[Journal]:
         curves = [folder / f"{group}.csv" for group in GROUPS]
-        for old in (folder / "result.json", *curves, *events.glob("events.out.tfevents.*")):
+        about = [folder / name for name in ABOUT]
+        for old in (*about, *curves, *events.glob("events.out.tfevents.*")):
             old.unlink(missing_ok=True)
         return [CsvJournal(folder), *([TensorBoardJournal(events)] if tensorboard else [])]
 

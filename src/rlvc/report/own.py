@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from rlvc.examples import FILE as EXAMPLES
+from rlvc.examples import Examples
 from rlvc.experiments.own import OwnRun
 from rlvc.images import Image
 from rlvc.percepts import Percept
@@ -40,7 +43,7 @@ MEASURES = {
 
 
 def write_own_run(run: OwnRun, folder: Path) -> None:
-    """Write the policies, the pictures, a percept to try, and last the numbers."""
+    """Write the policies, the pictures, examples, a percept to try, and last the numbers."""
     (folder / "result.json").unlink(missing_ok=True)
     run.best.save(folder / "policy.rlvc")
     for old in [folder / "one.rlvc", *folder.glob("percept*.png")]:  # of an earlier run
@@ -54,6 +57,10 @@ def write_own_run(run: OwnRun, folder: Path) -> None:
             "features.png": draw_features(run.best),
         }
     write_figures(figures, folder)
+    examples = Examples.choose(run.interactions, run.classes)
+    if run.forest is not None:  # each of its trees has classes of its own
+        examples = replace(examples, classes=None)
+    examples.save(folder / EXAMPLES)
     for name, image in percept_files(run).items():
         shown = image if image.shape[2] == 1 else cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
         write_whole(folder / name, cv2.imencode(".png", shown)[1].tobytes())

@@ -108,18 +108,25 @@ class LiveWatcher:
         )
 
 
-def watch_with(watcher: Watcher, journal: Journals) -> Watcher:
-    """Return a watcher that also keeps a journal."""
+def watch_with(watcher: Watcher, journal: Journals, other: Watcher | None = None) -> Watcher:
+    """Return a watcher that also keeps a journal, and then tells another one all but the steps."""
+    other = other or Watcher()
+
+    def on_phase(phase: str, total: int | None) -> None:
+        watcher.on_phase(phase, total)
+        other.on_phase(phase, total)
 
     def on_stage(stage: Stage) -> None:
         watcher.on_stage(stage)
         journal.write_stage(stage)
+        other.on_stage(stage)
 
     def on_round(numbers: dict[str, Any]) -> None:
         watcher.on_round(numbers)
         journal.write("rounds", numbers["interactions"], numbers)
+        other.on_round(numbers)
 
-    return replace(watcher, on_stage=on_stage, on_round=on_round)
+    return replace(watcher, on_phase=on_phase, on_stage=on_stage, on_round=on_round)
 
 
 def show_summary(console: Console, result: dict[str, Any], folder: Path) -> None:

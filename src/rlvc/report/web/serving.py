@@ -1,0 +1,163 @@
+"""A server for one page, on this machine and for this machine only.
+
+It answers with what it is given and reads nothing else: there are three addresses, and none of them
+is a path.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socketserver
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+log = logging.getLogger(__name__)
+
+LOOPBACK = "127.0.0.1"
+HTML, JSON, TEXT = (
+    f"{kind}; charset=utf-8" for kind in ("text/html", "application/json", "text/plain")
+)
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Content(Protocol):
+    """What a server shows; it is asked from many threads."""
+
+    def page(self) -> bytes:
+        """Return the page, in HTML."""
+        ...
+
+    def data(self) -> bytes:
+        """Return what the page shows, in JSON."""
+        ...
+
+    def version(self) -> tuple[int, bool]:
+        """Return a number that grows when the data are others, and whether they are the last."""
+        ...
+
+
+class Server:
+    """Serve a page in threads of its own until the end of a ``with`` block.
+
+    Other pages in the same browser cannot read it: requests must name this machine as their host.
+
+    Args:
+        content: What to show.
+        port: Where; a port that is free if 0.
+
+    Attributes:
+        url: The address of the page.
+
+    Raises:
+        OSError: The port is taken.
+    """
+
+    def __init__(self, content: Content, port: int = 0) -> None:
+        try:
+            self._http = _Http((LOOPBACK, port), _Handler)
+        except OSError as error:
+            raise OSError(
+                f"Port {port} cannot be used ({error.strerror}); give another one with --port, or "
+                "none for one that is free."
+            ) from error
+        self._http.content = content
+        self.url = f"http://{LOOPBACK}:{self._http.server_port}/"
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
+        )
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+
+class _Http(ThreadingHTTPServer):
+    """Holds what is shown; says nothing of browsers that go away."""
+
+    content: Content
+    daemon_threads = True  # a page that is being made does not keep the program from ending
+
+    def server_bind(self) -> None:
+        socketserver.TCPServer.server_bind(self)  # without looking for a name of this machine
+        self.server_name, self.server_port = LOOPBACK, int(self.server_address[1])
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        log.debug("A request broke off.", exc_info=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    server: _Http
+    server_version, sys_version = "rlvc", ""
+    timeout = 30.0  # seconds that a browser may be silent
+
+    def do_GET(self) -> None:
+        """Answer with one of three things, or refuse."""
+        if self.headers.get_all("Host") not in self._hosts():
+            self._answer(HTTPStatus.FORBIDDEN)
+            return
+        content = self.server.content
+        try:
+            if self.path == "/":
+                answer = content.page(), HTML
+            elif self.path == "/data":
+                answer = content.data(), JSON
+            elif self.path == "/version":
+                number, is_finished = content.version()
+                said = {"version": number, "finished": is_finished}
+                answer = json.dumps(said).encode(), JSON
+            else:
+                self._answer(HTTPStatus.NOT_FOUND)
+                return
+        except Exception as error:  # what is shown is not ours
+            log.warning("The page cannot be shown now: %s", error)
+            self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, str(error).encode(), TEXT)
+            return
+        self._answer(HTTPStatus.OK, *answer)
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def _hosts(self) -> list[list[str]]:
+        return [[f"{name}:{self.server.server_port}"] for name in (LOOPBACK, "localhost")]
+
+    def _answer(self, status: HTTPStatus, body: bytes | None = None, kind: str = TEXT) -> None:
+        if body is None:
+            body = f"{status.value} {status.phrase}\n".encode()
+        self.send_response(status)
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        if status is HTTPStatus.METHOD_NOT_ALLOWED:
+            self.send_header("Allow", "GET, HEAD")
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse a request that could not be understood, or a method that is not known."""
+        is_method = code == HTTPStatus.NOT_IMPLEMENTED
+        self._answer(HTTPStatus.METHOD_NOT_ALLOWED if is_method else HTTPStatus(code))
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - as it is called
+        """Say nothing."""

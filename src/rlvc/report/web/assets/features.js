@@ -1,0 +1,366 @@
+// The view of what the policy looks for: every feature as a card, found by words, sorted and filtered; and
+// the details of one: what it is made of, where it is seen, and what the classifier makes of it.
+
+const CARDS_AT_ONCE = 60;
+const FEATURE_EXAMPLES = 8;
+const FEATURE_NODES = 6;
+const FEATURE_WHOLES = 12;
+const FEATURE_KINDS = {
+  symbol: ["symbol", "symbols"],
+  composite: ["composite", "composites"],
+  located: ["in a part of the frame", "in a part of the frame"],
+  several: ["several features", "several at once"],
+};
+const FEATURE_ORDERS = { usage: "most often tested", seen: "most often seen", number: "by number" };
+
+/** Return the view of all features; the details of one of them stand beside the cards. */
+function makeFeaturesView(model, state) {
+  const start = { text: "", order: "usage", camera: "", kind: "", most: CARDS_AT_ONCE };
+  for (const [key, value] of Object.entries(start)) state[key] ??= value;
+  const cards = el("ul", { class: "feature-cards" });
+  const hits = el("p", { class: "feature-hits", role: "status", "aria-live": "polite" });
+  const more = el("button", { type: "button", class: "feature-more", onclick: showMore });
+  const panel = el("aside", { class: "feature-panel panel", "aria-label": "The feature that is selected", hidden: true });
+  const list = el("div", { class: "feature-list" }, hits, cards, more);
+  const node = el("div", { class: "feature-view" }, featureToolbar(model, state, () => search()),
+    el("div", { class: "feature-sides" }, list, panel));
+  let facts = null;
+  let found = [];
+  let chosen = null;
+
+  /** Return the card of a feature. */
+  function card(feature) {
+    const { name, usage } = model.features[feature];
+    const [n, share] = [facts.isTested[feature], facts.share(feature)];
+    return el("li", null, el("a", { class: "feature-card", href: `#feature/${feature}`, title: name, "data-card": feature,
+      "aria-current": feature === chosen ? "true" : null },
+    patch(model, feature, { size: 72 }), el("span", { class: "feature-name" }, name),
+    el("span", { class: "quiet" }, n ? `tested on ${several(usage, "percept")}` : "a part of others"),
+    el("span", { class: "quiet" }, share === null ? "" : `seen on ${featureShare(share)} of the examples`)));
+  }
+
+  /** Find and sort again, and show the first cards. */
+  function search() {
+    state.most = CARDS_AT_ONCE;
+    show();
+  }
+
+  /** Show as many cards as wanted, and say how many there are. */
+  function show() {
+    found = findFeatures(model, facts, state);
+    fill(cards, found.slice(0, state.most).map(card));
+    count();
+  }
+
+  /** Say how many there are, and how many more to show. */
+  function count() {
+    const tested = found.filter((feature) => facts.isTested[feature]).length;
+    const parts = found.length - tested;
+    const rest = found.length - cards.childElementCount;
+    const texts = [
+      parts ? `${several(tested, "feature")} that the classifier tests` : several(tested, "feature"),
+      parts ? `${number(parts)} that are only parts of others` : null,
+      rest > 0 ? `the first ${cards.childElementCount} are shown` : null,
+    ];
+    hits.textContent = texts.filter(Boolean).join(", ");
+    if (!model.features.length) hits.textContent = "No features yet: the classifier tests nothing.";
+    else if (!found.length) hits.textContent = "No feature matches. Try a number, “symbol 12” or “composite”.";
+    more.hidden = rest <= 0;
+    more.textContent = `Show ${Math.min(rest, CARDS_AT_ONCE)} more of ${number(rest)}`;
+  }
+
+  /** Add the next cards, and go on with the first of them. */
+  function showMore() {
+    const shown = cards.childElementCount;
+    state.most = shown + CARDS_AT_ONCE;
+    cards.append(...found.slice(shown, state.most).map(card));
+    cards.children[shown]?.firstChild.focus();
+    count();
+  }
+
+  /** Open the details of a feature, or close them. */
+  function choose(feature) {
+    const before = chosen;
+    const isHere = node.contains(document.activeElement);
+    chosen = feature;
+    for (const one of cards.querySelectorAll("[data-card]")) {
+      if (Number(one.dataset.card) === feature) one.setAttribute("aria-current", "true");
+      else one.removeAttribute("aria-current");
+    }
+    node.classList.toggle("has-panel", feature !== null);
+    panel.hidden = feature === null;
+    panel.toggleAttribute("data-feature", false);
+    if (feature === null) {
+      fill(panel);
+      if (isHere) cards.querySelector(`[data-card="${before}"]`)?.focus();
+      return;
+    }
+    panel.dataset.feature = feature;
+    fill(panel, featureDetails(model, facts, feature));
+    panel.scrollTop = 0;
+    if (isHere) panel.querySelector("h3").focus({ preventScroll: true });
+    if (matchMedia("(max-width: 60rem)").matches) panel.scrollIntoView({ block: "start" });
+  }
+
+  return {
+    node,
+    show(args = []) {
+      if (!facts) {
+        facts = featureFacts(model);
+        show();
+      }
+      const last = args.at(-1) ?? "";
+      const feature = /^\d+$/.test(last) ? Number(last) : null;
+      choose(feature !== null && feature < model.features.length ? feature : null);
+    },
+  };
+}
+
+/** Return what to search, sort and filter by. */
+function featureToolbar(model, state, onChange) {
+  const choice = (label, key, options) => el("label", null, el("span", null, label),
+    el("select", { onchange: (event) => { state[key] = event.target.value; onChange(); } },
+      options.map(([value, text]) => el("option", { value, selected: state[key] === value }, text))));
+  const kinds = Object.keys(FEATURE_KINDS).filter((kind) => model.features.some((one) => one.kind === kind));
+  let timer = null;
+  const onText = (event) => {
+    clearTimeout(timer);
+    state.text = event.target.value;
+    timer = setTimeout(onChange, 120);
+  };
+  return el("form", { class: "feature-tools toolbar", role: "search", "aria-label": "Features", onsubmit: (event) => event.preventDefault() },
+    el("label", { class: "feature-search" }, el("span", null, "Search"),
+      el("input", { type: "search", value: state.text, placeholder: "symbol 12", autocomplete: "off", oninput: onText })),
+    choice("Sort", "order", Object.entries(FEATURE_ORDERS)),
+    model.cameras.length > 1
+      ? choice("Camera", "camera", [["", "all"], ...model.cameras.map((one, i) => [String(i), one.name || `camera ${i + 1}`])]) : null,
+    kinds.length > 1 ? choice("Kind", "kind", [["", "all"], ...kinds.map((kind) => [kind, FEATURE_KINDS[kind][1]])]) : null);
+}
+
+/** Return the features that are asked for, in the order that is asked for. */
+function findFeatures(model, facts, { text, order, camera, kind }) {
+  const wanted = featureFilter(model, text);
+  const found = model.features.flatMap((one, feature) =>
+    (camera === "" || one.camera === Number(camera)) && (kind === "" || one.kind === kind) && wanted(feature) ? [feature] : []);
+  if (order === "usage") found.sort((a, b) => model.features[b].usage - model.features[a].usage || a - b);
+  if (order === "seen") found.sort((a, b) => facts.seen[b] - facts.seen[a] || a - b);
+  return found;
+}
+
+/** Return a function that tells whether a feature is meant by a text; numbers are of symbols or features. */
+function featureFilter(model, text) {
+  const words = text.toLowerCase().split(/[\s,]+/).filter(Boolean);
+  const phrase = words.join(" ");
+  return (feature) => {
+    const { name, kind, camera } = model.features[feature];
+    const low = name.toLowerCase();
+    if (` ${low.replace(/[(),]/g, " ").replace(/\s+/g, " ")} `.includes(` ${phrase} `)) return true;
+    const symbols = [...low.matchAll(/symbols? (\d+(?:, \d+)*)/g)].flatMap((match) => match[1].split(", "));
+    const all = `${low} feature ${kind} ${FEATURE_KINDS[kind].join(" ")} ${model.cameras[camera].name.toLowerCase()}`;
+    return words.every((word, i) => {
+      if (!/^\d+$/.test(word)) return all.includes(word);
+      const isSymbol = symbols.includes(word);
+      return /^symbols?$/.test(words[i - 1] ?? "") ? isSymbol : isSymbol || word === String(feature);
+    });
+  };
+}
+
+/** Return a share in short: no digits behind the point unless it is small. */
+function featureShare(share) {
+  if (share > 0 && share < 0.001) return "under 0.1%";
+  return percent(share, share > 0 && share < 0.01 ? 1 : 0);
+}
+
+/** Return what is known of all features: on how many examples each is seen, who tests it, what it is part of. */
+function featureFacts(model) {
+  const seen = new Float64Array(model.features.length);
+  const alone = model.features.flatMap((one, feature) => (one.kind === "several" ? [feature] : []));
+  const here = new Uint8Array(model.features.length);
+  const has = (feature) => {
+    const { kind, parts, least } = model.features[feature];
+    return kind === "several" ? parts.reduce((n, part) => n + has(part), 0) >= least : here[feature] === 1;
+  };
+  // Rows of occurrences are walked once for each percept: asking for each feature alone takes seconds of a forest.
+  for (let i = 0; i < model.nPercepts; i++) {
+    here.fill(0);
+    model.percept(i).images.forEach((image, camera) => {
+      const { begin, feature } = model.seen[camera];
+      for (let row = begin[image]; row < begin[image + 1]; row++) here[feature[row]] = 1;
+    });
+    for (let feature = 0; feature < here.length; feature++) seen[feature] += here[feature];
+    for (const feature of alone) if (has(feature)) seen[feature] += 1;
+  }
+  const nodes = model.features.map(() => []);
+  model.trees.forEach((tree, t) => {
+    for (let n = 0; n < tree.nNodes; n++) if (tree.feature[n] !== LEAF) nodes[tree.feature[n]].push([t, n]);
+  });
+  const wholes = model.features.map(() => []);
+  model.features.forEach((one, feature) => new Set(one.parts).forEach((part) => wholes[part].push(feature)));
+  const isTested = nodes.map((those) => those.length > 0);
+  const share = (feature) => (model.nPercepts ? seen[feature] / model.nPercepts : null);
+  return { seen, share, nodes, wholes, isTested, flows: [] };
+}
+
+/** Return the details of a feature. */
+function featureDetails(model, facts, feature) {
+  const { name, kind, camera, usage } = model.features[feature];
+  const where = model.cameras[camera].name;
+  const share = facts.share(feature);
+  const passes = testedShare(model, facts, feature);
+  const items = [
+    ["Kind", FEATURE_KINDS[kind][0]], ["Number", String(feature)], where ? ["Camera", where] : null,
+    share === null ? null : ["Seen", `on ${number(facts.seen[feature])} of ${several(model.nPercepts, "example percept")} (${percent(share)})`],
+    facts.isTested[feature]
+      ? ["Tested", `on ${several(usage, "percept")} of the database${model.isForest ? ", summed over the trees" : ""}`]
+      : ["Tested", "never on its own, only as a part of others"],
+    passes === null ? null : ["Decides on", `${percent(passes)} of the interactions${model.isForest ? ", on average over the trees" : ""}`],
+  ].filter(Boolean);
+  return [
+    el("div", { class: "feature-head" }, patch(model, feature, { size: 96 }),
+      el("h3", { tabindex: -1 }, name), el("a", { class: "feature-close", href: "#features", "aria-label": "Close the details" }, "×")),
+    el("dl", { class: "feature-items" }, items.map(([term, text]) => el("div", null, el("dt", null, term), el("dd", null, text)))),
+    featureParts(model, facts, feature), featureWholes(model, facts, feature), featureDecisions(model, facts, feature),
+    featureExamples(model, feature),
+  ].flat();
+}
+
+/** Return a part of a feature: its patch and its name, linked to its own details. */
+function featurePart(model, part, note = null, size = 56) {
+  return link(`feature/${part}`, patch(model, part, { size }), el("span", { class: "feature-name" }, model.features[part].name),
+    note ? el("span", { class: "quiet" }, note) : null);
+}
+
+/** Return what a feature is made of, drawn as a scheme. */
+function featureParts(model, facts, feature) {
+  const { kind, parts, least, distance, turn, ratio, cell } = model.features[feature];
+  if (kind === "symbol") return [];
+  const head = el("h4", null, "What it is made of");
+  if (kind === "composite") {
+    const [low, high] = (distance ?? []).map((one) => one.toFixed(0));
+    const notes = [turn === undefined ? null : `turned by about ${number(turn, 0)}°`,
+      ratio === undefined ? null : `the second about ${number(ratio, 1)} times as large`].filter(Boolean);
+    return [head, el("div", { class: "feature-scheme" }, featurePart(model, parts[0]),
+      el("span", { class: "feature-span" }, el("span", null, `${low} to ${high} pixels`), el("span", { class: "feature-rule", "aria-hidden": "true" }),
+        notes.map((text) => el("span", { class: "quiet" }, text))), featurePart(model, parts[1]))];
+  }
+  if (kind === "located") {
+    const [n, column, line] = cell;
+    return [head, el("div", { class: "feature-scheme" }, featurePart(model, parts[0]),
+      el("figure", { class: "feature-cell" }, frameCell(model.cameras[model.features[feature].camera], n, column, line),
+        el("figcaption", { class: "quiet" }, `only in column ${column + 1}, row ${line + 1} of ${n} × ${n}`)))];
+  }
+  const note = (part) => (facts.share(part) === null ? null : `seen on ${featureShare(facts.share(part))}`);
+  return [head, el("p", null, "Needs at least ", el("strong", null, `${least} of these ${parts.length}`), ", which say much the same:"),
+    el("ul", { class: "feature-parts" }, parts.map((part) => el("li", null, featurePart(model, part, note(part), 40))))];
+}
+
+/** Return a frame cut into cells, with one of them filled. */
+function frameCell({ width, height }, n, column, line) {
+  const [w, h] = [width / n, height / n];
+  const cuts = Array.from({ length: n - 1 }, (_, i) => i + 1);
+  return svg("svg", { class: "feature-frame", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" },
+    svg("rect", { class: "cell", x: column * w, y: line * h, width: w, height: h }),
+    cuts.flatMap((i) => [svg("line", { x1: i * w, x2: i * w, y1: 0, y2: height }), svg("line", { x1: 0, x2: width, y1: i * h, y2: i * h })]),
+    svg("rect", { class: "border", x: 0, y: 0, width, height }));
+}
+
+/** Return the features that a feature is a part of. */
+function featureWholes(model, facts, feature) {
+  const wholes = facts.wholes[feature].slice().sort((a, b) => model.features[b].usage - model.features[a].usage || a - b);
+  if (!wholes.length) return [];
+  const rest = wholes.length - FEATURE_WHOLES;
+  return [el("h4", null, `A part of ${several(wholes.length, "feature")}`),
+    el("ul", { class: "feature-parts" }, wholes.slice(0, FEATURE_WHOLES).map((one) => el("li", null, featurePart(model, one, null, 40)))),
+    rest > 0 ? el("p", { class: "quiet" }, `and ${number(rest)} more`) : null];
+}
+
+/** Return on which share of the interactions a feature is tested; null where that is not known. */
+function testedShare(model, facts, feature) {
+  const total = model.trees.reduce((sum, tree) => sum + tree.total, 0);
+  if (!facts.isTested[feature] || !total || !model.trees.every((tree) => tree.isTree)) return null;
+  return facts.nodes[feature].reduce((sum, [t, n]) => sum + model.trees[t].reach[n], 0) / total;
+}
+
+/** Return how the examples pass the tests of a diagram: for each node and side, how many come into each class. */
+function flowsOf(model, facts, t) {
+  facts.flows[t] ??= (() => {
+    const flows = new Map();
+    for (let i = 0; i < model.nPercepts; i++) {
+      const { nodes, class: at } = model.walk(model.percept(i), t);
+      nodes.slice(0, -1).forEach((n, k) => {
+        const key = `${n} ${model.trees[t].present[n] === nodes[k + 1] ? 0 : 1}`;
+        if (!flows.has(key)) flows.set(key, new Map());
+        flows.get(key).set(at, (flows.get(key).get(at) ?? 0) + 1);
+      });
+    }
+    return flows;
+  })();
+  return facts.flows[t];
+}
+
+/** Return what comes of either side of a test: how many, the most frequent action, its share, the mean value. */
+function sideOf(model, facts, [t, n], side) {
+  const tree = model.trees[t];
+  // In a diagram sides meet again, so the database does not tell how many came which way: examples do.
+  const classes = tree.isTree ? tree.classesBelow(tree.children(n)[side]).map((at) => [at, tree.size[at]])
+    : [...(flowsOf(model, facts, t).get(`${n} ${side}`) ?? [])];
+  const total = classes.reduce((sum, [, many]) => sum + many, 0);
+  const votes = model.actions.map(() => 0);
+  classes.forEach(([at, many]) => (votes[tree.action[at]] += many));
+  const best = votes.indexOf(Math.max(...votes));
+  const mean = classes.reduce((sum, [at, many]) => sum + many * tree.value[at], 0) / total;
+  return { total, action: best, share: votes[best] / total, mean };
+}
+
+/** Return what the nodes decide that test a feature, those first where most come. */
+function featureDecisions(model, facts, feature) {
+  if (!facts.isTested[feature]) return [];
+  const size = ([t, n]) => (model.trees[t].isTree ? model.trees[t].reach[n]
+    : sideOf(model, facts, [t, n], 0).total + sideOf(model, facts, [t, n], 1).total);
+  const nodes = facts.nodes[feature].map((node) => ({ node, size: size(node) })).sort((a, b) => b.size - a.size);
+  const rest = nodes.length - FEATURE_NODES;
+  return [el("h4", null, "What it decides"),
+    el("p", { class: "quiet" }, `Tested at ${several(nodes.length, "node")}${model.isForest ? ` of ${several(new Set(nodes.map((one) => one.node[0])).size, "tree")}` : ""}.`),
+    el("ul", { class: "feature-nodes" }, nodes.slice(0, FEATURE_NODES).map((one) => featureDecision(model, facts, one))),
+    rest > 0 ? el("p", { class: "quiet" }, `and ${number(rest)} more where fewer come`) : null];
+}
+
+/** Return what one node decides: the two sides of its test. */
+function featureDecision(model, facts, { node: [t, n], size }) {
+  const noun = model.trees[t].isTree ? "interaction" : "example";
+  const sides = [0, 1].map((side) => sideOf(model, facts, [t, n], side));
+  const rows = sides.map((one, i) => el("tr", { class: i ? "missed" : "seen" },
+    el("th", { scope: "row" }, i ? "not seen" : "seen"), el("td", { class: "right" }, number(one.total)),
+    el("td", null, one.total ? [el("strong", null, model.actions[one.action]), ` ${percent(one.share, 0)}`] : "–"),
+    el("td", { class: "right" }, number(one.mean))));
+  const name = `node ${n}${model.isForest ? ` of tree ${t + 1}` : ""}`;
+  return el("li", null, el("p", null, link(`node/${t}/${n}`, name), `: ${several(size, noun)} come here`),
+    size ? el("span", { class: "feature-balance", "aria-hidden": "true" },
+      el("span", { style: `width:${(100 * sides[0].total) / size}%` })) : null,
+    el("table", { "aria-label": `Either side of ${name}` },
+      el("thead", null, el("tr", null, ["", `${noun}s`, "mostly", "mean value"].map((text, i) =>
+        el(i ? "th" : "td", { scope: i ? "col" : null, class: i % 2 ? "right" : null }, text)))), el("tbody", null, rows)));
+}
+
+/** Return numbers of a list that stand evenly in it. */
+function evenly(list, most) {
+  return list.length <= most ? list : Array.from({ length: most }, (_, i) => list[Math.floor((i * list.length) / most)]);
+}
+
+/** Return examples that show a feature, marked, and some that do not. */
+function featureExamples(model, feature) {
+  const { camera } = model.features[feature];
+  const [shown, missed, known] = [[], [], new Set()];
+  for (let i = 0; i < model.nPercepts; i++) {
+    const percept = model.percept(i);
+    if (known.has(percept.images[camera])) continue;
+    known.add(percept.images[camera]);
+    (model.exhibits(percept, feature) ? shown : missed).push(percept);
+  }
+  const strip = (title, found, most, verb) => [el("h4", null, title), found.length
+    ? el("ul", { class: "feature-examples" }, evenly(found, most).map((percept) => el("li", null, link(`at/example/${percept.number}`,
+      picture(model, percept, camera, { marks: [{ feature }], label: `${model.label(percept.number)}, where it is ${verb}` })))))
+    : el("p", { class: "quiet" }, `No example: it is ${verb === "seen" ? "seen on none of them" : "seen on all of them"}.`)];
+  if (!model.nPercepts) return [];
+  return [...strip("Where it is seen", shown, FEATURE_EXAMPLES, "seen"), ...strip("Where it is not", missed, FEATURE_EXAMPLES / 2, "not seen")];
+}

@@ -39,6 +39,10 @@ class PictureEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         picture: Shape (height, width, 3), RGB, of the size of the world.
         render_mode: None, or ``rgb_array`` to have ``render`` draw the picture, the walls, the
             exits, the agent and its window.
+
+    Attributes:
+        padded: The picture with what it continues by.
+        margin: By how many pixels, on every side.
     """
 
     metadata = {  # noqa: RUF012 (Gymnasium declares it so)
@@ -62,18 +66,22 @@ class PictureEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self._position: Floats | None = None
         self._scene: Image | None = None
         # Half a window on every side is enough for any place in the picture, edges included.
-        margin = (world.window + 1) // 2
-        self._offset = margin - world.window // 2
-        self._padded = np.asarray(
-            cv2.copyMakeBorder(picture, margin, margin, margin, margin, cv2.BORDER_REFLECT_101),
-            dtype=np.uint8,
+        self.margin = (world.window + 1) // 2
+        self.padded: Image = np.asarray(
+            cv2.copyMakeBorder(picture, *[self.margin] * 4, cv2.BORDER_REFLECT_101), dtype=np.uint8
         )
 
     def percept(self, position: ArrayLike) -> Image:
         """Return what an agent at (x, y) perceives, as an array of its own."""
-        x, y = np.floor(self._checked(position) + 0.5).astype(np.intp) + self._offset
+        x, y = self.corner(position)
         side = self.world.window
-        return self._padded[y : y + side, x : x + side].copy()
+        return self.padded[y : y + side, x : x + side].copy()
+
+    def corner(self, position: ArrayLike) -> tuple[int, int]:
+        """Return where on ``padded`` the window of an agent at (x, y) begins."""
+        x, y = np.floor(self._checked(position) + 0.5).astype(np.intp).tolist()
+        offset = self.margin - self.world.window // 2
+        return x + offset, y + offset
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

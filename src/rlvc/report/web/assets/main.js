@@ -1,0 +1,121 @@
+// The page as a whole: which view is open, light or dark, and in live mode what is new.
+
+const VIEWS = [
+  ["overview", "Overview", makeOverviewView, ["overview"]],
+  ["learning", "Learning", makeLearningView, ["learning"]],
+  ["classifier", "Classifier", makeClassifierView, ["classifier", "class", "node"]],
+  ["features", "Features", makeFeaturesView, ["features", "feature"]],
+  ["task", "Policy", makeTaskView, ["task", "at"]],
+];
+const find = (id) => document.getElementById(id);
+const page = { data: null, which: 0, views: {}, states: {}, open: null };
+
+/** Return which view a route belongs to, and what the route says to it. */
+function parseRoute() {
+  const parts = decodeURIComponent(location.hash.slice(1)).split("/");
+  const found = VIEWS.find(([, , , routes]) => routes.includes(parts[0]));
+  return found ? { name: found[0], args: parts } : { name: "overview", args: ["overview"] };
+}
+
+/** Open the view of the current route; each is made when it is first opened. */
+function openRoute({ isRebuild = false } = {}) {
+  if (!page.data?.policies?.length) return;
+  const { name, args } = parseRoute();
+  const [, title, make] = VIEWS.find(([view]) => view === name);
+  const main = find("main");
+  if (!page.views[name]) {
+    page.states[name] ??= {};
+    page.views[name] = make(page.model, page.states[name]);
+  }
+  if (page.open !== name || isRebuild || !main.contains(page.views[name].node)) {
+    const section = el("section", { class: `view ${name}`, "aria-labelledby": "view-title" },
+      el("h2", { id: "view-title", class: "unseen" }, title), page.views[name].node);
+    fill(main, section);
+    if (!isRebuild) window.scrollTo(0, 0);
+  }
+  page.open = name;
+  for (const anchor of find("views").children)
+    anchor.getAttribute("href") === `#${name}` ? anchor.setAttribute("aria-current", "page") : anchor.removeAttribute("aria-current");
+  page.views[name].show(args);
+}
+
+/** Take new data, and build again whatever shows them. */
+function takeData(data) {
+  const scroll = window.scrollY;
+  for (const url of page.data?.urls ?? []) if (url) URL.revokeObjectURL(url);
+  page.data = data;
+  document.title = `${data.title} · rlvc`;
+  find("title").textContent = data.title;
+  showLive(data.live);
+  if (!data.policies?.length) return void fill(find("main"), el("p", { class: "waiting" }, "Waiting for the first stage …"));
+  for (const camera of data.cameras)
+    for (const key of ["file", "x", "y"]) if (typeof camera[key] === "object") camera[key] = numbers(camera[key]);
+  page.which = Math.min(page.which, data.policies.length - 1);
+  fill(find("policy"), data.policies.map(({ name }, i) => el("option", { value: i, selected: i === page.which }, name)));
+  find("which").hidden = data.policies.length < 2;
+  usePolicy(page.which);
+  window.scrollTo(0, scroll);
+}
+
+/** Show another policy of the run. */
+function usePolicy(which) {
+  page.which = which;
+  page.model = new Model(page.data, which);
+  page.views = {};
+  openRoute({ isRebuild: true });
+}
+
+/** Say that the run is going on, and how far it is. */
+function showLive(live) {
+  find("live").hidden = !live;
+  if (live) find("live").textContent = `Learning goes on: ${live.phase}${live.stage === null ? "" : `, stage ${live.stage}`}`;
+}
+
+/** Ask the server now and then whether there is something new. */
+function follow() {
+  let known = null;
+  const ask = async () => {
+    let wait = 1000;
+    try {
+      const { version, finished } = await (await fetch("/version", { cache: "no-store" })).json();
+      if (version !== known) {
+        takeData(await (await fetch("/data", { cache: "no-store" })).json());
+        known = version;
+      }
+      if (finished) wait = 5000;
+    } catch {
+      find("live").hidden = false;
+      find("live").textContent = "The server does not answer; what is shown is the last it told.";
+      wait = 3000;
+    }
+    setTimeout(ask, wait);
+  };
+  ask();
+}
+
+/** Use light or dark, or what the system prefers. */
+function useTheme(theme) {
+  const isDark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  if (theme) document.documentElement.dataset.theme = theme;
+  find("theme").textContent = isDark ? "☀" : "☾";
+  find("theme").onclick = () => useTheme(isDark ? "light" : "dark");
+  window.dispatchEvent(new Event("themechange"));
+}
+
+/** Begin. */
+function start() {
+  fill(find("views"), VIEWS.map(([name, title]) => el("a", { href: `#${name}` }, title)));
+  const asked = new URLSearchParams(location.search).get("theme");
+  useTheme(["light", "dark"].includes(asked) ? asked : null);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => useTheme(document.documentElement.dataset.theme));
+  window.addEventListener("hashchange", () => {
+    if (location.hash === "#main") return find("main").focus();
+    openRoute();
+  });
+  find("policy").addEventListener("change", (event) => usePolicy(Number(event.target.value)));
+  const data = JSON.parse(find("data").textContent);
+  if (data) takeData(data);
+  else follow();
+}
+
+start();

@@ -1,0 +1,94 @@
+// The map of the maze and of the subway: arrows or values on the picture that the agent walks over.
+
+/** Return the map of a world, with a percept at every position of its grid. */
+function makeWorld(model, state, go) {
+  const task = model.data.task;
+  const { width, height, margin, columns, rows } = task;
+  const [cells, xs, ys, good, best] = [task.cells, task.x, task.y, task.good, task.best].map(numbers);
+  const decided = Array.from(xs, (_, i) => model.decide(model.percept(i)));
+  const isGood = (i) => good[i * model.actions.length + decided[i].action] > 0;
+  const picture = model.data.images[model.cameras[0].file];
+  const layer = svg("g");
+  const chosen = svg("g", { class: "chosen" });
+  const map = svg("svg", { class: "map", viewBox: `0 0 ${width} ${height}`, style: `--aspect:${width / height}`, tabindex: 0, role: "application", "aria-roledescription": "map",
+    "aria-label": "Map of the world. Arrow keys move the place that is asked about; with shift, farther." },
+    svg("image", { href: model.url(model.cameras[0].file), x: -margin, y: -margin, width: picture.width, height: picture.height }),
+    layer, exits(task.exits), walls(task.walls), chosen);
+  const values = [decided.map((one) => one.value), best];
+  const [low, high] = [0, Math.max(...values[0], ...best)];
+  const scale = el("div");
+  const draw = (mode) => {
+    fill(scale, mode ? valueScale(low, high) : legend(decided.filter((_, i) => isGood(i)).length / decided.length));
+    if (!mode) return void fill(layer, arrows());
+    const url = cellImage(columns, rows, (i) => (cells[i] >= 0 ? shade((values[mode - 1][cells[i]] - low) / (high - low || 1)) : null));
+    fill(layer, svg("image", { href: url, width, height, preserveAspectRatio: "none", class: "heat" }));
+  };
+  const arrows = () => {
+    const step = xs.length > 400 ? 2 : 1;
+    const length = (0.36 * step * width) / columns;
+    const paths = { good: "", other: "" };
+    for (let row = step >> 1; row < rows; row += step)
+      for (let column = step >> 1; column < columns; column += step) {
+        const i = cells[row * columns + column];
+        if (i >= 0) paths[isGood(i) ? "good" : "other"] += arrow(xs[i], ys[i], task.moves[decided[i].action], length, isGood(i));
+      }
+    return Object.entries(paths).flatMap(([kind, d]) => [svg("path", { class: `arrow under`, d }), svg("path", { class: `arrow ${kind}`, d })]);
+  };
+  const mark = ({ number: i }) => {
+    const side = model.cameras[0].width;
+    fill(chosen, ["under", "over"].flatMap((tone) => [
+      svg("rect", { class: tone, x: xs[i] - side / 2, y: ys[i] - side / 2, width: side, height: side }),
+      svg("circle", { class: tone, cx: xs[i], cy: ys[i], r: width > 2000 ? 16 : 12 })]));
+    state.number = i;
+  };
+  const nearest = (x, y) => {
+    let found = 0;
+    for (let i = 1; i < xs.length; i++) if (Math.hypot(xs[i] - x, ys[i] - y) < Math.hypot(xs[found] - x, ys[found] - y)) found = i;
+    return found;
+  };
+  const goto = (x, y) => {
+    const i = nearest(x, y);
+    if (i !== state.number) go([xs[i].toFixed(0), ys[i].toFixed(0)]);
+  };
+  byPointer(map, goto);
+  byArrows(map, (dx, dy) => goto(xs[state.number] + (dx * width) / columns, ys[state.number] + (dy * height) / rows));
+  const pick = (args) => {
+    const i = args[0] === "example" ? Number(args[1]) : nearest(Number(args[0]), Number(args[1]));
+    if (!(i in decided)) return null;
+    return { percept: model.percept(i), title: `At (${xs[i].toFixed(0)}, ${ys[i].toFixed(0)})`, number: i };
+  };
+  const frame = el("div", { class: "map-frame", tabindex: width > 2 * height ? 0 : null }, map);
+  const node = el("div", null, modes(["Actions", "Values learned", "Values, optimal"], state, draw), frame, scale,
+    el("p", { class: "quiet" }, `Click anywhere: what it sees there, and why it acts as it does, at the nearest of ${number(xs.length)} positions.`));
+  draw(state.mode);
+  return { node, pick, mark, first: [width / 2, height / 2] };
+}
+
+/** Return the path of an arrow; one that is not optimal starts with a ring, to tell it without colours. */
+function arrow(x, y, [dx, dy], length, isGood) {
+  const [fx, fy] = [x - length * dx, y - length * dy];
+  const [tx, ty] = [x + length * dx, y + length * dy];
+  const head = 0.55 * length;
+  const [ax, ay] = [tx - head * dx, ty - head * dy];
+  const r = 0.22 * length;
+  const ring = isGood ? "" : `M${fx - r},${fy}a${r},${r} 0 1,0 ${2 * r},0a${r},${r} 0 1,0 ${-2 * r},0`;
+  return `${ring}M${fx},${fy}L${tx},${ty}M${ax - head * dy},${ay + head * dx}L${tx},${ty}L${ax + head * dy},${ay - head * dx}`;
+}
+
+/** Return walls of glass. */
+function walls(segments) {
+  return svg("g", { class: "walls" }, ["under", "over", "light"].flatMap((tone) =>
+    segments.map(([[x1, y1], [x2, y2]]) => svg("line", { class: tone, x1, y1, x2, y2 }))));
+}
+
+/** Return exits, crossed. */
+function exits(boxes) {
+  return svg("g", { class: "exits" }, boxes.flatMap(([x, y, x1, y1]) => [
+    svg("rect", { x, y, width: x1 - x, height: y1 - y }), svg("path", { d: `M${x},${y}L${x1},${y1}M${x1},${y}L${x},${y1}` })]));
+}
+
+/** Say what the arrows mean. */
+function legend(share) {
+  return el("p", { class: "legend" }, el("span", null, `→ optimal decision (${percent(share)})`), el("span", { class: "other" }, "o→ another decision"),
+    el("span", null, "blue: walls of glass"), el("span", null, "crossed: exits"));
+}

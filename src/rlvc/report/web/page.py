@@ -1,0 +1,73 @@
+"""The page itself: one file with its style, its script and its data."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from importlib import resources
+from typing import Any, Final
+
+STYLES: Final = (
+    "base.css",
+    "overview.css",
+    "learning.css",
+    "classifier.css",
+    "features.css",
+    "task.css",
+)
+SCRIPTS: Final = (
+    "dom.js", "model.js", "percept.js", "overview.js", "chart.js", "learning.js", "layout.js",
+    "graph.js", "classifier.js", "features.js", "world.js", "spots.js", "plane.js", "task.js",
+    "main.js",
+)  # fmt: skip
+
+
+def render(data: dict[str, Any] | None) -> str:
+    """Return the page with its data; without any, a page that asks its server for them.
+
+    Scripts and styles are allowed by their hashes and nothing else may run or be fetched, so that
+    even a name that got where it should not could do nothing.
+    """
+    style = "\n".join(_asset(name) for name in STYLES)
+    inner = "\n".join(_asset(name) for name in SCRIPTS)
+    script = f'(() => {{\n"use strict";\n{inner}\n}})();\n'
+    rules = [
+        "default-src 'none'", "img-src blob: data:", "base-uri 'none'", "form-action 'none'",
+        f"script-src {_hash(script)}", "style-src 'unsafe-inline'",
+        f"connect-src {chr(39)}{'none' if data is not None else 'self'}{chr(39)}",
+    ]  # fmt: skip
+    title = "rlvc" if data is None else f"{data['title']} · rlvc"
+    parts = {
+        "rules": html.escape("; ".join(rules)), "title": html.escape(title), "style": style,
+        "data": "null" if data is None else to_json(data), "script": script,
+    }  # fmt: skip
+    page = _asset("page.html")
+    head, *pieces = page.split("{{")
+    filled = [head]
+    for piece in pieces:
+        name, _, rest = piece.partition("}}")
+        filled += [parts[name], rest]
+    return "".join(filled)
+
+
+def to_json(data: dict[str, Any]) -> str:
+    """Return data as JSON in which nothing can end the element that it stands in.
+
+    >>> to_json({"task": "</script><b>"})
+    '{"task":"\\\\u003c/script\\\\u003e\\\\u003cb\\\\u003e"}'
+    """
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def _asset(name: str) -> str:
+    return (resources.files("rlvc.report.web") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -66,9 +66,10 @@ class PictureEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self._position: Floats | None = None
         self._scene: Image | None = None
         # Half a window on every side is enough for any place in the picture, edges included.
-        self.margin = (world.window + 1) // 2
+        self.margin = margin = (world.window + 1) // 2
         self.padded: Image = np.asarray(
-            cv2.copyMakeBorder(picture, *[self.margin] * 4, cv2.BORDER_REFLECT_101), dtype=np.uint8
+            cv2.copyMakeBorder(picture, margin, margin, margin, margin, cv2.BORDER_REFLECT_101),
+            dtype=np.uint8,
         )
 
     def percept(self, position: ArrayLike) -> Image:

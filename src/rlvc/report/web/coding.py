@@ -60,7 +60,8 @@ def show_images(camera: str, images: Sequence[Image], first: int) -> tuple[list[
         zoom = min(1.0, LONGEST / max(height, width))
         size = max(1, round(width * zoom)), max(1, round(height * zoom))
         small = [cv2.resize(one, size, interpolation=cv2.INTER_AREA) for one in images]
-        files = [picture(np.asarray(one).reshape(*size[::-1], channels), QUALITY) for one in small]
+        shape = *size[::-1], channels  # OpenCV drops a single channel
+        files = [picture(np.asarray(one, np.uint8).reshape(shape), QUALITY) for one in small]
         numbers = np.arange(first, first + len(files))
         return files, {**where, "file": pack(numbers), "zoom": zoom}
     per_sheet = max(1, TALLEST // height)

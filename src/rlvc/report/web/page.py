@@ -53,10 +53,10 @@ def render(data: dict[str, Any] | None) -> str:
 
 
 def to_json(data: dict[str, Any]) -> str:
-    """Return data as JSON in which nothing can end the element that it stands in.
+    r"""Return data as JSON in which nothing can end the element that it stands in.
 
-    >>> to_json({"task": "</script><b>"})
-    '{"task":"\\\\u003c/script\\\\u003e\\\\u003cb\\\\u003e"}'
+    >>> print(to_json({"task": "</script>"}))
+    {"task":"\u003c/script\u003e"}
     """
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     for letter in "<>&\u2028\u2029":

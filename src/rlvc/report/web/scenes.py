@@ -16,7 +16,7 @@ from rlvc.envs.picture import PictureEnv
 from rlvc.envs.spots import AHEAD, CAMPUS, HEADINGS
 from rlvc.envs.world import MOVES
 from rlvc.examples import Examples
-from rlvc.experiments import campus, hill
+from rlvc.experiments import hill
 from rlvc.experiments.hill_measures import optimal_q
 from rlvc.experiments.hill_sights import GAUGE, GROUND, POSITIONS, VELOCITIES
 from rlvc.experiments.measures import ENOUGH, SPACING, grid_over
@@ -157,7 +157,8 @@ def _plane(pictures: str) -> Scene:
     best = q.max(axis=1, keepdims=True)
     about = {
         "kind": "plane", "ground": names.index(GROUND), "gauge": names.index(GAUGE),
-        "columns": pack(ground), "rows": pack(gauge), "every_column": EVERY, "every_row": EVERY // 2,
+        "columns": pack(ground), "every_column": EVERY, "rows": pack(gauge),
+        "every_row": EVERY // 2,
         "position": [POSITIONS[0], POSITIONS[-1]], "velocity": [VELOCITIES[0], VELOCITIES[-1]],
         "good": pack((q >= ENOUGH * best) | (best < LOST)), "best": pack(best),
     }  # fmt: skip

@@ -11,7 +11,7 @@ const CHART_STYLES = [
 ];
 const CHART_MARGIN = { left: 52, right: 26, top: 10, bottom: 40 };
 const CHART_HEIGHT = 220;
-const CHART_MARKERS = 7;
+const CHART_MARKERS = 72; // pixels between markers on a line, at least
 
 /** Return round numbers from at most the lowest to at least the highest value, three to six of them. */
 function chartTicks(low, high, whole = false) {
@@ -146,8 +146,12 @@ class LineChart {
       this.readouts[i].textContent = one ? `${chartText(one.y, this.spec.unit)}${late}` : "–";
     });
     if (!this.crosshair) return;
+    const [at, foot, text] = [this.#across(x ?? 0), CHART_HEIGHT - CHART_MARGIN.bottom, number(x)];
+    const half = 6 + 4 * text.length;
     fill(this.crosshair, x === null ? [] : [
-      svg("line", { x1: this.#across(x), x2: this.#across(x), y1: CHART_MARGIN.top, y2: CHART_HEIGHT - CHART_MARGIN.bottom }),
+      svg("line", { x1: at, x2: at, y1: CHART_MARGIN.top, y2: foot }),
+      svg("rect", { x: at - half, y: foot + 3, width: 2 * half, height: 18, rx: 4 }),
+      svg("text", { x: at, y: foot + 16, "text-anchor": "middle" }, text),
       ...found.flatMap((one, i) => (one ? [chartMarker(this.styles[i], this.#across(one.x), this.#up(one.y), 5)] : [])),
     ]);
   }
@@ -213,8 +217,8 @@ class LineChart {
   #line(points, style) {
     const at = points.map((p) => [this.#across(p.x), this.#up(p.y)]);
     const line = svg("polyline", { class: `chart-line ${style.tone}`, points: at.join(" "), "stroke-dasharray": style.dash });
-    const step = Math.max(1, Math.ceil((at.length - 1) / CHART_MARKERS));
-    const marked = at.filter((_, i) => (at.length - 1 - i) % step === 0);
+    let last = Infinity;
+    const marked = at.toReversed().filter(([x]) => last - x >= CHART_MARKERS && ((last = x), true));
     const markers = marked.map(([x, y]) => chartMarker(style, x, y, at.length > 1 ? 2.8 : 5));
     return at.length > 1 ? [line, ...markers] : markers;
   }

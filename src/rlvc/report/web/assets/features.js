@@ -34,7 +34,7 @@ function makeFeaturesView(model, state) {
     const [n, share] = [facts.isTested[feature], facts.share(feature)];
     return el("li", null, el("a", { class: "feature-card", href: `#feature/${feature}`, title: name, "data-card": feature,
       "aria-current": feature === chosen ? "true" : null },
-    patch(model, feature, { size: 72 }), el("span", { class: "feature-name" }, name),
+    patch(model, feature, { size: 72 }), el("span", { class: "feature-name" }, featureTitle(model.features[feature])),
     el("span", { class: "quiet" }, n ? `tested on ${several(usage, "percept")}` : "a part of others"),
     el("span", { class: "quiet" }, share === null ? "" : `seen on ${featureShare(share)} of the examples`)));
   }
@@ -59,7 +59,7 @@ function makeFeaturesView(model, state) {
     const rest = found.length - cards.childElementCount;
     const texts = [
       parts ? `${several(tested, "feature")} that the classifier tests` : several(tested, "feature"),
-      parts ? `${number(parts)} that are only parts of others` : null,
+      parts ? `${number(parts)} that ${parts === 1 ? "is only a part" : "are only parts"} of others` : null,
       rest > 0 ? `the first ${cards.childElementCount} are shown` : null,
     ];
     hits.textContent = texts.filter(Boolean).join(", ");
@@ -151,11 +151,12 @@ function findFeatures(model, facts, { text, order, camera, kind }) {
 function featureFilter(model, text) {
   const words = text.toLowerCase().split(/[\s,]+/).filter(Boolean);
   const phrase = words.join(" ");
+  const isNumber = /^\d*$/.test(phrase);
   return (feature) => {
     const { name, kind, camera } = model.features[feature];
     const low = name.toLowerCase();
-    if (` ${low.replace(/[(),]/g, " ").replace(/\s+/g, " ")} `.includes(` ${phrase} `)) return true;
-    const symbols = [...low.matchAll(/symbols? (\d+(?:, \d+)*)/g)].flatMap((match) => match[1].split(", "));
+    if (!isNumber && ` ${low.replace(/[(),]/g, " ").replace(/\s+/g, " ")} `.includes(` ${phrase} `)) return true;
+    const symbols = [...low.matchAll(/symbols (\d+(?:, \d+)*)|symbol (\d+)/g)].flatMap((match) => (match[1] ?? match[2]).split(", "));
     const all = `${low} feature ${kind} ${FEATURE_KINDS[kind].join(" ")} ${model.cameras[camera].name.toLowerCase()}`;
     return words.every((word, i) => {
       if (!/^\d+$/.test(word)) return all.includes(word);
@@ -163,6 +164,14 @@ function featureFilter(model, text) {
       return /^symbols?$/.test(words[i - 1] ?? "") ? isSymbol : isSymbol || word === String(feature);
     });
   };
+}
+
+/** Return the name of a feature in short, for where there is little room. */
+function featureTitle({ name, kind }) {
+  const pair = /symbol (\d+)( of [^,()]+)? and symbol (\d+)\2, (\d+) to (\d+) pixels apart/g;
+  const short = name.replace(pair, (_, one, where, other, low, high) =>
+    `symbols ${one} and ${other}${where ?? ""}, ${low}–${high} px apart`);
+  return kind === "several" ? short.replace(/^at least (\d+) of (\d+) \((.*)\)$/, "$1 of $2: $3") : short;
 }
 
 /** Return a share in short: no digits behind the point unless it is small. */
@@ -173,23 +182,6 @@ function featureShare(share) {
 
 /** Return what is known of all features: on how many examples each is seen, who tests it, what it is part of. */
 function featureFacts(model) {
-  const seen = new Float64Array(model.features.length);
-  const alone = model.features.flatMap((one, feature) => (one.kind === "several" ? [feature] : []));
-  const here = new Uint8Array(model.features.length);
-  const has = (feature) => {
-    const { kind, parts, least } = model.features[feature];
-    return kind === "several" ? parts.reduce((n, part) => n + has(part), 0) >= least : here[feature] === 1;
-  };
-  // Rows of occurrences are walked once for each percept: asking for each feature alone takes seconds of a forest.
-  for (let i = 0; i < model.nPercepts; i++) {
-    here.fill(0);
-    model.percept(i).images.forEach((image, camera) => {
-      const { begin, feature } = model.seen[camera];
-      for (let row = begin[image]; row < begin[image + 1]; row++) here[feature[row]] = 1;
-    });
-    for (let feature = 0; feature < here.length; feature++) seen[feature] += here[feature];
-    for (const feature of alone) if (has(feature)) seen[feature] += 1;
-  }
   const nodes = model.features.map(() => []);
   model.trees.forEach((tree, t) => {
     for (let n = 0; n < tree.nNodes; n++) if (tree.feature[n] !== LEAF) nodes[tree.feature[n]].push([t, n]);
@@ -197,8 +189,30 @@ function featureFacts(model) {
   const wholes = model.features.map(() => []);
   model.features.forEach((one, feature) => new Set(one.parts).forEach((part) => wholes[part].push(feature)));
   const isTested = nodes.map((those) => those.length > 0);
+  const seen = countSeen(model, wholes);
   const share = (feature) => (model.nPercepts ? seen[feature] / model.nPercepts : null);
   return { seen, share, nodes, wholes, isTested, flows: [] };
+}
+
+/** Return on how many examples each feature is seen: those on an image first, then the several that they make up. */
+function countSeen(model, wholes) {
+  const seen = new Float64Array(model.features.length);
+  const least = model.features.map((one) => (one.kind === "several" ? one.least : Infinity));
+  const found = new Uint16Array(model.features.length);
+  for (let i = 0; i < model.nPercepts; i++) {
+    const here = [];
+    model.percept(i).images.forEach((image, camera) => {
+      const { begin, feature } = model.seen[camera];
+      for (let row = begin[image]; row < begin[image + 1]; row++)
+        if (row === begin[image] || feature[row] !== feature[row - 1]) here.push(feature[row]);
+    });
+    found.fill(0);
+    for (const feature of here) {
+      seen[feature] += 1;
+      for (const whole of wholes[feature]) if (++found[whole] === least[whole]) here.push(whole);
+    }
+  }
+  return seen;
 }
 
 /** Return the details of a feature. */
@@ -213,20 +227,21 @@ function featureDetails(model, facts, feature) {
     facts.isTested[feature]
       ? ["Tested", `on ${several(usage, "percept")} of the database${model.isForest ? ", summed over the trees" : ""}`]
       : ["Tested", "never on its own, only as a part of others"],
-    passes === null ? null : ["Decides on", `${percent(passes)} of the interactions${model.isForest ? ", on average over the trees" : ""}`],
+    passes === null ? null : ["Decides on", `${percent(passes)} of the ${featureNoun(model)}s${model.isForest ? ", on average over the trees" : ""}`],
   ].filter(Boolean);
+  const wholes = featureWholes(model, facts, feature);
   return [
-    el("div", { class: "feature-head" }, patch(model, feature, { size: 96 }),
+    el("div", { class: kind === "several" ? "feature-head wide" : "feature-head" }, patch(model, feature, { size: 96 }),
       el("h3", { tabindex: -1 }, name), el("a", { class: "feature-close", href: "#features", "aria-label": "Close the details" }, "×")),
     el("dl", { class: "feature-items" }, items.map(([term, text]) => el("div", null, el("dt", null, term), el("dd", null, text)))),
-    featureParts(model, facts, feature), featureWholes(model, facts, feature), featureDecisions(model, facts, feature),
-    featureExamples(model, feature),
+    featureParts(model, facts, feature), facts.isTested[feature] ? [] : wholes, featureExamples(model, feature),
+    featureDecisions(model, facts, feature), facts.isTested[feature] ? wholes : [],
   ].flat();
 }
 
 /** Return a part of a feature: its patch and its name, linked to its own details. */
 function featurePart(model, part, note = null, size = 56) {
-  return link(`feature/${part}`, patch(model, part, { size }), el("span", { class: "feature-name" }, model.features[part].name),
+  return link(`feature/${part}`, patch(model, part, { size }), el("span", { class: "feature-name" }, featureTitle(model.features[part])),
     note ? el("span", { class: "quiet" }, note) : null);
 }
 
@@ -274,11 +289,22 @@ function featureWholes(model, facts, feature) {
     rest > 0 ? el("p", { class: "quiet" }, `and ${number(rest)} more`) : null];
 }
 
-/** Return on which share of the interactions a feature is tested; null where that is not known. */
+/** Return what is counted at the nodes: interactions, or in a diagram, where these cannot be told, examples. */
+function featureNoun(model) {
+  return model.trees.every((tree) => tree.isTree) ? "interaction" : "example";
+}
+
+/** Return on which share of the interactions or examples a feature is tested; null if it never is. */
 function testedShare(model, facts, feature) {
-  const total = model.trees.reduce((sum, tree) => sum + tree.total, 0);
-  if (!facts.isTested[feature] || !total || !model.trees.every((tree) => tree.isTree)) return null;
-  return facts.nodes[feature].reduce((sum, [t, n]) => sum + model.trees[t].reach[n], 0) / total;
+  const all = model.trees.reduce((sum, tree) => sum + (tree.isTree ? tree.total : model.nPercepts), 0);
+  if (!facts.isTested[feature] || !all) return null;
+  return facts.nodes[feature].reduce((sum, node) => sum + featureComers(model, facts, node), 0) / all;
+}
+
+/** Return how many interactions or examples come to a node. */
+function featureComers(model, facts, [t, n]) {
+  if (model.trees[t].isTree) return model.trees[t].reach[n];
+  return [0, 1].reduce((sum, side) => sum + sideOf(model, facts, [t, n], side).total, 0);
 }
 
 /** Return how the examples pass the tests of a diagram: for each node and side, how many come into each class. */
@@ -315,26 +341,25 @@ function sideOf(model, facts, [t, n], side) {
 /** Return what the nodes decide that test a feature, those first where most come. */
 function featureDecisions(model, facts, feature) {
   if (!facts.isTested[feature]) return [];
-  const size = ([t, n]) => (model.trees[t].isTree ? model.trees[t].reach[n]
-    : sideOf(model, facts, [t, n], 0).total + sideOf(model, facts, [t, n], 1).total);
-  const nodes = facts.nodes[feature].map((node) => ({ node, size: size(node) })).sort((a, b) => b.size - a.size);
+  const nodes = facts.nodes[feature].map((node) => ({ node, size: featureComers(model, facts, node) }));
+  nodes.sort((a, b) => b.size - a.size);
   const rest = nodes.length - FEATURE_NODES;
-  return [el("h4", null, "What it decides"),
-    el("p", { class: "quiet" }, `Tested at ${several(nodes.length, "node")}${model.isForest ? ` of ${several(new Set(nodes.map((one) => one.node[0])).size, "tree")}` : ""}.`),
+  const trees = model.isForest ? ` of ${several(new Set(nodes.map((one) => one.node[0])).size, "tree")}` : "";
+  return [el("h4", null, "What it decides"), el("p", { class: "quiet" }, `Tested at ${several(nodes.length, "node")}${trees}.`),
     el("ul", { class: "feature-nodes" }, nodes.slice(0, FEATURE_NODES).map((one) => featureDecision(model, facts, one))),
     rest > 0 ? el("p", { class: "quiet" }, `and ${number(rest)} more where fewer come`) : null];
 }
 
 /** Return what one node decides: the two sides of its test. */
 function featureDecision(model, facts, { node: [t, n], size }) {
-  const noun = model.trees[t].isTree ? "interaction" : "example";
+  const noun = featureNoun(model);
   const sides = [0, 1].map((side) => sideOf(model, facts, [t, n], side));
   const rows = sides.map((one, i) => el("tr", { class: i ? "missed" : "seen" },
     el("th", { scope: "row" }, i ? "not seen" : "seen"), el("td", { class: "right" }, number(one.total)),
     el("td", null, one.total ? [el("strong", null, model.actions[one.action]), ` ${percent(one.share, 0)}`] : "–"),
     el("td", { class: "right" }, number(one.mean))));
   const name = `node ${n}${model.isForest ? ` of tree ${t + 1}` : ""}`;
-  return el("li", null, el("p", null, link(`node/${t}/${n}`, name), `: ${several(size, noun)} come here`),
+  return el("li", null, el("p", null, link(`node/${t}/${n}`, name), `: ${several(size, noun)} ${size === 1 ? "comes" : "come"} here`),
     size ? el("span", { class: "feature-balance", "aria-hidden": "true" },
       el("span", { style: `width:${(100 * sides[0].total) / size}%` })) : null,
     el("table", { "aria-label": `Either side of ${name}` },

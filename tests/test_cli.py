@@ -4,6 +4,7 @@ import functools
 import json
 import logging
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -159,6 +160,7 @@ def test_the_maze_from_its_run_to_an_explanation(
     for phase in ("explore", "look", "learn", "measure"):
         assert re.search(rf"^{phase} .* s\b", done.out, re.M)
     assert f"rlvc explain {folder / 'policy.rlvc'} {folder / 'percept.png'}\n" in done.out
+    assert f"rlvc report {folder} --open\n" in done.out
     check_folder(folder, window=230)
     result = strict((folder / "result.json").read_text(encoding="utf-8"))
     check_result(result, "maze", 400)
@@ -182,6 +184,7 @@ def test_a_run_writes_all_it_promises(folder: Path) -> None:
     text = (folder / "result.json").read_text(encoding="utf-8")
     result = strict(text)
     check_result(result, "small", 300)
+    assert result["command"] == shlex.join(["rlvc", *SMALL_RUN, "--out", str(folder)])
     policy = Policy.load(folder / "policy.rlvc")
     assert policy.n_classes == result["classes"] == result["history"][-1]["classes"] > 1
     assert len(policy.classifier.features) == result["features"]["selected"]
@@ -208,7 +211,9 @@ def test_a_second_run_needs_another_folder_or_a_word(
     # The same seed as the first run: the same policy and pictures, byte for byte.
     assert contents(again) | {"result.json": b""} == contents(folder) | {"result.json": b""}
     first, second = (strict((f / "result.json").read_text()) for f in (folder, again))
-    del first["seconds"], second["seconds"]
+    assert second["command"] == first["command"].replace(str(folder), str(again))
+    for result in (first, second):
+        del result["seconds"], result["command"]
     assert first == second
 
 
@@ -581,8 +586,8 @@ def test_the_version(call: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--help"], ["run", "evaluate", "explain", "parameters", "data", "--version",
-         "rlvc run maze"]),
+        (["--help"], ["run", "report", "watch", "evaluate", "explain", "parameters", "data",
+         "--version", "rlvc run maze"]),
         (["run", "-h"], ["maze, subway, campus or hill", "--pictures", "RLVC_DATA", "rlvc data get",
          "--seed", "--interactions", "--compact", "--out", "--overwrite", "--preset", "--set",
          "policy.rlvc", "basic.rlvc", "features.png", "percept.png", "result.json",

@@ -21,6 +21,7 @@ from rich.console import Console
 
 from rlvc import RLVC, ForestPolicy, Interactions, Policy, cli_own, collect, load_policy
 from rlvc.evaluating import evaluate
+from rlvc.examples import Examples
 from rlvc.experiments.own import OwnRun, describe_round, is_data, learn_task, read_data
 from rlvc.experiments.running import Watcher
 from rlvc.exploring import Explorer, Round, Steady, explore
@@ -383,6 +384,12 @@ def test_learning_from_an_environment(call: Any, root: Path) -> None:
     result = strict((out / "result.json").read_text(encoding="utf-8"))
     assert result["task"] == CORRIDOR
     assert result["source"] == f"{CORRIDOR} --arg limit=9"
+    assert shlex.split(result["command"])[:5] == ["rlvc", "learn", CORRIDOR, "--arg", "limit=9"]
+    assert shlex.split(result["command"])[-1] == str(out)
+    examples = Examples.load(out / "examples.rlvc")
+    assert (examples.count.sum(), len(examples.percepts)) == (120, 4)  # the goal ends an episode
+    assert examples.classes is not None
+    assert examples.classes.max() < result["classes"]
     assert result["interactions"] == 120
     policy = Policy.load(out / "policy.rlvc")
     assert policy.n_classes == result["classes"]
@@ -406,6 +413,7 @@ def test_learning_from_an_environment(call: Any, root: Path) -> None:
     for name in PICTURE_FILES:
         assert f"  {out / name}  " in done.out
     # What it recommends
+    assert f"rlvc report '{out}' --open\n" in done.out
     why, watch = done.out.splitlines()[-2:]
     assert why.startswith("Ask why: rlvc explain ")
     assert watch.startswith("Watch it: rlvc play ")
@@ -454,6 +462,7 @@ def test_a_forest_and_other_choices(call: Any, root: Path) -> None:
     assert result["parameters"]["post_process"]["type"] == "Compaction"
     assert result["parameters"]["cap"] == 3
     assert result["forest"]["trees"] == 2
+    assert Examples.load(root / "one" / "examples.rlvc").classes is None  # of which tree?
     (events,) = (root / "one" / "tensorboard").iterdir()
     for tag in (b"stages/classes", b"stages/residual", b"rounds/return", b"rounds/episodes"):
         assert tag in events.read_bytes()
@@ -818,7 +827,8 @@ def test_the_policy_is_kept_before_it_is_measured(
     done = call("learn", "tests.worlds:Corridor-v0", "--interactions", 60, "--out", root / "out")
     assert done.code == 1
     assert load_policy(root / "out" / "policy.rlvc").n_actions == 2
-    assert not (root / "out" / "result.json").exists()
+    for name in ("result.json", "live.json", "live.rlvc", "examples.rlvc"):
+        assert not (root / "out" / name).exists()
 
 
 def test_wrong_usage_leaves_an_earlier_run_as_it_was(call: Any, root: Path) -> None:

@@ -47,6 +47,8 @@ def _command(path: str, callback: Callable[..., Any]) -> Iterator[str]:
     kinds = typing.get_type_hints(callback, include_extras=True)
     usage, rows = [path], []
     for name, parameter in inspect.signature(callback).parameters.items():
+        if kinds[name] is typer.Context:
+            continue
         kind, info = typing.get_args(kinds[name])
         if isinstance(info, ArgumentInfo):
             usage.append(info.metavar or name.upper())

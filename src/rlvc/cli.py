@@ -17,14 +17,16 @@ from rich.markup import escape
 from rich.table import Table
 
 import rlvc
-from rlvc import cli_own
+from rlvc import cli_own, cli_report
 from rlvc.cli_data import data_app
 from rlvc.cli_options import (
     ArgumentOption,
     CompactOption,
     FramesOption,
+    LiveOption,
     OverwriteOption,
     PolicyArgument,
+    PortOption,
     PresetOption,
     RenderOption,
     SetOption,
@@ -32,6 +34,7 @@ from rlvc.cli_options import (
     TensorBoardOption,
     TreesOption,
     WrapOption,
+    command_of,
     flow,
     make_env,
     recipe_of,
@@ -78,6 +81,7 @@ def _main(
 
 @command
 def run(
+    context: typer.Context,
     task: Annotated[str, typer.Argument(help="The task: maze, subway, campus or hill.")],
     pictures: Annotated[
         str,
@@ -108,6 +112,8 @@ def run(
     ] = None,
     overwrite: OverwriteOption = False,
     tensorboard: TensorBoardOption = False,
+    live: LiveOption = False,
+    port: PortOption = None,
 ) -> None:
     """Learn a task of the paper, measure the policy, and write pictures.
 
@@ -125,30 +131,41 @@ def run(
     from rlvc.journal import import_tensorboard, open_journals
     from rlvc.report.files import prepare_folder, write_run
     from rlvc.report.terminal import LiveWatcher, show_summary, watch_with
+    from rlvc.snapshots import Snapshots
 
     changes = [*settings_of(task, preset), *["post_process=compaction"] * compact]
     changes += settings or []
     learner = make_learner(preset, changes, base_learner(task))
+    cli_report.check_page(live, port)
     if tensorboard:
         import_tensorboard()
     folder = prepare_folder(out or Path("runs") / task, overwrite=overwrite)
-    with open_journals(folder, tensorboard) as journal, LiveWatcher(console) as live:
-        result = run_task(
-            task,
-            pictures=pictures,
-            seed=seed,
-            interactions=interactions,
-            episodes=episodes,
-            trees=trees,
-            learner=learner,
-            watcher=watch_with(live.watcher, journal),
-        )
-    write_run(result, folder)
-    show_summary(console, result.result, folder)
+    facts = {"task": task, "pictures": pictures, "seed": seed, "command": command_of(context)}
+    about = {"task": task, "pictures": pictures, "seed": str(seed)}
+    with cli_report.live_page(folder, live, port) as stay:
+        with Snapshots(folder, facts, about=about) as shots:
+            with open_journals(folder, tensorboard) as journal, LiveWatcher(console) as shown:
+                result = run_task(
+                    task,
+                    pictures=pictures,
+                    seed=seed,
+                    interactions=interactions,
+                    episodes=episodes,
+                    trees=trees,
+                    learner=learner,
+                    watcher=watch_with(shown.watcher, journal, shots.watcher),
+                )
+            shots.watcher.on_phase("write", None)
+            result.result["command"] = facts["command"]
+            write_run(result, folder)
+        show_summary(console, result.result, folder)
+        stay()
 
 
-for own in (cli_own.learn, cli_own.collect, cli_own.play):
-    command(own)
+for one in (
+    cli_own.learn, cli_report.report, cli_report.watch, cli_own.collect, cli_own.play
+):  # fmt: skip
+    command(one)
 
 
 @command
@@ -336,10 +353,11 @@ app.add_typer(data_app, name="data")
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line: 0 if all went well, 1 for a failure, 2 for wrong usage."""
+    words = sys.argv[1:] if arguments is None else arguments
     handler = RichHandler(console=Console(stderr=True), show_time=False, show_path=False)
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[handler])
     try:
-        app(args=arguments, prog_name="rlvc")
+        app(args=words, prog_name="rlvc", obj=words)
     except (ValueError, TypeError) as error:
         _complain(error)
         raise SystemExit(2) from None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rlvc.sources.environments import Recipe
 
 ENVIRONMENT, EXPLORING, LEARNING = "The environment", "Exploring it", "Learning"
+WATCHING = "Watching"
 
 SetOption = Annotated[
     list[str] | None,
@@ -118,6 +119,38 @@ OverwriteOption = Annotated[
 TensorBoardOption = Annotated[
     bool, typer.Option("--tensorboard", help="Write event files for TensorBoard as well.")
 ]
+
+LiveOption = Annotated[
+    bool,
+    typer.Option(
+        "--live",
+        help="Show on a page in the browser how it goes on; the page is for this machine only.",
+        rich_help_panel=WATCHING,
+    ),
+]
+PortOption = Annotated[
+    int | None,
+    typer.Option(
+        "--port",
+        min=1024,
+        max=65535,
+        help="The port of the page.",
+        show_default="one that is free",
+        rich_help_panel=WATCHING,
+    ),
+]
+
+
+def command_of(context: typer.Context) -> str:
+    """Return the command line as it was typed, without what does not change the run."""
+    words = context.find_root().obj
+    kept, words = list[str](), iter(sys.argv[1:] if words is None else words)
+    for word in words:
+        if word == "--port":
+            next(words, None)
+        elif word not in ("--live", "--overwrite") and not word.startswith("--port="):
+            kept.append(word)
+    return shlex.join(["rlvc", *kept])
 
 
 def flow(text: str | None) -> str:

@@ -17,8 +17,10 @@ from rlvc.cli_options import (
     CompactOption,
     EnvArgument,
     FramesOption,
+    LiveOption,
     OverwriteOption,
     PolicyArgument,
+    PortOption,
     PresetOption,
     RenderOption,
     SeedOption,
@@ -27,11 +29,13 @@ from rlvc.cli_options import (
     TensorBoardOption,
     TreesOption,
     WrapOption,
+    command_of,
     make_env,
     make_visible,
     recipe_of,
     words_of,
 )
+from rlvc.cli_report import check_page, live_page
 
 if TYPE_CHECKING:
     from rlvc.forest_policy import AnyPolicy
@@ -40,6 +44,7 @@ console = Console()
 
 
 def learn(
+    context: typer.Context,
     source: Annotated[
         str,
         typer.Argument(
@@ -123,13 +128,15 @@ def learn(
     ] = None,
     overwrite: OverwriteOption = False,
     tensorboard: TensorBoardOption = False,
+    live: LiveOption = False,
+    port: PortOption = None,
 ) -> None:
     """Learn a policy for a task of your own, from an environment or from data.
 
     The folder gets policy.rlvc (the policy), result.json (all numbers), classes.png (what it does
-    when it sees what), learning.png, features.png, stages.csv and rounds.csv (the curves), and a
-    percept to try `rlvc explain` on. All that is wrong with data is listed before anything is
-    learned or written.
+    when it sees what), learning.png, features.png, stages.csv and rounds.csv (the curves),
+    examples.rlvc (some percepts for `rlvc report`), and a percept to try `rlvc explain` on. All
+    that is wrong with data is listed before anything is learned or written.
 
     For example:
 
@@ -150,9 +157,11 @@ def learn(
     from rlvc.report.files import check_folder, prepare_folder
     from rlvc.report.own import show_own_summary, write_own_run
     from rlvc.report.terminal import LiveWatcher, watch_with
+    from rlvc.snapshots import Snapshots
 
     changes = [f"gamma={gamma}"] * (gamma is not None) + ["post_process=compaction"] * compact
     learner = make_learner(preset, [*changes, *(settings or [])], RLVC())
+    check_page(live, port)
     folder = out or Path("runs") / folder_name(source)
     check_folder(folder, overwrite=overwrite)
     data: Any
@@ -172,28 +181,35 @@ def learn(
         what = "a Minari dataset" if from_data else "an environment"
         given = {"actions": actions, "first-action": first_action}
         refuse(f"{what} tells its actions", "a folder or arrays", **given)
-    with LiveWatcher(console) as live:
-        if from_data:
-            n_actions, names = parse_actions(actions)
+    if from_data:
+        n_actions, names = parse_actions(actions)
+        with LiveWatcher(console) as shown:
             data = read_data(
                 source, n_actions=n_actions, action_start=first_action, action_names=names,
-                watcher=live.watcher,
+                watcher=shown.watcher,
             )  # fmt: skip
-        else:
-            data = make_env(recipe)
-            check_spaces(data)
-        if tensorboard:
-            import_tensorboard()
-        prepare_folder(folder, overwrite=overwrite)
-        with open_journals(folder, tensorboard) as journal:
-            run = learn_task(
-                source, data, learner=learner, interactions=n, rounds=k, epsilon=e, seed=seed,
-                episodes=EPISODES if episodes is None else episodes, trees=trees,
-                watcher=watch_with(live.watcher, journal), keep=folder / "policy.rlvc",
-            )  # fmt: skip
-    run.result["source"] = source if from_data else words_of(recipe)
-    write_own_run(run, folder)
-    show_own_summary(console, run, folder, run.result["source"])
+    else:
+        data = make_env(recipe)
+        check_spaces(data)
+    if tensorboard:
+        import_tensorboard()
+    prepare_folder(folder, overwrite=overwrite)
+    told = {"source": source if from_data else words_of(recipe), "command": command_of(context)}
+    facts = {"task": source, "seed": seed, **told}
+    with live_page(folder, live, port) as stay:
+        with Snapshots(folder, facts, examples=True) as shots:
+            with open_journals(folder, tensorboard) as journal, LiveWatcher(console) as shown:
+                run = learn_task(
+                    source, data, learner=learner, interactions=n, rounds=k, epsilon=e, seed=seed,
+                    episodes=EPISODES if episodes is None else episodes, trees=trees,
+                    watcher=watch_with(shown.watcher, journal, shots.watcher),
+                    keep=folder / "policy.rlvc",
+                )  # fmt: skip
+            shots.watcher.on_phase("write", None)
+            run.result.update(told)
+            write_own_run(run, folder)
+        show_own_summary(console, run, folder, told["source"])
+        stay()
 
 
 def collect(

@@ -26,6 +26,7 @@ from rlvc.report.arrangements import show_image
 from rlvc.report.figures import draw_features, draw_growth
 from rlvc.report.files import write_figures
 from rlvc.report.style import BLUE, GREY, ORANGE, house_style, new_figure
+from rlvc.report.terminal import say_report
 from rlvc.storage import write_whole
 
 FILES = (
@@ -206,6 +207,7 @@ def show_own_summary(console: Console, run: OwnRun, folder: Path, source: str) -
         console.print(
             f"  {escape(str(folder / name))}  [dim]{what}[/]", highlight=False, soft_wrap=True
         )
+    say_report(console, folder)
     policy = shlex.quote(str(folder / "policy.rlvc"))
     first = run.interactions.percepts[int(run.interactions.start[0])]
     images = [str(folder / "percept.png")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,18 +18,11 @@ from rlvc.experiments.running import Watcher
 from rlvc.journal import Journals
 from rlvc.learner import Stage
 
-PHASES = {
-    "read": "read",
-    "write": "write",
+PHASES = {  # what they are called, if not by their own names
     "collect": "explore",
     "extract": "look",
-    "learn": "learn",
-    "forest": "forest",
     "evaluate": "measure",
-    "test": "test",
-    "vote": "vote",
     "basic": "learn",
-    "compact": "compact",
     "primitive": "compare",
 }
 
@@ -71,7 +65,8 @@ class LiveWatcher:
         self._finish()
         self._phase_begin, self._steps, self._total = time.perf_counter(), 0, total
         name, space, number = phase.partition(" ")
-        self._task = self._progress.add_task(PHASES[name] + space + number, total=total, note="")
+        called = PHASES.get(name, name) + space + number
+        self._task = self._progress.add_task(called, total=total, note="")
 
     def _on_step(self) -> None:
         assert self._task is not None
@@ -304,8 +299,17 @@ def _show_files(
         path = escape(str(folder / name))
         console.print(f"  {path}  [dim]{what}[/]", highlight=False, soft_wrap=True)
     images = [f"{camera}={folder / camera}.png" for camera in cameras]
+    say_report(console, folder)
     console.print(
         f"Ask why: rlvc explain {folder / 'policy.rlvc'} "
         f"{' '.join(images) or folder / 'percept.png'}",
+        highlight=False, markup=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+def say_report(console: Console, folder: Path) -> None:
+    """Say how to see all of it on one page."""
+    console.print(
+        f"See it all on one page: rlvc report {shlex.quote(str(folder))} --open",
         highlight=False, markup=False, soft_wrap=True,
     )  # fmt: skip

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from rlvc.classifier.tree import Tree
 from rlvc.errors import FileFormatError
 from rlvc.examples import Examples
 from rlvc.experiments.running import Watcher
-from rlvc.forest_policy import AnyPolicy, load_policy
+from rlvc.forest_policy import AnyPolicy, ForestPolicy, load_policy
+from rlvc.policy_file import refusing
 from rlvc.report.web.coding import Json, pack
 from rlvc.report.web.curves import describe_learning
 from rlvc.report.web.overview import describe_overview
@@ -19,12 +21,12 @@ from rlvc.vision.eye import Memory
 
 FORMAT, VERSION = "rlvc-report", 1
 RESULT, DRAFT = "result.json", "live.json"
-POLICIES: Final = {  # by the file; the first is what to act with
-    "policy.rlvc": "the policy",
-    "one.rlvc": "one classifier",
-    "compact.rlvc": "one classifier, compacted",
-    "basic.rlvc": "the tree before compaction",
-}
+POLICIES: Final = (
+    "policy.rlvc",
+    "one.rlvc",
+    "compact.rlvc",
+    "basic.rlvc",
+)  # to act with: the first
 
 
 class Author:
@@ -49,8 +51,9 @@ class Author:
         found: Json = {"format": FORMAT, "version": VERSION, "title": title, "live": None}
         if is_draft:
             found["live"] = {"phase": str(result.get("phase")), "stage": _last_stage(result)}
-        found |= {"overview": describe_overview(result), "learning": describe_learning(result)}
-        scene, memory = self._see(folder, result, is_draft)
+        with refusing(folder, "run that this rlvc knows"):
+            found |= {"overview": describe_overview(result), "learning": describe_learning(result)}
+            scene, memory = self._see(folder, result, is_draft)
         images, shown = list(scene.images), list[Json]()
         for name, policy in policies.items():
             self._watcher.on_phase("look", memory.n_new(policy.eye, scene.percepts))
@@ -97,11 +100,21 @@ def read_result(folder: Path) -> tuple[dict[str, Any], bool]:
 def read_policies(folder: Path, *, is_draft: bool) -> dict[str, AnyPolicy]:
     """Return the policies of a run by their names, that to act with first."""
     if is_draft:
-        return {"the policy so far": load_policy(folder / "live.rlvc")}
-    files = {name: folder / file for file, name in POLICIES.items() if (folder / file).is_file()}
+        policy = load_policy(folder / "live.rlvc")
+        return {f"so far: {name_of(policy)}": policy}
+    files = [folder / name for name in POLICIES if (folder / name).is_file()]
     if not files:
         raise FileFormatError(f"There is no policy in {folder}; was {RESULT} moved there alone?")
-    return {name: load_policy(file) for name, file in files.items()}
+    policies = [load_policy(file) for file in files]
+    return {name_of(policy): policy for policy in policies}
+
+
+def name_of(policy: AnyPolicy) -> str:
+    """Return a few words on what kind of policy this is, and how large."""
+    if isinstance(policy, ForestPolicy):
+        return f"forest of {len(policy.members)} trees"
+    what = "tree" if isinstance(policy.classifier, Tree) else "compacted"
+    return f"{what}, {policy.n_classes} classes"
 
 
 def _last_stage(result: dict[str, Any]) -> int | None:

@@ -24,7 +24,7 @@ function makeWorld(model, state, go) {
     fill(layer, svg("image", { href: url, width, height, preserveAspectRatio: "none", class: "heat" }));
   };
   const arrows = () => {
-    const step = xs.length > 400 ? 2 : 1;
+    const step = Math.max(1, Math.round((28 * columns) / Math.min(window.innerWidth - 30, 840 * Math.max(1, width / height / 2))));
     const length = (0.36 * step * width) / columns;
     const paths = { good: "", other: "" };
     for (let row = step >> 1; row < rows; row += step)

@@ -41,7 +41,8 @@ function chartText(value, unit) {
   if (unit === "percent") return percent(value);
   if (unit === "whole") return number(Math.round(value));
   const size = Math.abs(value);
-  return number(value, size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : size >= 0.01 ? 2 : 4);
+  if (size >= 100 || size === 0) return number(Math.round(value));
+  return number(value, size >= 10 ? 1 : size >= 0.1 ? 2 : Math.min(1 - Math.floor(Math.log10(size)), 6));
 }
 
 /** Return the labels of ticks, all with as many digits as their step needs. */
@@ -49,6 +50,11 @@ function chartTickTexts(ticks, unit) {
   const step = (ticks[1] - ticks[0]) * (unit === "percent" ? 100 : 1);
   const digits = [0, 1, 2, 3, 4, 5].find((n) => Math.abs(step * 10 ** n - Math.round(step * 10 ** n)) < 1e-6) ?? 6;
   return ticks.map((tick) => (unit === "percent" ? percent(tick, digits) : number(tick, digits)));
+}
+
+/** Return a place on the x axis in words: "stage 9", "1,000 interactions". */
+function chartPlace(axis, x) {
+  return axis.endsWith("s") ? `${number(x)} ${axis}` : `${axis} ${number(x)}`;
 }
 
 /** Return the points of a series that are known, in the order of x. */
@@ -88,9 +94,10 @@ function chartSummary({ title, unit, series, lines, note }, x, axis) {
     const points = chartPoints(one, x);
     if (!points.length) return `${one.name}: no numbers yet`;
     const [first, last] = [points[0], points.at(-1)];
-    if (points.length === 1) return `${one.name}: ${text(first.y)} at ${axis} ${number(first.x)}`;
+    if (points.length === 1) return `${one.name}: ${text(first.y)} at ${chartPlace(axis, first.x)}`;
     const [low, high] = [Math.min, Math.max].map((of) => points.find((p) => p.y === of(...points.map((q) => q.y))));
-    return `${one.name}: first ${text(first.y)} at ${axis} ${number(first.x)}, last ${text(last.y)} at ${number(last.x)}, `
+    return `${one.name}: first ${text(first.y)} at ${chartPlace(axis, first.x)}, `
+      + `last ${text(last.y)} at ${number(last.x)}, `
       + `lowest ${text(low.y)} at ${number(low.x)}, highest ${text(high.y)} at ${number(high.x)}`;
   });
   const references = (lines ?? []).map((one) => `${one.name}: ${text(one.value)}`);
@@ -142,7 +149,7 @@ class LineChart {
     this.cross = x;
     const found = this.points.map((points) => chartPointAt(points, x ?? Infinity));
     found.forEach((one, i) => {
-      const late = one && x !== null && one.x !== x ? ` (${this.axis.split(" ")[0]} ${number(one.x)})` : "";
+      const late = one && x !== null && one.x !== x ? ` (${chartPlace(this.axis, one.x)})` : "";
       this.readouts[i].textContent = one ? `${chartText(one.y, this.spec.unit)}${late}` : "–";
     });
     if (!this.crosshair) return;
@@ -178,7 +185,8 @@ class LineChart {
 
   #up(y) {
     const [low, high] = [this.ticks[0], this.ticks.at(-1)];
-    return CHART_HEIGHT - CHART_MARGIN.bottom - ((y - low) / (high - low)) * (CHART_HEIGHT - CHART_MARGIN.top - CHART_MARGIN.bottom);
+    const room = CHART_HEIGHT - CHART_MARGIN.top - CHART_MARGIN.bottom;
+    return CHART_MARGIN.top + ((high - y) / (high - low)) * room;
   }
 
   #point(event) {
@@ -216,7 +224,8 @@ class LineChart {
 
   #line(points, style) {
     const at = points.map((p) => [this.#across(p.x), this.#up(p.y)]);
-    const line = svg("polyline", { class: `chart-line ${style.tone}`, points: at.join(" "), "stroke-dasharray": style.dash });
+    const { tone, dash } = style;
+    const line = svg("polyline", { class: `chart-line ${tone}`, points: at.join(" "), "stroke-dasharray": dash });
     let last = Infinity;
     const marked = at.toReversed().filter(([x]) => last - x >= CHART_MARKERS && ((last = x), true));
     const markers = marked.map(([x, y]) => chartMarker(style, x, y, at.length > 1 ? 2.8 : 5));

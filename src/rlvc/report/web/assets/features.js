@@ -4,11 +4,11 @@
 const CARDS_AT_ONCE = 60;
 const FEATURE_EXAMPLES = 8;
 const FEATURE_NODES = 6;
-const FEATURE_WHOLES = 12;
+const FEATURE_WHOLES = 8;
 const FEATURE_KINDS = {
   symbol: ["symbol", "symbols"],
   composite: ["composite", "composites"],
-  located: ["in a part of the frame", "in a part of the frame"],
+  located: ["located in a part of the frame", "located"],
   several: ["several features", "several at once"],
 };
 const FEATURE_ORDERS = { usage: "most often tested", seen: "most often seen", number: "by number" };
@@ -20,10 +20,14 @@ function makeFeaturesView(model, state) {
   const cards = el("ul", { class: "feature-cards" });
   const hits = el("p", { class: "feature-hits", role: "status", "aria-live": "polite" });
   const more = el("button", { type: "button", class: "feature-more", onclick: showMore });
-  const panel = el("aside", { class: "feature-panel panel", "aria-label": "The feature that is selected", hidden: true });
+  const panel = el("aside", { class: "feature-panel panel", "aria-label": "The feature that is selected", hidden: true,
+    onscroll: () => (state.scroll = panel.scrollTop) });
   const list = el("div", { class: "feature-list" }, hits, cards, more);
   const node = el("div", { class: "feature-view" }, featureToolbar(model, state, () => search()),
     el("div", { class: "feature-sides" }, list, panel));
+  const input = node.querySelector("input");
+  const isTyping = state.input && state.input === document.activeElement; // while the page is built anew
+  state.input = input;
   let facts = null;
   let found = [];
   let chosen = null;
@@ -91,27 +95,34 @@ function makeFeaturesView(model, state) {
     panel.hidden = feature === null;
     panel.toggleAttribute("data-feature", false);
     if (feature === null) {
+      state.chosen = null;
       fill(panel);
       if (isHere) cards.querySelector(`[data-card="${before}"]`)?.focus();
       return;
     }
     panel.dataset.feature = feature;
     fill(panel, featureDetails(model, facts, feature));
-    panel.scrollTop = 0;
-    if (isHere) panel.querySelector("h3").focus({ preventScroll: true });
-    if (matchMedia("(max-width: 60rem)").matches) panel.scrollIntoView({ block: "start" });
+    const isNew = state.chosen !== feature;
+    state.chosen = feature;
+    panel.scrollTop = isNew ? 0 : state.scroll ?? 0;
+    if (isHere && isNew) panel.querySelector("h3").focus({ preventScroll: true });
+    if (isNew && matchMedia("(max-width: 60rem)").matches) panel.scrollIntoView({ block: "start" });
   }
 
   return {
     node,
     show(args = []) {
-      if (!facts) {
+      const isFirst = !facts;
+      if (isFirst) {
         facts = featureFacts(model);
         show();
       }
       const last = args.at(-1) ?? "";
       const feature = /^\d+$/.test(last) ? Number(last) : null;
       choose(feature !== null && feature < model.features.length ? feature : null);
+      if (!isFirst || !isTyping) return;
+      input.focus();
+      input.setSelectionRange(input.value.length, input.value.length);
     },
   };
 }
@@ -121,27 +132,29 @@ function featureToolbar(model, state, onChange) {
   const choice = (label, key, options) => el("label", null, el("span", null, label),
     el("select", { onchange: (event) => { state[key] = event.target.value; onChange(); } },
       options.map(([value, text]) => el("option", { value, selected: state[key] === value }, text))));
-  const kinds = Object.keys(FEATURE_KINDS).filter((kind) => model.features.some((one) => one.kind === kind));
+  const kinds = Object.entries(FEATURE_KINDS).filter(([kind]) => model.features.some((one) => one.kind === kind))
+    .map(([kind, [, many]]) => [kind, many]);
+  const cameras = model.cameras.map((one, i) => [String(i), one.name || `camera ${i + 1}`]);
   let timer = null;
   const onText = (event) => {
     clearTimeout(timer);
     state.text = event.target.value;
     timer = setTimeout(onChange, 120);
   };
-  return el("form", { class: "feature-tools toolbar", role: "search", "aria-label": "Features", onsubmit: (event) => event.preventDefault() },
+  const stay = (event) => event.preventDefault();
+  return el("form", { class: "feature-tools toolbar", role: "search", "aria-label": "Features", onsubmit: stay },
     el("label", { class: "feature-search" }, el("span", null, "Search"),
       el("input", { type: "search", value: state.text, placeholder: "symbol 12", autocomplete: "off", oninput: onText })),
     choice("Sort", "order", Object.entries(FEATURE_ORDERS)),
-    model.cameras.length > 1
-      ? choice("Camera", "camera", [["", "all"], ...model.cameras.map((one, i) => [String(i), one.name || `camera ${i + 1}`])]) : null,
-    kinds.length > 1 ? choice("Kind", "kind", [["", "all"], ...kinds.map((kind) => [kind, FEATURE_KINDS[kind][1]])]) : null);
+    cameras.length > 1 ? choice("Camera", "camera", [["", "all"], ...cameras]) : null,
+    kinds.length > 1 ? choice("Kind", "kind", [["", "all"], ...kinds]) : null);
 }
 
 /** Return the features that are asked for, in the order that is asked for. */
 function findFeatures(model, facts, { text, order, camera, kind }) {
   const wanted = featureFilter(model, text);
-  const found = model.features.flatMap((one, feature) =>
-    (camera === "" || one.camera === Number(camera)) && (kind === "" || one.kind === kind) && wanted(feature) ? [feature] : []);
+  const isOf = (one) => (camera === "" || one.camera === Number(camera)) && (kind === "" || one.kind === kind);
+  const found = model.features.flatMap((one, feature) => (isOf(one) && wanted(feature) ? [feature] : []));
   if (order === "usage") found.sort((a, b) => model.features[b].usage - model.features[a].usage || a - b);
   if (order === "seen") found.sort((a, b) => facts.seen[b] - facts.seen[a] || a - b);
   return found;
@@ -156,7 +169,8 @@ function featureFilter(model, text) {
     const { name, kind, camera } = model.features[feature];
     const low = name.toLowerCase();
     if (!isNumber && ` ${low.replace(/[(),]/g, " ").replace(/\s+/g, " ")} `.includes(` ${phrase} `)) return true;
-    const symbols = [...low.matchAll(/symbols (\d+(?:, \d+)*)|symbol (\d+)/g)].flatMap((match) => (match[1] ?? match[2]).split(", "));
+    const lists = [...low.matchAll(/symbols (\d+(?:, \d+)*)|symbol (\d+)/g)];
+    const symbols = lists.flatMap(([, many, one]) => (many ?? one).split(", "));
     const all = `${low} feature ${kind} ${FEATURE_KINDS[kind].join(" ")} ${model.cameras[camera].name.toLowerCase()}`;
     return words.every((word, i) => {
       if (!/^\d+$/.test(word)) return all.includes(word);
@@ -223,17 +237,21 @@ function featureDetails(model, facts, feature) {
   const passes = testedShare(model, facts, feature);
   const items = [
     ["Kind", FEATURE_KINDS[kind][0]], ["Number", String(feature)], where ? ["Camera", where] : null,
-    share === null ? null : ["Seen", `on ${number(facts.seen[feature])} of ${several(model.nPercepts, "example percept")} (${percent(share)})`],
+    share === null ? null
+      : ["Seen", `on ${number(facts.seen[feature])} of ${several(model.nPercepts, "example percept")} (${percent(share)})`],
     facts.isTested[feature]
       ? ["Tested", `on ${several(usage, "percept")} of the database${model.isForest ? ", summed over the trees" : ""}`]
       : ["Tested", "never on its own, only as a part of others"],
-    passes === null ? null : ["Decides on", `${percent(passes)} of the ${featureNoun(model)}s${model.isForest ? ", on average over the trees" : ""}`],
+    passes === null ? null
+      : ["Decides on", `${percent(passes)} of the ${featureNoun(model)}s${model.isForest ? ", the mean over the trees" : ""}`],
   ].filter(Boolean);
   const wholes = featureWholes(model, facts, feature);
+  const close = el("a", { class: "feature-close", href: "#features", "aria-label": "Close the details" }, "×");
   return [
     el("div", { class: kind === "several" ? "feature-head wide" : "feature-head" }, patch(model, feature, { size: 96 }),
-      el("h3", { tabindex: -1 }, name), el("a", { class: "feature-close", href: "#features", "aria-label": "Close the details" }, "×")),
-    el("dl", { class: "feature-items" }, items.map(([term, text]) => el("div", null, el("dt", null, term), el("dd", null, text)))),
+      el("h3", { tabindex: -1 }, name), close),
+    el("dl", { class: "feature-items" }, items.map(([term, text]) =>
+      el("div", null, el("dt", null, term), el("dd", null, text)))),
     featureParts(model, facts, feature), facts.isTested[feature] ? [] : wholes, featureExamples(model, feature),
     featureDecisions(model, facts, feature), facts.isTested[feature] ? wholes : [],
   ].flat();
@@ -241,7 +259,8 @@ function featureDetails(model, facts, feature) {
 
 /** Return a part of a feature: its patch and its name, linked to its own details. */
 function featurePart(model, part, note = null, size = 56) {
-  return link(`feature/${part}`, patch(model, part, { size }), el("span", { class: "feature-name" }, featureTitle(model.features[part])),
+  const title = featureTitle(model.features[part]);
+  return link(`feature/${part}`, patch(model, part, { size }), el("span", { class: "feature-name", title }, title),
     note ? el("span", { class: "quiet" }, note) : null);
 }
 
@@ -255,7 +274,8 @@ function featureParts(model, facts, feature) {
     const notes = [turn === undefined ? null : `turned by about ${number(turn, 0)}°`,
       ratio === undefined ? null : `the second about ${number(ratio, 1)} times as large`].filter(Boolean);
     return [head, el("div", { class: "feature-scheme" }, featurePart(model, parts[0]),
-      el("span", { class: "feature-span" }, el("span", null, `${low} to ${high} pixels`), el("span", { class: "feature-rule", "aria-hidden": "true" }),
+      el("span", { class: "feature-span" }, el("span", null, `${low} to ${high} pixels`),
+        el("span", { class: "feature-rule", "aria-hidden": "true" }),
         notes.map((text) => el("span", { class: "quiet" }, text))), featurePart(model, parts[1]))];
   }
   if (kind === "located") {
@@ -265,7 +285,8 @@ function featureParts(model, facts, feature) {
         el("figcaption", { class: "quiet" }, `only in column ${column + 1}, row ${line + 1} of ${n} × ${n}`)))];
   }
   const note = (part) => (facts.share(part) === null ? null : `seen on ${featureShare(facts.share(part))}`);
-  return [head, el("p", null, "Needs at least ", el("strong", null, `${least} of these ${parts.length}`), ", which say much the same:"),
+  const need = least < parts.length ? `at least ${least} of these ${parts.length}` : `all ${least} of these`;
+  return [head, el("p", null, "Needs ", el("strong", null, need), ", which say much the same:"),
     el("ul", { class: "feature-parts" }, parts.map((part) => el("li", null, featurePart(model, part, note(part), 40))))];
 }
 
@@ -275,7 +296,8 @@ function frameCell({ width, height }, n, column, line) {
   const cuts = Array.from({ length: n - 1 }, (_, i) => i + 1);
   return svg("svg", { class: "feature-frame", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" },
     svg("rect", { class: "cell", x: column * w, y: line * h, width: w, height: h }),
-    cuts.flatMap((i) => [svg("line", { x1: i * w, x2: i * w, y1: 0, y2: height }), svg("line", { x1: 0, x2: width, y1: i * h, y2: i * h })]),
+    cuts.map((i) => svg("line", { x1: i * w, x2: i * w, y1: 0, y2: height })),
+    cuts.map((i) => svg("line", { x1: 0, x2: width, y1: i * h, y2: i * h })),
     svg("rect", { class: "border", x: 0, y: 0, width, height }));
 }
 
@@ -284,8 +306,9 @@ function featureWholes(model, facts, feature) {
   const wholes = facts.wholes[feature].slice().sort((a, b) => model.features[b].usage - model.features[a].usage || a - b);
   if (!wholes.length) return [];
   const rest = wholes.length - FEATURE_WHOLES;
+  const first = wholes.slice(0, FEATURE_WHOLES);
   return [el("h4", null, `A part of ${several(wholes.length, "feature")}`),
-    el("ul", { class: "feature-parts" }, wholes.slice(0, FEATURE_WHOLES).map((one) => el("li", null, featurePart(model, one, null, 40)))),
+    el("ul", { class: "feature-parts wide" }, first.map((one) => el("li", null, featurePart(model, one, null, 40)))),
     rest > 0 ? el("p", { class: "quiet" }, `and ${number(rest)} more`) : null];
 }
 
@@ -345,7 +368,8 @@ function featureDecisions(model, facts, feature) {
   nodes.sort((a, b) => b.size - a.size);
   const rest = nodes.length - FEATURE_NODES;
   const trees = model.isForest ? ` of ${several(new Set(nodes.map((one) => one.node[0])).size, "tree")}` : "";
-  return [el("h4", null, "What it decides"), el("p", { class: "quiet" }, `Tested at ${several(nodes.length, "node")}${trees}.`),
+  return [el("h4", null, "What it decides"),
+    el("p", { class: "quiet" }, `Tested at ${several(nodes.length, "place")}${trees}.`),
     el("ul", { class: "feature-nodes" }, nodes.slice(0, FEATURE_NODES).map((one) => featureDecision(model, facts, one))),
     rest > 0 ? el("p", { class: "quiet" }, `and ${number(rest)} more where fewer come`) : null];
 }
@@ -358,13 +382,14 @@ function featureDecision(model, facts, { node: [t, n], size }) {
     el("th", { scope: "row" }, i ? "not seen" : "seen"), el("td", { class: "right" }, number(one.total)),
     el("td", null, one.total ? [el("strong", null, model.actions[one.action]), ` ${percent(one.share, 0)}`] : "–"),
     el("td", { class: "right" }, number(one.mean))));
-  const name = `node ${n}${model.isForest ? ` of tree ${t + 1}` : ""}`;
-  return el("li", null, el("p", null, link(`node/${t}/${n}`, name), `: ${several(size, noun)} ${size === 1 ? "comes" : "come"} here`),
+  const name = `test ${n}${model.isForest ? ` of tree ${t + 1}` : ""}`;
+  const come = `${several(size, noun)} ${size === 1 ? "comes" : "come"} here`;
+  return el("li", null, el("p", null, link(`node/${t}/${n}`, name), `: ${come}`),
     size ? el("span", { class: "feature-balance", "aria-hidden": "true" },
       el("span", { style: `width:${(100 * sides[0].total) / size}%` })) : null,
     el("table", { "aria-label": `Either side of ${name}` },
-      el("thead", null, el("tr", null, ["", `${noun}s`, "mostly", "mean value"].map((text, i) =>
-        el(i ? "th" : "td", { scope: i ? "col" : null, class: i % 2 ? "right" : null }, text)))), el("tbody", null, rows)));
+      el("thead", null, el("tr", null, el("td"), [`${noun}s`, "mostly", "mean value"].map((text, i) =>
+        el("th", { scope: "col", class: i === 1 ? null : "right" }, text)))), el("tbody", null, rows)));
 }
 
 /** Return numbers of a list that stand evenly in it. */
@@ -382,10 +407,14 @@ function featureExamples(model, feature) {
     known.add(percept.images[camera]);
     (model.exhibits(percept, feature) ? shown : missed).push(percept);
   }
-  const strip = (title, found, most, verb) => [el("h4", null, title), found.length
-    ? el("ul", { class: "feature-examples" }, evenly(found, most).map((percept) => el("li", null, link(`at/example/${percept.number}`,
-      picture(model, percept, camera, { marks: [{ feature }], label: `${model.label(percept.number)}, where it is ${verb}` })))))
-    : el("p", { class: "quiet" }, `No example: it is ${verb === "seen" ? "seen on none of them" : "seen on all of them"}.`)];
-  if (!model.nPercepts) return [];
-  return [...strip("Where it is seen", shown, FEATURE_EXAMPLES, "seen"), ...strip("Where it is not", missed, FEATURE_EXAMPLES / 2, "not seen")];
+  if (!model.nPercepts)
+    return [el("p", { class: "quiet feature-none" }, "No example percepts were kept with this run: none can be shown.")];
+  const item = (percept) => el("li", null, link(`at/example/${percept.number}`,
+    picture(model, percept, camera, { marks: [{ feature }], label: model.label(percept.number) })));
+  const isWide = model.cameras[camera].width > 1.6 * model.cameras[camera].height;
+  const box = { class: isWide ? "feature-examples wide" : "feature-examples" };
+  const strip = (title, found, most, none) => [el("h4", null, title),
+    found.length ? el("ul", box, evenly(found, most).map(item)) : el("p", { class: "quiet" }, none)];
+  return [...strip("Where it is seen", shown, FEATURE_EXAMPLES, "On none of the examples."),
+    ...strip("Where it is not seen", missed, FEATURE_EXAMPLES / 2, "It is seen on all examples.")];
 }

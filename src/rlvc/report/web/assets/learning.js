@@ -10,7 +10,7 @@ function makeLearningView(model, state) {
     learning.note ? el("p", { class: "quiet" }, learning.note) : null,
     groups.length ? groups.map((group) => group.node)
       : el("p", { class: "empty" }, "Nothing to show yet: charts appear after the first stage."));
-  return { node, show: () => groups.forEach((group) => group.draw()) };
+  return { node, show: () => groups.forEach((group) => group.show()) };
 }
 
 /** Return the places where a crosshair may stand: every x at which some series has a number. */
@@ -33,13 +33,15 @@ function makeChartGroup(group, state) {
   const box = el("section", {
     class: "chart-group", tabindex: 0, role: "group", onkeydown: onKey,
     "aria-label": `${name}: ${several(charts.length, "chart")} over ${group.axis}. Left and right move the crosshair.`,
-  }, el("div", { class: "chart-head" }, where, el("span", { class: "quiet" }, "Point at a chart, or use ← and →.")), live, grid);
+  }, el("div", { class: "chart-head" }, where, el("span", { class: "quiet" }, "Point at a chart, or use ← and →.")),
+  live, grid);
 
   /** Put the crosshair of all charts at a stop, or take it away. */
   function move(x) {
     state.at = x;
-    const last = stops.length ? number(stops.at(-1)) : "–";
-    where.textContent = x === null ? `${name}, up to ${word} ${last}` : `${name}: ${word} ${number(x)} of ${last}`;
+    const last = stops.at(-1);
+    const text = x === null ? `, up to ${chartPlace(word, last)}` : `: ${chartPlace(word, x)} of ${number(last)}`;
+    where.textContent = `${name}${text}`;
     charts.forEach((chart) => chart.at(x));
   }
 
@@ -52,7 +54,7 @@ function makeChartGroup(group, state) {
     if (Number.isNaN(to) || event.target !== box) return;
     event.preventDefault();
     move(stops[Math.min(Math.max(to, 0), stops.length - 1)]);
-    live.textContent = `${word} ${number(state.at)}: ${charts.map((chart) => chart.words()).join("; ")}`;
+    live.textContent = `${chartPlace(word, state.at)}: ${charts.map((chart) => chart.words()).join("; ")}`;
   }
 
   /** Draw every chart as wide as its room is. */
@@ -62,7 +64,13 @@ function makeChartGroup(group, state) {
 
   new ResizeObserver(draw).observe(grid);
   move(stops.includes(state.at) ? state.at : null);
-  return { node: el("div", null, box, chartNumbers(group, stops, word, state)), draw };
+  const isFocused = state.box && state.box === document.activeElement; // while the page is built anew
+  state.box = box;
+  const show = () => {
+    draw();
+    if (isFocused && !document.activeElement?.matches("main *")) box.focus({ preventScroll: true });
+  };
+  return { node: el("div", null, box, chartNumbers(group, stops, word, state)), show };
 }
 
 /** Return the number of a list that is nearest to another. */

@@ -283,7 +283,10 @@ def test_data_that_take_long_are_made_seldom(tmp_path: Path) -> None:
     run = watched(tmp_path, author, share=0.25, now=now)
 
     def describe(folder: Path) -> dict[str, Any]:
+        before = run.version()
+        put(folder, live_json="now")
         now.now += 2.0
+        assert run.version() == before  # nothing is new before this is shown
         return {}
 
     run._describe = describe
@@ -295,6 +298,13 @@ def test_data_that_take_long_are_made_seldom(tmp_path: Path) -> None:
     assert run.version() == (first, False)
     now.now += 0.2
     assert run.version() > (first, False)
+    run._share = 0.001
+    run.data()
+    second, _ = run.version()
+    put(tmp_path, live_json="2")
+    assert run.version() == (second, False)
+    now.now += 10.1
+    assert run.version() > (second, False)
     run.data()
     put(tmp_path, result_json="r")  # the end is shown at once
     assert run.version()[1]

@@ -11,6 +11,8 @@ import pytest
 
 from rlvc import RLVC, Policy
 from rlvc import snapshots as snapshots_module
+from rlvc.classifier.bdd import Diagrams
+from rlvc.compaction import Compaction
 from rlvc.examples import Examples
 from rlvc.experiments.own import learn_task
 from rlvc.experiments.running import Watcher
@@ -99,6 +101,17 @@ def test_the_newest_waits_its_turn_and_is_never_lost(stages: list[Stage], tmp_pa
         shots.watcher.on_phase("write", None)  # nothing new was learned
         assert said(tmp_path)["phase"] == "write"
         assert (tmp_path / "live.rlvc").stat().st_ino == before.st_ino
+
+
+def test_merged_classes_can_be_watched_too(tmp_path: Path) -> None:
+    learner = RLVC(threads=1, post_process=Compaction(every=1))
+    with Snapshots(tmp_path, FACTS, now=Time()) as shots:
+        shots.watcher.on_phase("compact", None)
+        for stage in learner.stages(database(COLOUR)):
+            shots.watcher.on_stage(stage)
+        shots.watcher.on_phase("write", None)
+        assert isinstance(Policy.load(tmp_path / "live.rlvc").classifier, Diagrams)
+        assert n_classes(tmp_path) == said(tmp_path)["classes"] == stage.classifier.n_classes
 
 
 def test_snapshots_that_take_long_come_seldom(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from rlvc.errors import RlvcError
 
 RESULT: Final = ("result.json", "policy.rlvc")
 LIVE: Final = ("live.json", "live.rlvc")
+LONGEST_PAUSE: Final = 10.0  # seconds; what takes longer is done once, at the beginning
 ATTEMPTS: Final = 5  # to read a folder that is written to meanwhile
 
 Stamps = tuple[tuple[int, ...] | None, ...]
@@ -49,7 +51,7 @@ class Watched:
         self._old = self._stamps() if is_new else None
         self._seen = self._stamps()
         self._number = int(time.time())  # more than a server that was here before ever said
-        self._rest = -float("inf")  # until when nothing is new
+        self._rest = -math.inf  # until when nothing is new
         self._lock, self._making = threading.Lock(), threading.Lock()
         self._made: tuple[int, bytes] | None = None
 
@@ -78,10 +80,13 @@ class Watched:
         with self._making:
             number, _ = self.version()
             if self._made is None or self._made[0] != number:
-                begin = self._now()
-                self._made = number, self._make()
-                end = self._now()
-                self._rest = end + (end - begin) * (1.0 / self._share - 1.0)
+                begin, self._rest = self._now(), math.inf
+                try:
+                    self._made = number, self._make()
+                finally:
+                    end = self._now()
+                    pause = (end - begin) * (1.0 / self._share - 1.0)
+                    self._rest = end + min(pause, LONGEST_PAUSE)
             return self._made[1]
 
     def _make(self) -> bytes:

@@ -42,7 +42,8 @@ class ClassifierView {
     this.graph.onFirst = () => this.#place();
     this.graph.notes = (node) => this.#fact().note(node);
     this.graph.hidden = (node) => `${several(this.#fact().below(node), "class", "classes")} inside`;
-    fill(this.body, this.#toolbar(), this.#legend(), el("div", { class: "beside" }, this.graph.node, this.details));
+    const frame = el("div", { class: "graph-frame" }, this.graph.node, this.#lens());
+    fill(this.body, this.#toolbar(), this.#legend(), el("div", { class: "beside" }, frame, this.details));
     this.#useTree(Math.min(this.state.tree ?? 0, this.model.trees.length - 1));
     if (this.state.query) this.#search(this.state.query, { move: false });
   }
@@ -60,7 +61,6 @@ class ClassifierView {
   }
 
   #toolbar() {
-    const button = (text, label, act) => el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
     this.field = el("input", {
       type: "search", value: this.state.query, placeholder: "class 17, symbol 12, an action …", "aria-label": "Search the classifier",
       oninput: () => {
@@ -81,14 +81,19 @@ class ClassifierView {
     return el("div", { class: "toolbar", role: "group", "aria-label": "Graph" },
       this.choice,
       el("span", { class: "joined search", role: "search" }, this.field,
-        button("‹", "Previous match", () => this.#next(-1)), button("›", "Next match", () => this.#next(1))),
-      this.count,
-      el("span", { class: "joined" }, button("−", "Zoom out", () => this.graph.zoom(1 / 1.35)),
-        button("+", "Zoom in", () => this.graph.zoom(1.35)), button("Fit", "Show all of it", () => this.graph.fit())),
+        toolButton("‹", "Previous match", () => this.#next(-1)), toolButton("›", "Next match", () => this.#next(1))),
       el("span", { class: "joined" },
-        button("Main paths", "Unfold where most interactions pass", () => this.#foldAs("auto")),
-        button("Fold all", "Fold all tests", () => this.#foldAs("own", new Set([0]))),
-        button("Unfold all", "Unfold all tests", () => this.#foldAs("all"))));
+        toolButton("Main paths", "Main paths: unfold where most pass", () => this.#foldAs("auto")),
+        toolButton("Fold all", "Fold all tests", () => this.#foldAs("own", new Set([0]))),
+        toolButton("Unfold all", "Unfold all tests", () => this.#foldAs("all"))),
+      this.count);
+  }
+
+  /** The buttons that lie on the graph. */
+  #lens() {
+    return el("div", { class: "joined lens", role: "group", "aria-label": "Zoom" },
+      toolButton("−", "Zoom out", () => this.graph.zoom(1 / 1.35)), toolButton("+", "Zoom in", () => this.graph.zoom(1.35)),
+      toolButton("Fit", "Fit: show all of it", () => this.graph.fit()));
   }
 
   #legend() {
@@ -96,7 +101,7 @@ class ClassifierView {
       svg("line", { x1: 0, y1: 5, x2: 34, y2: 5, class: seen ? "edge seen" : "edge missed" }));
     const notes = {
       tree: "Lines are wide where many interactions pass; the bar in a class is its size.",
-      diagram: "Several paths may lead to one class; the bar in a class is its size.",
+      diagram: "Several paths may lead to one class. Tests say how many examples of this page see them; the bar in a class is its size.",
       forest: "One tree at a time; the forest acts by their vote. Lines are wide where many interactions pass.",
     };
     return el("ul", { class: "legend quiet" },
@@ -212,12 +217,18 @@ class ClassifierView {
     this.graph.path = new Set(path.slice(0, -1).map((one, i) => edgeKey(one, this.tree.present[one] === path[i + 1])));
     this.graph.redraw();
     const at = this.tree.classOf(node);
-    Object.assign(this.details.dataset, { node, class: at, tree: this.state.tree });
-    const say = at < 0 ? testDetails : classDetails;
-    const said = say(this.#fact(), node, { isOpen: this.graph.open.has(node), fold: () => this.#fold(node) });
-    fill(this.details, said.flat(3));
-    this.details.scrollTop = 0;
+    Object.assign(this.details.dataset, { node, class: at < 0 ? "" : at, tree: this.state.tree });
     if (!quietly) this.#remember();
+    const fact = this.#fact();
+    const tell = () => {
+      if (memory.selected !== node || this.tree !== fact.tree) return;
+      const say = this.tree.classOf(node) < 0 ? testDetails : classDetails;
+      fill(this.details, say(fact, node, { isOpen: this.graph.open.has(node), fold: () => this.#fold(node) }).flat(3));
+      this.details.scrollTop = 0;
+    };
+    // Walking all examples through the classifier takes a while, once; the graph does not wait for it.
+    if (fact.passed) tell();
+    else setTimeout(tell, 30);
   }
 
   /** Put what is selected into the address, without a step in the history. */
@@ -255,7 +266,8 @@ class ClassifierView {
     const isOpen = graph.open.has(selected);
     const order = graph.scene.boxes;
     const after = order[graph.scene.at.get(selected) + 1]?.node;
-    const back = () => this.#fact().path(selected).at(-2) ?? tree.parents[selected].find((one) => graph.scene.at.has(one));
+    const back = () => [this.before, this.#fact().path(selected).at(-2), ...tree.parents[selected]]
+      .find((one) => graph.scene.at.has(one) && tree.parents[selected].includes(one));
     const step = {
       ArrowRight: () => (isOpen ? tree.present[selected] : (this.#fold(selected), undefined)),
       ArrowDown: () => (isOpen ? tree.absent[selected] : after),
@@ -268,6 +280,7 @@ class ClassifierView {
     event.preventDefault();
     const node = step();
     if (node === undefined || !graph.scene.at.has(node)) return;
+    this.before = selected;
     this.#choose(node);
     graph.reveal(node);
   }
@@ -304,8 +317,8 @@ class ClassifierView {
 
   #tellCount() {
     const n = this.matches.length;
-    const where = this.current < 0 ? "" : `, ${number(this.current + 1)} of ${number(n)}`;
-    this.count.textContent = !this.state.query.trim() ? "" : n ? `${several(n, "match", "matches")}${where}` : "no match";
+    const where = this.current < 0 ? "" : `${number(this.current + 1)} of `;
+    this.count.textContent = !this.state.query.trim() ? "" : n ? `${where}${several(n, "match", "matches")}` : "no match";
   }
 
   /** Mark the folded tests that hide a match. */
@@ -322,6 +335,11 @@ class ClassifierView {
         else waiting.push(parent);
       }
   }
+}
+
+/** Return a button with a short face and a full name. */
+function toolButton(face, name, act) {
+  return el("button", { type: "button", "aria-label": name, title: name, onclick: act }, face);
 }
 
 /** What can be said about the nodes of one tree; found out when asked for, and once. */
@@ -385,6 +403,7 @@ class Facts {
 
   /** The examples that come to a test and take one of its sides. */
   sided(node, seen) {
+    if (this.tree.isTree) return this.passing[seen ? this.tree.present[node] : this.tree.absent[node]];
     const feature = this.tree.feature[node];
     return this.passing[node].filter((i) => this.model.exhibits(this.model.percept(i), feature) === seen);
   }
@@ -392,6 +411,7 @@ class Facts {
   /** A few words for a box. */
   note(node) {
     const { come, see } = this.flow(node);
+    if (!this.tree.reach && !this.model.nPercepts) return several(this.below(node), "class", "classes");
     return `seen by ${number(see)} of ${number(come)}`;
   }
 
@@ -429,7 +449,8 @@ class Facts {
       return isExact(node) || (at < 0 ? isFeature(this.tree.feature[node]) : isSaid(wordsOf(this.model.actions[this.tree.action[at]])));
     };
     const found = this.order.filter(isMatch);
-    return [...found.filter((node) => isExact(node)), ...found.filter((node) => !isExact(node))];
+    const rank = (node) => (!isExact(node) ? 2 : this.tree.classOf(node) < 0 ? 1 : 0);
+    return found.sort((a, b) => rank(a) - rank(b));
   }
 
   /** What a node itself is called. */
@@ -444,11 +465,13 @@ function wordsOf(text) {
   return String(text).toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
 }
 
-/** Return pictures of examples, each a way to where it is explained; all cameras, or one. */
+/** Return pictures of some examples, each a way to where it is explained; of all cameras, or of one. */
 function exampleGallery(model, numbersOf, { most = 12, camera = null, feature = null } = {}) {
   const marks = feature === null ? [] : [{ feature }];
+  const n = numbersOf.length;
+  const some = n <= most ? numbersOf : Array.from({ length: most }, (_, i) => numbersOf[Math.floor((i * n) / most)]);
   const cameras = camera === null ? model.cameras.map((_, i) => i) : [camera];
-  return el("ul", { class: "gallery" }, numbersOf.slice(0, most).map((i) => el("li", null,
+  return el("ul", { class: "gallery" }, some.map((i) => el("li", null,
     el("a", { href: `#at/example/${i}`, title: model.label(i) }, cameras.map((one) => picture(model, model.percept(i), one, { marks }))))));
 }
 
@@ -473,8 +496,9 @@ function testDetails(fact, node, { isOpen, fold }) {
       return [seen ? "● seen" : "○ not seen", el("span", null, where), number(total), actions, number(value)];
     }), { numeric: [2, 4], caption: "What becomes of them" }),
     sides.flatMap(({ seen, examples }) => [
-      el("h4", null, `Examples that ${seen ? "see" : "do not see"} it`, " ", el("span", { class: "quiet" }, ofMost(examples.length, 6))),
-      examples.length ? exampleGallery(model, examples, { most: 6, camera, feature }) : null,
+      el("h4", null, `Examples that ${seen ? "see" : "do not see"} it `, el("span", { class: "quiet" }, ofMost(examples.length, 6))),
+      examples.length ? exampleGallery(model, examples, { most: 6, camera, feature })
+        : el("p", { class: "quiet" }, noneOf(model, `comes here and ${seen ? "sees" : "does not see"} it`)),
     ]),
     pathDetails(fact, node, which),
   ];
@@ -483,6 +507,11 @@ function testDetails(fact, node, { isOpen, fold }) {
 /** Return "6 of 31", or the number alone if all are shown. */
 function ofMost(n, most) {
   return n > most ? `${most} of ${number(n)}` : n ? number(n) : "none";
+}
+
+/** Say that no example does something. */
+function noneOf(model, does) {
+  return model.nPercepts ? `None of the ${several(model.nPercepts, "example")} of this page ${does}.` : "This page has no examples.";
 }
 
 /** Return a link to a node, called as it is. */
@@ -518,8 +547,8 @@ function classDetails(fact, node) {
     el("p", null, "Takes ", el("strong", null, model.actions[tree.action[at]]), `, value ${number(tree.value[at])}. It holds `,
       `${several(tree.size[at], "interaction")}, ${percent(tree.size[at] / Math.max(1, tree.total))} of ${number(tree.total)}.`),
     values(model, tree.q[at], tree.tried[at], tree.action[at], notes),
-    el("h4", null, "Examples", " ", examples.length ? el("span", { class: "quiet" }, `${ofMost(examples.length, 12)} of ${several(model.nPercepts, "example")}`) : null),
-    examples.length ? exampleGallery(model, examples) : el("p", { class: "quiet" }, `None of the ${several(model.nPercepts, "example")} of this page falls in it.`),
+    el("h4", null, "Examples ", el("span", { class: "quiet" }, ofMost(examples.length, 12))),
+    examples.length ? exampleGallery(model, examples) : el("p", { class: "quiet" }, noneOf(model, "falls in it")),
     pathDetails(fact, node, which),
   ];
 }

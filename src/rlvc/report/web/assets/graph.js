@@ -14,10 +14,11 @@ function actionColour(action) {
 /** Return a name for a box: what a feature is, in few words. */
 function shortName(model, number) {
   const { kind, parts, name, least } = model.features[number];
-  const bare = (part) => model.features[part].name.replace(/^symbol (\d+) of .*$/, "$1").replace(/^symbol /, "");
-  if (kind === "several") return `${least} of ${parts.map((part) => (model.features[part].kind === "symbol" ? bare(part) : "…")).join(", ")}`;
-  if (kind === "composite" && parts.every((part) => model.features[part].kind === "symbol")) return `pair ${parts.map(bare).join("–")}`;
-  if (kind === "composite") return "pair of features";
+  const isSymbol = (part) => model.features[part].kind === "symbol";
+  const bare = (part) => (isSymbol(part) ? model.features[part].name.replace(/^symbol (\d+).*$/, "$1") : "…");
+  const many = least === parts.length ? "all" : least === 1 ? "any" : least;
+  if (kind === "several") return parts.some(isSymbol) ? `${many} of ${parts.map(bare).join(", ")}` : `${many} of ${parts.length} pairs`;
+  if (kind === "composite") return parts.every(isSymbol) ? `pair ${parts.map(bare).join("–")}` : "pair of features";
   return name;
 }
 
@@ -50,7 +51,7 @@ class Graph {
     on("pointermove", (event) => this.#drag(event));
     for (const name of ["pointerup", "pointercancel"]) on(name, (event) => this.#release(event));
     on("dblclick", (event) => {
-      const box = this.#boxAt(event);
+      const box = this.#signAt(event) ? null : this.#boxAt(event);
       if (box) this.onFold(box.node);
     });
     on("wheel", (event) => {
@@ -362,7 +363,7 @@ function drawClass(graph, ctx, { node, x, y, width, height }) {
   ctx.fill();
   if (k < NEAR) return write(graph, ctx, String(at), x + 40, y + 31, width - 50, 22, colours.ink, 600);
   write(graph, ctx, `class ${at}`, x + 36, y + 18, width - 50, 12.5, colours.ink, 650);
-  write(graph, ctx, `${model.actions[action]}  ${number(tree.value[at])}`, x + 36, y + 33, width - 50, 12, colours.ink, 400);
+  write(graph, ctx, `${model.actions[action]} · ${number(tree.value[at])}`, x + 36, y + 33, width - 50, 12, colours.ink, 400);
   graph.largest ??= new Map();
   if (!graph.largest.has(tree)) graph.largest.set(tree, Math.max(1, ...tree.size));
   ctx.fillStyle = colours.line;

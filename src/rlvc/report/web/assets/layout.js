@@ -149,11 +149,11 @@ function layered(tree, open) {
       hop(from, slots.get(child), seen, edgeKey(node, seen));
     }
   untangle(layers);
-  const left = Math.min(...layers.flat().map((slot) => slot.x - slot.width / 2));
+  const left = layers.flat().reduce((least, slot) => Math.min(least, slot.x - slot.width / 2), 0);
   const boxes = layers.flat().filter((slot) => slot.node !== undefined).map(({ node, layer: at, x, width }) => (
     { node, level: at + 1, x: x - left - width / 2 + 17, y: at * BOX.layer, width: width - 34, height: BOX.height }));
   const strokes = [...hops.values()].map(({ from, to, seen, edges }) => {
-    const port = from.node === undefined ? 0 : seen ? 40 : -40;
+    const port = from.node === undefined ? 0 : from.down.every((one) => one === to || one.x < to.x) ? 40 : -40;
     const [y0, y1] = [from.layer * BOX.layer + (from.node === undefined ? BOX.height / 2 : BOX.height), to.layer * BOX.layer];
     return { x0: from.x - left + port, y0, x1: to.x - left, y1: y1 + (to.node === undefined ? BOX.height / 2 : 0), seen, edges, load: null };
   });

@@ -61,8 +61,9 @@ function makeFeaturesView(model, state) {
     const tested = found.filter((feature) => facts.isTested[feature]).length;
     const parts = found.length - tested;
     const rest = found.length - cards.childElementCount;
+    const who = model.isForest ? "the trees test" : "the classifier tests";
     const texts = [
-      parts ? `${several(tested, "feature")} that the classifier tests` : several(tested, "feature"),
+      parts ? `${several(tested, "feature")} that ${who}` : several(tested, "feature"),
       parts ? `${number(parts)} that ${parts === 1 ? "is only a part" : "are only parts"} of others` : null,
       rest > 0 ? `the first ${cards.childElementCount} are shown` : null,
     ];

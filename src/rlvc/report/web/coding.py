@@ -44,7 +44,9 @@ def picture(image: Image, quality: int = LOSSLESS) -> Json:
     return {"type": "image/webp", "data": data, "width": width, "height": height}
 
 
-def show_images(camera: str, images: Sequence[Image], first: int) -> tuple[list[Json], Json]:
+def show_images(
+    camera: str, images: Sequence[Image], first: int, room: float = ROOM
+) -> tuple[list[Json], Json]:
     """Return the pictures that hold a camera's images, and where each of them is.
 
     Small images stand on common sheets without loss; many large ones are shown smaller.
@@ -53,10 +55,11 @@ def show_images(camera: str, images: Sequence[Image], first: int) -> tuple[list[
         camera: Its name.
         images: All of one shape, at least one.
         first: The number that the first picture will have in the page.
+        room: Pixels up to which images are kept without loss.
     """
     height, width, channels = images[0].shape
     where: Json = {"name": camera, "width": width, "height": height}
-    if len(images) * height * width > ROOM:
+    if len(images) * height * width > room:
         zoom = min(1.0, LONGEST / max(height, width))
         size = max(1, round(width * zoom)), max(1, round(height * zoom))
         small = [cv2.resize(one, size, interpolation=cv2.INTER_AREA) for one in images]

@@ -59,7 +59,10 @@ def _versions(result: dict[str, Any]) -> list[tuple[str, History]]:
             (", compacted", result["compact"]["history"]),
             (", the tree", result["basic"]["history"]),
         ]
-    versions: list[tuple[str, History]] = [("", result.get("history") or [])]
+    history = result.get("history") or []
+    if history and "phase" in history[-1]:  # of a run that goes on: what is learned just now
+        history = [line for line in history if line.get("phase") == history[-1]["phase"]]
+    versions: list[tuple[str, History]] = [("", history)]
     if "primitive_only" in result and result["primitive_only"]["history"] != versions[0][1]:
         versions.append((", without composites", result["primitive_only"]["history"]))
     return versions

@@ -133,7 +133,8 @@ def _plane(pictures: str) -> Scene:
     column_of = dict(zip(names, table.T, strict=True))
     ground, gauge = column_of[GROUND], column_of[GAUGE][: len(VELOCITIES)]
     store = percepts.images[names.index(GAUGE)]
-    sheets, gauges = show_images(GAUGE, [store[i] for i in range(len(store))], 1)
+    alike = [store[i] for i in range(len(store))]  # but for the cursor, so there is room for all
+    sheets, gauges = show_images(GAUGE, alike, 1, np.inf)
     first = np.zeros(len(percepts.images[names.index(GROUND)]), np.int64)
     first[ground[::-1]] = np.arange(len(ground))[::-1]
     where = {

@@ -477,7 +477,7 @@ function exampleGallery(model, numbersOf, { most = 12, camera = null, feature = 
 
 /** Return what is said of a test: how many come and see, what becomes of them, and examples. */
 function testDetails(fact, node, { isOpen, fold }) {
-  const { model, tree, number: which } = fact;
+  const { model, tree } = fact;
   const feature = tree.feature[node];
   const { name, camera, note } = model.features[feature];
   const { come, see, unit } = fact.flow(node);
@@ -490,17 +490,20 @@ function testDetails(fact, node, { isOpen, fold }) {
     note ? el("p", { class: "quiet" }, note) : null,
     el("p", null, `${several(come, unit)} come${come === 1 ? "s" : ""} here${share}; ${number(see)} of them see it`,
       come ? ` (${percent(see / come)}).` : "."),
-    table(["", "leads to", `${unit}s`, "actions", "value"], sides.map(({ seen, child, examples }) => {
+    el("h4", null, "What becomes of them"),
+    el("ul", { class: "sides" }, sides.map(({ seen, child, examples }) => {
       const { total, actions, value } = outcomeOf(fact, child, examples);
-      const where = tree.classOf(child) < 0 ? [nodeLink(fact, child), ` (${several(fact.below(child), "class", "classes")})`] : [nodeLink(fact, child)];
-      return [seen ? "● seen" : "○ not seen", el("span", null, where), number(total), actions, number(value)];
-    }), { numeric: [2, 4], caption: "What becomes of them" }),
+      const more = tree.classOf(child) < 0 ? `, ${several(fact.below(child), "class", "classes")}` : "";
+      return el("li", { class: seen ? "seen" : "missed" },
+        el("span", { class: "verdict" }, seen ? "● seen" : "○ not seen"), el("span", null, nodeLink(fact, child), more),
+        el("span", { class: "quiet" }, `${several(total, unit)}: ${actions}; mean value ${number(value)}`));
+    })),
     sides.flatMap(({ seen, examples }) => [
       el("h4", null, `Examples that ${seen ? "see" : "do not see"} it `, el("span", { class: "quiet" }, ofMost(examples.length, 6))),
       examples.length ? exampleGallery(model, examples, { most: 6, camera, feature })
         : el("p", { class: "quiet" }, noneOf(model, `comes here and ${seen ? "sees" : "does not see"} it`)),
     ]),
-    pathDetails(fact, node, which),
+    pathDetails(fact, node),
   ];
 }
 
@@ -538,7 +541,7 @@ function outcomeOf({ model, tree, number: which }, node, examples) {
 
 /** Return what is said of a class: its size, its action and values, examples, and the way to it. */
 function classDetails(fact, node) {
-  const { model, tree, number: which } = fact;
+  const { model, tree } = fact;
   const at = tree.classOf(node);
   const examples = fact.passing[node];
   const notes = tree.count[at].map((n) => (n ? several(n, "try", "tries") : ""));
@@ -549,7 +552,7 @@ function classDetails(fact, node) {
     values(model, tree.q[at], tree.tried[at], tree.action[at], notes),
     el("h4", null, "Examples ", el("span", { class: "quiet" }, ofMost(examples.length, 12))),
     examples.length ? exampleGallery(model, examples) : el("p", { class: "quiet" }, noneOf(model, "falls in it")),
-    pathDetails(fact, node, which),
+    pathDetails(fact, node),
   ];
 }
 

@@ -17,7 +17,7 @@ function shortName(model, number) {
   const isSymbol = (part) => model.features[part].kind === "symbol";
   const bare = (part) => (isSymbol(part) ? model.features[part].name.replace(/^symbol (\d+).*$/, "$1") : "…");
   const many = least === parts.length ? "all" : least === 1 ? "any" : least;
-  if (kind === "several") return parts.some(isSymbol) ? `${many} of ${parts.map(bare).join(", ")}` : `${many} of ${parts.length} pairs`;
+  if (kind === "several") return parts.some(isSymbol) ? `${many} of ${[...parts.filter(isSymbol), ...parts.filter((part) => !isSymbol(part))].map(bare).join(", ")}` : `${many} of ${parts.length} pairs`;
   if (kind === "composite") return parts.every(isSymbol) ? `pair ${parts.map(bare).join("–")}` : "pair of features";
   return name;
 }
@@ -31,7 +31,7 @@ class Graph {
     this.covers = new Set();
     this.open = new Set();
     this.path = new Set();
-    this.texts = new Map();
+    [this.texts, this.names, this.largest] = [new Map(), new Map(), new Map()];
     this.pointers = new Map();
     this.canvas = el("canvas", { "aria-hidden": "true" });
     this.items = el("div", { class: "unseen graph-items" });
@@ -201,7 +201,7 @@ class Graph {
   /** Show the root at the top, legibly, with as many columns as fit. */
   start() {
     const { scene, view } = this;
-    view.k = Math.min(1, Math.max(0.7, (this.width - 40) / scene.width));
+    view.k = Math.min(1, Math.max(0.85, (this.width - 40) / scene.width));
     const root = scene.boxes[scene.at.get(0)];
     view.x = scene.isOutline ? -20 / view.k : root.x + root.width / 2 - this.width / view.k / 2;
     view.y = -20 / view.k;
@@ -337,7 +337,7 @@ function drawFar(graph, ctx, boxes) {
 
 /** Draw one node: a test with its patch, or a class with its action and its size. */
 function drawBox(graph, ctx, box, sign) {
-  const { scene: { tree }, colours, view: { k } } = graph;
+  const { scene: { tree }, colours } = graph;
   const isClass = tree.feature[box.node] === LEAF;
   ctx.globalAlpha = graph.matches.size && !graph.matches.has(box.node) && box.node !== graph.selected ? 0.4 : 1;
   ctx.beginPath();
@@ -364,7 +364,6 @@ function drawClass(graph, ctx, { node, x, y, width, height }) {
   if (k < NEAR) return write(graph, ctx, String(at), x + 40, y + 31, width - 50, 22, colours.ink, 600);
   write(graph, ctx, `class ${at}`, x + 36, y + 18, width - 50, 12.5, colours.ink, 650);
   write(graph, ctx, `${model.actions[action]} · ${number(tree.value[at])}`, x + 36, y + 33, width - 50, 12, colours.ink, 400);
-  graph.largest ??= new Map();
   if (!graph.largest.has(tree)) graph.largest.set(tree, Math.max(1, ...tree.size));
   ctx.fillStyle = colours.line;
   ctx.fillRect(x + 36, y + 37.5, width - 56, 3);
@@ -383,7 +382,6 @@ function drawTest(graph, ctx, { node, x, y, width, height }, [sx, sy]) {
   const isOpen = graph.open.has(node);
   const left = x + height + 2;
   const room = width - height - 16;
-  graph.names ??= new Map();
   if (!graph.names.has(number)) graph.names.set(number, shortName(model, number));
   if (k < NEAR) write(graph, ctx, graph.names.get(number), left, y + 30, room, 18, colours.ink, 500);
   else {
@@ -425,10 +423,11 @@ function write(graph, ctx, text, x, y, room, size, colour, weight) {
 
 /** Draw rings around what is selected and around what was searched for. */
 function drawRings(graph, ctx, boxes) {
-  const { colours, view: { k } } = graph;
-  const ring = ({ x, y, width, height }, off) => {
+  const { scene, colours, view: { k } } = graph;
+  const ring = ({ node, x, y, width, height }, off) => {
+    const radius = scene.tree.feature[node] === LEAF ? height / 2 : 8;
     ctx.beginPath();
-    ctx.roundRect(x - off, y - off, width + 2 * off, height + 2 * off, 12);
+    ctx.roundRect(x - off, y - off, width + 2 * off, height + 2 * off, radius + off);
     ctx.stroke();
   };
   for (const box of boxes) {

@@ -35,7 +35,10 @@ function openRoute({ isRebuild = false } = {}) {
   }
   page.open = name;
   for (const anchor of find("views").children)
-    anchor.getAttribute("href") === `#${name}` ? anchor.setAttribute("aria-current", "page") : anchor.removeAttribute("aria-current");
+    if (anchor.getAttribute("href") === `#${name}`) {
+      anchor.setAttribute("aria-current", "page");
+      anchor.scrollIntoView({ inline: "nearest", block: "nearest" });
+    } else anchor.removeAttribute("aria-current");
   page.views[name].show(args);
 }
 

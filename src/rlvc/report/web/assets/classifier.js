@@ -45,7 +45,6 @@ class ClassifierView {
     const frame = el("div", { class: "graph-frame" }, this.graph.node, this.#lens());
     fill(this.body, this.#toolbar(), this.#legend(), el("div", { class: "beside" }, frame, this.details));
     this.#useTree(Math.min(this.state.tree ?? 0, this.model.trees.length - 1));
-    if (this.state.query) this.#search(this.state.query, { move: false });
   }
 
   /** What is remembered of the current tree, also when it has grown meanwhile. */
@@ -115,20 +114,21 @@ class ClassifierView {
     this.state.tree = number;
     this.tree = this.model.trees[number];
     this.choice.value = String(number);
-    this.peek = new Set();
     const memory = this.#memory;
     this.graph.view = memory.view ?? { x: 0, y: 0, k: 1 };
     this.#refold();
+    memory.selected = Math.min(memory.selected, this.tree.nNodes - 1);
+    this.peek = new Set(shownNodes(this.tree, memory.open).includes(memory.selected) ? [] : this.#fact().path(memory.selected).slice(0, -1));
     this.graph.scene = null;
     this.#arrange();
     this.#place();
-    this.#select(Math.min(memory.selected, this.tree.nNodes - 1), { quietly: true });
+    this.#select(memory.selected, { quietly: true });
+    this.#search(this.state.query, { move: false });
   }
 
   /** Turn to another tree by hand: its own selection goes to the address. */
   #turnTo(number) {
     this.#useTree(number);
-    if (this.state.query) this.#search(this.state.query, { move: false });
     this.#remember();
   }
 
@@ -294,7 +294,7 @@ class ClassifierView {
     this.graph.matches = new Set(this.matches);
     if (move && this.matches.length) this.#next(1);
     else {
-      if (this.peek.size) this.#keepPeek();
+      if (move && this.peek.size) this.#keepPeek();
       this.#markCovers();
       this.#tellCount();
     }

@@ -54,9 +54,9 @@ class ClassifierView {
     return (this.state.trees[key] ??= { mode: "auto", open: new Set(), selected: 0, view: null });
   }
 
-  /** What can be said about the nodes of the current tree. */
-  #fact() {
-    return (this.facts[this.state.tree] ??= new Facts(this.model, this.state.tree));
+  /** What can be said about the nodes of the current tree, or of another. */
+  #fact(tree = this.state.tree) {
+    return (this.facts[tree] ??= new Facts(this.model, tree));
   }
 
   #toolbar() {
@@ -64,13 +64,18 @@ class ClassifierView {
       type: "search", value: this.state.query, placeholder: "class 17, symbol 12, an action …", "aria-label": "Search the classifier",
       oninput: () => {
         clearTimeout(this.timer);
+        this.isFresh = true;
         this.timer = setTimeout(() => this.#search(this.field.value), 180);
       },
       onkeydown: (event) => {
         if (event.key === "Escape") this.#search((this.field.value = ""));
         if (event.key !== "Enter") return;
         event.preventDefault();
-        this.#next(event.shiftKey ? -1 : 1);
+        // The first Enter stays at the first match, however long it took to type.
+        if (this.field.value !== this.state.query) this.#search(this.field.value);
+        else this.#next(this.isFresh ? 0 : event.shiftKey ? -1 : 1);
+        this.isFresh = false;
+        if (this.other >= 0) this.#searchIn(this.other);
       },
     });
     this.count = el("span", { class: "quiet search-count", role: "status", "aria-live": "polite" });
@@ -219,16 +224,9 @@ class ClassifierView {
     const at = this.tree.classOf(node);
     Object.assign(this.details.dataset, { node, class: at < 0 ? "" : at, tree: this.state.tree });
     if (!quietly) this.#remember();
-    const fact = this.#fact();
-    const tell = () => {
-      if (memory.selected !== node || this.tree !== fact.tree) return;
-      const say = this.tree.classOf(node) < 0 ? testDetails : classDetails;
-      fill(this.details, say(fact, node, { isOpen: this.graph.open.has(node), fold: () => this.#fold(node) }).flat(3));
-      this.details.scrollTop = 0;
-    };
-    // Walking all examples through the classifier takes a while, once; the graph does not wait for it.
-    if (fact.passed) tell();
-    else setTimeout(tell, 30);
+    const say = at < 0 ? testDetails : classDetails;
+    fill(this.details, say(this.#fact(), node, { isOpen: this.graph.open.has(node), fold: () => this.#fold(node) }).flat(3));
+    this.details.scrollTop = 0;
   }
 
   /** Put what is selected into the address, without a step in the history. */
@@ -303,22 +301,32 @@ class ClassifierView {
 
   /** Go to the next or the previous match; paths to others are folded again. */
   #next(step) {
-    if (this.field.value !== this.state.query) return this.#search(this.field.value);
     const n = this.matches.length;
-    if (!n) return undefined;
-    this.current = this.current < 0 && step < 0 ? n - 1 : (this.current + step + n) % n;
+    if (!n) return;
+    this.current = this.current < 0 ? (step < 0 ? n - 1 : 0) : (this.current + step + n) % n;
     const node = this.matches[this.current];
     this.peek = new Set(this.#fact().path(node).slice(0, -1));
     this.#arrange();
     this.#select(node);
     this.graph.reveal(node, { centre: true });
-    return this.#tellCount();
+    this.#tellCount();
   }
 
+  /** Turn to another tree of a forest that has a match. */
+  #searchIn(tree) {
+    this.#useTree(tree);
+    this.#next(1);
+  }
+
+  /** Say how many match; if none does, in which other tree of a forest one would. */
   #tellCount() {
     const n = this.matches.length;
+    const { query, tree } = this.state;
     const where = this.current < 0 ? "" : `${number(this.current + 1)} of `;
-    this.count.textContent = !this.state.query.trim() ? "" : n ? `${where}${several(n, "match", "matches")}` : "no match";
+    const others = n || !query.trim() ? [] : this.model.trees.map((_, i) => (tree + i) % this.model.trees.length).slice(1);
+    this.other = others.find((i) => this.#fact(i).find(query).length) ?? -1;
+    const none = this.other < 0 ? "no match" : `no match here; Enter turns to tree ${this.other + 1}`;
+    this.count.textContent = !query.trim() ? "" : n ? `${where}${several(n, "match", "matches")}` : none;
   }
 
   /** Mark the folded tests that hide a match. */
@@ -427,7 +435,7 @@ class Facts {
       + `${several(this.below(node), "class", "classes")} below`;
   }
 
-  /** The nodes that a text names, classes by number and by action, tests by what they look for. */
+  /** The nodes that a text names, classes by number and by action, tests by what they look for; those first that it names in full. */
   find(text) {
     const asked = wordsOf(text);
     if (!asked.length) return [];
@@ -449,7 +457,8 @@ class Facts {
       return isExact(node) || (at < 0 ? isFeature(this.tree.feature[node]) : isSaid(wordsOf(this.model.actions[this.tree.action[at]])));
     };
     const found = this.order.filter(isMatch);
-    const rank = (node) => (!isExact(node) ? 2 : this.tree.classOf(node) < 0 ? 1 : 0);
+    const isWhole = (node) => this.tree.classOf(node) < 0 && wordsOf(this.model.features[this.tree.feature[node]].name).join(" ") === asked.join(" ");
+    const rank = (node) => (isExact(node) ? (this.tree.classOf(node) < 0 ? 1 : 0) : isWhole(node) ? 2 : 3);
     return found.sort((a, b) => rank(a) - rank(b));
   }
 
@@ -475,6 +484,19 @@ function exampleGallery(model, numbersOf, { most = 12, camera = null, feature = 
     el("a", { href: `#at/example/${i}`, title: model.label(i) }, cameras.map((one) => picture(model, model.percept(i), one, { marks }))))));
 }
 
+/** Return some examples under a title. Finding any takes a while, once, and nothing else waits for it. */
+function withExamples(fact, choose, { title, none, most = 12, ...options }) {
+  const box = el("div", null, el("h4", null, title), el("p", { class: "quiet" }, "Looking for them …"));
+  const put = () => {
+    const found = choose();
+    fill(box, el("h4", null, `${title} `, el("span", { class: "quiet" }, ofMost(found.length, most))),
+      found.length ? exampleGallery(fact.model, found, { most, ...options }) : el("p", { class: "quiet" }, noneOf(fact.model, none)));
+  };
+  if (fact.passed) put();
+  else setTimeout(() => box.isConnected && put(), 30);
+  return box;
+}
+
 /** Return what is said of a test: how many come and see, what becomes of them, and examples. */
 function testDetails(fact, node, { isOpen, fold }) {
   const { model, tree } = fact;
@@ -482,7 +504,7 @@ function testDetails(fact, node, { isOpen, fold }) {
   const { name, camera, note } = model.features[feature];
   const { come, see, unit } = fact.flow(node);
   const share = tree.reach ? ` (${percent(come / Math.max(1, tree.total))})` : "";
-  const sides = [true, false].map((seen) => ({ seen, child: seen ? tree.present[node] : tree.absent[node], examples: fact.sided(node, seen) }));
+  const sides = [true, false].map((seen) => ({ seen, child: seen ? tree.present[node] : tree.absent[node] }));
   return [
     el("header", null, el("h3", null, `Test ${node}`),
       el("button", { type: "button", onclick: fold }, isOpen ? "Fold" : `Unfold ${several(fact.below(node), "class", "classes")}`)),
@@ -491,18 +513,17 @@ function testDetails(fact, node, { isOpen, fold }) {
     el("p", null, `${several(come, unit)} come${come === 1 ? "s" : ""} here${share}; ${number(see)} of them see it`,
       come ? ` (${percent(see / come)}).` : "."),
     el("h4", null, "What becomes of them"),
-    el("ul", { class: "sides" }, sides.map(({ seen, child, examples }) => {
-      const { total, actions, value } = outcomeOf(fact, child, examples);
+    el("ul", { class: "sides" }, sides.map(({ seen, child }) => {
+      const { total, actions, value } = outcomeOf(fact, child, tree.reach ? [] : fact.sided(node, seen));
       const more = tree.classOf(child) < 0 ? `, ${several(fact.below(child), "class", "classes")}` : "";
       return el("li", { class: seen ? "seen" : "missed" },
         el("span", { class: "verdict" }, seen ? "● seen" : "○ not seen"), el("span", null, nodeLink(fact, child), more),
         el("span", { class: "quiet" }, `${several(total, unit)}: ${actions}; mean value ${number(value)}`));
     })),
-    sides.flatMap(({ seen, examples }) => [
-      el("h4", null, `Examples that ${seen ? "see" : "do not see"} it `, el("span", { class: "quiet" }, ofMost(examples.length, 6))),
-      examples.length ? exampleGallery(model, examples, { most: 6, camera, feature })
-        : el("p", { class: "quiet" }, noneOf(model, `comes here and ${seen ? "sees" : "does not see"} it`)),
-    ]),
+    sides.map(({ seen }) => withExamples(fact, () => fact.sided(node, seen), {
+      title: `Examples that ${seen ? "see" : "do not see"} it`, none: `comes here and ${seen ? "sees" : "does not see"} it`,
+      most: 6, camera, feature,
+    })),
     pathDetails(fact, node),
   ];
 }
@@ -543,15 +564,13 @@ function outcomeOf({ model, tree, number: which }, node, examples) {
 function classDetails(fact, node) {
   const { model, tree } = fact;
   const at = tree.classOf(node);
-  const examples = fact.passing[node];
   const notes = tree.count[at].map((n) => (n ? several(n, "try", "tries") : ""));
   return [
     el("header", null, el("h3", null, `Class ${at}`)),
     el("p", null, "Takes ", el("strong", null, model.actions[tree.action[at]]), `, value ${number(tree.value[at])}. It holds `,
       `${several(tree.size[at], "interaction")}, ${percent(tree.size[at] / Math.max(1, tree.total))} of ${number(tree.total)}.`),
     values(model, tree.q[at], tree.tried[at], tree.action[at], notes),
-    el("h4", null, "Examples ", el("span", { class: "quiet" }, ofMost(examples.length, 12))),
-    examples.length ? exampleGallery(model, examples) : el("p", { class: "quiet" }, noneOf(model, "falls in it")),
+    withExamples(fact, () => fact.passing[node], { title: "Examples", none: "falls in it" }),
     pathDetails(fact, node),
   ];
 }

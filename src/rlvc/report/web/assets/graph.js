@@ -125,7 +125,7 @@ class Graph {
   }
 
   #press(event) {
-    this.canvas.setPointerCapture(event.pointerId);
+    if (event.isTrusted) this.canvas.setPointerCapture(event.pointerId);
     this.pointers.set(event.pointerId, this.#at(event));
     if (this.pointers.size === 1) this.moved = 0;
   }

@@ -9,7 +9,7 @@ run: .venv/run.stamp  ## learn the maze, show progress, write pictures to runs/m
 
 test: .venv/dev.stamp  ## lint, types, layers and tests
 	$(MAKE) check
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: .venv/dev.stamp
 	$(BIN)/ruff check .

@@ -21,6 +21,7 @@ from rlvc.vision.eye import Memory
 
 FORMAT, VERSION = "rlvc-report", 1
 RESULT, DRAFT = "result.json", "live.json"
+SO_FAR: Final = "the policy so far"  # the same at every stage, so that a page stays as it was left
 POLICIES: Final = (
     "policy.rlvc",
     "one.rlvc",
@@ -100,8 +101,7 @@ def read_result(folder: Path) -> tuple[dict[str, Any], bool]:
 def read_policies(folder: Path, *, is_draft: bool) -> dict[str, AnyPolicy]:
     """Return the policies of a run by their names, that to act with first."""
     if is_draft:
-        policy = load_policy(folder / "live.rlvc")
-        return {f"so far: {name_of(policy)}": policy}
+        return {SO_FAR: load_policy(folder / "live.rlvc")}
     files = [folder / name for name in POLICIES if (folder / name).is_file()]
     if not files:
         raise FileFormatError(f"There is no policy in {folder}; was {RESULT} moved there alone?")

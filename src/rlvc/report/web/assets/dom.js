@@ -40,6 +40,11 @@ function number(value, digits = 2) {
   return shown.replace("-", "−");
 }
 
+/** Return a value for people, with so many digits behind the point whatever they are. */
+function decimal(value, digits = 2) {
+  return Number.isFinite(value) ? value.toFixed(digits).replace("-", "−") : "–";
+}
+
 /** Return a share for people. */
 function percent(value, digits = 1) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";

@@ -86,7 +86,7 @@ function values(model, q, tried, best, notes = null) {
   const low = Math.min(0, ...known);
   const span = Math.max(0, ...known) - low || 1;
   return el("ul", { class: "values" }, model.actions.map((name, a) => {
-    const value = tried[a] ? number(q[a]) : "never tried";
+    const value = tried[a] ? decimal(q[a]) : "never tried";
     const [from, to] = tried[a] ? [Math.min(q[a], 0), Math.max(q[a], 0)] : [0, 0];
     const place = `left:${(100 * (from - low)) / span}%;width:${(100 * (to - from)) / span}%`;
     return el("li", { class: a === best ? "best" : null },
@@ -108,7 +108,7 @@ function verdict(model, percept, feature) {
 function test(model, percept, { feature, exhibited, gain, trees, otherwise, rank }, action) {
   const seen = model.features[feature].kind === "several" ? model.partsSeen(percept, feature) : exhibited ? [feature] : [];
   const note = gain === undefined ? null : el("span", { class: "quiet" },
-    `worth ${number(gain)} in ${several(trees, "tree")}${otherwise === action ? "" : `; else ${model.actions[otherwise]}`}`);
+    `worth ${decimal(gain)} in ${several(trees, "tree")}${otherwise === action ? "" : `; else ${model.actions[otherwise]}`}`);
   return el("li", { class: exhibited ? "seen" : "missed", value: rank },
     link(`feature/${feature}`, patch(model, feature, { size: 34, seen }), el("span", { class: "words" }, model.features[feature].name)),
     el("span", { class: "verdict" }, verdict(model, percept, feature)), note);
@@ -140,7 +140,7 @@ function explanation(model, percept, title) {
   const marks = shown.filter((one) => one.exhibited).map((one) => ({ feature: one.feature, tag: one.rank }));
   const seen = shown.filter((one) => one.exhibited).length;
   const what = model.isForest
-    ? [el("p", null, `${several(model.trees.length, "tree")} vote: `, el("strong", null, action), `, ahead by ${number(why.lead)}.`)]
+    ? [el("p", null, `${several(model.trees.length, "tree")} vote: `, el("strong", null, action), `, ahead by ${decimal(why.lead)}.`)]
     : [el("p", null, "Class ", link(`class/0/${why.class}`, String(why.class)), ", so it takes ", el("strong", null, action), ".")];
   const notes = model.isForest ? why.ballots.map((n) => `(${several(n, "tree")})`) : null;
   const head = model.isForest ? "What decided most" : `The path of ${several(why.tests.length, "test")}, ${seen} seen`;

@@ -111,9 +111,9 @@ function makeStrip(model, state, go) {
     buttons.clear();
     fill(list, decided.flatMap(({ action, value }, i) => {
       if (state.action !== "all" && String(action) !== state.action) return [];
-      const label = `${model.label(i)}, met ${several(count[i], "time")}: ${model.actions[action]}, value ${number(value)}`;
+      const label = `${model.label(i)}, met ${several(count[i], "time")}: ${model.actions[action]}, value ${decimal(value)}`;
       const button = el("button", { type: "button", class: "thumb", tabindex: buttons.size ? -1 : 0, "aria-label": label, onclick: () => go(["example", i]) },
-        pictures(model, model.percept(i)), el("span", { class: "what" }, model.actions[action]), el("span", { class: "quiet" }, number(value)));
+        pictures(model, model.percept(i)), el("span", { class: "what" }, model.actions[action]), el("span", { class: "quiet" }, decimal(value)));
       buttons.set(i, button);
       return [el("li", null, button)];
     }));

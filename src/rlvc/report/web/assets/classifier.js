@@ -61,7 +61,8 @@ class ClassifierView {
 
   #toolbar() {
     this.field = el("input", {
-      type: "search", value: this.state.query, placeholder: "class 17, symbol 12, an action …", "aria-label": "Search the classifier",
+      type: "search", value: this.state.query, placeholder: "class 17, symbol 12, an action …",
+      "aria-label": "Search the classifier",
       oninput: () => {
         clearTimeout(this.timer);
         this.isFresh = true;
@@ -80,7 +81,7 @@ class ClassifierView {
     });
     this.count = el("span", { class: "quiet search-count", role: "status", "aria-live": "polite" });
     this.choice = el("select", { "aria-label": "Tree", onchange: () => this.#turnTo(Number(this.choice.value)) },
-      this.model.trees.map((tree, i) => el("option", { value: i }, `tree ${i + 1} · ${several(tree.nClasses, "class", "classes")}`)));
+      this.model.trees.map(({ nClasses }, i) => el("option", { value: i }, `tree ${i + 1} · ${several(nClasses, "class", "classes")}`)));
     this.choice.hidden = !this.model.isForest;
     return el("div", { class: "toolbar", role: "group", "aria-label": "Graph" },
       this.choice,
@@ -105,12 +106,14 @@ class ClassifierView {
       svg("line", { x1: 0, y1: 5, x2: 34, y2: 5, class: seen ? "edge seen" : "edge missed" }));
     const notes = {
       tree: "Lines are wide where many interactions pass; the bar in a class is its size.",
-      diagram: "Several paths may lead to one class. Tests say how many examples of this page see them; the bar in a class is its size.",
+      diagram: "Several paths may lead to one class. Tests say how many examples of this page see them; "
+        + "the bar in a class is its size.",
       forest: "One tree at a time; the forest acts by their vote. Lines are wide where many interactions pass.",
     };
     return el("ul", { class: "legend quiet" },
       el("li", null, stroke(true), "seen"), el("li", null, stroke(false), "not seen"),
-      this.model.actions.map((name, a) => el("li", null, el("span", { class: "dot", style: `background:var(--${actionColour(a)})` }), name)),
+      this.model.actions.map((name, a) => el("li", null,
+        el("span", { class: "dot", style: `background:var(--${actionColour(a)})` }), name)),
       el("li", { class: "wide" }, notes[this.model.policy.kind]));
   }
 
@@ -123,7 +126,8 @@ class ClassifierView {
     this.graph.view = memory.view ?? { x: 0, y: 0, k: 1 };
     this.#refold();
     memory.selected = Math.min(memory.selected, this.tree.nNodes - 1);
-    this.peek = new Set(shownNodes(this.tree, memory.open).includes(memory.selected) ? [] : this.#fact().path(memory.selected).slice(0, -1));
+    const isShown = shownNodes(this.tree, memory.open).includes(memory.selected);
+    this.peek = new Set(isShown ? [] : this.#fact().path(memory.selected).slice(0, -1));
     this.graph.scene = null;
     this.#arrange();
     this.#place();
@@ -141,7 +145,8 @@ class ClassifierView {
   #refold() {
     const memory = this.#memory;
     const tests = this.#fact().tests;
-    if (memory.mode === "all" || (memory.mode === "auto" && this.tree.nNodes <= SHOWN_AT_FIRST[1])) memory.open = new Set(tests);
+    const isSmall = this.tree.nNodes <= SHOWN_AT_FIRST[1];
+    if (memory.mode === "all" || (memory.mode === "auto" && isSmall)) memory.open = new Set(tests);
     else if (memory.mode === "own") memory.open = new Set(tests.filter((node) => memory.open.has(node)));
     else {
       // First where most pass, then whole rows from the top: so some classes are in sight.
@@ -158,7 +163,8 @@ class ClassifierView {
     this.#markCovers();
     const fact = this.#fact();
     fill(this.graph.items, this.graph.scene.boxes.map(({ node, level }) => el("div", {
-      role: "treeitem", id: `graph-item-${node}`, "aria-level": level, "aria-label": fact.sentence(node), "aria-selected": node === memory.selected,
+      role: "treeitem", id: `graph-item-${node}`, "aria-level": level, "aria-label": fact.sentence(node),
+      "aria-selected": String(node === memory.selected),
       "aria-expanded": this.tree.feature[node] === LEAF ? null : String(this.graph.open.has(node)),
     })));
     this.graph.node.setAttribute("aria-activedescendant", `graph-item-${memory.selected}`);
@@ -390,7 +396,8 @@ class Facts {
   /** The nodes on the way to a node: in a diagram, a shortest way, and one that an example took if any did. */
   path(node) {
     if (!this.paths.has(node)) {
-      const walks = this.tree.isTree ? [] : this.passing[node].slice(0, 200).map((i) => this.model.walk(this.model.percept(i), this.number).nodes);
+      const some = this.tree.isTree ? [] : this.passing[node].slice(0, 200);
+      const walks = some.map((i) => this.model.walk(this.model.percept(i), this.number).nodes);
       const ways = walks.map((nodes) => nodes.slice(0, nodes.indexOf(node) + 1));
       this.paths.set(node, ways.sort((a, b) => a.length - b.length)[0] ?? pathTo(this.tree, node));
     }
@@ -435,12 +442,13 @@ class Facts {
       + `${several(this.below(node), "class", "classes")} below`;
   }
 
-  /** The nodes that a text names, classes by number and by action, tests by what they look for; those first that it names in full. */
+  /** The nodes that a text names: classes by number and action, tests by what they look for; in full first. */
   find(text) {
     const asked = wordsOf(text);
     if (!asked.length) return [];
     const isNumber = asked.length === 1 && /^\d+$/.test(asked[0]);
-    const isSaid = (words) => words.some((_, i) => asked.every((word, k) => (/^\d+$/.test(word) ? words[i + k] === word : words[i + k]?.startsWith(word))));
+    const isAlike = (word, other) => (/^\d+$/.test(word) ? other === word : other?.startsWith(word));
+    const isSaid = (words) => words.some((_, i) => asked.every((word, k) => isAlike(word, words[i + k])));
     this.order ??= shownNodes(this.tree, new Set(this.tests));
     const known = new Map();
     const isFeature = (number) => {
@@ -454,10 +462,12 @@ class Facts {
     const isExact = (node) => isSaid(this.#called(node));
     const isMatch = (node) => {
       const at = this.tree.classOf(node);
-      return isExact(node) || (at < 0 ? isFeature(this.tree.feature[node]) : isSaid(wordsOf(this.model.actions[this.tree.action[at]])));
+      if (isExact(node)) return true;
+      return at < 0 ? isFeature(this.tree.feature[node]) : isSaid(wordsOf(this.model.actions[this.tree.action[at]]));
     };
     const found = this.order.filter(isMatch);
-    const isWhole = (node) => this.tree.classOf(node) < 0 && wordsOf(this.model.features[this.tree.feature[node]].name).join(" ") === asked.join(" ");
+    const nameOf = (node) => this.model.features[this.tree.feature[node]]?.name ?? "";
+    const isWhole = (node) => wordsOf(nameOf(node)).join(" ") === asked.join(" ");
     const rank = (node) => (isExact(node) ? (this.tree.classOf(node) < 0 ? 1 : 0) : isWhole(node) ? 2 : 3);
     return found.sort((a, b) => rank(a) - rank(b));
   }
@@ -480,8 +490,9 @@ function exampleGallery(model, numbersOf, { most = 12, camera = null, feature = 
   const n = numbersOf.length;
   const some = n <= most ? numbersOf : Array.from({ length: most }, (_, i) => numbersOf[Math.floor((i * n) / most)]);
   const cameras = camera === null ? model.cameras.map((_, i) => i) : [camera];
+  const shown = (i) => cameras.map((one) => picture(model, model.percept(i), one, { marks }));
   return el("ul", { class: "gallery" }, some.map((i) => el("li", null,
-    el("a", { href: `#at/example/${i}`, title: model.label(i) }, cameras.map((one) => picture(model, model.percept(i), one, { marks }))))));
+    el("a", { href: `#at/example/${i}`, title: model.label(i) }, shown(i)))));
 }
 
 /** Return some examples under a title. Finding any takes a while, once, and nothing else waits for it. */
@@ -490,7 +501,8 @@ function withExamples(fact, choose, { title, none, most = 12, ...options }) {
   const put = () => {
     const found = choose();
     fill(box, el("h4", null, `${title} `, el("span", { class: "quiet" }, ofMost(found.length, most))),
-      found.length ? exampleGallery(fact.model, found, { most, ...options }) : el("p", { class: "quiet" }, noneOf(fact.model, none)));
+      found.length ? exampleGallery(fact.model, found, { most, ...options })
+        : el("p", { class: "quiet" }, noneOf(fact.model, none)));
   };
   if (fact.passed) put();
   else setTimeout(() => box.isConnected && put(), 30);
@@ -507,7 +519,8 @@ function testDetails(fact, node, { isOpen, fold }) {
   const sides = [true, false].map((seen) => ({ seen, child: seen ? tree.present[node] : tree.absent[node] }));
   return [
     el("header", null, el("h3", null, `Test ${node}`),
-      el("button", { type: "button", onclick: fold }, isOpen ? "Fold" : `Unfold ${several(fact.below(node), "class", "classes")}`)),
+      el("button", { type: "button", onclick: fold },
+        isOpen ? "Fold" : `Unfold ${several(fact.below(node), "class", "classes")}`)),
     link(`feature/${feature}`, patch(model, feature, { size: 96 }), el("span", { class: "words" }, name)),
     note ? el("p", { class: "quiet" }, note) : null,
     el("p", null, `${several(come, unit)} come${come === 1 ? "s" : ""} here${share}; ${number(see)} of them see it`,
@@ -535,7 +548,8 @@ function ofMost(n, most) {
 
 /** Say that no example does something. */
 function noneOf(model, does) {
-  return model.nPercepts ? `None of the ${several(model.nPercepts, "example")} of this page ${does}.` : "This page has no examples.";
+  if (!model.nPercepts) return "This page has no examples.";
+  return `None of the ${several(model.nPercepts, "example")} of this page ${does}.`;
 }
 
 /** Return a link to a node, called as it is. */
@@ -580,7 +594,8 @@ function pathDetails(fact, node) {
   const { model, tree } = fact;
   const path = fact.path(node);
   if (path.length < 2) return el("p", { class: "quiet" }, "Every percept comes here first.");
-  const steps = path.slice(0, -1).map((one, i) => ({ node: one, feature: tree.feature[one], seen: tree.present[one] === path[i + 1], rank: i + 1 }));
+  const steps = path.slice(0, -1).map((one, i) => (
+    { node: one, feature: tree.feature[one], seen: tree.present[one] === path[i + 1], rank: i + 1 }));
   const item = ({ node: one, feature, seen, rank }) => el("li", { class: seen ? "seen" : "missed", value: rank },
     link(`feature/${feature}`, patch(model, feature, { size: 30 }), el("span", { class: "words" }, model.features[feature].name)),
     el("span", { class: "verdict" }, seen ? "seen" : "not seen", " · ", nodeLink(fact, one)));
@@ -591,10 +606,13 @@ function pathDetails(fact, node) {
     else groups.push([step]);
   }
   const ways = tree.isTree ? 1 : (fact.ways ??= countPaths(tree))[node];
-  const shown = groups.flatMap((group) => group.length < 5 ? group.map(item) : [el("li", { class: "run" }, el("details", null,
-    el("summary", null, `${group[0].rank}–${group.at(-1).rank}: ${number(group.length)} tests, not seen`), el("ol", { class: "tests" }, group.map(item))))]);
+  const run = (group) => el("li", { class: "run" }, el("details", null,
+    el("summary", null, `${group[0].rank}–${group.at(-1).rank}: ${number(group.length)} tests, not seen`),
+    el("ol", { class: "tests" }, group.map(item))));
+  const shown = groups.flatMap((group) => (group.length < 5 ? group.map(item) : [run(group)]));
   return [
-    el("h4", null, ways > 1 ? `One of ${number(ways)} paths: ` : "The path: ", several(steps.length, "test"), `, ${number(steps.filter((one) => one.seen).length)} seen`),
+    el("h4", null, ways > 1 ? `One of ${number(ways)} paths: ` : "The path: ",
+      several(steps.length, "test"), `, ${number(steps.filter((one) => one.seen).length)} seen`),
     el("ol", { class: "tests" }, shown),
   ];
 }

@@ -17,7 +17,8 @@ function shortName(model, number) {
   const isSymbol = (part) => model.features[part].kind === "symbol";
   const bare = (part) => (isSymbol(part) ? model.features[part].name.replace(/^symbol (\d+).*$/, "$1") : "…");
   const many = least === parts.length ? "all" : least === 1 ? "any" : least;
-  if (kind === "several") return parts.some(isSymbol) ? `${many} of ${[...parts.filter(isSymbol), ...parts.filter((part) => !isSymbol(part))].map(bare).join(", ")}` : `${many} of ${parts.length} pairs`;
+  const sorted = [...parts.filter(isSymbol), ...parts.filter((part) => !isSymbol(part))];
+  if (kind === "several") return `${many} of ${parts.some(isSymbol) ? sorted.map(bare).join(", ") : `${parts.length} pairs`}`;
   if (kind === "composite") return parts.every(isSymbol) ? `pair ${parts.map(bare).join("–")}` : "pair of features";
   return name;
 }
@@ -378,7 +379,8 @@ function drawTest(graph, ctx, { node, x, y, width, height }, [sx, sy]) {
   const { kind, parts } = model.features[number];
   const { side, columns } = model.policy.patches;
   const at = model.features[kind === "several" ? parts[0] : number].patch;
-  if (sprite) ctx.drawImage(sprite, (at % columns) * side, Math.floor(at / columns) * side, side, side, x + 5, y + 5, height - 10, height - 10);
+  const from = [(at % columns) * side, Math.floor(at / columns) * side, side, side];
+  if (sprite) ctx.drawImage(sprite, ...from, x + 5, y + 5, height - 10, height - 10);
   const isOpen = graph.open.has(node);
   const left = x + height + 2;
   const room = width - height - 16;
@@ -386,7 +388,8 @@ function drawTest(graph, ctx, { node, x, y, width, height }, [sx, sy]) {
   if (k < NEAR) write(graph, ctx, graph.names.get(number), left, y + 30, room, 18, colours.ink, 500);
   else {
     write(graph, ctx, graph.names.get(number), left, y + 20, room, 12.5, colours.ink, 600);
-    write(graph, ctx, isOpen ? graph.notes(node) : graph.hidden(node), left, y + 36, room, 11, isOpen ? colours.quiet : colours.accent, isOpen ? 400 : 600);
+    if (isOpen) write(graph, ctx, graph.notes(node), left, y + 36, room, 11, colours.quiet, 400);
+    else write(graph, ctx, graph.hidden(node), left, y + 36, room, 11, colours.accent, 600);
   }
   ctx.beginPath();
   ctx.arc(sx, sy, 8, 0, 2 * Math.PI);

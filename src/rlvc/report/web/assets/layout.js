@@ -154,8 +154,9 @@ function layered(tree, open) {
     { node, level: at + 1, x: x - left - width / 2 + 17, y: at * BOX.layer, width: width - 34, height: BOX.height }));
   const strokes = [...hops.values()].map(({ from, to, seen, edges }) => {
     const port = from.node === undefined ? 0 : from.down.every((one) => one === to || one.x < to.x) ? 40 : -40;
-    const [y0, y1] = [from.layer * BOX.layer + (from.node === undefined ? BOX.height / 2 : BOX.height), to.layer * BOX.layer];
-    return { x0: from.x - left + port, y0, x1: to.x - left, y1: y1 + (to.node === undefined ? BOX.height / 2 : 0), seen, edges, load: null };
+    const y0 = from.layer * BOX.layer + (from.node === undefined ? BOX.height / 2 : BOX.height);
+    const y1 = to.layer * BOX.layer + (to.node === undefined ? BOX.height / 2 : 0);
+    return { x0: from.x - left + port, y0, x1: to.x - left, y1, seen, edges, load: null };
   });
   return sceneOf(tree, boxes, strokes, { isOutline: false });
 }

@@ -6,7 +6,10 @@ const ARRAYS = { "<i4": Int32Array, "<f4": Float32Array, "<f8": Float64Array, "<
 
 /** Return the bytes of a base64 text. */
 function bytes(text) {
-  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const letters = atob(text);
+  const found = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) found[i] = letters.charCodeAt(i);
+  return found;
 }
 
 /** Return numbers that are a list, or are coded as bytes. */

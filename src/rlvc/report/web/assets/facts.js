@@ -1,0 +1,129 @@
+// What can be said about the nodes of a classifier, and which of them a search means.
+
+/** What can be said about the nodes of one tree; found out when asked for, and once. */
+class Facts {
+  constructor(model, number) {
+    Object.assign(this, { model, number, tree: model.trees[number], paths: new Map(), counts: new Map() });
+    this.tests = Array.from(this.tree.feature.keys()).filter((node) => this.tree.feature[node] !== LEAF);
+  }
+
+  /** The example percepts that come to each node. */
+  get passing() {
+    this.passed ??= (() => {
+      const passed = Array.from({ length: this.tree.nNodes }, () => []);
+      for (let i = 0; i < this.model.nPercepts; i++)
+        for (const node of this.model.walk(this.model.percept(i), this.number).nodes) passed[node].push(i);
+      return passed;
+    })();
+    return this.passed;
+  }
+
+  /** How much each node matters: how many interactions pass, or in a diagram, how many examples. */
+  get weight() {
+    return this.tree.reach ?? (this.weighed ??= Float64Array.from(this.passing, (list) => list.length));
+  }
+
+  /** How early each node is met by one who reads along what is seen first. */
+  get earliness() {
+    this.order ??= shownNodes(this.tree, new Set(this.tests));
+    const early = new Float64Array(this.tree.nNodes);
+    this.order.forEach((node, i) => (early[node] = -i));
+    return early;
+  }
+
+  /** How many classes lie below a node. */
+  below(node) {
+    if (!this.counts.has(node)) this.counts.set(node, this.tree.classesBelow(node).length);
+    return this.counts.get(node);
+  }
+
+  /** The nodes on the way to a node: in a diagram, a shortest way, and one that an example took if any did. */
+  path(node) {
+    if (!this.paths.has(node)) {
+      const some = this.tree.isTree ? [] : this.passing[node].slice(0, 200);
+      const walks = some.map((i) => this.model.walk(this.model.percept(i), this.number).nodes);
+      const ways = walks.map((nodes) => nodes.slice(0, nodes.indexOf(node) + 1));
+      this.paths.set(node, ways.sort((a, b) => a.length - b.length)[0] ?? pathTo(this.tree, node));
+    }
+    return this.paths.get(node);
+  }
+
+  /** How many come to a test and how many of them see its feature: interactions, or else examples. */
+  flow(node) {
+    const { weight, tree } = this;
+    return { come: weight[node], see: this.#along(node, true), unit: tree.reach ? "interaction" : "example" };
+  }
+
+  /** How many take one side of a test. */
+  #along(node, seen) {
+    if (this.tree.reach) return this.tree.reach[seen ? this.tree.present[node] : this.tree.absent[node]];
+    return this.sided(node, seen).length;
+  }
+
+  /** The examples that come to a test and take one of its sides. */
+  sided(node, seen) {
+    if (this.tree.isTree) return this.passing[seen ? this.tree.present[node] : this.tree.absent[node]];
+    const feature = this.tree.feature[node];
+    return this.passing[node].filter((i) => this.model.exhibits(this.model.percept(i), feature) === seen);
+  }
+
+  /** A few words for a box. */
+  note(node) {
+    const { come, see } = this.flow(node);
+    if (!this.tree.reach && !this.model.nPercepts) return several(this.below(node), "class", "classes");
+    return `seen by ${number(see)} of ${number(come)}`;
+  }
+
+  /** A node in a sentence. */
+  sentence(node) {
+    const { tree, model } = this;
+    const at = tree.classOf(node);
+    if (at >= 0)
+      return `class ${at}: ${model.actions[tree.action[at]]}, value ${number(tree.value[at])}; `
+        + `${number(tree.size[at])} of ${several(tree.total, "interaction")}`;
+    const { come, see, unit } = this.flow(node);
+    return `test ${node}: ${model.features[tree.feature[node]].name}, seen by ${number(see)} of ${several(come, unit)}; `
+      + `${several(this.below(node), "class", "classes")} below`;
+  }
+
+  /** The nodes that a text names: classes by number and action, tests by what they look for; in full first. */
+  find(text) {
+    const asked = wordsOf(text);
+    if (!asked.length) return [];
+    const isNumber = asked.length === 1 && /^\d+$/.test(asked[0]);
+    const isAlike = (word, other) => (/^\d+$/.test(word) ? other === word : other?.startsWith(word));
+    const isSaid = (words) => words.some((_, i) => asked.every((word, k) => isAlike(word, words[i + k])));
+    this.order ??= shownNodes(this.tree, new Set(this.tests));
+    const known = new Map();
+    const isFeature = (number) => {
+      if (!known.has(number)) {
+        const { name, kind, parts } = this.model.features[number];
+        const own = isNumber && kind !== "symbol" ? false : isSaid(wordsOf(name));
+        known.set(number, own || parts.some(isFeature));
+      }
+      return known.get(number);
+    };
+    const isExact = (node) => isSaid(this.#called(node));
+    const isMatch = (node) => {
+      const at = this.tree.classOf(node);
+      if (isExact(node)) return true;
+      return at < 0 ? isFeature(this.tree.feature[node]) : isSaid(wordsOf(this.model.actions[this.tree.action[at]]));
+    };
+    const found = this.order.filter(isMatch);
+    const nameOf = (node) => this.model.features[this.tree.feature[node]]?.name ?? "";
+    const isWhole = (node) => wordsOf(nameOf(node)).join(" ") === asked.join(" ");
+    const rank = (node) => (isExact(node) ? (this.tree.classOf(node) < 0 ? 1 : 0) : isWhole(node) ? 2 : 3);
+    return found.sort((a, b) => rank(a) - rank(b));
+  }
+
+  /** What a node itself is called. */
+  #called(node) {
+    const at = this.tree.classOf(node);
+    return at < 0 ? ["test", String(node)] : ["class", String(at)];
+  }
+}
+
+/** Return the words and numbers of a text, in small letters. */
+function wordsOf(text) {
+  return String(text).toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
+}

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.classifier import Classifier
 from rlvc.compaction import Compaction, Keep, PostProcess
 from rlvc.database import Database
 from rlvc.datasets.views import DIVISIONS, Views, campus_views
@@ -57,18 +58,14 @@ class Sights:
     state: NDArray[np.int64]
     shown: Incidence
 
-    def is_optimal(self, stage: Stage) -> NDArray[np.bool_]:
-        """Return for each view whether the action of a stage is optimal."""
-        classes = stage.classifier.classify(self.shown)
-        return CAMPUS.is_optimal(stage.actions()[classes], self.state)
+    def is_optimal(self, classifier: Classifier, actions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return for each view whether the action of its class is optimal."""
+        return CAMPUS.is_optimal(actions[classifier.classify(self.shown)], self.state)
 
     def optimal_by_state(self, stage: Stage) -> NDArray[np.float64]:
         """Return the (n_states,) share of views on which the action of a stage is optimal."""
-        return share_by_state(self.is_optimal(stage), self.state)
-
-    def error(self, stage: Stage) -> float:
-        """Return the share of views on which the action of a stage is not optimal."""
-        return float(1.0 - self.is_optimal(stage).mean())
+        is_optimal = self.is_optimal(stage.classifier, stage.actions())
+        return share_by_state(is_optimal, self.state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +162,16 @@ def run(
         with clock.phase(version):
             stages = _learn(one, database, watcher)
             sights = {name: at.sights(stages[-1].database) for name, at in looked.items()}
+        lines = [_line(stage, sights) for stage in stages]
         policies[version] = replace(stages[-1].policy(), about={**about, "version": version})
         optimal[version] = sights["test"].optimal_by_state(stages[-1])
         found[version] = {
-            **_line(stages[-1], sights),
+            **lines[-1],
             "stages": stages[-1].number,
             "seconds": clock.seconds[version],
-            "history": [{"stage": stage.number, **_line(stage, sights)} for stage in stages],
+            "history": [
+                {"stage": stage.number, **line} for stage, line in zip(stages, lines, strict=True)
+            ],
         }
     as_forest = {**about, "version": "forest"}
     grown = learn_forest(trees, learners["basic"], database, seed, as_forest, clock, watcher)
@@ -266,11 +266,13 @@ def _division(views: Views, name: str) -> tuple[NDArray[np.int64], Iterator[Imag
 
 def _line(stage: Stage, sights: dict[str, Sights]) -> dict[str, Any]:
     """Return what is reported of a stage."""
+    actions = stage.actions()  # solved once for both divisions
+    right = {name: at.is_optimal(stage.classifier, actions) for name, at in sights.items()}
     return {
         "classes": stage.classifier.n_classes,
         "features": len(stage.classifier.features),
-        "train_error": sights["learn"].error(stage),
-        "test_error": sights["test"].error(stage),
+        "train_error": float(1.0 - right["learn"].mean()),
+        "test_error": float(1.0 - right["test"].mean()),
     }
 
 

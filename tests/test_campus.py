@@ -42,7 +42,7 @@ from tests.builders import blocks, database
 call = test_cli.call
 
 N_VIEWS = 4  # three to learn from and one to test with
-SHAPE = (72, 96, 3)
+SHAPE = (48, 64, 3)
 LEARNER = RLVC(
     gamma=0.8, threads=1, cap=0, selector=Selector(ranking="remaining", min_samples=1),
     post_process=Compaction(every=5, epsilon=0.02),
@@ -52,9 +52,9 @@ Draw = Callable[[int, int], NDArray[np.uint8]]
 
 def photograph(state: int, view: int) -> NDArray[np.uint8]:
     """Return a noisy part of the wall of a state; the last four states look like the first."""
-    wall = blocks(state % 40, (84, 112, 3), side=14)
+    wall = blocks(state % 40, (56, 75, 3), side=10)
     rng = np.random.default_rng([state, view])
-    y, x = rng.integers(0, (12, 16))
+    y, x = rng.integers(0, (8, 11))
     shown = wall[y : y + SHAPE[0], x : x + SHAPE[1]] + rng.normal(0, 10, SHAPE)
     return shown.clip(0, 255).astype(np.uint8)
 

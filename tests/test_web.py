@@ -82,7 +82,8 @@ def test_a_page_knows_which_features_an_image_shows(page: Page) -> None:
         }
         sight = Sight(policy.graph, Glance(policy.eye, images))
         for camera, name in enumerate(cameras):
-            seen = {key: numbers(part) for key, part in shown["seen"][camera].items()}
+            coded = shown["seen"][camera]
+            seen = {key: numbers(coded[key]) for key in ("begin", "feature", "x", "y")}
             image = int(scene.table[row, camera])
             rows = slice(seen["begin"][image], seen["begin"][image + 1])
             assert (np.diff(seen["feature"][rows].astype(int)) >= 0).all()
@@ -92,7 +93,8 @@ def test_a_page_knows_which_features_an_image_shows(page: Page) -> None:
                 here = seen["feature"][rows] == number
                 assert here.any() == sight.exhibits(number)
                 xy = np.column_stack([seen["x"][rows][here], seen["y"][rows][here]])
-                np.testing.assert_allclose(xy, sight.find(number)[: len(xy), :2], atol=1e-4)
+                xy = xy / coded["unit"]
+                np.testing.assert_allclose(xy, sight.find(number)[: len(xy), :2], atol=1 / 32)
                 n_seen += len(xy)
     assert n_seen >= 5
 

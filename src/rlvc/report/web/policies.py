@@ -21,6 +21,7 @@ from rlvc.vision.eye import SIDE, Memory
 
 COLUMNS: Final = 32  # patches beside each other on the sheet of all
 QUALITY: Final = 90  # of the sheet: patches are for people to look at
+UNIT: Final = 16  # steps of a pixel to which places are kept
 MOST: Final = 8  # occurrences of a composite on one image that are kept
 KINDS: Final = {Composite: "composite", Located: "located", Several: "several"}
 
@@ -168,8 +169,9 @@ def _describe_seen(found: dict[int, Found], graph: Graph, n_images: int) -> Json
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]  # keeps the order of occurrences
     counts = np.bincount(rows[:, 0].astype(np.int64), minlength=n_images)
     begin = np.concatenate([[0], np.cumsum(counts)])
-    columns = {"feature": rows[:, 1].astype(np.int64), "x": rows[:, 2], "y": rows[:, 3]}
-    return {"begin": pack(begin), **{key: pack(column) for key, column in columns.items()}}
+    x, y = np.round(UNIT * rows[:, 2:]).astype(np.int64).T
+    columns = {"begin": begin, "feature": rows[:, 1].astype(np.int64), "x": x, "y": y}
+    return {"unit": UNIT, **{key: pack(column) for key, column in columns.items()}}
 
 
 def _limit(

@@ -112,7 +112,7 @@ class Model {
     this.tested = this.features.flatMap((one, number) => (one.is_tested ? [number] : []));
     this.cameras = data.cameras;
     this.seen = this.policy.seen.map((one) => ({
-      begin: numbers(one.begin), feature: numbers(one.feature), x: numbers(one.x), y: numbers(one.y),
+      unit: one.unit, begin: numbers(one.begin), feature: numbers(one.feature), x: numbers(one.x), y: numbers(one.y),
     }));
     this.sights = this.seen.map(() => new Map());
     this.table = numbers(data.percepts.table);
@@ -162,8 +162,8 @@ class Model {
   occurrences(percept, number) {
     const { camera } = this.features[number];
     const rows = this.#sight(camera, percept.images[camera]).get(number) ?? [0, 0];
-    const { x, y } = this.seen[camera];
-    return Array.from({ length: rows[1] - rows[0] }, (_, i) => [x[rows[0] + i], y[rows[0] + i]]);
+    const { x, y, unit } = this.seen[camera];
+    return Array.from({ length: rows[1] - rows[0] }, (_, i) => [x[rows[0] + i] / unit, y[rows[0] + i] / unit]);
   }
 
   /** How occurrences of a feature stand: points of the symbols, lines between parts, the middle. */
@@ -282,7 +282,7 @@ class Model {
 
 /** Tell whether two points are the same, up to how exactly they are kept. */
 function near(one, other) {
-  return Math.abs(one[0] - other[0]) < 0.01 && Math.abs(one[1] - other[1]) < 0.01;
+  return Math.abs(one[0] - other[0]) < 0.1 && Math.abs(one[1] - other[1]) < 0.1;
 }
 
 /** Return the first pair of parts at a distance whose midpoint is a point, joined by a line. */
@@ -291,7 +291,7 @@ function pairAt(middle, firsts, seconds, [low, high]) {
     for (const other of seconds) {
       const between = [(one.middle[0] + other.middle[0]) / 2, (one.middle[1] + other.middle[1]) / 2];
       const apart = Math.hypot(one.middle[0] - other.middle[0], one.middle[1] - other.middle[1]);
-      if (near(between, middle) && apart >= low - 0.01 && apart <= high + 0.01) {
+      if (near(between, middle) && apart >= low - 0.1 && apart <= high + 0.1) {
         const lines = [...one.lines, ...other.lines, [one.middle, other.middle]];
         return { middle, points: [...one.points, ...other.points], lines };
       }

@@ -20,6 +20,8 @@ function makeTaskView(model, state) {
   const go = (args) => {
     history.replaceState(null, "", `#at/${args.join("/")}`);
     ask(args);
+    const isBelow = details.getBoundingClientRect().top > window.innerHeight - 80;
+    if (isBelow) details.scrollIntoView({ block: "start" });
   };
   const show = (route) => {
     if (!place) {

@@ -119,7 +119,47 @@ class Browser:
             )
         self.settle()
 
+    def seconds_to_first_view(self) -> float:
+        """Return how long after it was asked for the page showed its first view."""
+        return (
+            float(self.run("return performance.getEntriesByName('first-view')[0].startTime")) / 1000
+        )
+
+    def unfold(self) -> int:
+        """Unfold the whole graph of the classifier; return how many nodes it shows."""
+        (button,) = [one for one in self.find_all("button") if one.text == "Unfold all"]
+        self.click(button)
+        return len(self.find_all('[role="treeitem"]'))
+
+    def frames(self, canvas: WebElement) -> list[float]:
+        """Pan and zoom a graph, a bit at every frame; return what the frames took, in ms."""
+        return [float(one) for one in self.driver.execute_async_script(FRAMES, canvas)]
+
     def errors(self) -> list[str]:
         """Return what the console has to complain about, and forget it."""
         log = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
         return [entry["message"] for entry in log if entry["level"] in ("SEVERE", "WARNING")]
+
+
+FRAMES = """
+const done = arguments[1], box = arguments[0].getBoundingClientRect();
+const at = [box.x + box.width / 2, box.y + box.height / 2];
+const send = (type, x, y, more) => document.elementFromPoint(...at).dispatchEvent(
+  new (type === 'wheel' ? WheelEvent : PointerEvent)(type, {
+    clientX: x, clientY: y, bubbles: true, cancelable: true, pointerId: 1, isPrimary: true,
+    button: 0, buttons: 1, ...more}));
+const times = [];
+let last = null, n = 0;
+send('pointerdown', ...at, {});
+const step = (now) => {
+  if (last !== null) times.push(now - last);
+  last = now;
+  n += 1;
+  if (n <= 60) send('pointermove', at[0] + 3 * n * (n % 2 ? 1 : -1), at[1] - 4 * n, {});
+  else if (n === 61) send('pointerup', ...at, {});
+  else if (n <= 120) send('wheel', ...at, {deltaY: n % 40 < 20 ? 60 : -60});
+  else return done(times);
+  requestAnimationFrame(step);
+};
+requestAnimationFrame(step);
+"""

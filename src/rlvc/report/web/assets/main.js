@@ -40,6 +40,7 @@ function openRoute({ isRebuild = false } = {}) {
       anchor.scrollIntoView({ inline: "nearest", block: "nearest" });
     } else anchor.removeAttribute("aria-current");
   page.views[name].show(args);
+  requestAnimationFrame(() => setTimeout(() => performance.mark("first-view")));  // the first of these counts
 }
 
 /** Take new data, and build again whatever shows them. */

@@ -1,0 +1,68 @@
+"""How large the pages of runs are, how soon they show something, and how smoothly graphs move.
+
+Needs Chromium with its driver, and selenium (``pip install "rlvc[test]"``):
+
+    python benchmarks/report.py runs/maze runs/hill
+
+Every page is written anew and opened a few times, of which the longest counts. Its classifier, all
+unfolded, is panned and zoomed a bit at every frame.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))  # the browser of the tests
+
+from tests import browsing
+
+from rlvc.report.web.contents import Author
+from rlvc.report.web.page import render
+
+OPENINGS = 5
+HEAD = ("run", "written in", "size", "first view", "classifier", "nodes", "frame, median", "95%")
+
+
+def main() -> None:
+    """Print a line for every run."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", nargs="+", type=Path, help="folders of runs")
+    runs = parser.parse_args().runs
+    print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}")
+    browsers = contextlib.contextmanager(browsing.start)
+    with browsers() as browser, tempfile.TemporaryDirectory() as folder:
+        for run in runs:
+            row = measure(browser, run, Path(folder) / "report.html")
+            print(f"| {run.name} | {' | '.join(row)} |", flush=True)
+
+
+def measure(browser: browsing.Browser, run: Path, file: Path) -> list[str]:
+    """Write the page of a run, open it, and return what was measured."""
+    begin = time.perf_counter()
+    file.write_text(render(Author().describe(run)), encoding="utf-8")
+    written = time.perf_counter() - begin
+    first = []
+    for _ in range(OPENINGS):
+        browser.open(file.as_uri())
+        browser.settle()
+        first.append(browser.seconds_to_first_view())
+    begin = time.perf_counter()
+    browser.go("classifier")
+    opened = time.perf_counter() - begin
+    n_nodes = browser.unfold()
+    times = browser.frames(browser.find("section.classifier canvas"))
+    return [
+        f"{written:.1f} s", f"{file.stat().st_size / 1e6:.1f} MB", f"{max(first):.2f} s",
+        f"{opened:.2f} s", str(n_nodes), f"{statistics.median(times):.1f} ms",
+        f"{statistics.quantiles(times, n=20)[-1]:.1f} ms",
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

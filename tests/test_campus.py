@@ -137,13 +137,16 @@ def test_a_result_has_all_its_numbers(done: CampusRun, photographs: Path) -> Non
         }  # fmt: skip
         assert [line["stage"] for line in found["history"]] == list(range(found["stages"] + 1))
         for line in found["history"]:
-            assert set(line) == {"stage", "classes", "features", "train_error", "test_error"}
+            assert set(line) == {
+                "stage", "classes", "features", "train_error", "test_error", "residual", "aliased",
+            }  # fmt: skip
+            assert line["residual"] >= 0.0
+            assert 0 <= line["aliased"] <= line["classes"]
             assert 0.0 <= line["train_error"] <= 1.0
             assert 0.0 <= line["test_error"] <= 1.0
         last = found["history"][-1]
-        assert {key: found[key] for key in last if key != "stage"} == {
-            key: value for key, value in last.items() if key != "stage"
-        }
+        for key in ("classes", "features", "train_error", "test_error"):
+            assert found[key] == last[key]
         assert found["history"][0]["classes"] == 1
         assert 0.0 < found["train_error"] < found["history"][0]["train_error"]
 

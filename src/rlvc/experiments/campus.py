@@ -170,7 +170,13 @@ def run(
             "stages": stages[-1].number,
             "seconds": clock.seconds[version],
             "history": [
-                {"stage": stage.number, **line} for stage, line in zip(stages, lines, strict=True)
+                {
+                    "stage": stage.number,
+                    **line,
+                    "residual": stage.residual,
+                    "aliased": stage.n_aliased,
+                }  # fmt: skip
+                for stage, line in zip(stages, lines, strict=True)
             ],
         }
     as_forest = {**about, "version": "forest"}

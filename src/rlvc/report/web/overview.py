@@ -54,13 +54,15 @@ def _headline(result: dict[str, Any]) -> list[Json]:
         value = value["mean"] if isinstance(value, dict) else value
         if value is not None:
             found.append({"label": label, "value": text(value)})
-    sizes = result.get("compact") or _last(result)
-    if classes := sizes.get("classes"):
-        found.append({"label": "visual classes", "value": whole(classes)})
+    seconds = (result.get("seconds") or {}).get("learn")
     if "forest" in result:
-        found.append({"label": "trees in the forest", "value": whole(result["forest"]["trees"])})
-    if "learn" in (result.get("seconds") or {}):
-        found.append({"label": "to learn", "value": f"{result['seconds']['learn']:.1f} s"})
+        label = f"trees of {best['classes']:.0f} visual classes"
+        found.append({"label": label, "value": whole(best["trees"])})
+        seconds = best["seconds"]
+    elif classes := (result.get("compact") or _last(result)).get("classes"):
+        found.append({"label": "visual classes", "value": whole(classes)})
+    if seconds is not None:
+        found.append({"label": "to learn", "value": f"{seconds:.1f} s"})
     return found
 
 

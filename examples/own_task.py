@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import rlvc
 
-SIZE, VIEW = 160, 128
+SIZE, VIEW = 120, 96
 
 
 class Posters(gymnasium.Env[NDArray[np.uint8], np.int64]):
@@ -24,8 +24,8 @@ class Posters(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
     def __init__(self) -> None:
         shapes = np.random.default_rng(7)
-        blocks = shapes.integers(0, 256, (4, SIZE // 16, SIZE // 16, 3), dtype=np.uint8)
-        self.posters = blocks.repeat(16, axis=1).repeat(16, axis=2)
+        blocks = shapes.integers(0, 256, (4, SIZE // 12, SIZE // 12, 3), dtype=np.uint8)
+        self.posters = blocks.repeat(12, axis=1).repeat(12, axis=2)
         self.observation_space = gymnasium.spaces.Box(0, 255, (VIEW, VIEW, 3), np.uint8)
         self.action_space = gymnasium.spaces.Discrete(2)
         self.action_names = ("back", "on")
@@ -55,7 +55,7 @@ class Posters(gymnasium.Env[NDArray[np.uint8], np.int64]):
 def main() -> None:
     """Collect, learn, look at the policy, count how often it is right."""
     env = Posters()
-    interactions = rlvc.collect(env, 1000, seed=0)
+    interactions = rlvc.collect(env, 500, seed=0)
     policy = rlvc.RLVC(gamma=0.8).learn(interactions)
     print(f"{policy.n_classes} classes from {len(policy.features)} features")
     observation, _ = env.reset(seed=1)

@@ -4,8 +4,9 @@ BIN := .venv/bin
 
 .PHONY: run test check benchmark docs clean
 
-run: .venv/run.stamp  ## learn the maze, show progress, write pictures to runs/maze
+run: .venv/run.stamp  ## learn the maze, show progress, write pictures and a page to runs/maze
 	$(BIN)/rlvc run maze --out runs/maze --overwrite
+	$(BIN)/rlvc report runs/maze
 
 test: .venv/dev.stamp  ## lint, types, layers and tests
 	$(MAKE) check

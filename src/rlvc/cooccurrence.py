@@ -180,7 +180,8 @@ def find_pairs(
                 more = _n_pairs(length[k, f], length[k, g], f == g)
                 while c < wanted and c * total // wanted < past + more:  # every image has its share
                     a, b = _nth_pair(c * total // wanted - past, length[k, f], length[k, g], f == g)
-                    one[c] = relate(marks, start[k, f] + a, marks, start[k, g] + b)
+                    i, j = start[k, f] + a, start[k, g] + b
+                    one[c, 0], one[c, 1], one[c, 2] = relate(marks, i, marks, j)
                     low, high = min(low, one[c, 0]), max(high, one[c, 0])
                     c += 1
                 past += more

@@ -141,7 +141,9 @@ def _sum_groups(
         if n + n_touched > len(feature):
             room = 2 * (n + n_touched)
             longer, wider = np.empty(room, np.int32), np.empty((room, 3), np.int64)
-            longer[:n], wider[:n] = feature[:n], out[:n]
+            for i in range(n):  # one by one, as Numba takes seconds to compile a copy of rows
+                longer[i] = feature[i]
+                wider[i, 0], wider[i, 1], wider[i, 2] = out[i, 0], out[i, 1], out[i, 2]
             feature, out = longer, wider
         for i in range(n_touched):
             f = touched[i]

@@ -289,6 +289,8 @@ def _compose(
             image = np.concatenate((image, np.empty_like(image)))
             out = np.concatenate((out, np.empty_like(out)))
         image[n : n + found] = here
-        out[n : n + found] = room[:found]
+        for k in range(found):  # one by one, as Numba takes seconds to compile a copy of rows
+            for column in range(out.shape[1]):
+                out[n + k, column] = room[k, column]
         n += found
     return image[:n].copy(), out[:n].copy()

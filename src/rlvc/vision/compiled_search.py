@@ -184,7 +184,8 @@ def _sketched_leaders(
             if not is_new:
                 break
         if is_new:
-            met[n // LANES, :, n % LANES] = sketches[i]
+            for number in range(LENGTH):
+                met[n // LANES, number, n % LANES] = sketches[i, number]
             chosen[n] = i
             n += 1
     return chosen[:n].copy()

@@ -115,7 +115,8 @@ def _invariants(
                 value, ddx, ddy = (value - mean) / deviation, ddx / deviation, ddy / deviation
             jet[c, 0], jet[c, 1], jet[c, 2] = value, ddx, ddy
         for c in range(channels, 3):
-            jet[c] = jet[0]
+            # One by one, as Numba takes seconds to compile the copy of a row.
+            jet[c, 0], jet[c, 1], jet[c, 2] = jet[0, 0], jet[0, 1], jet[0, 2]
         for c in range(3):
             rows[i, c] = jet[c, 0]
             rows[i, 3 + c] = jet[c, 1] ** 2 + jet[c, 2] ** 2

@@ -73,13 +73,25 @@ def main_axes(spread: NDArray[np.float64]) -> NDArray[np.float64]:
         for k in range(LENGTH):
             axis = np.zeros(width, np.float64)
             for c in range(width):
-                axis += axes[k, c] * spread[c]
-            length = np.sqrt((axis * axis).sum())
+                for d in range(width):
+                    axis[d] += axes[k, c] * spread[c, d]
+            length = np.sqrt(_product(axis, axis))
             for m in range(2 * k):  # twice, as the first time leaves the rounding of what it takes
-                axis -= (axis * axes[m % k]).sum() * axes[m % k]
-            rest = np.sqrt((axis * axis).sum())
-            axes[k] = axis / rest if rest > 1e-6 * length else axis * 0.0
+                share = _product(axis, axes[m % k])
+                for d in range(width):
+                    axis[d] -= share * axes[m % k, d]
+            rest = np.sqrt(_product(axis, axis))
+            for d in range(width):
+                axes[k, d] = axis[d] / rest if rest > 1e-6 * length else axis[d] * 0.0
     return np.ascontiguousarray(axes.T)
+
+
+@compiled
+def _product(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    total = 0.0  # loops, as Numba takes seconds to compile sums of arrays that may not fit
+    for d in range(len(a)):
+        total += a[d] * b[d]
+    return total
 
 
 def tiles(sketches: NDArray[np.float32]) -> NDArray[np.float32]:

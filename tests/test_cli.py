@@ -26,6 +26,7 @@ from rlvc.configuring import describe_parameters
 from rlvc.experiments import navigation
 from rlvc.experiments.measures import grid_over
 from rlvc.experiments.navigation import Task
+from rlvc.report import files
 from tests.builders import COLOUR, GREY, RIGHT, database
 from tests.test_experiments import SMALL, known_task
 
@@ -222,6 +223,7 @@ def test_the_folder_is_named_after_the_task_unless_given(
     call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(files, "to_png", lambda figure: b"")  # painting takes its time
     done = call(
         "run", "small", "--seed", 3, "--interactions", 40, "--episodes", 1, "--preset", "paper",
         "--set", "solver=q_learning", "--set", "selector.min_samples=4", "--set", "cap=2",
@@ -241,7 +243,10 @@ def test_the_folder_is_named_after_the_task_unless_given(
 
 
 @pytest.mark.usefixtures("task")
-def test_classes_are_merged_when_told(call: Any, folder: Path, tmp_path: Path) -> None:
+def test_classes_are_merged_when_told(
+    call: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "to_png", lambda figure: b"")  # painting takes its time
     out = tmp_path / "out"
     done = call(*SMALL_RUN, "--compact", "--set", "post_process.epsilon=0.4", "--out", out)
     assert done.code == 0, done.err

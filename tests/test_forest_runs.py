@@ -20,6 +20,7 @@ from rlvc.experiments import campus, catalogue, hill
 from rlvc.experiments.campus import CampusRun
 from rlvc.experiments.hill import HillRun
 from rlvc.experiments.hill_sights import GAUGE, GROUND
+from rlvc.report import files
 from rlvc.report.campus import draw_errors, draw_map
 from rlvc.report.files import write_run
 from rlvc.report.hill import draw_state_values, draw_trials
@@ -51,7 +52,9 @@ def texts(figure: Figure) -> str:
 
 
 @pytest.mark.usefixtures("task")
-def test_a_run_with_trees_from_the_command_line(call: Any, tmp_path: Path) -> None:
+def test_a_run_with_trees_from_the_command_line(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "run"
     done = call(*SMALL_RUN, "--trees", 2, "--seed", 3, "--out", folder)
     assert done.code == 0
@@ -75,6 +78,7 @@ def test_a_run_with_trees_from_the_command_line(call: Any, tmp_path: Path) -> No
     assert told.out.startswith("2 trees vote: ")
     assert test_cli.read(why).std() > 10
 
+    monkeypatch.setattr(files, "to_png", lambda figure: b"")  # painting takes its time
     again = call(*SMALL_RUN, "--seed", 3, "--out", folder, "--overwrite")
     assert again.code == 0
     assert "a forest" not in again.out
@@ -93,15 +97,15 @@ def test_trees_are_a_number(call: Any, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def on_the_hill() -> HillRun:
-    learner = RLVC(gamma=0.75, max_stages=6)
-    return hill.run(interactions=300, trials=50, trees=2, learner=learner)
+    learner = RLVC(gamma=0.75, max_stages=4)
+    return hill.run(interactions=200, trials=20, trees=2, learner=learner)
 
 
 def test_a_forest_on_the_hill_is_measured(on_the_hill: HillRun, tmp_path: Path) -> None:
     check_forest(on_the_hill.result["forest"], 2, {"missed", "mean_steps"})
     assert json.loads(json.dumps(on_the_hill.result)) == on_the_hill.result
     assert "forest" not in on_the_hill.result["seconds"]
-    found = catalogue.evaluate_policy(on_the_hill.best, seed=0, episodes=50)
+    found = catalogue.evaluate_policy(on_the_hill.best, seed=0, episodes=20)
     measures = on_the_hill.result["forest"]["measures"]
     assert {key: found[key] for key in measures} == measures
     write_run(on_the_hill, tmp_path)
@@ -136,7 +140,7 @@ def test_a_forest_of_another_task_is_refused_on_the_hill() -> None:
 @pytest.fixture(scope="module")
 def on_the_campus(photographs: Path) -> CampusRun:
     learner = replace(test_campus.LEARNER, post_process=Compaction(every=0))
-    return campus.run(pictures=str(photographs), interactions=600, trees=2, learner=learner)
+    return campus.run(pictures=str(photographs), interactions=300, trees=2, learner=learner)
 
 
 def test_a_forest_on_the_campus_is_measured(on_the_campus: CampusRun, tmp_path: Path) -> None:

@@ -294,7 +294,7 @@ def test_data_that_take_long_are_made_seldom(tmp_path: Path) -> None:
     run.data()
     first, _ = run.version()
     put(tmp_path, live_json="1")
-    now.now += 5.9
+    now.now += 1.9
     assert run.version() == (first, False)
     now.now += 0.2
     assert run.version() > (first, False)
@@ -303,7 +303,7 @@ def test_data_that_take_long_are_made_seldom(tmp_path: Path) -> None:
     second, _ = run.version()
     put(tmp_path, live_json="2")
     assert run.version() == (second, False)
-    now.now += 10.1
+    now.now += 2.1
     assert run.version() > (second, False)
     run.data()
     put(tmp_path, result_json="r")  # the end is shown at once

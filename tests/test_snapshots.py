@@ -128,7 +128,7 @@ def test_snapshots_that_take_long_come_seldom(
         for _ in range(100):
             shots.watcher.on_stage(stages[0])
             now.now += 1.0
-    assert len(written) == 4  # each took half a second, so that 25 lie between them
+    assert len(written) == 10  # each took half a second, so that 10 lie between them
 
 
 @pytest.mark.parametrize("error", [None, RuntimeError(), KeyboardInterrupt()])

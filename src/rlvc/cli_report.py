@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rlvc.report.web.watching import Watched
 
 console = Console()
-IN_BESIDE, IN_SAME = 0.5, 0.2  # share of the time for a page, in a process of its own or not
 
 RunArgument = Annotated[
     Path,
@@ -84,7 +83,7 @@ def watch(run: RunArgument, port: PortOption = None, open_it: OpenOption = False
     from rlvc.report.web.serving import Server
 
     folder = find_folder(run)
-    watched = watch_folder(folder, share=IN_BESIDE)
+    watched = watch_folder(folder)
     is_over = watched.version()[1]
     with Server(watched, port or 0) as server:
         if is_over:
@@ -119,7 +118,7 @@ def live_page(folder: Path, is_live: bool, port: int | None) -> Iterator[Callabl
         return
     from rlvc.report.web.serving import Server
 
-    with Server(watch_folder(folder, share=IN_SAME, is_new=True), port or 0) as server:
+    with Server(watch_folder(folder, is_new=True), port or 0) as server:
         say(f"Watch it at {server.url}")
 
         def stay() -> None:
@@ -131,13 +130,13 @@ def live_page(folder: Path, is_live: bool, port: int | None) -> Iterator[Callabl
         yield stay
 
 
-def watch_folder(folder: Path, *, share: float, is_new: bool = False) -> Watched:
+def watch_folder(folder: Path, *, is_new: bool = False) -> Watched:
     """Return the page of a folder, made anew when there is something new in it."""
     from rlvc.report.web.contents import Author
     from rlvc.report.web.page import render, to_json
     from rlvc.report.web.watching import Watched
 
-    return Watched(folder, Author().describe, render, to_json, is_new=is_new, share=share)
+    return Watched(folder, Author().describe, render, to_json, is_new=is_new)
 
 
 def find_folder(run: Path) -> Path:

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 POLICY, RESULT = "live.rlvc", "live.json"
 PAUSE: Final = 1.0  # seconds between snapshots, at least
-SHARE: Final = 0.02  # of the time that snapshots may take
+SHARE: Final = 0.05  # of the time that snapshots may take
 
 
 class Snapshots:

@@ -175,7 +175,7 @@ def run(
                     **line,
                     "residual": stage.residual,
                     "aliased": stage.n_aliased,
-                }  # fmt: skip
+                }
                 for stage, line in zip(stages, lines, strict=True)
             ],
         }

@@ -82,14 +82,21 @@ class Grid:
 @functools.cache
 def grid_over(world: World, spacing: float = SPACING) -> Grid:
     """Return the grid of a world with cells of about ``spacing`` pixels."""
+    positions, cells = cells_over(world, spacing)
+    return Grid(world, positions, cells, optimal_values(world).q(positions))
+
+
+def cells_over(
+    world: World, spacing: float = SPACING
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the positions of the grid of a world, and the cells; see :class:`Grid`."""
     n_columns, n_rows = round(world.width / spacing), round(world.height / spacing)
     x = (np.arange(n_columns) + 0.5) * world.width / n_columns
     y = (np.arange(n_rows) + 0.5) * world.height / n_rows
     centres = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     outside = ~world.in_exit(centres)
     cells = np.where(outside, np.cumsum(outside) - 1, -1).reshape(n_rows, n_columns)
-    positions = centres[outside]
-    return Grid(world, positions, cells, optimal_values(world).q(positions))
+    return centres[outside], cells
 
 
 def walk(

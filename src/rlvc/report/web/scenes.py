@@ -19,10 +19,10 @@ from rlvc.examples import Examples
 from rlvc.experiments import hill
 from rlvc.experiments.hill_measures import optimal_q
 from rlvc.experiments.hill_sights import GAUGE, GROUND, POSITIONS, VELOCITIES
-from rlvc.experiments.measures import ENOUGH, SPACING, grid_over
+from rlvc.experiments.measures import ENOUGH, SPACING, cells_over, grid_over
 from rlvc.experiments.navigation import TASKS
 from rlvc.percepts import SINGLE, Percepts
-from rlvc.report.web.coding import Json, pack, picture, show_images
+from rlvc.report.web.coding import QUALITY, Json, pack, picture, show_images
 
 VIEWS: Final = 4  # of either division that are shown of each state of the campus
 EVERY: Final = 4  # columns from one percept of the hill's map to the next; half as many rows
@@ -62,21 +62,25 @@ def scene_of(result: dict[str, Any], examples: Examples | None, *, is_draft: boo
     if "pictures" not in result:
         return _own(examples)
     if task == "campus":
-        return _spots(result["pictures"], result["seed"])
+        return _spots(result["pictures"], result["seed"], 1 if is_draft else VIEWS)
     if task == "hill":
         return _plane(result["pictures"])
-    return _world(str(task), result["pictures"], 2 * SPACING if is_draft else SPACING)
+    return _world(str(task), result["pictures"], is_draft)
 
 
-def _world(name: str, pictures: str, spacing: float) -> Scene:
-    """Return the maze or the subway: a grid of positions on its picture."""
+def _world(name: str, pictures: str, is_draft: bool) -> Scene:
+    """Return the maze or the subway: a grid of positions on its picture.
+
+    A draft has fewer of them, and says nothing of the optimum, which takes a while to find.
+    """
     task = TASKS[name]
     env = gymnasium.make(task.env_id, pictures=pictures, disable_env_checker=True).unwrapped
     assert isinstance(env, PictureEnv)
-    world, grid = task.world, grid_over(task.world, spacing)
+    world = task.world
+    positions, cells = cells_over(world, 2 * SPACING if is_draft else SPACING)
     percepts = Percepts()
-    numbers = [percepts.add(env.percept(position)) for position in grid.positions]
-    corner = np.array([env.corner(position) for position in grid.positions])
+    numbers = [percepts.add(env.percept(position)) for position in positions]
+    corner = np.array([env.corner(position) for position in positions])
     table = percepts.table()[numbers]
     at = np.zeros((len(percepts.images[0]), 2), np.int64)
     at[table[:, 0]] = corner
@@ -84,25 +88,28 @@ def _world(name: str, pictures: str, spacing: float) -> Scene:
         "name": SINGLE, "width": world.window, "height": world.window, "file": 0,
         "x": pack(at[:, 0]), "y": pack(at[:, 1]), "zoom": 1.0,
     }  # fmt: skip
-    best = grid.optimal_q.max(axis=1)
-    labels = [f"at ({x:.0f}, {y:.0f})" for x, y in grid.positions]
+    labels = [f"at ({x:.0f}, {y:.0f})" for x, y in positions]
     about = {
         "kind": "world", "width": world.width, "height": world.height, "walls": world.walls,
         "exits": world.exits, "moves": MOVES.tolist(), "margin": env.margin,
-        "columns": grid.cells.shape[1], "rows": grid.cells.shape[0],
-        "cells": pack(grid.cells), "x": pack(grid.positions[:, 0]), "y": pack(grid.positions[:, 1]),
-        "good": pack(grid.optimal_q >= ENOUGH * best[:, None]), "best": pack(best),
+        "columns": cells.shape[1], "rows": cells.shape[0], "cells": pack(cells),
+        "x": pack(positions[:, 0]), "y": pack(positions[:, 1]),
     }  # fmt: skip
-    return Scene(percepts, table, labels, [picture(env.padded)], [camera], about)
+    if not is_draft:
+        q = grid_over(world).optimal_q
+        best = q.max(axis=1)
+        about |= {"good": pack(q >= ENOUGH * best[:, None]), "best": pack(best)}
+    shown = picture(env.padded, QUALITY) if is_draft else picture(env.padded)
+    return Scene(percepts, table, labels, [shown], [camera], about)
 
 
-def _spots(pictures: str, seed: int) -> Scene:
+def _spots(pictures: str, seed: int, n_views: int) -> Scene:
     """Return the campus: some views of every state, such as were learned from and new ones."""
     views, percepts = campus_views(pictures, seed), Percepts()
     numbers, labels, states, kinds = [], list[str](), list[int](), list[int]()
     for state in range(views.n_states):
         for kind, name in enumerate(DIVISIONS):
-            for i, view in enumerate(views.division(name)[state][:VIEWS]):
+            for i, view in enumerate(views.division(name)[state][:n_views]):
                 numbers.append(percepts.add(views.image(state, view)))
                 what = "new view" if name == "test" else "view learned from"
                 labels.append(f"spot {CAMPUS.name(state)}, {what} {i + 1}")

@@ -14,7 +14,7 @@ from rlvc.errors import RlvcError
 
 RESULT: Final = ("result.json", "policy.rlvc")
 LIVE: Final = ("live.json", "live.rlvc")
-LONGEST_PAUSE: Final = 10.0  # seconds; what takes longer is done once, at the beginning
+LONGEST_PAUSE: Final = 2.0  # seconds; what takes longer is done once, at the beginning
 ATTEMPTS: Final = 5  # to read a folder that is written to meanwhile
 
 Stamps = tuple[tuple[int, ...] | None, ...]
@@ -43,7 +43,7 @@ class Watched:
         to_json: Callable[[dict[str, Any]], str],
         *,
         is_new: bool = False,
-        share: float = 0.25,
+        share: float = 0.5,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder, self._share, self._now = folder, share, now

@@ -57,7 +57,7 @@ function cellImage(columns, rows, colour) {
 
 /** Return buttons of which one is pressed, for what a map shows. */
 function modes(names, state, change) {
-  state.mode ??= 0;
+  state.mode = Math.min(state.mode ?? 0, names.length - 1);
   const buttons = names.map((name, i) => el("button", { type: "button", "aria-pressed": i === state.mode, onclick: () => {
     state.mode = i;
     buttons.forEach((button, k) => button.setAttribute("aria-pressed", k === i));

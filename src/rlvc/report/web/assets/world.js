@@ -4,9 +4,10 @@
 function makeWorld(model, state, go) {
   const task = model.data.task;
   const { width, height, margin, columns, rows } = task;
-  const [cells, xs, ys, good, best] = [task.cells, task.x, task.y, task.good, task.best].map(numbers);
+  const [cells, xs, ys, good, best] = [task.cells, task.x, task.y, task.good ?? [], task.best ?? []].map(numbers);
   const decided = Array.from(xs, (_, i) => model.decide(model.percept(i)));
-  const isGood = (i) => good[i * model.actions.length + decided[i].action] > 0;
+  const isKnown = good.length > 0;  // while a run goes on, the optimum is not
+  const isGood = (i) => !isKnown || good[i * model.actions.length + decided[i].action] > 0;
   const picture = model.data.images[model.cameras[0].file];
   const layer = svg("g");
   const chosen = svg("g", { class: "chosen" });
@@ -18,7 +19,7 @@ function makeWorld(model, state, go) {
   const [low, high] = [0, Math.max(...values[0], ...best)];
   const scale = el("div");
   const draw = (mode) => {
-    fill(scale, mode ? valueScale(low, high) : legend(decided.filter((_, i) => isGood(i)).length / decided.length));
+    fill(scale, mode ? valueScale(low, high) : legend(isKnown ? decided.filter((_, i) => isGood(i)).length / decided.length : null));
     if (!mode) return void fill(layer, arrows());
     const url = cellImage(columns, rows, (i) => (cells[i] >= 0 ? shade((values[mode - 1][cells[i]] - low) / (high - low || 1)) : null));
     fill(layer, svg("image", { href: url, width, height, preserveAspectRatio: "none", class: "heat" }));
@@ -58,7 +59,7 @@ function makeWorld(model, state, go) {
     return { percept: model.percept(i), title: `At (${xs[i].toFixed(0)}, ${ys[i].toFixed(0)})`, number: i };
   };
   const frame = el("div", { class: "map-frame", tabindex: width > 2 * height ? 0 : null }, map);
-  const node = el("div", null, modes(["Actions", "Values learned", "Values, optimal"], state, draw), frame, scale,
+  const node = el("div", null, modes(["Actions", "Values learned", ...(isKnown ? ["Values, optimal"] : [])], state, draw), frame, scale,
     el("p", { class: "quiet" }, `Click anywhere: what it sees there, and why it acts as it does, at the nearest of ${number(xs.length)} positions.`));
   draw(state.mode);
   return { node, pick, mark, first: [width / 2, height / 2] };
@@ -89,6 +90,8 @@ function exits(boxes) {
 
 /** Say what the arrows mean. */
 function legend(share) {
-  return el("p", { class: "legend" }, el("span", null, `→ optimal decision (${percent(share)})`), el("span", { class: "other" }, "o→ another decision"),
+  const signs = share === null ? [el("span", null, "→ what it does so far")]
+    : [el("span", null, `→ optimal decision (${percent(share)})`), el("span", { class: "other" }, "o→ another decision")];
+  return el("p", { class: "legend" }, signs,
     el("span", null, "blue: walls of glass"), el("span", null, "crossed: exits"));
 }

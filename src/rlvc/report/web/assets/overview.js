@@ -4,7 +4,7 @@
 function makeOverviewView(model) {
   const { overview, title } = model.data;
   const node = el("div", { class: "overview" },
-    el("div", { class: "lead" }, el("h1", null, title), overview.lead ? el("p", null, overview.lead) : null),
+    el("div", { class: overview.lead ? "lead known" : "lead" }, el("h1", null, title), overview.lead ? el("p", null, overview.lead) : null),
     el("dl", { class: "headline" }, overview.headline.map(({ label, value }) =>
       el("div", null, el("dt", null, label), el("dd", null, value)))),
     overview.measures ? el("section", { class: "panel wide" }, el("h3", null, "How good it is"), measureTable(overview.measures)) : null,

@@ -114,14 +114,14 @@ function test(model, percept, { feature, exhibited, gain, trees, otherwise, rank
     el("span", { class: "verdict" }, verdict(model, percept, feature)), note);
 }
 
-/** Return the tests on a path in their order; many in a row that were not seen are folded. */
+/** Return the tests on a path in their order, many in a row that were not seen folded; or what decided a vote. */
 function tests(model, percept, found, action = null) {
   const list = el("ol", { class: "tests" });
   for (let i = 0; i < found.length; ) {
     let end = i;
     while (end < found.length && !found[end].exhibited) end++;
     const run = found.slice(i, end).map((one) => test(model, percept, one, action));
-    if (run.length > 3) {
+    if (run.length > 3 && found[i].gain === undefined) {
       const summary = el("summary", null, `${found[i].rank}–${found[end - 1].rank}. ${run.length} tests, not seen`);
       list.append(el("li", { class: "folded" }, el("details", null, summary, el("ol", { class: "tests" }, run))));
     } else list.append(...run);
@@ -143,7 +143,8 @@ function explanation(model, percept, title) {
     ? [el("p", null, `${several(model.trees.length, "tree")} vote: `, el("strong", null, action), `, ahead by ${decimal(why.lead)}.`)]
     : [el("p", null, "Class ", link(`class/0/${why.class}`, String(why.class)), ", so it takes ", el("strong", null, action), ".")];
   const notes = model.isForest ? why.ballots.map((n) => `(${several(n, "tree")})`) : null;
-  const head = model.isForest ? "What decided most" : `The path of ${several(why.tests.length, "test")}, ${seen} seen`;
+  const head = model.isForest ? "What decided most" : why.tests.length
+    ? `The path of ${several(why.tests.length, "test")}, ${seen} seen` : "No test: it does the same whatever it sees";
   const hidden = model.isForest ? why.tests.length - shown.length : 0;
   return el("div", { class: "explanation", "data-action": why.action, "data-class": model.isForest ? why.classes.join(" ") : why.class },
     title ? el("h3", null, title) : null, pictures(model, percept, { marks }), what,

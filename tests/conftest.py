@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import pytest
 from hypothesis import settings
 
 from rlvc import RLVC, Policy
 from tests.builders import COLOUR, database
+from tests.pages import Page, write_page
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
@@ -22,3 +26,9 @@ def saved(policy: Policy, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("saved") / "policy.rlvc"
     policy.save(path)
     return path.read_bytes()
+
+
+@pytest.fixture(scope="session")
+def page_about(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Page]:
+    """Return what learns a small task and writes its page, once for each kind of task."""
+    return cache(lambda kind: write_page(kind, tmp_path_factory.mktemp("page") / kind))

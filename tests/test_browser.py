@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,10 @@ from rlvc.report.web.watching import Watched
 from rlvc.vote import Vote
 from tests import browsing, test_experiments
 from tests.browsing import LAPTOP, PHONE, Browser
-from tests.pages import KINDS, Page, known, large_policy, write_page
+from tests.pages import KINDS, Page, known, large_policy
 from tests.test_web import numbers
 
-pytestmark = pytest.mark.xdist_group("browser")  # one browser, and each page made once
+pytestmark = pytest.mark.xdist_group("pages")  # one browser, and each page is made once
 
 VIEWS = ("overview", "learning", "classifier", "features", "task")
 SECONDS = 2.0  # until the first view of a page is there
@@ -43,9 +44,10 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def page(request: pytest.FixtureRequest, browser: Browser,
-         tmp_path_factory: pytest.TempPathFactory) -> Page:  # fmt: skip
-    return write_page(request.param, tmp_path_factory.mktemp("browser") / request.param)
+def page(
+    request: pytest.FixtureRequest, browser: Browser, page_about: Callable[[str], Page]
+) -> Page:
+    return page_about(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -320,9 +322,11 @@ def test_everything_has_a_name_to_be_read_out(browser: Browser, page: Page) -> N
 # Trust -------------------------------------------------------------------------------------------
 
 
-def test_names_are_shown_as_text_and_never_run(browser: Browser, tmp_path: Path) -> None:
+def test_names_are_shown_as_text_and_never_run(
+    browser: Browser, page_about: Callable[[str], Page], tmp_path: Path
+) -> None:
     folder = tmp_path / "nasty"
-    write_page("own", folder)
+    shutil.copytree(page_about("own").folder, folder)
     policy = large_policy(9)
     dataclasses.replace(policy, action_names=(NASTY, f"b{NASTY}", "c", "d")).save(
         folder / "policy.rlvc"

@@ -20,7 +20,8 @@ from rlvc.envs.hill import HillEnv
 from rlvc.envs.picture import PictureEnv
 from rlvc.examples import Examples
 from rlvc.forest_policy import ForestPolicy
-from rlvc.percepts import Percept
+from rlvc.percepts import Percept, Percepts
+from rlvc.policy import Policy
 from rlvc.report.web.contents import Author
 from rlvc.report.web.page import render, to_json
 from rlvc.report.web.serving import Server
@@ -28,7 +29,8 @@ from rlvc.report.web.watching import Watched
 from rlvc.vote import Vote
 from tests import browsing, test_experiments
 from tests.browsing import LAPTOP, PHONE, Browser
-from tests.pages import KINDS, Page, known, large_policy
+from tests.builders import COLOUR
+from tests.pages import KINDS, Page, known, large_policy, page_of
 from tests.test_web import numbers
 
 pytestmark = pytest.mark.xdist_group("pages")  # one browser, and each page is made once
@@ -201,6 +203,49 @@ def test_a_click_says_what_the_policy_itself_says(browser: Browser, page: Page) 
         check_explanation(browser, page, percept)
         classes.add(browser.find(".explanation").get_attribute("data-class"))
     assert len(classes) > 1
+    assert browser.errors() == []
+
+
+def odd_values(policy: Policy, seed: int) -> Policy:
+    """Return a policy in which many values are equal, and the highest were often never tried."""
+    rng = np.random.default_rng(seed)
+    q = rng.integers(0, 3, policy.q.shape).astype(np.float64)
+    count = rng.integers(0, 2, q.shape)
+    count[0], q[0], count[-1], q[-1] = 0, 5.0, [0, 1, 1], [9.0, 2.0, 2.0]
+    return dataclasses.replace(policy, q=q, count=count)
+
+
+@pytest.mark.parametrize("trees", [1, 2, 5])
+def test_ties_go_to_the_first_and_what_was_never_tried_is_not_taken(
+    browser: Browser, policy: Policy, tmp_path: Path, trees: int
+) -> None:
+    odd = [odd_values(policy, seed) for seed in range(trees)]
+    acting = odd[0] if trees == 1 else ForestPolicy.of(odd, caution=0.5)
+    acting.save(tmp_path / "policy.rlvc")
+    (tmp_path / "result.json").write_text('{"task": "odd"}', encoding="utf-8")
+    percepts = Percepts()
+    for image in COLOUR:
+        percepts.add(image)
+    Examples(percepts, np.ones(len(COLOUR), np.int64)).save(tmp_path / "examples.rlvc")
+    page = page_of("own", tmp_path)
+    browser.open(f"{page.url}#task")
+    for number, image in enumerate(COLOUR):
+        browser.go(f"at/example/{number}")
+        check_explanation(browser, page, image)
+
+
+@pytest.mark.parametrize(
+    "route",
+    ["at/%zz", "%", "%E0%A4%A", "class/0/999", "class/9/0", "class/0/-1", "node/0/-1",
+     "node/0/1.5", "node/0.5/0", "node/x/y", "feature/-1", "feature/x", "feature/99999",
+     "at/example/-1", "at/example/x", "at/abc/def", "at", "nowhere/1", "__proto__"],
+)  # fmt: skip
+def test_a_route_to_nowhere_is_no_error(browser: Browser, page: Page, route: str) -> None:
+    browser.open(f"{page.url}#{route}")
+    assert browser.errors() == []
+    for view in ("classifier", "features", "task"):  # and what comes after is as it should be
+        browser.go(view)
+        assert len(browser.text()) > 50
     assert browser.errors() == []
 
 
@@ -413,7 +458,13 @@ def test_a_page_follows_a_run_that_goes_on(browser: Browser, tmp_path: Path) -> 
                 f"stage {stage}",
             )
         browser.go("classifier")
-        browser.wait("section.classifier canvas")
+        field = browser.wait("section.classifier input[type=search]")
+        field.click()
+        browser.press("clas")
+        tell(9, 2)
+        browser.wait_for("return document.getElementById('live').textContent.includes('stage 2')")
+        browser.press("s", "2")  # goes on where it was
+        assert browser.run("return document.activeElement.value") == "class2"
         large_policy(12).save(folder / "policy.rlvc")
         (folder / "result.json").write_text('{"task": "corridor"}', encoding="utf-8")
         browser.wait_for("return document.getElementById('live').hidden")

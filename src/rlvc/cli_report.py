@@ -61,6 +61,11 @@ def report(
             f"rlvc run maze --out {shlex.quote(str(folder))}"
         )
     target = out or folder / "report.html"
+    if target.exists() and target.suffix not in (".html", ".htm"):
+        raise ValueError(
+            f"--out of report must be a new file or a page; got {target}, which is neither. "
+            "Name a file that ends in .html."
+        )
     with LiveWatcher(console) as shown:
         data = Author(shown.watcher).describe(folder)
         shown.watcher.on_phase("write", None)

@@ -152,7 +152,7 @@ def run(
     learner, database, looked, voted = _look(views, data, learner, clock, watcher)
     learners = {
         "basic": replace(learner, post_process=Keep()),
-        "compact": replace(learner, post_process=compaction_of(learner)),
+        "compact": compact_learner(learner),
     }
     found: dict[str, dict[str, Any]] = {}
     policies: dict[str, Policy] = {}
@@ -246,6 +246,11 @@ def _learn(learner: RLVC, database: Database, watcher: Watcher) -> list[Stage]:
         stages.append(stage)
         watcher.on_stage(stage)
     return stages
+
+
+def compact_learner(learner: RLVC) -> RLVC:
+    """Return the learner of the compact version."""
+    return replace(learner, post_process=compaction_of(learner))
 
 
 def compaction_of(learner: RLVC) -> PostProcess:

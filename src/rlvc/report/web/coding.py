@@ -15,7 +15,8 @@ from rlvc.images import Image
 LONGEST: Final = 320  # pixels of the longer side of an image that is shown smaller than it is
 QUALITY: Final = 82  # of images that are shown smaller
 LOSSLESS: Final = 101  # what OpenCV takes for a WebP image without loss
-TALLEST: Final = 16_000  # pixels of a sheet; WebP ends at 16,383
+TALLEST: Final = 16_000  # pixels of a sheet
+LONGEST_WEBP: Final = 16_384  # pixels that a side of a WebP image must not have
 ROOM: Final = 6_000_000  # pixels of a camera's images up to which they are kept without loss
 
 Json = dict[str, Any]
@@ -38,10 +39,13 @@ def pack(array: NDArray[Any]) -> Json:
 def picture(image: Image, quality: int = LOSSLESS) -> Json:
     """Return an image for the page, without loss unless told otherwise."""
     colour = image if image.shape[2] == 1 else cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
-    coded = cv2.imencode(".webp", colour, [cv2.IMWRITE_WEBP_QUALITY, quality])[1]
     height, width = image.shape[:2]
+    kind = "webp" if max(height, width) < LONGEST_WEBP else "png"
+    is_done, coded = cv2.imencode(f".{kind}", colour, [cv2.IMWRITE_WEBP_QUALITY, quality])
+    if not is_done:
+        raise ValueError(f"an image of {width} × {height} pixels cannot be shown")
     data = base64.b64encode(coded.tobytes()).decode()
-    return {"type": "image/webp", "data": data, "width": width, "height": height}
+    return {"type": f"image/{kind}", "data": data, "width": width, "height": height}
 
 
 def show_images(
@@ -59,7 +63,7 @@ def show_images(
     """
     height, width, channels = images[0].shape
     where: Json = {"name": camera, "width": width, "height": height}
-    if len(images) * height * width > room:
+    if len(images) * height * width > room or max(height, width) > TALLEST:
         zoom = min(1.0, LONGEST / max(height, width))
         size = max(1, round(width * zoom)), max(1, round(height * zoom))
         small = [cv2.resize(one, size, interpolation=cv2.INTER_AREA) for one in images]

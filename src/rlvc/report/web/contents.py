@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,10 +18,12 @@ from rlvc.report.web.curves import describe_learning
 from rlvc.report.web.overview import describe_overview
 from rlvc.report.web.policies import describe_policy
 from rlvc.report.web.scenes import Scene, scene_of
+from rlvc.snapshots import POLICY as DRAFT_POLICY
+from rlvc.snapshots import RESULT as DRAFT
 from rlvc.vision.eye import Memory
 
 FORMAT, VERSION = "rlvc-report", 1
-RESULT, DRAFT = "result.json", "live.json"
+RESULT = "result.json"
 SO_FAR: Final = "the policy so far"  # the same at every stage, so that a page stays as it was left
 POLICIES: Final = (
     "policy.rlvc",
@@ -50,13 +53,14 @@ class Author:
         policies = read_policies(folder, is_draft=is_draft)
         title = str(result.get("task") or folder.name)
         found: Json = {"format": FORMAT, "version": VERSION, "title": title, "live": None}
-        if is_draft:
-            found["live"] = {"phase": str(result.get("phase")), "stage": _last_stage(result)}
-        with refusing(folder, "run that this rlvc knows"):
+        with refusing(folder / (DRAFT if is_draft else RESULT), "run that this rlvc knows"):
+            if is_draft:
+                found["live"] = {"phase": str(result.get("phase")), "stage": _last_stage(result)}
             found |= {"overview": describe_overview(result), "learning": describe_learning(result)}
             scene, memory = self._see(folder, result, is_draft)
         images, shown = list(scene.images), list[Json]()
         for name, policy in policies.items():
+            check_fit(policy, scene, folder)
             self._watcher.on_phase("look", memory.n_new(policy.eye, scene.percepts))
             one, more = describe_policy(
                 name, policy, scene.percepts, memory, len(images), self._watcher.on_step
@@ -80,6 +84,22 @@ class Author:
         return self._scene[1], self._scene[2]
 
 
+def check_fit(policy: AnyPolicy, scene: Scene, folder: Path) -> None:
+    """Refuse a policy that was not learned on what is to be shown."""
+    known = {images.camera: images.shape for images in scene.percepts.images}
+    n_actions = scene.task.get("n_actions", policy.n_actions)
+    if (known and known != dict(policy.shapes)) or n_actions != policy.n_actions:
+        raise FileFormatError(
+            f"The policy in {folder} was not learned on the task of {RESULT}: it has other images "
+            "or actions. Put both files of one run into a folder, or learn again."
+        )
+
+
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
 def read_result(folder: Path) -> tuple[dict[str, Any], bool]:
     """Return what is known of a run, and whether it is still going on."""
     for name, is_draft in ((RESULT, False), (DRAFT, True)):
@@ -87,7 +107,7 @@ def read_result(folder: Path) -> tuple[dict[str, Any], bool]:
         if file.is_file():
             try:
                 text = file.read_text(encoding="utf-8")
-                result = json.loads(text, parse_constant=lambda name: None)
+                result = json.loads(text, parse_constant=lambda name: None, parse_float=_finite)
             except (ValueError, RecursionError) as error:
                 raise FileFormatError(f"{file} is damaged ({error}).") from error
             if not isinstance(result, dict):
@@ -101,7 +121,7 @@ def read_result(folder: Path) -> tuple[dict[str, Any], bool]:
 def read_policies(folder: Path, *, is_draft: bool) -> dict[str, AnyPolicy]:
     """Return the policies of a run by their names, that to act with first."""
     if is_draft:
-        return {SO_FAR: load_policy(folder / "live.rlvc")}
+        return {SO_FAR: load_policy(folder / DRAFT_POLICY)}
     files = [folder / name for name in POLICIES if (folder / name).is_file()]
     if not files:
         raise FileFormatError(f"There is no policy in {folder}; was {RESULT} moved there alone?")

@@ -20,7 +20,7 @@ def describe_learning(result: dict[str, Any]) -> Json:
             _series(f"{word}{name}", lines, key, first)
             for key, word in keys.items()
             for name, lines in versions
-            if lines and key in lines[-1]
+            if lines and key in lines[-1] and not (key == "composite" and name)
         ]
         if series:
             lines = [line for key in keys for line in _references(result, key)]

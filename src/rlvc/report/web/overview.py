@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rlvc.configuring import describe_parameters
 from rlvc.report.web.coding import Json
+from rlvc.report.web.settings import describe_settings
 
 LEADS: Final = {
     "maze": "An agent walks over a carpet of photographs among walls of glass, sees only the "
@@ -29,9 +29,9 @@ def describe_overview(result: dict[str, Any]) -> Json:
         "measures": measures,
         "facts": _facts(result),
         "seconds": list((result.get("seconds") or {}).items()),
-        "parameters": _parameters(result.get("parameters") or {}),
-        "versions": list((result.get("versions") or {}).items()),
-        "command": result.get("command"),
+        "parameters": describe_settings(result),
+        "versions": [[name, str(one)] for name, one in (result.get("versions") or {}).items()],
+        "command": str(result["command"]) if result.get("command") else None,
     }
 
 
@@ -101,7 +101,7 @@ def _navigation(result: dict[str, Any]) -> Json:
     paper = result["paper"]
     sizes = [whole(paper[key]) for key in ("classes", "selected", "stages")]
     rows.append(["the paper, on its own pictures", NONE, NONE, NONE, *sizes])
-    head = ["", "success", "steps", "optimal decisions", "classes or cells", "tests", "stages"]
+    head = ["agent", "success", "steps", "optimal decisions", "classes or cells", "tests", "stages"]
     return {"head": head, "rows": rows, "caption": "The measures, beside direct perception"}
 
 
@@ -122,7 +122,7 @@ def _hill(result: dict[str, Any]) -> Json:
     paper = result["paper"]
     sizes = [whole(paper[key]) for key in ("classes", "selected", "stages")]
     rows.append(["the paper, on its own pictures", NONE, NONE, *sizes])
-    head = ["", "missed", "steps", "classes or cells", "tests", "stages"]
+    head = ["agent", "missed", "steps", "classes or cells", "tests", "stages"]
     return {"head": head, "rows": rows, "caption": "The measures, beside direct perception"}
 
 
@@ -142,7 +142,14 @@ def _campus(result: dict[str, Any]) -> Json:
     ]  # fmt: skip
     rows.append(["vote of neighbours", NONE, percent(result["ceiling"]), *[NONE] * 3])
     rows.append(["state known", percent(result["direct"]), NONE, "44", NONE, NONE])
-    head = ["", "wrong, views learned from", "wrong, new views", "classes", "features", "stages"]
+    head = [
+        "agent",
+        "wrong, views learned from",
+        "wrong, new views",
+        "classes",
+        "features",
+        "stages",
+    ]
     return {"head": head, "rows": rows, "caption": "The measures, beside the paper"}
 
 
@@ -161,7 +168,7 @@ def _own(measures: dict[str, Any]) -> Json:
             interval = NONE if low is None else f"{text(low)} to {text(one['high'])}"
             rows.append([name, text(one["mean"]), interval])
     caption = f"{whole(measures['episodes'])} episodes that it did not learn from"
-    return {"head": ["", "mean", "95% confidence"], "rows": rows, "caption": caption}
+    return {"head": ["measure", "mean", "95% confidence"], "rows": rows, "caption": caption}
 
 
 def _forest(result: dict[str, Any]) -> list[tuple[str, dict[str, Any], str, str, str]]:
@@ -212,28 +219,6 @@ def _facts(result: dict[str, Any]) -> list[list[str]]:
     if error is not None:
         facts.append(["forest's error on episodes left out", f"{error:.2f} of the spread"])
     return facts
-
-
-def _parameters(values: dict[str, Any]) -> list[list[Any]]:
-    """Return name, value, meaning and whether it is not the default, of every parameter."""
-    known: dict[str, tuple[str, str]] = {}
-    for name, default, _, meaning in describe_parameters():
-        known.setdefault(name, (default, meaning))
-    rows: list[list[Any]] = []
-
-    def visit(prefix: str, part: dict[str, Any]) -> None:
-        for key, value in part.items():
-            name = f"{prefix}{key}"
-            if isinstance(value, dict):
-                rows.append([name, value.get("type", NONE), known.get(name, ("", ""))[1], False])
-                visit(f"{name}.", {k: v for k, v in value.items() if k != "type"})
-            elif value is not None:
-                default, meaning = known.get(name, (None, ""))
-                is_other = default is not None and str(value) != default
-                rows.append([name, str(value), meaning.partition(" (with ")[0], is_other])
-
-    visit("", values)
-    return rows
 
 
 def percent(value: float | None) -> str:

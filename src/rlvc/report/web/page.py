@@ -27,8 +27,8 @@ SCRIPTS: Final = (
 def render(data: dict[str, Any] | None) -> str:
     """Return the page with its data; without any, a page that asks its server for them.
 
-    Scripts and styles are allowed by their hashes and nothing else may run or be fetched, so that
-    even a name that got where it should not could do nothing.
+    The script is allowed by its hash and nothing else may run or be fetched, so that even a name
+    that got where it should not could do nothing.
     """
     style = "\n".join(_asset(name) for name in STYLES)
     inner = "\n".join(_asset(name) for name in SCRIPTS)
@@ -49,7 +49,7 @@ def render(data: dict[str, Any] | None) -> str:
     for piece in pieces:
         name, _, rest = piece.partition("}}")
         filled += [parts[name], rest]
-    return "".join(filled)
+    return _whole_letters("".join(filled))
 
 
 def to_json(data: dict[str, Any]) -> str:
@@ -59,9 +59,15 @@ def to_json(data: dict[str, Any]) -> str:
     {"task":"\u003c/script\u003e"}
     """
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = _whole_letters(text)
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return text
+
+
+def _whole_letters(text: str) -> str:
+    """Return a text without halves of letters, which JSON can name and no file can hold."""
+    return text.encode(errors="replace").decode()
 
 
 def _asset(name: str) -> str:

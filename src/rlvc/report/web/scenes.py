@@ -90,8 +90,8 @@ def _world(name: str, pictures: str, is_draft: bool) -> Scene:
     }  # fmt: skip
     labels = [f"at ({x:.0f}, {y:.0f})" for x, y in positions]
     about = {
-        "kind": "world", "width": world.width, "height": world.height, "walls": world.walls,
-        "exits": world.exits, "moves": MOVES.tolist(), "margin": env.margin,
+        "kind": "world", "n_actions": len(MOVES), "width": world.width, "height": world.height,
+        "walls": world.walls, "exits": world.exits, "moves": MOVES.tolist(), "margin": env.margin,
         "columns": cells.shape[1], "rows": cells.shape[0], "cells": pack(cells),
         "x": pack(positions[:, 0]), "y": pack(positions[:, 1]),
     }  # fmt: skip
@@ -119,8 +119,9 @@ def _spots(pictures: str, seed: int, n_views: int) -> Scene:
     images, camera = show_images(SINGLE, [store[i] for i in range(len(store))], 0)
     good = CAMPUS.is_optimal(np.arange(CAMPUS.reward.shape[1])[None], _column(CAMPUS.n_states))
     about = {
-        "kind": "spots", "places": CAMPUS.places, "links": CAMPUS.links, "goal": CAMPUS.goal,
-        "headings": HEADINGS, "ahead": AHEAD, "state": states, "is_new": kinds, "good": pack(good),
+        "kind": "spots", "n_actions": good.shape[1], "places": CAMPUS.places,
+        "links": CAMPUS.links, "goal": CAMPUS.goal, "headings": HEADINGS, "ahead": AHEAD,
+        "state": states, "is_new": kinds, "good": pack(good),
     }  # fmt: skip
     return Scene(percepts, percepts.table()[numbers], labels, images, [camera], about)
 
@@ -164,9 +165,9 @@ def _plane(pictures: str) -> Scene:
     q = optimal_q(states)
     best = q.max(axis=1, keepdims=True)
     about = {
-        "kind": "plane", "ground": names.index(GROUND), "gauge": names.index(GAUGE),
-        "columns": pack(ground), "every_column": EVERY, "rows": pack(gauge),
-        "every_row": EVERY // 2,
+        "kind": "plane", "n_actions": q.shape[1], "ground": names.index(GROUND),
+        "gauge": names.index(GAUGE), "columns": pack(ground), "every_column": EVERY,
+        "rows": pack(gauge), "every_row": EVERY // 2,
         "position": [POSITIONS[0], POSITIONS[-1]], "velocity": [VELOCITIES[0], VELOCITIES[-1]],
         "good": pack((q >= ENOUGH * best) | (best < LOST)), "best": pack(best),
     }  # fmt: skip

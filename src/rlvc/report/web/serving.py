@@ -26,6 +26,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
 }
 
 
@@ -94,6 +95,7 @@ class _Http(ThreadingHTTPServer):
     """Holds what is shown; says nothing of browsers that go away."""
 
     content: Content
+    complaint = ""  # that was logged last
     daemon_threads = True  # a page that is being made does not keep the program from ending
 
     def server_bind(self) -> None:
@@ -113,12 +115,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with one of three things, or refuse."""
-        if self.headers.get_all("Host") not in self._hosts():
+        hosts = [host.lower() for host in self.headers.get_all("Host") or []]
+        if hosts not in self._hosts():
             self._answer(HTTPStatus.FORBIDDEN)
             return
         content = self.server.content
         try:
-            if self.path == "/":
+            if self.path in ("/", "/?theme=light", "/?theme=dark"):
                 answer = content.page(), HTML
             elif self.path == "/data":
                 answer = content.data(), JSON
@@ -130,7 +133,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(HTTPStatus.NOT_FOUND)
                 return
         except Exception as error:  # what is shown is not ours
-            log.warning("The page cannot be shown now: %s", error)
+            if str(error) != self.server.complaint:  # the page asks again every few seconds
+                self.server.complaint = str(error)
+                log.warning("The page cannot be shown now: %s", error)
             self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, str(error).encode(), TEXT)
             return
         self._answer(HTTPStatus.OK, *answer)

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlvc.errors import RlvcError
+from rlvc.report.web.contents import FORMAT, POLICIES, RESULT, VERSION
+from rlvc.snapshots import POLICY as DRAFT_POLICY
+from rlvc.snapshots import RESULT as DRAFT
 
-RESULT: Final = ("result.json", "policy.rlvc")
-LIVE: Final = ("live.json", "live.rlvc")
+FILES: Final = (RESULT, POLICIES[0])
+LIVE: Final = (DRAFT, DRAFT_POLICY)
 LONGEST_PAUSE: Final = 2.0  # seconds; what takes longer is done once, at the beginning
 ATTEMPTS: Final = 5  # to read a folder that is written to meanwhile
 
@@ -59,7 +62,7 @@ class Watched:
     def is_begun(self) -> bool:
         """Whether there is something to show."""
         stamps = self._stamps()
-        return stamps != self._old and (stamps[0] or stamps[len(RESULT)]) is not None
+        return stamps != self._old and (stamps[0] or stamps[len(FILES)]) is not None
 
     def page(self) -> bytes:
         """Return a page that fetches its data."""
@@ -104,14 +107,14 @@ class Watched:
         if not self.is_begun:
             waiting = {"phase": "waiting", "stage": None}
             name = self._folder.resolve().name
-            empty = {"format": "rlvc-report", "version": 1, "title": name, "live": waiting}
+            empty = {"format": FORMAT, "version": VERSION, "title": name, "live": waiting}
             return json.dumps(empty).encode()
         return self._to_json(self._describe(self._folder)).encode()
 
     def _stamps(self) -> Stamps:
         """Return what changes when a file is written anew; of a run that is over, only its own."""
-        stamps = tuple(_stamp(self._folder / name) for name in (*RESULT, *LIVE))
-        return stamps if stamps[0] is None else (*stamps[: len(RESULT)], *(None for _ in LIVE))
+        stamps = tuple(_stamp(self._folder / name) for name in (*FILES, *LIVE))
+        return stamps if stamps[0] is None else (*stamps[: len(FILES)], *(None for _ in LIVE))
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:

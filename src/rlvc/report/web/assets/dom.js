@@ -33,6 +33,16 @@ function fill(node, ...children) {
   return node;
 }
 
+/** Return the whole number that a text is, if it is one below a limit; undefined if not. */
+function whole(text, limit) {
+  return /^\d+$/.test(text ?? "") && Number(text) < limit ? Number(text) : undefined;
+}
+
+/** Return a text that keeps its direction to itself, for where there are no elements to do so. */
+function apart(text) {
+  return `\u2068${text}\u2069`;
+}
+
 /** Return a number for people: whole ones in full, others with so many digits behind the point. */
 function number(value, digits = 2) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";

@@ -10,9 +10,18 @@ const VIEWS = [
 const find = (id) => document.getElementById(id);
 const page = { data: null, which: 0, views: {}, states: {}, open: null };
 
+/** Return a part of a route in plain letters; as it is, if it was never coded. */
+function plain(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 /** Return which view a route belongs to, and what the route says to it. */
 function parseRoute() {
-  const parts = decodeURIComponent(location.hash.slice(1)).split("/");
+  const parts = location.hash.slice(1).split("/").map(plain);
   const found = VIEWS.find(([, , , routes]) => routes.includes(parts[0]));
   return found ? { name: found[0], args: parts } : { name: "overview", args: ["overview"] };
 }
@@ -29,7 +38,7 @@ function openRoute({ isRebuild = false } = {}) {
   }
   if (page.open !== name || isRebuild || !main.contains(page.views[name].node)) {
     const section = el("section", { class: `view ${name}`, "aria-labelledby": "view-title" },
-      el("h2", { id: "view-title", class: "unseen" }, title), page.views[name].node);
+      el("h1", { id: "view-title", class: "unseen" }, `${title}: ${page.data.title}`), page.views[name].node);
     fill(main, section);
     if (!isRebuild) window.scrollTo(0, 0);
   }
@@ -43,9 +52,27 @@ function openRoute({ isRebuild = false } = {}) {
   requestAnimationFrame(() => setTimeout(() => performance.mark("first-view")));  // the first of these counts
 }
 
+/** Return what tells an element from others, also when it is built again. */
+function keyOf(node) {
+  if (!node || node === document.body) return null;
+  if (node.id) return `#${node.id}`;
+  const names = ["href", "aria-label", "data-card", "name", "role", "type"].filter((name) => node.hasAttribute(name));
+  return node.tagName + names.map((name) => `[${name}="${CSS.escape(node.getAttribute(name))}"]`).join("");
+}
+
+/** Build something again, and leave the focus, the marked text and the place on the page as they were. */
+function keepPlace(build) {
+  const [key, node, scroll] = [keyOf(document.activeElement), document.activeElement, window.scrollY];
+  const marked = node instanceof HTMLInputElement ? [node.selectionStart, node.selectionEnd] : null;
+  build();
+  window.scrollTo(0, scroll);
+  const again = key && document.activeElement === document.body ? document.querySelector(key) : null;
+  again?.focus({ preventScroll: true });
+  if (marked && again instanceof HTMLInputElement) again.setSelectionRange(...marked);
+}
+
 /** Take new data, and build again whatever shows them. */
 function takeData(data) {
-  const scroll = window.scrollY;
   for (const url of page.data?.urls ?? []) if (url) URL.revokeObjectURL(url);
   page.data = data;
   document.title = `${data.title} · rlvc`;
@@ -57,8 +84,7 @@ function takeData(data) {
   page.which = Math.min(page.which, data.policies.length - 1);
   fill(find("policy"), data.policies.map(({ name }, i) => el("option", { value: i, selected: i === page.which }, name)));
   find("which").hidden = data.policies.length < 2;
-  usePolicy(page.which);
-  window.scrollTo(0, scroll);
+  keepPlace(() => usePolicy(page.which));
 }
 
 /** Show another policy of the run. */
@@ -81,20 +107,27 @@ function follow() {
   const ask = async () => {
     let wait = 1000;
     try {
-      const { version, finished } = await (await fetch("/version", { cache: "no-store" })).json();
-      if (version !== known) {
-        takeData(await (await fetch("/data", { cache: "no-store" })).json());
-        known = version;
-      }
+      const { version, finished } = await fetchJson("/version");
+      if (version !== known) takeData(await fetchJson("/data"));
+      else if (page.data) showLive(page.data.live);
+      known = version;
       if (finished) wait = 5000;
-    } catch {
+    } catch (error) {
       find("live").hidden = false;
-      find("live").textContent = "The server does not answer; what is shown is the last it told.";
+      find("live").textContent = error instanceof TypeError
+        ? "The server does not answer; what is shown is the last it told." : error.message;
       wait = 3000;
     }
     setTimeout(ask, wait);
   };
   ask();
+}
+
+/** Ask the server for something; what it cannot give it says why. */
+async function fetchJson(path) {
+  const response = await fetch(path, { cache: "no-store" });
+  if (!response.ok) throw new Error(await response.text());
+  return response.json();
 }
 
 /** Use light or dark, or what the system prefers. */

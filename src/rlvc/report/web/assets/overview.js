@@ -1,17 +1,17 @@
 // The first view: what the run was about, how good the policy is, and what made it.
 
 /** Return the view of the task, the measures, the parameters, the time and the versions. */
-function makeOverviewView(model) {
+function makeOverviewView(model, state) {
   const { overview, title } = model.data;
   const node = el("div", { class: "overview" },
-    el("div", { class: overview.lead ? "lead known" : "lead" }, el("h1", null, title), overview.lead ? el("p", null, overview.lead) : null),
+    el("div", { class: overview.lead ? "lead known" : "lead" }, el("h2", { class: "name" }, title), overview.lead ? el("p", null, overview.lead) : null),
     el("dl", { class: "headline" }, overview.headline.map(({ label, value }) =>
       el("div", null, el("dt", null, label), el("dd", null, value)))),
     overview.measures ? el("section", { class: "panel wide" }, el("h3", null, "How good it is"), measureTable(overview.measures)) : null,
-    el("section", { class: "panel" }, el("h3", null, "The run"), facts(overview.facts), command(overview.command)),
+    el("section", { class: "panel" }, el("h3", null, "The run"), factList(overview.facts), command(overview.command)),
     overview.seconds.length ? el("section", { class: "panel" }, el("h3", null, "Time spent"), timeBars(overview.seconds)) : null,
-    el("section", { class: "panel" }, el("h3", null, "Versions"), facts(overview.versions)),
-    el("section", { class: "panel wide" }, el("h3", null, "Parameters"), parameterTable(overview.parameters)));
+    el("section", { class: "panel" }, el("h3", null, "Versions"), factList(overview.versions)),
+    el("section", { class: "panel wide" }, el("h3", null, "Parameters"), parameterTable(overview.parameters, state)));
   return { node, show() {} };
 }
 
@@ -21,7 +21,7 @@ function measureTable({ head, rows, caption }) {
 }
 
 /** Return names and what they are. */
-function facts(pairs) {
+function factList(pairs) {
   return el("dl", { class: "facts" }, pairs.map(([name, value]) => el("div", null, el("dt", null, name), el("dd", null, value))));
 }
 
@@ -48,10 +48,11 @@ function timeBars(seconds) {
 }
 
 /** Return the table of parameters; those that are not the default are marked in words. */
-function parameterTable(rows) {
+function parameterTable(rows, state) {
   const shown = rows.map(([name, value, meaning, isChanged]) => [
     el("code", null, name), el("span", { class: isChanged ? "changed" : null }, value, isChanged ? el("span", { class: "quiet" }, " (not the default)") : null), meaning]);
   const changed = rows.filter((row) => row[3]).length;
   const summary = `All ${rows.length} parameters${changed ? `, ${changed} of them not the default` : ""}`;
-  return el("details", null, el("summary", null, summary), table(["name", "value", "meaning"], shown, { caption: "Parameters of the learner" }));
+  const keep = (event) => (state.isOpen = event.target.open);
+  return el("details", { open: state.isOpen, ontoggle: keep }, el("summary", null, summary), table(["name", "value", "meaning"], shown, { caption: "Parameters of the learner" }));
 }

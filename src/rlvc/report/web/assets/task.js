@@ -5,9 +5,10 @@ const KINDS = { world: makeWorld, spots: makeSpots, plane: makePlane, own: makeS
 
 /** Return the view of the policy at work: what to click on, and what comes of it. */
 function makeTaskView(model, state) {
-  const details = el("div", { class: "panel details", "aria-live": "polite" });
+  const details = el("div", { class: "panel details" });
+  const status = el("p", { class: "unseen", role: "status" });
   const left = el("div", { class: "places" });
-  const node = el("div", { class: "beside" }, left, details);
+  const node = el("div", { class: "beside" }, left, details, status);
   let place = null;
   const ask = (args) => {
     const found = place.pick(args);
@@ -15,7 +16,9 @@ function makeTaskView(model, state) {
     state.args = args;
     place.mark(found);
     fill(details, ...(found.before ?? []), explanation(model, found.percept, found.title));
-    details.dataset.where = found.title;
+    const { action, value } = model.decide(found.percept);
+    const said = `${found.title}: ${model.actions[action]}, value ${decimal(value)}`;
+    if (state.said !== said) status.textContent = state.said = said;
   };
   const go = (args) => {
     history.replaceState(null, "", `#at/${args.join("/")}`);
@@ -113,9 +116,9 @@ function makeStrip(model, state, go) {
     buttons.clear();
     fill(list, decided.flatMap(({ action, value }, i) => {
       if (state.action !== "all" && String(action) !== state.action) return [];
-      const label = `${model.label(i)}, met ${several(count[i], "time")}: ${model.actions[action]}, value ${decimal(value)}`;
-      const button = el("button", { type: "button", class: "thumb", tabindex: buttons.size ? -1 : 0, "aria-label": label, onclick: () => go(["example", i]) },
-        pictures(model, model.percept(i)), el("span", { class: "what" }, model.actions[action]), el("span", { class: "quiet" }, decimal(value)));
+      const button = el("button", { type: "button", class: "thumb", tabindex: buttons.size ? -1 : 0, "data-card": i, onclick: () => go(["example", i]) },
+        pictures(model, model.percept(i)), el("span", { class: "what" }, model.actions[action]), " ",
+        el("span", { class: "quiet" }, decimal(value)), el("span", { class: "unseen" }, ` met ${several(count[i], "time")}`));
       buttons.set(i, button);
       return [el("li", null, button)];
     }));
@@ -138,8 +141,8 @@ function makeStrip(model, state, go) {
   const node = el("div", null, el("div", { class: "toolbar" }, el("label", null, "Show ", choice)), list,
     el("p", { class: "quiet" }, "Percepts that it met while learning, some of every visual class. Choose one to see why it acts as it does."));
   const pick = ([, text]) => {
-    const number = Number(text);
-    return number in decided ? { percept: model.percept(number), title: `${model.label(number)}, met ${several(count[number], "time")}`, number } : null;
+    const number = whole(text, decided.length);
+    return number !== undefined ? { percept: model.percept(number), title: `${model.label(number)}, met ${several(count[number], "time")}`, number } : null;
   };
   return { node, pick, mark, first: ["example", 0] };
 }

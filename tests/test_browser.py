@@ -234,18 +234,22 @@ def test_ties_go_to_the_first_and_what_was_never_tried_is_not_taken(
         check_explanation(browser, page, image)
 
 
-@pytest.mark.parametrize(
-    "route",
-    ["at/%zz", "%", "%E0%A4%A", "class/0/999", "class/9/0", "class/0/-1", "node/0/-1",
-     "node/0/1.5", "node/0.5/0", "node/x/y", "feature/-1", "feature/x", "feature/99999",
-     "at/example/-1", "at/example/x", "at/abc/def", "at", "nowhere/1", "__proto__"],
+NOWHERE = (
+    "%", "%E0%A4%A", "class/0/999", "class/9/0", "class/0/-1", "node/0/-1", "node/0/1.5",
+    "node/0.5/0", "node/x/y", "feature/-1", "feature/x", "feature/99999", "at/example/-1",
+    "at/example/x", "at/abc/def", "at", "nowhere/1", "__proto__", "at/%zz",
 )  # fmt: skip
-def test_a_route_to_nowhere_is_no_error(browser: Browser, page: Page, route: str) -> None:
-    browser.open(f"{page.url}#{route}")
-    assert browser.errors() == []
-    for view in ("classifier", "features", "task"):  # and what comes after is as it should be
-        browser.go(view)
-        assert len(browser.text()) > 50
+
+
+def test_a_route_to_nowhere_is_no_error(browser: Browser, page: Page) -> None:
+    browser.open(page.url)
+    for route in NOWHERE:
+        browser.go(route)
+        assert browser.errors() == [], route
+        for view in ("classifier", "features", "task"):  # what comes after is as it should be
+            browser.go(view)
+            assert len(browser.text()) > 50
+    browser.open(f"{page.url}#{NOWHERE[-1]}")
     assert browser.errors() == []
 
 

@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
-import types
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +16,8 @@ from rlvc.cli_options import command_of
 from rlvc.evaluating import evaluate
 from rlvc.experiments.running import Watcher
 from rlvc.report import files, own
+from rlvc.report.web import contents as web_contents
+from rlvc.report.web import page as web_page
 from tests import test_cli
 from tests.test_cli import SMALL_RUN, contents, strict
 from tests.test_experiments import known_task
@@ -48,12 +48,9 @@ class Author:
 
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    contents, page = types.ModuleType("contents"), types.ModuleType("page")
-    contents.Author = Author  # type: ignore[attr-defined]
-    page.render = lambda data: f"<title>{data and data['title']}</title>"  # type: ignore[attr-defined]
-    page.to_json = json.dumps  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "rlvc.report.web.contents", contents)
-    monkeypatch.setitem(sys.modules, "rlvc.report.web.page", page)
+    monkeypatch.setattr(web_contents, "Author", Author)
+    monkeypatch.setattr(web_page, "render", lambda data: f"<title>{data and data['title']}</title>")
+    monkeypatch.setattr(web_page, "to_json", json.dumps)
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +112,19 @@ def test_a_report_is_one_file(given: str, call: Any, root: Path, opened: list[st
     assert (done.code, done.err) == (0, "")
     assert (root / "deep" / "page.html").read_text() == "<title>maze</title>"
     assert opened == [(root / "deep" / "page.html").as_uri()]
+
+
+@pytest.mark.parametrize("name", ["result.json", "policy.rlvc", "notes.txt"])
+def test_a_page_takes_the_place_of_nothing_but_a_page(call: Any, root: Path, name: str) -> None:
+    (root / "result.json").write_text('{"task": "corridor"}')
+    (root / name).touch()
+    before = (root / name).read_bytes()
+    done = call("report", root, "--out", root / name)
+    assert done.code == 2
+    assert "must be a new file or a page" in done.err
+    assert (root / name).read_bytes() == before
+    for page in ("new", "page.html", "page.html"):
+        assert call("report", root, "--out", root / page).code == 0
 
 
 def test_a_run_that_goes_on_can_be_reported(call: Any, root: Path, policy: Policy) -> None:

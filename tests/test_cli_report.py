@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,15 @@
 // What can be said about the nodes of a classifier, and which of them a search means.
 
+const NODE_FACTS = new WeakMap();
+
+/** Return what can be said about the nodes of a tree; all views ask the same. */
+function nodeFacts(model, number) {
+  if (!NODE_FACTS.has(model)) NODE_FACTS.set(model, []);
+  return (NODE_FACTS.get(model)[number] ??= new NodeFacts(model, number));
+}
+
 /** What can be said about the nodes of one tree; found out when asked for, and once. */
-class Facts {
+class NodeFacts {
   constructor(model, number) {
     Object.assign(this, { model, number, tree: model.trees[number], paths: new Map(), counts: new Map() });
     this.tests = Array.from(this.tree.feature.keys()).filter((node) => this.tree.feature[node] !== LEAF);
@@ -11,8 +19,12 @@ class Facts {
   get passing() {
     this.passed ??= (() => {
       const passed = Array.from({ length: this.tree.nNodes }, () => []);
-      for (let i = 0; i < this.model.nPercepts; i++)
-        for (const node of this.model.walk(this.model.percept(i), this.number).nodes) passed[node].push(i);
+      this.classes = [];
+      for (let i = 0; i < this.model.nPercepts; i++) {
+        const { nodes, class: at } = this.model.walk(this.model.percept(i), this.number);
+        for (const node of nodes) passed[node].push(i);
+        this.classes.push(at);
+      }
       return passed;
     })();
     return this.passed;
@@ -67,6 +79,24 @@ class Facts {
     return this.passing[node].filter((i) => this.model.exhibits(this.model.percept(i), feature) === seen);
   }
 
+  /** What becomes of those on one side of a test: how many, the actions [action, n], most first, the mean value. */
+  outcome(node, seen) {
+    const { tree } = this;
+    const side = seen ? tree.present[node] : tree.absent[node];
+    // In a diagram sides meet again, so the database does not tell how many came which way: examples do.
+    const ends = tree.reach ? tree.classesBelow(side).map((at) => [at, tree.size[at]])
+      : this.sided(node, seen).map((i) => [this.classes[i], 1]);
+    const votes = this.model.actions.map(() => 0);
+    let [total, sum] = [0, 0];
+    for (const [at, n] of ends) {
+      votes[tree.action[at]] += n;
+      total += n;
+      sum += n * tree.value[at];
+    }
+    const actions = [...votes.entries()].filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1] || a[0] - b[0]);
+    return { total, actions, mean: total ? sum / total : NaN };
+  }
+
   /** A few words for a box. */
   note(node) {
     const { come, see } = this.flow(node);
@@ -79,11 +109,11 @@ class Facts {
     const { tree, model } = this;
     const at = tree.classOf(node);
     if (at >= 0)
-      return `class ${at}: ${model.actions[tree.action[at]]}, value ${number(tree.value[at])}; `
+      return `class ${at}: ${isolated(model.actions[tree.action[at]])}, value ${number(tree.value[at])}; `
         + `${number(tree.size[at])} of ${several(tree.total, "interaction")}`;
     const { come, see, unit } = this.flow(node);
-    return `test ${node}: ${model.features[tree.feature[node]].name}, seen by ${number(see)} of ${several(come, unit)}; `
-      + `${several(this.below(node), "class", "classes")} below`;
+    return `test ${node}: ${isolated(model.features[tree.feature[node]].name)}, `
+      + `seen by ${number(see)} of ${several(come, unit)}; ${several(this.below(node), "class", "classes")} below`;
   }
 
   /** The nodes that a text names: classes by number and action, tests by what they look for; in full first. */
@@ -121,6 +151,16 @@ class Facts {
     const at = this.tree.classOf(node);
     return at < 0 ? ["test", String(node)] : ["class", String(at)];
   }
+}
+
+/** Return a name that, whichever way it is written, leaves the text around it in order. */
+function isolated(name) {
+  return `\u2068${name}\u2069`;
+}
+
+/** Return numbers of a list that stand evenly in it. */
+function evenly(list, most) {
+  return list.length <= most ? list : Array.from({ length: most }, (_, i) => list[Math.floor((i * list.length) / most)]);
 }
 
 /** Return the words and numbers of a text, in small letters. */

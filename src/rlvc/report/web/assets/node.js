@@ -1,13 +1,11 @@
 // The details of one node of a classifier: a test, or a class.
 
 /** Return pictures of some examples, each a way to where it is explained; of all cameras, or of one. */
-function exampleGallery(model, numbersOf, { most = 12, camera = null, feature = null } = {}) {
+function exampleGallery(model, examples, { most = 12, camera = null, feature = null } = {}) {
   const marks = feature === null ? [] : [{ feature }];
-  const n = numbersOf.length;
-  const some = n <= most ? numbersOf : Array.from({ length: most }, (_, i) => numbersOf[Math.floor((i * n) / most)]);
   const cameras = camera === null ? model.cameras.map((_, i) => i) : [camera];
   const shown = (i) => cameras.map((one) => picture(model, model.percept(i), one, { marks }));
-  return el("ul", { class: "gallery" }, some.map((i) => el("li", null,
+  return el("ul", { class: "gallery" }, evenly(examples, most).map((i) => el("li", null,
     el("a", { href: `#at/example/${i}`, title: model.label(i) }, shown(i)))));
 }
 
@@ -39,19 +37,23 @@ function testDetails(fact, node, { isOpen, fold }) {
         isOpen ? "Fold" : `Unfold ${several(fact.below(node), "class", "classes")}`)),
     link(`feature/${feature}`, patch(model, feature, { size: 96 }), el("span", { class: "words" }, name)),
     note ? el("p", { class: "quiet" }, note) : null,
-    el("p", null, `${several(come, unit)} come${come === 1 ? "s" : ""} here${share}; ${number(see)} of them see it`,
+    el("p", null,
+      `${several(come, unit)} come${come === 1 ? "s" : ""} here${share}; ${number(see)} of them see it`,
       come ? ` (${percent(see / come)}).` : "."),
     el("h4", null, "What becomes of them"),
     el("ul", { class: "sides" }, sides.map(({ seen, child }) => {
-      const { total, actions, value } = outcomeOf(fact, child, tree.reach ? [] : fact.sided(node, seen));
+      const { total, actions, mean } = fact.outcome(node, seen);
+      const first = actions.slice(0, 2).map(([action, n]) => [
+        el("bdi", null, model.actions[action]), ` ${percent(n / total, 0)}, `]);
       const more = tree.classOf(child) < 0 ? `, ${several(fact.below(child), "class", "classes")}` : "";
       return el("li", { class: seen ? "seen" : "missed" },
-        el("span", { class: "verdict" }, seen ? "● seen" : "○ not seen"), el("span", null, nodeLink(fact, child), more),
-        el("span", { class: "quiet" }, `${several(total, unit)}: ${actions}; mean value ${number(value)}`));
+        el("span", { class: "verdict" }, seen ? "● seen" : "○ not seen"),
+        el("span", null, nodeLink(fact, child), more),
+        el("span", { class: "quiet" }, `${several(total, unit)}: `, first.flat(), `mean value ${number(mean)}`));
     })),
     sides.map(({ seen }) => withExamples(fact, () => fact.sided(node, seen), {
-      title: `Examples that ${seen ? "see" : "do not see"} it`, none: `comes here and ${seen ? "sees" : "does not see"} it`,
-      most: 6, camera, feature,
+      title: `Examples that ${seen ? "see" : "do not see"} it`,
+      none: `comes here and ${seen ? "sees" : "does not see"} it`, most: 6, camera, feature,
     })),
     pathDetails(fact, node),
   ];
@@ -74,22 +76,6 @@ function nodeLink({ tree, number: which }, node) {
   return at < 0 ? link(`node/${which}/${node}`, `test ${node}`) : link(`class/${which}/${at}`, `class ${at}`);
 }
 
-/** Return how many end below a node, the actions taken there, and the mean value: in a tree of the database. */
-function outcomeOf({ model, tree, number: which }, node, examples) {
-  const shares = new Map();
-  let [total, sum] = [0, 0];
-  const add = (at, n) => {
-    shares.set(tree.action[at], (shares.get(tree.action[at]) ?? 0) + n);
-    total += n;
-    sum += n * tree.value[at];
-  };
-  if (tree.reach) for (const at of tree.classesBelow(node)) add(at, tree.size[at]);
-  else for (const i of examples) add(model.walk(model.percept(i), which).class, 1);
-  const best = [...shares].filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1] || a[0] - b[0]);
-  const actions = best.slice(0, 2).map(([action, n]) => `${model.actions[action]} ${percent(n / total, 0)}`).join(", ");
-  return { total, actions: actions || "–", value: total ? sum / total : NaN };
-}
-
 /** Return what is said of a class: its size, its action and values, examples, and the way to it. */
 function classDetails(fact, node) {
   const { model, tree } = fact;
@@ -97,38 +83,48 @@ function classDetails(fact, node) {
   const notes = tree.count[at].map((n) => (n ? several(n, "try", "tries") : ""));
   return [
     el("header", null, el("h3", null, `Class ${at}`)),
-    el("p", null, "Takes ", el("strong", null, model.actions[tree.action[at]]), `, value ${number(tree.value[at])}. It holds `,
-      `${several(tree.size[at], "interaction")}, ${percent(tree.size[at] / Math.max(1, tree.total))} of ${number(tree.total)}.`),
+    el("p", null, "Takes ", el("strong", null, model.actions[tree.action[at]]), `, value ${number(tree.value[at])}. `,
+      `It holds ${several(tree.size[at], "interaction")}, `,
+      `${percent(tree.size[at] / Math.max(1, tree.total))} of ${number(tree.total)}.`),
     values(model, tree.q[at], tree.tried[at], tree.action[at], notes),
     withExamples(fact, () => fact.passing[node], { title: "Examples", none: "falls in it" }),
     pathDetails(fact, node),
   ];
 }
 
-/** Return the tests on the way to a node; many that were not seen in a row are folded up. */
+/** Return the tests on the way to a node. */
 function pathDetails(fact, node) {
   const { model, tree } = fact;
   const path = fact.path(node);
   if (path.length < 2) return el("p", { class: "quiet" }, "Every percept comes here first.");
   const steps = path.slice(0, -1).map((one, i) => (
-    { node: one, feature: tree.feature[one], seen: tree.present[one] === path[i + 1], rank: i + 1 }));
-  const item = ({ node: one, feature, seen, rank }) => el("li", { class: seen ? "seen" : "missed", value: rank },
-    link(`feature/${feature}`, patch(model, feature, { size: 30 }), el("span", { class: "words" }, model.features[feature].name)),
-    el("span", { class: "verdict" }, seen ? "seen" : "not seen", " · ", nodeLink(fact, one)));
-  const groups = [];
-  for (const step of steps) {
-    const last = groups.at(-1);
-    if (last && !last[0].seen && !step.seen) last.push(step);
-    else groups.push([step]);
-  }
+    { node: one, feature: tree.feature[one], exhibited: tree.present[one] === path[i + 1], rank: i + 1 }));
+  const item = ({ node: one, feature, exhibited, rank }) => el("li", { class: exhibited ? "seen" : "missed", value: rank },
+    link(`feature/${feature}`, patch(model, feature, { size: 34 }),
+      el("span", { class: "words" }, model.features[feature].name)),
+    el("span", { class: "verdict" }, exhibited ? "seen" : "not seen", " · ", nodeLink(fact, one)));
   const ways = tree.isTree ? 1 : (fact.ways ??= countPaths(tree))[node];
-  const run = (group) => el("li", { class: "run" }, el("details", null,
-    el("summary", null, `${group[0].rank}–${group.at(-1).rank}: ${number(group.length)} tests, not seen`),
-    el("ol", { class: "tests" }, group.map(item))));
-  const shown = groups.flatMap((group) => (group.length < 5 ? group.map(item) : [run(group)]));
   return [
     el("h4", null, ways > 1 ? `One of ${number(ways)} paths: ` : "The path: ",
-      several(steps.length, "test"), `, ${number(steps.filter((one) => one.seen).length)} seen`),
-    el("ol", { class: "tests" }, shown),
+      several(steps.length, "test"), `, ${number(steps.filter((one) => one.exhibited).length)} seen`),
+    foldedTests(steps, item),
   ];
+}
+
+/** Return a list of tests; more than three in a row that were not seen are folded up. */
+function foldedTests(steps, item) {
+  const list = el("ol", { class: "tests" });
+  for (let i = 0; i < steps.length; ) {
+    const seen = steps.findIndex((one, k) => k >= i && one.exhibited);
+    const end = seen < 0 ? steps.length : seen;
+    const run = steps.slice(i, end);
+    if (run.length > 3) {
+      const text = `${run[0].rank}–${run.at(-1).rank}. ${number(run.length)} tests, not seen`;
+      const inner = el("ol", { class: "tests" }, run.map(item));
+      list.append(el("li", { class: "folded" }, el("details", null, el("summary", null, text), inner)));
+    } else list.append(...run.map(item));
+    if (seen >= 0) list.append(item(steps[seen]));
+    i = end + 1;
+  }
+  return list;
 }

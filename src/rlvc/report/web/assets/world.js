@@ -1,39 +1,55 @@
 // The map of the maze and of the subway: arrows or values on the picture that the agent walks over.
 
+const DECIDING = 50;  // milliseconds at a time
+
 /** Return the map of a world, with a percept at every position of its grid. */
 function makeWorld(model, state, go) {
   const task = model.data.task;
   const { width, height, margin, columns, rows } = task;
   const [cells, xs, ys, good, best] = [task.cells, task.x, task.y, task.good ?? [], task.best ?? []].map(numbers);
-  const decided = Array.from(xs, (_, i) => model.decide(model.percept(i)));
   const isKnown = good.length > 0;  // while a run goes on, the optimum is not
   const isGood = (i) => !isKnown || good[i * model.actions.length + decided[i].action] > 0;
-  const picture = model.data.images[model.cameras[0].file];
+  const ground = model.data.images[model.cameras[0].file];
   const layer = svg("g");
   const chosen = svg("g", { class: "chosen" });
-  const map = svg("svg", { class: "map", viewBox: `0 0 ${width} ${height}`, style: `--aspect:${width / height}`, tabindex: 0, role: "application", "aria-roledescription": "map",
-    "aria-label": "Map of the world. Arrow keys move the place that is asked about; with shift, farther." },
-    svg("image", { href: model.url(model.cameras[0].file), x: -margin, y: -margin, width: picture.width, height: picture.height }),
-    layer, exits(task.exits), walls(task.walls), chosen);
-  const values = [decided.map((one) => one.value), best];
-  const [low, high] = [0, Math.max(...values[0], ...best)];
+  const map = svg("svg", {
+    class: "map", viewBox: `0 0 ${width} ${height}`, style: `--aspect:${width / height}`,
+    tabindex: 0, role: "application", "aria-roledescription": "map",
+    "aria-label": "Map of the world. Arrow keys move the place that is asked about; with shift, farther.",
+  },
+  svg("image", {
+    href: model.url(model.cameras[0].file), x: -margin, y: -margin, width: ground.width, height: ground.height,
+  }),
+  layer, worldExits(task.exits), worldWalls(task.walls), chosen);
   const scale = el("div");
+  let decided = null;
+  let high = 0;
   const draw = (mode) => {
-    fill(scale, mode ? valueScale(low, high) : legend(isKnown ? decided.filter((_, i) => isGood(i)).length / decided.length : null));
-    if (!mode) return void fill(layer, arrows());
-    const url = cellImage(columns, rows, (i) => (cells[i] >= 0 ? shade((values[mode - 1][cells[i]] - low) / (high - low || 1)) : null));
+    if (!decided) return void fill(scale, el("p", { class: "legend" }, "One moment …"));
+    if (!mode) {
+      const share = isKnown ? decided.filter((_, i) => isGood(i)).length / decided.length : null;
+      fill(scale, worldLegend(share));
+      return void fill(layer, arrows());
+    }
+    const value = mode === 1 ? (i) => decided[i].value : (i) => best[i];
+    const url = cellImage(columns, rows, (i) => (cells[i] >= 0 ? shade(value(cells[i]) / (high || 1)) : null));
+    fill(scale, valueScale(0, high));
     fill(layer, svg("image", { href: url, width, height, preserveAspectRatio: "none", class: "heat" }));
   };
   const arrows = () => {
-    const step = Math.max(1, Math.round((28 * columns) / Math.min(window.innerWidth - 30, 840 * Math.max(1, width / height / 2))));
+    const room = Math.min(window.innerWidth - 30, 840 * Math.max(1, width / height / 2));
+    const step = Math.max(1, Math.round((28 * columns) / room));
     const length = (0.36 * step * width) / columns;
     const paths = { good: "", other: "" };
     for (let row = step >> 1; row < rows; row += step)
       for (let column = step >> 1; column < columns; column += step) {
         const i = cells[row * columns + column];
-        if (i >= 0) paths[isGood(i) ? "good" : "other"] += arrow(xs[i], ys[i], task.moves[decided[i].action], length, isGood(i));
+        if (i < 0) continue;
+        const way = task.moves[decided[i].action];
+        paths[isGood(i) ? "good" : "other"] += worldArrow(xs[i], ys[i], way, length, isGood(i));
       }
-    return Object.entries(paths).flatMap(([kind, d]) => [svg("path", { class: `arrow under`, d }), svg("path", { class: `arrow ${kind}`, d })]);
+    return Object.entries(paths).flatMap(([kind, d]) =>
+      [svg("path", { class: "arrow under", d }), svg("path", { class: `arrow ${kind}`, d })]);
   };
   const mark = ({ number: i }) => {
     const side = model.cameras[0].width;
@@ -42,54 +58,86 @@ function makeWorld(model, state, go) {
       svg("circle", { class: tone, cx: xs[i], cy: ys[i], r: width > 2000 ? 16 : 12 })]));
     state.number = i;
   };
-  const nearest = (x, y) => {
+  const nearest = ([x, y]) => {
+    const far = (i) => Math.hypot(xs[i] - x, ys[i] - y);
     let found = 0;
-    for (let i = 1; i < xs.length; i++) if (Math.hypot(xs[i] - x, ys[i] - y) < Math.hypot(xs[found] - x, ys[found] - y)) found = i;
+    for (let i = 1; i < xs.length; i++) if (far(i) < far(found)) found = i;
     return found;
   };
-  const goto = (x, y) => {
-    const i = nearest(x, y);
+  const goTo = (x, y) => {
+    const i = nearest([x, y]);
     if (i !== state.number) go([xs[i].toFixed(0), ys[i].toFixed(0)]);
   };
-  byPointer(map, goto);
-  byArrows(map, (dx, dy) => goto(xs[state.number] + (dx * width) / columns, ys[state.number] + (dy * height) / rows));
+  byPointer(map, goTo);
+  byArrows(map, (dx, dy) =>
+    goTo(xs[state.number] + (dx * width) / columns, ys[state.number] + (dy * height) / rows));
   const pick = (args) => {
-    const i = args[0] === "example" ? Number(args[1]) : nearest(Number(args[0]), Number(args[1]));
-    if (!(i in decided)) return null;
+    const at = pointOf(args);
+    const i = args[0] === "example" ? whole(args[1], xs.length) : at ? nearest(at) : undefined;
+    if (i === undefined) return null;
     return { percept: model.percept(i), title: `At (${xs[i].toFixed(0)}, ${ys[i].toFixed(0)})`, number: i };
   };
-  const frame = el("div", { class: "map-frame", tabindex: width > 2 * height ? 0 : null }, map);
-  const node = el("div", null, modes(["Actions", "Values learned", ...(isKnown ? ["Values, optimal"] : [])], state, draw), frame, scale,
-    el("p", { class: "quiet" }, `Click anywhere: what it sees there, and why it acts as it does, at the nearest of ${number(xs.length)} positions.`));
+  const names = ["Actions", "Values learned", ...(isKnown ? ["Values, optimal"] : [])];
+  const node = el("div", null, modes(names, state, draw),
+    el("div", { class: "map-frame", tabindex: width > 2 * height ? 0 : null }, map), scale,
+    el("p", { class: "quiet" }, "Click anywhere: what it sees there, and why it acts as it does, "
+      + `at the nearest of ${number(xs.length)} positions.`));
   draw(state.mode);
+  decideAll(model, state, xs.length, (i) => model.percept(i), (all) => {
+    decided = all;
+    high = all.reduce((most, { value }) => Math.max(most, value), best.reduce((a, b) => Math.max(a, b), 0));
+    draw(state.mode);
+  });
   return { node, pick, mark, first: [width / 2, height / 2] };
 }
 
+/** Decide on many percepts, a few at a time so that clicks and frames come between; tell all at the end. */
+function decideAll(model, state, n, perceptAt, done) {
+  const decided = [];
+  const turn = (state.turn = {});  // a page that is built anew decides anew
+  const goOn = () => {
+    if (state.turn !== turn) return;
+    const end = performance.now() + DECIDING;
+    while (decided.length < n && performance.now() < end) decided.push(model.decide(perceptAt(decided.length)));
+    if (decided.length < n) setTimeout(goOn);
+    else done(decided);
+  };
+  goOn();
+}
+
+/** Return the two numbers of an address, or null where these are not numbers. */
+function pointOf([x, y]) {
+  const found = [x, y].map((one) => (String(one ?? "").trim() ? Number(one) : NaN));
+  return found.every(Number.isFinite) ? found : null;
+}
+
 /** Return the path of an arrow; one that is not optimal starts with a ring, to tell it without colours. */
-function arrow(x, y, [dx, dy], length, isGood) {
+function worldArrow(x, y, [dx, dy], length, isGood) {
   const [fx, fy] = [x - length * dx, y - length * dy];
   const [tx, ty] = [x + length * dx, y + length * dy];
   const head = 0.55 * length;
   const [ax, ay] = [tx - head * dx, ty - head * dy];
   const r = 0.22 * length;
   const ring = isGood ? "" : `M${fx - r},${fy}a${r},${r} 0 1,0 ${2 * r},0a${r},${r} 0 1,0 ${-2 * r},0`;
-  return `${ring}M${fx},${fy}L${tx},${ty}M${ax - head * dy},${ay + head * dx}L${tx},${ty}L${ax + head * dy},${ay - head * dx}`;
+  const tip = `M${ax - head * dy},${ay + head * dx}L${tx},${ty}L${ax + head * dy},${ay - head * dx}`;
+  return `${ring}M${fx},${fy}L${tx},${ty}${tip}`;
 }
 
 /** Return walls of glass. */
-function walls(segments) {
+function worldWalls(segments) {
   return svg("g", { class: "walls" }, ["under", "over", "light"].flatMap((tone) =>
     segments.map(([[x1, y1], [x2, y2]]) => svg("line", { class: tone, x1, y1, x2, y2 }))));
 }
 
 /** Return exits, crossed. */
-function exits(boxes) {
+function worldExits(boxes) {
   return svg("g", { class: "exits" }, boxes.flatMap(([x, y, x1, y1]) => [
-    svg("rect", { x, y, width: x1 - x, height: y1 - y }), svg("path", { d: `M${x},${y}L${x1},${y1}M${x1},${y}L${x},${y1}` })]));
+    svg("rect", { x, y, width: x1 - x, height: y1 - y }),
+    svg("path", { d: `M${x},${y}L${x1},${y1}M${x1},${y}L${x},${y1}` })]));
 }
 
 /** Say what the arrows mean. */
-function legend(share) {
+function worldLegend(share) {
   const signs = share === null ? [el("span", null, "→ what it does so far")]
     : [el("span", null, `→ optimal decision (${percent(share)})`), el("span", { class: "other" }, "o→ another decision")];
   return el("p", { class: "legend" }, signs,

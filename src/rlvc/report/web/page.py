@@ -19,8 +19,8 @@ STYLES: Final = (
 )
 SCRIPTS: Final = (
     "dom.js", "model.js", "percept.js", "overview.js", "chart.js", "learning.js", "layout.js",
-    "graph.js", "drawing.js", "facts.js", "node.js", "classifier.js", "features.js", "feature.js",
-    "world.js", "spots.js", "plane.js", "task.js", "main.js",
+    "graph.js", "drawing.js", "facts.js", "node.js", "controls.js", "search.js", "classifier.js",
+    "features.js", "feature.js", "world.js", "spots.js", "plane.js", "task.js", "main.js",
 )  # fmt: skip
 
 

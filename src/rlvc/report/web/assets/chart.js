@@ -191,12 +191,14 @@ class LineChart {
 
   #point(event) {
     const box = this.plot.getBoundingClientRect();
-    const share = (event.clientX - box.left - CHART_MARGIN.left) / (this.width - CHART_MARGIN.left - CHART_MARGIN.right);
+    const room = this.width - CHART_MARGIN.left - CHART_MARGIN.right;
+    const share = (event.clientX - box.left - CHART_MARGIN.left) / room;
     this.onPoint(this.domain[0] + share * (this.domain[1] - this.domain[0]));
   }
 
   #axes() {
-    const [left, right, foot] = [CHART_MARGIN.left, this.width - CHART_MARGIN.right, CHART_HEIGHT - CHART_MARGIN.bottom];
+    const [left, right] = [CHART_MARGIN.left, this.width - CHART_MARGIN.right];
+    const foot = CHART_HEIGHT - CHART_MARGIN.bottom;
     const texts = chartTickTexts(this.ticks, this.spec.unit);
     const [low, high] = this.domain;
     const across = chartTicks(low, high, true).filter((x) => x >= low && x <= high);

@@ -1,7 +1,7 @@
 // The classifier as a graph that can be searched, folded and walked, and what there is to say of each node.
 
 const SHOWN_AT_FIRST = [36, 56];
-const MORE = 12;
+const UNFOLDED_MORE = 12;
 
 /** Return the view of the classifiers of a policy. */
 function makeClassifierView(model, state) {
@@ -12,24 +12,33 @@ function makeClassifierView(model, state) {
 /** The toolbar, the graph and the details, and what is selected in them. */
 class ClassifierView {
   constructor(model, state) {
-    Object.assign(this, { model, state, facts: [], matches: [], current: -1, peek: new Set() });
+    Object.assign(this, { model, state, peek: new Set() });
     state.leaving?.abort();
     state.leaving = new AbortController();
-    state.query ??= "";
     this.details = el("aside", { class: "panel node-details", "aria-label": "Details of the selected node" });
     this.body = el("div");
     this.node = el("div", { class: "classifier-view" }, this.body);
   }
 
   /** Open the view: with nothing named, as it was left. */
-  show(args = []) {
+  show([kind, tree, text]) {
     this.graph ?? this.#build();
-    const [kind, tree, number] = /^\d+$/.test(args[0] ?? "") ? [location.hash.slice(1).split("/")[0], ...args] : args;
-    const wanted = Math.min(Math.max(0, Number(tree) || 0), this.model.trees.length - 1);
-    if (tree !== undefined && wanted !== this.state.tree) this.#useTree(wanted);
-    const at = number === undefined ? NaN : Number(number);
-    const node = kind === "class" ? this.tree.leaf[at] : kind === "node" && at < this.tree.nNodes ? at : undefined;
-    if (node !== undefined) this.#goTo(node);
+    if (kind === "classifier") {
+      if (!this.details.dataset.node) this.#select(this.#memory.selected, { quietly: true });
+      return;
+    }
+    const wanted = whole(tree, this.model.trees.length);
+    const { nClasses, nNodes, leaf } = this.model.trees[wanted] ?? {};
+    const at = whole(text, kind === "class" ? nClasses : nNodes);
+    if (at === undefined) return void this.#deny(kind);
+    if (wanted !== this.state.tree) this.#useTree(wanted);
+    this.#goTo(kind === "class" ? leaf[at] : at);
+  }
+
+  /** Say that the address names nothing, instead of the details of something else. */
+  #deny(kind) {
+    Object.assign(this.details.dataset, { node: "", class: "" });
+    fill(this.details, el("p", { class: "quiet" }, `There is no such ${kind} here.`));
   }
 
   /** Make the elements, once. */
@@ -42,8 +51,11 @@ class ClassifierView {
     this.graph.onFirst = () => this.#place();
     this.graph.notes = (node) => this.#fact().note(node);
     this.graph.hidden = (node) => `${several(this.#fact().below(node), "class", "classes")} inside`;
-    const frame = el("div", { class: "graph-frame" }, this.graph.node, this.#lens());
-    fill(this.body, this.#toolbar(), this.#legend(), el("div", { class: "beside" }, frame, this.details));
+    this.search = new NodeSearch(this.model, this.state, {
+      onMatch: (node) => this.#visit(node), onSearch: (found) => this.#mark(found), onTurn: (tree) => this.#useTree(tree),
+    });
+    const frame = el("div", { class: "graph-frame" }, this.graph.node, graphLens(this.graph));
+    fill(this.body, this.#toolbar(), graphLegend(this.model), el("div", { class: "beside" }, frame, this.details));
     this.#useTree(Math.min(this.state.tree ?? 0, this.model.trees.length - 1));
   }
 
@@ -54,67 +66,26 @@ class ClassifierView {
     return (this.state.trees[key] ??= { mode: "auto", open: new Set(), selected: 0, view: null });
   }
 
-  /** What can be said about the nodes of the current tree, or of another. */
-  #fact(tree = this.state.tree) {
-    return (this.facts[tree] ??= new Facts(this.model, tree));
+  /** What can be said about the nodes of the current tree. */
+  #fact() {
+    return nodeFacts(this.model, this.state.tree);
   }
 
+  /** What to search, choose and fold by. */
   #toolbar() {
-    this.field = el("input", {
-      type: "search", value: this.state.query, placeholder: "class 17, symbol 12, an action …",
-      "aria-label": "Search the classifier",
-      oninput: () => {
-        clearTimeout(this.timer);
-        this.isFresh = true;
-        this.timer = setTimeout(() => this.#search(this.field.value), 180);
-      },
-      onkeydown: (event) => {
-        if (event.key === "Escape") this.#search((this.field.value = ""));
-        if (event.key !== "Enter") return;
-        event.preventDefault();
-        // The first Enter stays at the first match, however long it took to type.
-        if (this.field.value !== this.state.query) this.#search(this.field.value);
-        else this.#next(this.isFresh ? 0 : event.shiftKey ? -1 : 1);
-        this.isFresh = false;
-        if (this.other >= 0) this.#searchIn(this.other);
-      },
-    });
-    this.count = el("span", { class: "quiet search-count", role: "status", "aria-live": "polite" });
+    const { trees, isForest } = this.model;
     this.choice = el("select", { "aria-label": "Tree", onchange: () => this.#turnTo(Number(this.choice.value)) },
-      this.model.trees.map(({ nClasses }, i) => el("option", { value: i }, `tree ${i + 1} · ${several(nClasses, "class", "classes")}`)));
-    this.choice.hidden = !this.model.isForest;
+      trees.map(({ nClasses }, i) =>
+        el("option", { value: i }, `tree ${i + 1} · ${several(nClasses, "class", "classes")}`)));
+    this.choice.hidden = !isForest;
     return el("div", { class: "toolbar", role: "group", "aria-label": "Graph" },
       this.choice,
-      el("span", { class: "joined search", role: "search" }, this.field,
-        toolButton("‹", "Previous match", () => this.#next(-1)), toolButton("›", "Next match", () => this.#next(1))),
+      this.search.node,
       el("span", { class: "joined" },
         toolButton("Main paths", "Main paths: unfold where most pass", () => this.#foldAs("auto")),
         toolButton("Fold all", "Fold all tests", () => this.#foldAs("own", new Set([0]))),
         toolButton("Unfold all", "Unfold all tests", () => this.#foldAs("all"))),
-      this.count);
-  }
-
-  /** The buttons that lie on the graph. */
-  #lens() {
-    return el("div", { class: "joined lens", role: "group", "aria-label": "Zoom" },
-      toolButton("−", "Zoom out", () => this.graph.zoom(1 / 1.35)), toolButton("+", "Zoom in", () => this.graph.zoom(1.35)),
-      toolButton("Fit", "Fit: show all of it", () => this.graph.fit()));
-  }
-
-  #legend() {
-    const stroke = (seen) => svg("svg", { width: 34, height: 10, "aria-hidden": "true" },
-      svg("line", { x1: 0, y1: 5, x2: 34, y2: 5, class: seen ? "edge seen" : "edge missed" }));
-    const notes = {
-      tree: "Lines are wide where many interactions pass; the bar in a class is its size.",
-      diagram: "Several paths may lead to one class. Tests say how many examples of this page see them; "
-        + "the bar in a class is its size.",
-      forest: "One tree at a time; the forest acts by their vote. Lines are wide where many interactions pass.",
-    };
-    return el("ul", { class: "legend quiet" },
-      el("li", null, stroke(true), "seen"), el("li", null, stroke(false), "not seen"),
-      this.model.actions.map((name, a) => el("li", null,
-        el("span", { class: "dot", style: `background:var(--${actionColour(a)})` }), name)),
-      el("li", { class: "wide" }, notes[this.model.policy.kind]));
+      this.search.count);
   }
 
   /** Take up a tree, folded as it was left. */
@@ -132,7 +103,7 @@ class ClassifierView {
     this.#arrange();
     this.#place();
     this.#select(memory.selected, { quietly: true });
-    this.#search(this.state.query, { move: false });
+    this.search.find(this.state.query, { move: false });
   }
 
   /** Turn to another tree by hand: its own selection goes to the address. */
@@ -159,8 +130,8 @@ class ClassifierView {
   #arrange(anchor = null) {
     const memory = this.#memory;
     this.graph.open = this.peek.size ? new Set([...memory.open, ...this.peek]) : memory.open;
-    this.graph.show(arrange(this.tree, this.graph.open), anchor);
-    this.#markCovers();
+    this.graph.show(makeScene(this.tree, this.graph.open), anchor);
+    this.graph.covers = coversOf(this.graph.scene, this.search.matches);
     const fact = this.#fact();
     fill(this.graph.items, this.graph.scene.boxes.map(({ node, level }) => el("div", {
       role: "treeitem", id: `graph-item-${node}`, "aria-level": level, "aria-label": fact.sentence(node),
@@ -202,7 +173,7 @@ class ClassifierView {
       const already = shownNodes(this.tree, open).length;
       open.add(node);
       const added = shownNodes(this.tree, open).length - already;
-      if (added < MORE) unfoldHeaviest(this.tree, this.#fact().weight, open, node, MORE);
+      if (added < UNFOLDED_MORE) unfoldHeaviest(this.tree, this.#fact().weight, open, node, UNFOLDED_MORE);
     }
     this.#arrange(node);
     this.#select(node);
@@ -230,8 +201,9 @@ class ClassifierView {
     const at = this.tree.classOf(node);
     Object.assign(this.details.dataset, { node, class: at < 0 ? "" : at, tree: this.state.tree });
     if (!quietly) this.#remember();
-    const say = at < 0 ? testDetails : classDetails;
-    fill(this.details, say(this.#fact(), node, { isOpen: this.graph.open.has(node), fold: () => this.#fold(node) }).flat(3));
+    const folding = { isOpen: this.graph.open.has(node), fold: () => this.#fold(node) };
+    const said = at < 0 ? testDetails(this.#fact(), node, folding) : classDetails(this.#fact(), node);
+    fill(this.details, said.flat(3));
     this.details.scrollTop = 0;
   }
 
@@ -289,69 +261,19 @@ class ClassifierView {
     graph.reveal(node);
   }
 
-  /** Find nodes by words; the first becomes the current one. */
-  #search(text, { move = true } = {}) {
-    clearTimeout(this.timer);
-    this.state.query = text;
-    this.matches = this.#fact().find(text);
-    this.current = -1;
-    this.graph.matches = new Set(this.matches);
-    if (move && this.matches.length) this.#next(1);
-    else {
-      if (move && this.peek.size) this.#keepPeek();
-      this.#markCovers();
-      this.#tellCount();
-    }
-    this.graph.redraw();
-  }
-
-  /** Go to the next or the previous match; paths to others are folded again. */
-  #next(step) {
-    const n = this.matches.length;
-    if (!n) return;
-    this.current = this.current < 0 ? (step < 0 ? n - 1 : 0) : (this.current + step + n) % n;
-    const node = this.matches[this.current];
+  /** Show a match; paths to others are folded again. */
+  #visit(node) {
     this.peek = new Set(this.#fact().path(node).slice(0, -1));
     this.#arrange();
     this.#select(node);
     this.graph.reveal(node, { centre: true });
-    this.#tellCount();
   }
 
-  /** Turn to another tree of a forest that has a match. */
-  #searchIn(tree) {
-    this.#useTree(tree);
-    this.#next(1);
+  /** Mark what a search found, and the folded tests that hide some of it. */
+  #mark({ isLost }) {
+    if (isLost && this.peek.size) this.#keepPeek();
+    this.graph.matches = new Set(this.search.matches);
+    this.graph.covers = coversOf(this.graph.scene, this.search.matches);
+    this.graph.redraw();
   }
-
-  /** Say how many match; if none does, in which other tree of a forest one would. */
-  #tellCount() {
-    const n = this.matches.length;
-    const { query, tree } = this.state;
-    const where = this.current < 0 ? "" : `${number(this.current + 1)} of `;
-    const others = n || !query.trim() ? [] : this.model.trees.map((_, i) => (tree + i) % this.model.trees.length).slice(1);
-    this.other = others.find((i) => this.#fact(i).find(query).length) ?? -1;
-    const none = this.other < 0 ? "no match" : `no match here; Enter turns to tree ${this.other + 1}`;
-    this.count.textContent = !query.trim() ? "" : n ? `${where}${several(n, "match", "matches")}` : none;
-  }
-
-  /** Mark the folded tests that hide a match. */
-  #markCovers() {
-    this.graph.covers = new Set();
-    const { scene } = this.graph;
-    const met = new Set();
-    const waiting = this.matches.filter((node) => node < this.tree.nNodes && !scene.at.has(node));
-    while (waiting.length)
-      for (const parent of this.tree.parents[waiting.pop()]) {
-        if (met.has(parent)) continue;
-        met.add(parent);
-        if (scene.at.has(parent)) this.graph.covers.add(parent);
-        else waiting.push(parent);
-      }
-  }
-}
-
-/** Return a button with a short face and a full name. */
-function toolButton(face, name, act) {
-  return el("button", { type: "button", "aria-label": name, title: name, onclick: act }, face);
 }

@@ -3,7 +3,7 @@
 /** Return the colours of the theme. */
 function readColours(node) {
   const style = getComputedStyle(node);
-  const series = Array.from({ length: SERIES }, (_, i) => actionColour(i));
+  const series = Array.from({ length: ACTION_COLOURS }, (_, i) => actionColour(i));
   const names = ["paper", "ink", "quiet", "line", "panel", "soft", "accent", "seen", "focus", "sans", ...series];
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim() || "gray"]));
 }
@@ -45,7 +45,7 @@ function drawStrokes(graph, ctx, sight) {
       ctx.stroke();
       ctx.globalAlpha = 1;
     }
-    ctx.setLineDash(seen || k < FAR / 2 ? [] : [6, 4]);
+    ctx.setLineDash(seen || k < GRAPH_FAR / 2 ? [] : [6, 4]);
     ctx.strokeStyle = seen ? colours.seen : colours.quiet;
     ctx.lineWidth = least;
     ctx.stroke();
@@ -99,11 +99,12 @@ function drawClass(graph, ctx, { node, x, y, width, height }) {
   const action = tree.action[at];
   ctx.fillStyle = colours[actionColour(action)];
   ctx.beginPath();
-  ctx.arc(x + 20, y + height / 2, k < NEAR ? 13 : 8, 0, 2 * Math.PI);
+  ctx.arc(x + 20, y + height / 2, k < GRAPH_NEAR ? 13 : 8, 0, 2 * Math.PI);
   ctx.fill();
-  if (k < NEAR) return write(graph, ctx, String(at), x + 40, y + 31, width - 50, 22, colours.ink, 600);
-  write(graph, ctx, `class ${at}`, x + 36, y + 18, width - 50, 12.5, colours.ink, 650);
-  write(graph, ctx, `${model.actions[action]} · ${number(tree.value[at])}`, x + 36, y + 33, width - 50, 12, colours.ink, 400);
+  if (k < GRAPH_NEAR) return writeText(graph, ctx, String(at), x + 40, y + 31, width - 50, 22, colours.ink, 600);
+  writeText(graph, ctx, `class ${at}`, x + 36, y + 18, width - 50, 12.5, colours.ink, 650);
+  const text = `${apart(model.actions[action])} · ${number(tree.value[at])}`;
+  writeText(graph, ctx, text, x + 36, y + 33, width - 50, 12, colours.ink, 400);
   if (!graph.largest.has(tree)) graph.largest.set(tree, Math.max(1, ...tree.size));
   ctx.fillStyle = colours.line;
   ctx.fillRect(x + 36, y + 37.5, width - 56, 3);
@@ -123,12 +124,12 @@ function drawTest(graph, ctx, { node, x, y, width, height }, [sx, sy]) {
   const isOpen = graph.open.has(node);
   const left = x + height + 2;
   const room = width - height - 16;
-  if (!graph.names.has(number)) graph.names.set(number, shortName(model, number));
-  if (k < NEAR) write(graph, ctx, graph.names.get(number), left, y + 30, room, 18, colours.ink, 500);
+  if (!graph.names.has(number)) graph.names.set(number, apart(shortName(model, number)));
+  if (k < GRAPH_NEAR) writeText(graph, ctx, graph.names.get(number), left, y + 30, room, 18, colours.ink, 500);
   else {
-    write(graph, ctx, graph.names.get(number), left, y + 20, room, 12.5, colours.ink, 600);
-    if (isOpen) write(graph, ctx, graph.notes(node), left, y + 36, room, 11, colours.quiet, 400);
-    else write(graph, ctx, graph.hidden(node), left, y + 36, room, 11, colours.accent, 600);
+    writeText(graph, ctx, graph.names.get(number), left, y + 20, room, 12.5, colours.ink, 600);
+    if (isOpen) writeText(graph, ctx, graph.notes(node), left, y + 36, room, 11, colours.quiet, 400);
+    else writeText(graph, ctx, graph.hidden(node), left, y + 36, room, 11, colours.accent, 600);
   }
   ctx.beginPath();
   ctx.arc(sx, sy, 8, 0, 2 * Math.PI);
@@ -150,7 +151,7 @@ function drawTest(graph, ctx, { node, x, y, width, height }, [sx, sy]) {
 }
 
 /** Write a text in so much room; what is too long ends in an ellipsis, which is found once. */
-function write(graph, ctx, text, x, y, room, size, colour, weight) {
+function writeText(graph, ctx, text, x, y, room, size, colour, weight) {
   ctx.font = `${weight} ${size}px ${graph.colours.sans}`;
   const key = `${size} ${room} ${text}`;
   if (!graph.texts.has(key)) {

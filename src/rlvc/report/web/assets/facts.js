@@ -109,10 +109,10 @@ class NodeFacts {
     const { tree, model } = this;
     const at = tree.classOf(node);
     if (at >= 0)
-      return `class ${at}: ${isolated(model.actions[tree.action[at]])}, value ${number(tree.value[at])}; `
+      return `class ${at}: ${apart(model.actions[tree.action[at]])}, value ${number(tree.value[at])}; `
         + `${number(tree.size[at])} of ${several(tree.total, "interaction")}`;
     const { come, see, unit } = this.flow(node);
-    return `test ${node}: ${isolated(model.features[tree.feature[node]].name)}, `
+    return `test ${node}: ${apart(model.features[tree.feature[node]].name)}, `
       + `seen by ${number(see)} of ${several(come, unit)}; ${several(this.below(node), "class", "classes")} below`;
   }
 
@@ -153,14 +153,10 @@ class NodeFacts {
   }
 }
 
-/** Return a name that, whichever way it is written, leaves the text around it in order. */
-function isolated(name) {
-  return `\u2068${name}\u2069`;
-}
-
 /** Return numbers of a list that stand evenly in it. */
 function evenly(list, most) {
-  return list.length <= most ? list : Array.from({ length: most }, (_, i) => list[Math.floor((i * list.length) / most)]);
+  if (list.length <= most) return list;
+  return Array.from({ length: most }, (_, i) => list[Math.floor((i * list.length) / most)]);
 }
 
 /** Return the words and numbers of a text, in small letters. */

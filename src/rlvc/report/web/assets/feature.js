@@ -11,10 +11,10 @@ function featureFacts(model) {
   const isTested = nodes.map((those) => those.length > 0);
   const seen = countSeen(model, wholes);
   const share = (feature) => (model.nPercepts ? seen[feature] / model.nPercepts : null);
-  return { seen, share, nodes, wholes, isTested, flows: [] };
+  return { seen, share, nodes, wholes, isTested };
 }
 
-/** Return on how many examples each feature is seen: those on an image first, then the several that they make up. */
+/** Return on how many examples each is seen: features on an image first, then the several that they make up. */
 function countSeen(model, wholes) {
   const seen = new Float64Array(model.features.length);
   const least = model.features.map((one) => (one.kind === "several" ? one.least : Infinity));
@@ -43,13 +43,13 @@ function featureDetails(model, facts, feature) {
   const passes = testedShare(model, facts, feature);
   const items = [
     ["Kind", FEATURE_KINDS[kind][0]], ["Number", String(feature)], where ? ["Camera", where] : null,
-    share === null ? null
-      : ["Seen", `on ${number(facts.seen[feature])} of ${several(model.nPercepts, "example percept")} (${percent(share)})`],
+    share === null ? null : ["Seen",
+      `on ${number(facts.seen[feature])} of ${several(model.nPercepts, "example percept")} (${percent(share)})`],
     facts.isTested[feature]
       ? ["Tested", `on ${several(usage, "percept")} of the database${model.isForest ? ", summed over the trees" : ""}`]
       : ["Tested", "never on its own, only as a part of others"],
-    passes === null ? null
-      : ["Decides on", `${percent(passes)} of the ${featureNoun(model)}s${model.isForest ? ", the mean over the trees" : ""}`],
+    passes === null ? null : ["Decides on",
+      `${percent(passes)} of the ${featureNoun(model)}s${model.isForest ? ", the mean over the trees" : ""}`],
   ].filter(Boolean);
   const wholes = featureWholes(model, facts, feature);
   const close = el("a", { class: "feature-close", href: "#features", "aria-label": "Close the details" }, "×");
@@ -93,7 +93,8 @@ function featureParts(model, facts, feature) {
   const note = (part) => (facts.share(part) === null ? null : `seen on ${featureShare(facts.share(part))}`);
   const need = least < parts.length ? `at least ${least} of these ${parts.length}` : `all ${least} of these`;
   return [head, el("p", null, "Needs ", el("strong", null, need), ", which say much the same:"),
-    el("ul", { class: "feature-parts" }, parts.map((part) => el("li", null, featurePart(model, part, note(part), 40))))];
+    el("ul", { class: "feature-parts" },
+      parts.map((part) => el("li", null, featurePart(model, part, note(part), 40))))];
 }
 
 /** Return a frame cut into cells, with one of them filled. */
@@ -109,7 +110,8 @@ function frameCell({ width, height }, n, column, line) {
 
 /** Return the features that a feature is a part of. */
 function featureWholes(model, facts, feature) {
-  const wholes = facts.wholes[feature].slice().sort((a, b) => model.features[b].usage - model.features[a].usage || a - b);
+  const { features } = model;
+  const wholes = facts.wholes[feature].slice().sort((a, b) => features[b].usage - features[a].usage || a - b);
   if (!wholes.length) return [];
   const rest = wholes.length - FEATURE_WHOLES;
   const first = wholes.slice(0, FEATURE_WHOLES);
@@ -127,67 +129,35 @@ function featureNoun(model) {
 function testedShare(model, facts, feature) {
   const all = model.trees.reduce((sum, tree) => sum + (tree.isTree ? tree.total : model.nPercepts), 0);
   if (!facts.isTested[feature] || !all) return null;
-  return facts.nodes[feature].reduce((sum, node) => sum + featureComers(model, facts, node), 0) / all;
+  return facts.nodes[feature].reduce((sum, node) => sum + featureComers(model, node), 0) / all;
 }
 
 /** Return how many interactions or examples come to a node. */
-function featureComers(model, facts, [t, n]) {
-  if (model.trees[t].isTree) return model.trees[t].reach[n];
-  return [0, 1].reduce((sum, side) => sum + sideOf(model, facts, [t, n], side).total, 0);
-}
-
-/** Return how the examples pass the tests of a diagram: for each node and side, how many come into each class. */
-function flowsOf(model, facts, t) {
-  facts.flows[t] ??= (() => {
-    const flows = new Map();
-    for (let i = 0; i < model.nPercepts; i++) {
-      const { nodes, class: at } = model.walk(model.percept(i), t);
-      nodes.slice(0, -1).forEach((n, k) => {
-        const key = `${n} ${model.trees[t].present[n] === nodes[k + 1] ? 0 : 1}`;
-        if (!flows.has(key)) flows.set(key, new Map());
-        flows.get(key).set(at, (flows.get(key).get(at) ?? 0) + 1);
-      });
-    }
-    return flows;
-  })();
-  return facts.flows[t];
-}
-
-/** Return what comes of either side of a test: how many, the most frequent action, its share, the mean value. */
-function sideOf(model, facts, [t, n], side) {
-  const tree = model.trees[t];
-  // In a diagram sides meet again, so the database does not tell how many came which way: examples do.
-  const classes = tree.isTree ? tree.classesBelow(tree.children(n)[side]).map((at) => [at, tree.size[at]])
-    : [...(flowsOf(model, facts, t).get(`${n} ${side}`) ?? [])];
-  const total = classes.reduce((sum, [, many]) => sum + many, 0);
-  const votes = model.actions.map(() => 0);
-  classes.forEach(([at, many]) => (votes[tree.action[at]] += many));
-  const best = votes.indexOf(Math.max(...votes));
-  const mean = classes.reduce((sum, [at, many]) => sum + many * tree.value[at], 0) / total;
-  return { total, action: best, share: votes[best] / total, mean };
+function featureComers(model, [t, n]) {
+  return nodeFacts(model, t).weight[n];
 }
 
 /** Return what the nodes decide that test a feature, those first where most come. */
 function featureDecisions(model, facts, feature) {
   if (!facts.isTested[feature]) return [];
-  const nodes = facts.nodes[feature].map((node) => ({ node, size: featureComers(model, facts, node) }));
+  const nodes = facts.nodes[feature].map((node) => ({ node, size: featureComers(model, node) }));
   nodes.sort((a, b) => b.size - a.size);
   const rest = nodes.length - FEATURE_NODES;
   const trees = model.isForest ? ` of ${several(new Set(nodes.map((one) => one.node[0])).size, "tree")}` : "";
   return [el("h4", null, "What it decides"),
     el("p", { class: "quiet" }, `Tested at ${several(nodes.length, "place")}${trees}.`),
-    el("ul", { class: "feature-nodes" }, nodes.slice(0, FEATURE_NODES).map((one) => featureDecision(model, facts, one))),
+    el("ul", { class: "feature-nodes" }, nodes.slice(0, FEATURE_NODES).map((one) => featureDecision(model, one))),
     rest > 0 ? el("p", { class: "quiet" }, `and ${number(rest)} more where fewer come`) : null];
 }
 
 /** Return what one node decides: the two sides of its test. */
-function featureDecision(model, facts, { node: [t, n], size }) {
+function featureDecision(model, { node: [t, n], size }) {
   const noun = featureNoun(model);
-  const sides = [0, 1].map((side) => sideOf(model, facts, [t, n], side));
-  const rows = sides.map((one, i) => el("tr", { class: i ? "missed" : "seen" },
-    el("th", { scope: "row" }, i ? "not seen" : "seen"), el("td", { class: "right" }, number(one.total)),
-    el("td", null, one.total ? [el("strong", null, model.actions[one.action]), ` ${percent(one.share, 0)}`] : "–"),
-    el("td", { class: "right" }, number(one.mean))));
+  const sides = [true, false].map((seen) => nodeFacts(model, t).outcome(n, seen));
+  const rows = sides.map(({ total, actions: [most], mean }, i) => el("tr", { class: i ? "missed" : "seen" },
+    el("th", { scope: "row" }, i ? "not seen" : "seen"), el("td", { class: "right" }, number(total)),
+    el("td", null, most ? [el("strong", null, model.actions[most[0]]), ` ${percent(most[1] / total, 0)}`] : "–"),
+    el("td", { class: "right" }, number(mean))));
   const name = `test ${n}${model.isForest ? ` of tree ${t + 1}` : ""}`;
   const come = `${several(size, noun)} ${size === 1 ? "comes" : "come"} here`;
   return el("li", null, el("p", null, link(`node/${t}/${n}`, name), `: ${come}`),
@@ -196,11 +166,6 @@ function featureDecision(model, facts, { node: [t, n], size }) {
     el("table", { "aria-label": `Either side of ${name}` },
       el("thead", null, el("tr", null, el("td"), [`${noun}s`, "mostly", "mean value"].map((text, i) =>
         el("th", { scope: "col", class: i === 1 ? null : "right" }, text)))), el("tbody", null, rows)));
-}
-
-/** Return numbers of a list that stand evenly in it. */
-function evenly(list, most) {
-  return list.length <= most ? list : Array.from({ length: most }, (_, i) => list[Math.floor((i * list.length) / most)]);
 }
 
 /** Return examples that show a feature, marked, and some that do not. */
@@ -214,7 +179,8 @@ function featureExamples(model, feature) {
     (model.exhibits(percept, feature) ? shown : missed).push(percept);
   }
   if (!model.nPercepts)
-    return [el("p", { class: "quiet feature-none" }, "No example percepts were kept with this run: none can be shown.")];
+    return [el("p", { class: "quiet feature-none" },
+      "No example percepts were kept with this run: none can be shown.")];
   const item = (percept) => el("li", null, link(`at/example/${percept.number}`,
     picture(model, percept, camera, { marks: [{ feature }], label: model.label(percept.number) })));
   const isWide = model.cameras[camera].width > 1.6 * model.cameras[camera].height;

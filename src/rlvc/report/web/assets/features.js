@@ -19,25 +19,23 @@ function makeFeaturesView(model, state) {
   for (const [key, value] of Object.entries(start)) state[key] ??= value;
   const cards = el("ul", { class: "feature-cards" });
   const hits = el("p", { class: "feature-hits", role: "status", "aria-live": "polite" });
-  const more = el("button", { type: "button", class: "feature-more", onclick: showMore });
+  const more = el("button", { type: "button", name: "more", class: "feature-more", onclick: showMore });
   const panel = el("aside", { class: "feature-panel panel", "aria-label": "The feature that is selected", hidden: true,
     onscroll: () => (state.scroll = panel.scrollTop) });
   const list = el("div", { class: "feature-list" }, hits, cards, more);
   const node = el("div", { class: "feature-view" }, featureToolbar(model, state, () => search()),
     el("div", { class: "feature-sides" }, list, panel));
-  const input = node.querySelector("input");
-  const isTyping = state.input && state.input === document.activeElement; // while the page is built anew
-  state.input = input;
   let facts = null;
   let found = [];
   let chosen = null;
+  let isUnknown = false; // the feature that the address names
 
   /** Return the card of a feature. */
   function card(feature) {
     const { name, usage } = model.features[feature];
     const [n, share] = [facts.isTested[feature], facts.share(feature)];
-    return el("li", null, el("a", { class: "feature-card", href: `#feature/${feature}`, title: name, "data-card": feature,
-      "aria-current": feature === chosen ? "true" : null },
+    return el("li", null, el("a", { class: "feature-card", href: `#feature/${feature}`, title: name,
+      "data-card": feature, "aria-current": feature === chosen ? "true" : null },
     patch(model, feature, { size: 72 }), el("span", { class: "feature-name" }, featureTitle(model.features[feature])),
     el("span", { class: "quiet" }, n ? `tested on ${several(usage, "percept")}` : "a part of others"),
     el("span", { class: "quiet" }, share === null ? "" : `seen on ${featureShare(share)} of the examples`)));
@@ -70,6 +68,7 @@ function makeFeaturesView(model, state) {
     hits.textContent = texts.filter(Boolean).join(", ");
     if (!model.features.length) hits.textContent = "No features yet: the classifier tests nothing.";
     else if (!found.length) hits.textContent = "No feature matches. Try a number, “symbol 12” or “composite”.";
+    if (isUnknown) hits.textContent = `There is no such feature. ${hits.textContent}`;
     more.hidden = rest <= 0;
     more.textContent = `Show ${Math.min(rest, CARDS_AT_ONCE)} more of ${number(rest)}`;
   }
@@ -112,18 +111,17 @@ function makeFeaturesView(model, state) {
 
   return {
     node,
-    show(args = []) {
-      const isFirst = !facts;
-      if (isFirst) {
+    show([route, text]) {
+      if (!facts) {
         facts = featureFacts(model);
         show();
       }
-      const last = args.at(-1) ?? "";
-      const feature = /^\d+$/.test(last) ? Number(last) : null;
-      choose(feature !== null && feature < model.features.length ? feature : null);
-      if (!isFirst || !isTyping) return;
-      input.focus();
-      input.setSelectionRange(input.value.length, input.value.length);
+      const feature = route === "feature" ? whole(text, model.features.length) : null;
+      choose(feature ?? null);
+      if (isUnknown !== (feature === undefined)) {
+        isUnknown = !isUnknown;
+        count();
+      }
     },
   };
 }
@@ -131,7 +129,7 @@ function makeFeaturesView(model, state) {
 /** Return what to search, sort and filter by. */
 function featureToolbar(model, state, onChange) {
   const choice = (label, key, options) => el("label", null, el("span", null, label),
-    el("select", { onchange: (event) => { state[key] = event.target.value; onChange(); } },
+    el("select", { name: key, onchange: (event) => { state[key] = event.target.value; onChange(); } },
       options.map(([value, text]) => el("option", { value, selected: state[key] === value }, text))));
   const kinds = Object.entries(FEATURE_KINDS).filter(([kind]) => model.features.some((one) => one.kind === kind))
     .map(([kind, [, many]]) => [kind, many]);
@@ -145,7 +143,9 @@ function featureToolbar(model, state, onChange) {
   const stay = (event) => event.preventDefault();
   return el("form", { class: "feature-tools toolbar", role: "search", "aria-label": "Features", onsubmit: stay },
     el("label", { class: "feature-search" }, el("span", null, "Search"),
-      el("input", { type: "search", value: state.text, placeholder: "symbol 12", autocomplete: "off", oninput: onText })),
+      el("input", {
+        type: "search", name: "features", value: state.text, placeholder: "symbol 12", autocomplete: "off", oninput: onText,
+      })),
     choice("Sort", "order", Object.entries(FEATURE_ORDERS)),
     cameras.length > 1 ? choice("Camera", "camera", [["", "all"], ...cameras]) : null,
     kinds.length > 1 ? choice("Kind", "kind", [["", "all"], ...kinds]) : null);

@@ -1,14 +1,14 @@
 // A classifier on a canvas: drawn, moved and pointed at. What is far away is drawn plainly, what is out of
 // sight is not drawn at all. The canvas is mute; the items beside it say the same to those who cannot see.
 
-const FAR = 0.26;
-const NEAR = 0.58;
-const ZOOM = [0.01, 3];
-const SERIES = 6;
+const GRAPH_FAR = 0.26;
+const GRAPH_NEAR = 0.58;
+const GRAPH_ZOOM = [0.01, 3];
+const ACTION_COLOURS = 6;
 
 /** Return the custom property with the colour of an action; its name is always written as well. */
 function actionColour(action) {
-  return `series-${(action % SERIES) + 1}`;
+  return `series-${(action % ACTION_COLOURS) + 1}`;
 }
 
 /** Return a name for a box: what a feature is, in few words. */
@@ -18,7 +18,8 @@ function shortName(model, number) {
   const bare = (part) => (isSymbol(part) ? model.features[part].name.replace(/^symbol (\d+).*$/, "$1") : "…");
   const many = least === parts.length ? "all" : least === 1 ? "any" : least;
   const sorted = [...parts.filter(isSymbol), ...parts.filter((part) => !isSymbol(part))];
-  if (kind === "several") return `${many} of ${parts.some(isSymbol) ? sorted.map(bare).join(", ") : `${parts.length} pairs`}`;
+  const listed = () => (parts.some(isSymbol) ? sorted.map(bare).join(", ") : `${parts.length} pairs`);
+  if (kind === "several") return `${many} of ${listed()}`;
   if (kind === "composite") return parts.every(isSymbol) ? `pair ${parts.map(bare).join("–")}` : "pair of features";
   return name;
 }
@@ -37,8 +38,9 @@ class Graph {
     this.canvas = el("canvas", { "aria-hidden": "true" });
     this.items = el("div", { class: "unseen graph-items" });
     this.node = el("div", {
-      class: "graph", role: "tree", tabindex: 0, "aria-label": "Classifier. Right: where it is seen; down: where it is not; "
-        + "left: back; Enter folds and unfolds; plus, minus and 0 zoom.",
+      class: "graph", role: "tree", tabindex: 0,
+      "aria-label": "Classifier. Right: where it is seen; down: where it is not; left: back; "
+        + "Enter folds and unfolds; plus, minus and 0 zoom.",
     }, this.canvas, this.items);
     this.context = this.canvas.getContext("2d");
     this.#listen();
@@ -103,14 +105,14 @@ class Graph {
   #boxAt(event) {
     const [x, y] = this.#at(event);
     const [wx, wy] = [this.view.x + x / this.view.k, this.view.y + y / this.view.k];
-    const inside = (box) => wx >= box.x - 6 && wx <= box.x + box.width + 6 && wy >= box.y - 6 && wy <= box.y + box.height + 6;
-    return this.scene?.boxes.find(inside) ?? null;
+    const isIn = (at, from, size) => at >= from - 6 && at <= from + size + 6;
+    return this.scene?.boxes.find((box) => isIn(wx, box.x, box.width) && isIn(wy, box.y, box.height)) ?? null;
   }
 
   /** The test whose fold sign is under a pointer, or null; fingers need more room than a mouse. */
   #signAt(event) {
     const { k } = this.view;
-    if (k < FAR) return null;
+    if (k < GRAPH_FAR) return null;
     const [x, y] = this.#at(event);
     const reach = Math.max(8 * k, Math.min(event.pointerType === "touch" ? 20 : 16, 23 * k));
     const isNear = (box) => {
@@ -122,7 +124,8 @@ class Graph {
 
   /** Where the sign to fold a test stands. */
   #sign(box) {
-    return this.scene.isOutline ? [box.x + box.width, box.y + box.height / 2] : [box.x + box.width / 2, box.y + box.height];
+    const { x, y, width, height } = box;
+    return this.scene.isOutline ? [x + width, y + height / 2] : [x + width / 2, y + height];
   }
 
   #press(event) {
@@ -140,10 +143,10 @@ class Graph {
     this.pointers.set(event.pointerId, here);
     if (others.length) {
       const [other] = others;
-      const apart = (at) => Math.max(10, Math.hypot(at[0] - other[0], at[1] - other[1]));
+      const gap = (at) => Math.max(10, Math.hypot(at[0] - other[0], at[1] - other[1]));
       const middle = [(here[0] + other[0]) / 2, (here[1] + other[1]) / 2];
       this.pan((here[0] - before[0]) / 2, (here[1] - before[1]) / 2);
-      this.zoom(apart(here) / apart(before), ...middle);
+      this.zoom(gap(here) / gap(before), ...middle);
     } else if (this.moved > 4) this.pan(here[0] - before[0], here[1] - before[1]);
     return undefined;
   }
@@ -174,7 +177,7 @@ class Graph {
 
   /** Zoom around a point of the canvas, its middle if none is named. */
   zoom(factor, x = this.width / 2, y = this.height / 2) {
-    const k = Math.min(ZOOM[1], Math.max(ZOOM[0], this.view.k * factor));
+    const k = Math.min(GRAPH_ZOOM[1], Math.max(GRAPH_ZOOM[0], this.view.k * factor));
     this.view.x += x / this.view.k - x / k;
     this.view.y += y / this.view.k - y / k;
     this.view.k = k;
@@ -193,7 +196,8 @@ class Graph {
   /** Show all, as large as it goes. */
   fit() {
     const { scene, view } = this;
-    view.k = Math.min(1.2, Math.max(ZOOM[0], Math.min((this.width - 32) / scene.width, (this.height - 32) / scene.height)));
+    const largest = Math.min((this.width - 32) / scene.width, (this.height - 32) / scene.height);
+    view.k = Math.min(1.2, Math.max(GRAPH_ZOOM[0], largest));
     view.x = scene.width / 2 - this.width / view.k / 2;
     view.y = scene.height / 2 - this.height / view.k / 2;
     this.redraw();
@@ -214,7 +218,7 @@ class Graph {
     const box = this.scene.boxes[this.scene.at.get(node)];
     if (!box || !this.width) return;
     const { view } = this;
-    if (centre && view.k < NEAR) view.k = 0.9;
+    if (centre && view.k < GRAPH_NEAR) view.k = 0.9;
     const [w, h, margin] = [this.width / view.k, this.height / view.k, 26 / view.k];
     if (centre) [view.x, view.y] = [box.x + box.width / 2 - w / 2, box.y + box.height / 2 - h / 2];
     view.x = Math.min(box.x - margin, Math.max(box.x + box.width + margin - w, view.x));
@@ -255,7 +259,7 @@ class Graph {
     drawStrokes(this, ctx, sight);
     const boxes = scene.boxes.filter((box) => box.x - 20 < sight.right && box.x + box.width + 20 > sight.left
       && box.y - 20 < sight.bottom && box.y + box.height + 20 > sight.top);
-    if (k < FAR) drawFar(this, ctx, boxes);
+    if (k < GRAPH_FAR) drawFar(this, ctx, boxes);
     else for (const box of boxes) drawBox(this, ctx, box, this.#sign(box));
     drawRings(this, ctx, boxes);
   }

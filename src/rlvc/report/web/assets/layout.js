@@ -71,17 +71,17 @@ function countPaths(tree) {
 }
 
 /** Return a scene of a tree or of a diagram: boxes, strokes between them, and the size of it all. */
-function arrange(tree, open) {
-  return tree.isTree ? outline(tree, open) : layered(tree, open);
+function makeScene(tree, open) {
+  return tree.isTree ? outlineScene(tree, open) : layeredScene(tree, open);
 }
 
 /** Return how wide a node is drawn. */
-function widthOf(tree, node) {
+function boxWidth(tree, node) {
   return tree.feature[node] === LEAF ? BOX.leaf : BOX.width;
 }
 
 /** Return a scene from boxes and strokes; a stroke belongs to the edges that run along it. */
-function sceneOf(tree, boxes, strokes, extra) {
+function sceneFrom(tree, boxes, strokes, extra) {
   const at = new Map(boxes.map((box, i) => [box.node, i]));
   const width = boxes.reduce((most, box) => Math.max(most, box.x + box.width), 0);
   const height = boxes.reduce((most, box) => Math.max(most, box.y + box.height), 0);
@@ -89,7 +89,7 @@ function sceneOf(tree, boxes, strokes, extra) {
 }
 
 /** Lay a tree out as an outline: seen goes to the right, not seen straight down; a row for each class. */
-function outline(tree, open) {
+function outlineScene(tree, open) {
   const boxes = [];
   const strokes = [];
   const waiting = [{ node: 0, column: 0, level: 1, parent: null, seen: false }];
@@ -97,18 +97,19 @@ function outline(tree, open) {
   while (waiting.length) {
     const { node, column, level, parent, seen } = waiting.pop();
     if (!seen) row += 1;
-    const box = { node, level, x: column * BOX.column, y: row * BOX.row, width: widthOf(tree, node), height: BOX.height };
+    const [x, y, width, height] = [column * BOX.column, row * BOX.row, boxWidth(tree, node), BOX.height];
+    const box = { node, level, x, y, width, height };
     boxes.push(box);
     if (parent) {
-      const [x0, y0] = seen ? [parent.x + parent.width, box.y + box.height / 2] : [parent.x + 22, parent.y + parent.height];
-      const [x1, y1] = seen ? [box.x, y0] : [x0, box.y];
+      const [x0, y0] = seen ? [parent.x + parent.width, y + height / 2] : [parent.x + 22, parent.y + parent.height];
+      const [x1, y1] = seen ? [x, y0] : [x0, y];
       strokes.push({ x0, y0, x1, y1, seen, edges: [edgeKey(parent.node, seen)], load: tree.reach[node] });
     }
     if (!open.has(node)) continue;
     waiting.push({ node: tree.absent[node], column, level: level + 1, parent: box, seen: false });
     waiting.push({ node: tree.present[node], column: column + 1, level: level + 1, parent: box, seen: true });
   }
-  return sceneOf(tree, boxes, strokes, { isOutline: true });
+  return sceneFrom(tree, boxes, strokes, { isOutline: true });
 }
 
 /** Return the name of the edge that leaves a test for what is seen, or is not. */
@@ -117,7 +118,7 @@ function edgeKey(node, seen) {
 }
 
 /** Lay a diagram out in layers: a node stands below all that lead to it; edges to one node join early. */
-function layered(tree, open) {
+function layeredScene(tree, open) {
   const nodes = shownNodes(tree, open).sort((a, b) => a - b);
   const layer = new Map(nodes.map((node) => [node, 0]));
   for (const node of nodes)
@@ -127,7 +128,7 @@ function layered(tree, open) {
   const put = (slot) => ((layers[slot.layer] ??= []).push(slot), slot);
   const slots = new Map();
   for (const node of shownNodes(tree, open))
-    slots.set(node, put({ node, layer: layer.get(node), width: widthOf(tree, node) + 34, up: [], down: [], x: 0 }));
+    slots.set(node, put({ node, layer: layer.get(node), width: boxWidth(tree, node) + 34, up: [], down: [], x: 0 }));
   const hops = new Map();
   const hop = (from, to, seen, edge) => {
     const key = `${from.id ?? from.node}>${to.id ?? to.node} ${seen}`;
@@ -148,7 +149,7 @@ function layered(tree, open) {
       }
       hop(from, slots.get(child), seen, edgeKey(node, seen));
     }
-  untangle(layers);
+  untangleLayers(layers);
   const left = layers.flat().reduce((least, slot) => Math.min(least, slot.x - slot.width / 2), 0);
   const boxes = layers.flat().filter((slot) => slot.node !== undefined).map(({ node, layer: at, x, width }) => (
     { node, level: at + 1, x: x - left - width / 2 + 17, y: at * BOX.layer, width: width - 34, height: BOX.height }));
@@ -158,13 +159,14 @@ function layered(tree, open) {
     const y1 = to.layer * BOX.layer + (to.node === undefined ? BOX.height / 2 : 0);
     return { x0: from.x - left + port, y0, x1: to.x - left, y1, seen, edges, load: null };
   });
-  return sceneOf(tree, boxes, strokes, { isOutline: false });
+  return sceneFrom(tree, boxes, strokes, { isOutline: false });
 }
 
 /** Order the slots of layers so that few edges cross, then set them near what they are joined to. */
-function untangle(layers, sweeps = 8) {
+function untangleLayers(layers, sweeps = 8) {
   const index = (row) => row.forEach((slot, i) => (slot.rank = i / Math.max(1, row.length - 1)));
-  const mean = (list, of, otherwise) => (list.length ? list.reduce((sum, one) => sum + of(one), 0) / list.length : otherwise);
+  const mean = (list, of, otherwise) =>
+    (list.length ? list.reduce((sum, one) => sum + of(one), 0) / list.length : otherwise);
   layers.forEach(index);
   for (let sweep = 0; sweep < sweeps; sweep++) {
     const side = sweep % 2 ? "down" : "up";
@@ -174,15 +176,15 @@ function untangle(layers, sweeps = 8) {
       index(row);
     }
   }
-  layers.forEach((row) => settle(row, row.map(() => 0)));
+  layers.forEach((row) => settleRow(row, row.map(() => 0)));
   for (let sweep = 0; sweep < sweeps; sweep++) {
     for (const row of sweep % 2 ? layers.slice().reverse() : layers)
-      settle(row, row.map((slot) => mean([...slot.up, ...slot.down], (one) => one.x, slot.x)));
+      settleRow(row, row.map((slot) => mean([...slot.up, ...slot.down], (one) => one.x, slot.x)));
   }
 }
 
 /** Set slots side by side in their order, as near as can be to where they wish to be, in least squares. */
-function settle(row, wishes) {
+function settleRow(row, wishes) {
   const blocks = [];
   let offset = 0;
   row.forEach((slot, i) => {
@@ -197,4 +199,19 @@ function settle(row, wishes) {
   });
   let i = 0;
   for (const { sum, n } of blocks) for (let k = 0; k < n; k++, i++) row[i].x = sum / n + row[i].offset;
+}
+
+/** Return the nodes of a scene behind which some nodes are hidden. */
+function coversOf({ tree, at }, nodes) {
+  const covers = new Set();
+  const met = new Set();
+  const waiting = nodes.filter((node) => node < tree.nNodes && !at.has(node));
+  while (waiting.length)
+    for (const parent of tree.parents[waiting.pop()]) {
+      if (met.has(parent)) continue;
+      met.add(parent);
+      if (at.has(parent)) covers.add(parent);
+      else waiting.push(parent);
+    }
+  return covers;
 }

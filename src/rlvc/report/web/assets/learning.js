@@ -31,7 +31,7 @@ function makeChartGroup(group, state) {
   const name = group.name === "rounds" ? "Rounds of exploration" : "Stage by stage";
   const grid = el("div", { class: "chart-grid" }, charts.map((chart) => chart.node));
   const box = el("section", {
-    class: "chart-group", tabindex: 0, role: "group", onkeydown: onKey,
+    id: `charts-${group.name}`, class: "chart-group", tabindex: 0, role: "group", onkeydown: onKey,
     "aria-label": `${name}: ${several(charts.length, "chart")} over ${group.axis}. Left and right move the crosshair.`,
   }, el("div", { class: "chart-head" }, where, el("span", { class: "quiet" }, "Point at a chart, or use ← and →.")),
   live, grid);
@@ -64,13 +64,7 @@ function makeChartGroup(group, state) {
 
   new ResizeObserver(draw).observe(grid);
   move(stops.includes(state.at) ? state.at : null);
-  const isFocused = state.box && state.box === document.activeElement; // while the page is built anew
-  state.box = box;
-  const show = () => {
-    draw();
-    if (isFocused && !document.activeElement?.matches("main *")) box.focus({ preventScroll: true });
-  };
-  return { node: el("div", null, box, chartNumbers(group, stops, word, state)), show };
+  return { node: el("div", null, box, chartNumbers(group, stops, word, state)), show: draw };
 }
 
 /** Return the number of a list that is nearest to another. */

@@ -33,7 +33,7 @@ function testDetails(fact, node, { isOpen, fold }) {
   const sides = [true, false].map((seen) => ({ seen, child: seen ? tree.present[node] : tree.absent[node] }));
   return [
     el("header", null, el("h3", null, `Test ${node}`),
-      el("button", { type: "button", onclick: fold },
+      el("button", { type: "button", name: "fold", onclick: fold },
         isOpen ? "Fold" : `Unfold ${several(fact.below(node), "class", "classes")}`)),
     link(`feature/${feature}`, patch(model, feature, { size: 96 }), el("span", { class: "words" }, name)),
     note ? el("p", { class: "quiet" }, note) : null,
@@ -99,10 +99,12 @@ function pathDetails(fact, node) {
   if (path.length < 2) return el("p", { class: "quiet" }, "Every percept comes here first.");
   const steps = path.slice(0, -1).map((one, i) => (
     { node: one, feature: tree.feature[one], exhibited: tree.present[one] === path[i + 1], rank: i + 1 }));
-  const item = ({ node: one, feature, exhibited, rank }) => el("li", { class: exhibited ? "seen" : "missed", value: rank },
-    link(`feature/${feature}`, patch(model, feature, { size: 34 }),
-      el("span", { class: "words" }, model.features[feature].name)),
-    el("span", { class: "verdict" }, exhibited ? "seen" : "not seen", " · ", nodeLink(fact, one)));
+  const item = ({ node: one, feature, exhibited, rank }) => {
+    const name = el("span", { class: "words" }, model.features[feature].name);
+    return el("li", { class: exhibited ? "seen" : "missed", value: rank },
+      link(`feature/${feature}`, patch(model, feature, { size: 34 }), name),
+      el("span", { class: "verdict" }, exhibited ? "seen" : "not seen", " · ", nodeLink(fact, one)));
+  };
   const ways = tree.isTree ? 1 : (fact.ways ??= countPaths(tree))[node];
   return [
     el("h4", null, ways > 1 ? `One of ${number(ways)} paths: ` : "The path: ",

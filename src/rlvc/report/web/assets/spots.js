@@ -24,7 +24,7 @@ function makeSpots(model, state, go) {
     const common = model.actions.map((_, a) => a).sort((a, b) => tally(b) - tally(a))[0];
     const fresh = views[one].filter((i) => task.is_new[i]);
     const share = fresh.filter(isGood).length / fresh.length;
-    const label = `${nameOf(one)}: ${isolated(model.actions[common])}; optimal on ${percent(share, 0)} of new views`;
+    const label = `${nameOf(one)}: ${apart(model.actions[common])}; optimal on ${percent(share, 0)} of new views`;
     const choose = () => go(["example", newest(one)]);
     return svg("g", {
       class: "state", role: "button", tabindex: one ? -1 : 0, "aria-label": label,
@@ -59,7 +59,7 @@ function makeSpots(model, state, go) {
     });
   };
   const thumb = (i, now) => {
-    const label = `${model.label(i)}: ${isolated(model.actions[decided[i].action])}${isGood(i) ? "" : ", not optimal"}`;
+    const label = `${model.label(i)}: ${apart(model.actions[decided[i].action])}${isGood(i) ? "" : ", not optimal"}`;
     return el("button", {
       type: "button", class: "thumb", "aria-pressed": i === now, "aria-label": label, onclick: () => go(["example", i]),
     }, pictures(model, model.percept(i)),
@@ -68,7 +68,8 @@ function makeSpots(model, state, go) {
   const pick = ([kind, text]) => {
     const i = kind === "example" ? whole(text, decided.length) : undefined;
     if (i === undefined) return null;
-    const title = (task.is_new[i] ? "A new view" : "A view learned from") + (isGood(i) ? "" : ": not the optimal action");
+    const kept = task.is_new[i] ? "A new view" : "A view learned from";
+    const title = isGood(i) ? kept : `${kept}: not the optimal action`;
     const others = views[task.state[i]].map((one) => el("li", null, thumb(one, i)));
     const before = [el("h3", null, `S${nameOf(task.state[i]).slice(1)}`), el("ul", { class: "views" }, others)];
     return { percept: model.percept(i), title, number: i, before };

@@ -139,7 +139,8 @@ function worldExits(boxes) {
 /** Say what the arrows mean. */
 function worldLegend(share) {
   const signs = share === null ? [el("span", null, "→ what it does so far")]
-    : [el("span", null, `→ optimal decision (${percent(share)})`), el("span", { class: "other" }, "o→ another decision")];
+    : [el("span", null, `→ optimal decision (${percent(share)})`),
+      el("span", { class: "other" }, "o→ another decision")];
   return el("p", { class: "legend" }, signs,
     el("span", null, "blue: walls of glass"), el("span", null, "crossed: exits"));
 }

@@ -124,7 +124,8 @@ def check_explanation(browser: Browser, page: Page, percept: Percept) -> None:
         expected = {one.test.name for _, one in found.shown(8)}
     else:
         assert shown.get_attribute("data-class") == str(found.visual_class)
-        assert f"{found.q[found.best]:.2f}" in shown.text.replace("−", "-").replace(",", "")
+        value = f"{found.q[found.best]:.2f}" if found.is_tried[found.best] else "never tried"
+        assert value in shown.text.replace("−", "-").replace(",", "")
         expected = {test.name for test in found.tests}
         items = browser.run(
             "return [...document.querySelectorAll('.explanation .tests li:not(.folded)')]"

@@ -33,7 +33,8 @@ def main() -> None:
             for dark in (False, True):
                 for route in given.routes:
                     browser.open(f"{given.page.resolve().as_uri()}#{route}", size=size, dark=dark)
-                    time.sleep(0.5)  # examples come after the rest
+                    browser.wait_for("return !document.body.textContent.includes('One moment')")
+                    time.sleep(0.3)  # examples come after the rest
                     theme = "dark" if dark else "light"
                     name = f"{route.replace('/', '-')}-{size[0]}-{theme}.png"
                     browser.driver.save_screenshot(str(given.folder / name))

@@ -52,21 +52,23 @@ function openRoute({ isRebuild = false } = {}) {
   requestAnimationFrame(() => setTimeout(() => performance.mark("first-view")));  // the first of these counts
 }
 
-/** Return what tells an element from others, also when it is built again. */
+/** Return how to find an element again when it is built anew: a selector, and which of those that it selects. */
 function keyOf(node) {
-  if (!node || node === document.body) return null;
-  if (node.id) return `#${node.id}`;
-  const names = ["href", "aria-label", "data-card", "name", "role", "type"].filter((name) => node.hasAttribute(name));
-  return node.tagName + names.map((name) => `[${name}="${CSS.escape(node.getAttribute(name))}"]`).join("");
+  if (node === document.body) return null;
+  const names = ["id", "href", "aria-label", "data-card", "name", "role", "type"].filter((name) => node.hasAttribute(name));
+  const selector = node.tagName + names.map((name) => `[${name}="${CSS.escape(node.getAttribute(name))}"]`).join("");
+  return [selector, [...document.querySelectorAll(selector)].indexOf(node)];
 }
 
 /** Build something again, and leave the focus, the marked text and the place on the page as they were. */
 function keepPlace(build) {
-  const [key, node, scroll] = [keyOf(document.activeElement), document.activeElement, window.scrollY];
+  const [node, scroll] = [document.activeElement ?? document.body, window.scrollY];
+  const key = keyOf(node);
   const marked = node instanceof HTMLInputElement ? [node.selectionStart, node.selectionEnd] : null;
   build();
   window.scrollTo(0, scroll);
-  const again = key && document.activeElement === document.body ? document.querySelector(key) : null;
+  if (!key || node.isConnected) return;
+  const again = document.querySelectorAll(key[0])[key[1]];
   again?.focus({ preventScroll: true });
   if (marked && again instanceof HTMLInputElement) again.setSelectionRange(...marked);
 }

@@ -109,7 +109,6 @@ class Model {
     this.isForest = this.policy.kind === "forest";
     this.trees = this.policy.trees.map((one) => new Tree(one, one.is_tree));
     this.features = this.policy.features;
-    this.tested = this.features.flatMap((one, number) => (one.is_tested ? [number] : []));
     this.cameras = data.cameras;
     this.seen = this.policy.seen.map((one) => ({
       unit: one.unit, begin: numbers(one.begin), feature: numbers(one.feature), x: numbers(one.x), y: numbers(one.y),
@@ -117,7 +116,6 @@ class Model {
     this.sights = this.seen.map(() => new Map());
     this.table = numbers(data.percepts.table);
     this.nPercepts = this.table.length / Math.max(1, this.cameras.length);
-    this.galleries = [];
   }
 
   /** One of the example percepts: the numbers of the images that make it up. */
@@ -183,16 +181,6 @@ class Model {
   /** Walk a percept through one of the trees. */
   walk(percept, tree = 0) {
     return this.trees[tree].walk((feature) => this.exhibits(percept, feature));
-  }
-
-  /** The example percepts of each visual class of a tree. */
-  gallery(tree = 0) {
-    this.galleries[tree] ??= (() => {
-      const found = Array.from({ length: this.trees[tree].nClasses }, () => []);
-      for (let i = 0; i < this.nPercepts; i++) found[this.walk(this.percept(i), tree).class].push(i);
-      return found;
-    })();
-    return this.galleries[tree];
   }
 
   /** Why the policy acts as it does on a percept; of a forest, how it votes as well. */

@@ -112,21 +112,3 @@ function pathDetails(fact, node) {
     foldedTests(steps, item),
   ];
 }
-
-/** Return a list of tests; more than three in a row that were not seen are folded up. */
-function foldedTests(steps, item) {
-  const list = el("ol", { class: "tests" });
-  for (let i = 0; i < steps.length; ) {
-    const seen = steps.findIndex((one, k) => k >= i && one.exhibited);
-    const end = seen < 0 ? steps.length : seen;
-    const run = steps.slice(i, end);
-    if (run.length > 3) {
-      const text = `${run[0].rank}–${run.at(-1).rank}. ${number(run.length)} tests, not seen`;
-      const inner = el("ol", { class: "tests" }, run.map(item));
-      list.append(el("li", { class: "folded" }, el("details", null, el("summary", null, text), inner)));
-    } else list.append(...run.map(item));
-    if (seen >= 0) list.append(item(steps[seen]));
-    i = end + 1;
-  }
-  return list;
-}

@@ -114,18 +114,25 @@ function test(model, percept, { feature, exhibited, gain, trees, otherwise, rank
     el("span", { class: "verdict" }, verdict(model, percept, feature)), note);
 }
 
-/** Return the tests on a path in their order, many in a row that were not seen folded; or what decided a vote. */
+/** Return the tests on a path; or what decided a vote, where nothing is folded. */
 function tests(model, percept, found, action = null) {
+  const item = (one) => test(model, percept, one, action);
+  return model.isForest ? el("ol", { class: "tests" }, found.map(item)) : foldedTests(found, item);
+}
+
+/** Return a list of tests; more than three in a row that were not seen are folded up. */
+function foldedTests(steps, item) {
   const list = el("ol", { class: "tests" });
-  for (let i = 0; i < found.length; ) {
-    let end = i;
-    while (end < found.length && !found[end].exhibited) end++;
-    const run = found.slice(i, end).map((one) => test(model, percept, one, action));
-    if (run.length > 3 && found[i].gain === undefined) {
-      const summary = el("summary", null, `${found[i].rank}–${found[end - 1].rank}. ${run.length} tests, not seen`);
-      list.append(el("li", { class: "folded" }, el("details", null, summary, el("ol", { class: "tests" }, run))));
-    } else list.append(...run);
-    if (end < found.length) list.append(test(model, percept, found[end], action));
+  for (let i = 0; i < steps.length; ) {
+    const seen = steps.findIndex((one, k) => k >= i && one.exhibited);
+    const end = seen < 0 ? steps.length : seen;
+    const run = steps.slice(i, end);
+    if (run.length > 3) {
+      const text = `${run[0].rank}–${run.at(-1).rank}. ${number(run.length)} tests, not seen`;
+      const inner = el("ol", { class: "tests" }, run.map(item));
+      list.append(el("li", { class: "folded" }, el("details", null, el("summary", null, text), inner)));
+    } else list.append(...run.map(item));
+    if (seen >= 0) list.append(item(steps[seen]));
     i = end + 1;
   }
   return list;

@@ -2,21 +2,24 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check benchmark docs clean
+.PHONY: run test check kernels benchmark docs clean
 
 run: .venv/run.stamp  ## learn the maze, show progress, write pictures and a page to runs/maze
 	$(BIN)/rlvc run maze --out runs/maze --overwrite
 	$(BIN)/rlvc report runs/maze
 
 test: .venv/dev.stamp  ## lint, types, layers and tests
-	$(MAKE) check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(MAKE) --jobs 2 --output-sync check kernels
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: .venv/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+kernels: .venv/dev.stamp  ## compile them while the checks go on, once for all tests
+	$(BIN)/python tools/kernels.py
 
 benchmark: .venv/run.stamp  ## the ratios to the floors
 	$(BIN)/python benchmarks/floors.py

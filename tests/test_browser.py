@@ -33,8 +33,6 @@ from tests.builders import COLOUR
 from tests.pages import KINDS, Page, known, large_policy, page_of
 from tests.test_web import numbers
 
-pytestmark = pytest.mark.xdist_group("pages")  # one browser, and each page is made once
-
 VIEWS = ("overview", "learning", "classifier", "features", "task")
 SECONDS = 2.0  # until the first view of a page is there
 NASTY = '<img src=x onerror="window.hacked = 1"></script><script>window.hacked = 2</script>"\'&amp;'

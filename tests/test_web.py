@@ -38,9 +38,6 @@ from tests.pages import KINDS, Page, known, large_policy, page_of
 LARGEST = 15_000_000  # bytes of a page
 
 
-pytestmark = pytest.mark.xdist_group("pages")  # each is made once
-
-
 @pytest.fixture(scope="module", params=KINDS)
 def page(request: pytest.FixtureRequest, page_about: Callable[[str], Page]) -> Page:
     return page_about(request.param)

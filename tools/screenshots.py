@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # the browser of the test
 
 from tests import browsing
 
+READY = "return !document.querySelector('main').textContent.includes('One moment')"
 ROUTES = ("overview", "learning", "classifier", "class/0/1", "features", "feature/0", "task")
 
 
@@ -33,7 +34,7 @@ def main() -> None:
             for dark in (False, True):
                 for route in given.routes:
                     browser.open(f"{given.page.resolve().as_uri()}#{route}", size=size, dark=dark)
-                    browser.wait_for("return !document.body.textContent.includes('One moment')")
+                    browser.wait_for(READY)
                     time.sleep(0.3)  # examples come after the rest
                     theme = "dark" if dark else "light"
                     name = f"{route.replace('/', '-')}-{size[0]}-{theme}.png"

@@ -10,9 +10,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from tests.builders import COLOUR, database
+
 from rlvc import RLVC, Forest
 from rlvc.compaction import Compaction
-from tests.builders import COLOUR, database
 
 interactions = database(COLOUR)
 RLVC(post_process=Compaction()).learn(interactions)

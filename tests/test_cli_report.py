@@ -152,8 +152,8 @@ def test_where_there_is_no_run_the_cure_is_named(call: Any, root: Path) -> None:
         done = call("report", given)
         assert (done.code, done.out) == (1, "")
         assert done.err == (
-            "rlvc: There is no run in empty: it has no result.json. Make one with: "
-            "rlvc run maze --out empty\n"
+            "rlvc: There is no run in empty: it has no result.json. If one was stopped there, "
+            "begin it again; or make one, such as: rlvc run maze --out empty\n"
         )
     assert list(contents(root / "empty")) == ["policy.rlvc"]
 

@@ -163,7 +163,7 @@ function findFeatures(model, facts, { text, order, camera, kind }) {
 
 /** Return a function that tells whether a feature is meant by a text; numbers are of symbols or features. */
 function featureFilter(model, text) {
-  const words = text.toLowerCase().split(/[\s,]+/).filter(Boolean);
+  const words = text.toLowerCase().split(/[\s,()]+/).filter(Boolean);
   const phrase = words.join(" ");
   const isNumber = /^\d*$/.test(phrase);
   return (feature) => {

@@ -75,6 +75,13 @@ function keepPlace(build) {
 
 /** Take new data, and build again whatever shows them. */
 function takeData(data) {
+  if (!data.policies?.length && page.model) {
+    find("live").hidden = false;
+    find("live").textContent = "The run was stopped before its end; what is shown is the last that it told.";
+    page.isStopped = true;
+    return;
+  }
+  page.isStopped = false;
   for (const url of page.data?.urls ?? []) if (url) URL.revokeObjectURL(url);
   page.data = data;
   document.title = `${data.title} · rlvc`;
@@ -111,7 +118,7 @@ function follow() {
     try {
       const { version, finished } = await fetchJson("/version");
       if (version !== known) takeData(await fetchJson("/data"));
-      else if (page.data) showLive(page.data.live);
+      else if (page.data && !page.isStopped) showLive(page.data.live);
       known = version;
       if (finished) wait = 5000;
     } catch (error) {

@@ -57,8 +57,6 @@ def describe_policy(
         "name": name,
         "kind": kind,
         "actions": list(names),
-        "action_start": policy.action_start,
-        "gamma": policy.gamma,
         "caution": policy.caution if isinstance(policy, ForestPolicy) else 0.0,
         "trees": trees,
         "features": [

@@ -8,7 +8,8 @@ import pytest
 
 from rlvc import RLVC, Percepts, collect
 from rlvc.vision.choosing import CAMERA, DRAWN
-from rlvc.vision.eye import Eye, Looks, Memory
+from rlvc.vision.eye import Eye, Looks
+from rlvc.vision.memory import Memory
 from tests.builders import blocks
 from tests.worlds import PICTURES, Corridor
 

@@ -26,7 +26,7 @@ from rlvc.policy import Policy
 from rlvc.processes import run_processes
 from rlvc.sums import Scale
 from rlvc.together import solve_together
-from rlvc.vision.eye import Memory
+from rlvc.vision.memory import Memory
 from rlvc.vote import mean_values
 
 Ints = NDArray[np.int64]

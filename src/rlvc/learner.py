@@ -36,7 +36,8 @@ from rlvc.surrogates import Surrogates
 from rlvc.vision.choosing import Sense, choose
 from rlvc.vision.descriptors import Descriptor
 from rlvc.vision.detectors import Detector
-from rlvc.vision.eye import Eye, Looks, Memory
+from rlvc.vision.eye import Eye, Looks
+from rlvc.vision.memory import Memory
 from rlvc.vision.metrics import Metric
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from rlvc.policy import Policy
 from rlvc.sources.arrays import read_arrays
 from rlvc.sources.folder import read_folder
 from rlvc.sources.minari_datasets import read_minari
-from rlvc.vision.eye import Memory
+from rlvc.vision.memory import Memory
 
 MINARI = "minari:"
 EPISODES = 100  # to measure with, unless told otherwise

@@ -22,6 +22,7 @@ from rlvc.vision.search import Search
 from rlvc.vision.vocabulary import Vocabulary
 
 SIDE = 32  # pixels of a patch
+OnLook = Callable[[Points, Descriptors], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ class Eye:
         threads: int = 1,
         on_image: Callable[[], None] | None = None,
         before: Looks | None = None,
+        on_look: OnLook | None = None,
     ) -> Looks:
         """Look once at each image; no more than a few are in memory at a time.
 
@@ -107,6 +109,7 @@ class Eye:
             threads: How many threads to use; the result does not depend on it.
             on_image: Called after each image.
             before: What was seen on the first of these images already, not to look again.
+            on_look: Called with what was seen on each image, in their order.
         """
         n_known = 0 if before is None else len(before.begin) - 1
         if before is not None and n_known == len(images):
@@ -118,6 +121,8 @@ class Eye:
         ):
             xy.append(points)
             rows.append(descriptors)
+            if on_look is not None:
+                on_look(points, descriptors)
             if on_image is not None:
                 on_image()
         begin = np.concatenate([[0], np.cumsum([len(points) for points in xy])]).astype(np.int64)
@@ -196,37 +201,6 @@ class Eye:
         for camera, words in self.vocabularies.items():
             eye.vocabularies[camera] = replace(words)
         return eye
-
-
-class Memory:
-    """What was seen on images, so that when there are more only the new ones are looked at.
-
-    The store of percepts must be the one that was looked at before, or one that begins like it.
-    """
-
-    def __init__(self) -> None:
-        self._looks: list[Looks] | None = None
-        self._seen_with: tuple[Detector, Descriptor] | None = None
-
-    def look(
-        self,
-        eye: Eye,
-        percepts: Percepts,
-        threads: int = 1,
-        on_image: Callable[[], None] | None = None,
-    ) -> list[Looks]:
-        """Return what an eye sees on all percepts; an eye of another kind looks at all of them."""
-        seen_with = eye.detector, eye.descriptor
-        before = self._looks if self._seen_with == seen_with else None
-        self._looks = eye.look_at_all(percepts, threads, on_image, before)
-        self._seen_with = seen_with
-        return self._looks
-
-    def n_new(self, eye: Eye, percepts: Percepts) -> int:
-        """Return how many images the eye would look at."""
-        known = self._looks if self._seen_with == (eye.detector, eye.descriptor) else None
-        n_known = sum(len(one.begin) - 1 for one in known or [])
-        return sum(map(len, percepts.images)) - n_known
 
 
 def distinct_rows(rows: Descriptors) -> tuple[Descriptors, NDArray[np.int64]]:

@@ -20,7 +20,7 @@ from rlvc.report.web.policies import describe_policy
 from rlvc.report.web.scenes import Scene, scene_of
 from rlvc.snapshots import POLICY as DRAFT_POLICY
 from rlvc.snapshots import RESULT as DRAFT
-from rlvc.vision.eye import Memory
+from rlvc.vision.memory import Memory
 
 FORMAT, VERSION = "rlvc-report", 1
 RESULT = "result.json"

@@ -17,7 +17,8 @@ from rlvc.percepts import Percepts
 from rlvc.policy import Policy
 from rlvc.report.web.coding import Json, pack, picture
 from rlvc.sightings import Found, Sightings
-from rlvc.vision.eye import SIDE, Memory
+from rlvc.vision.eye import SIDE
+from rlvc.vision.memory import Memory
 
 COLUMNS: Final = 32  # patches beside each other on the sheet of all
 QUALITY: Final = 90  # of the sheet: patches are for people to look at

@@ -328,9 +328,9 @@ def test_a_forest_without_caution_is_the_mean_of_its_trees(saved: bytes, tmp_pat
 
 
 def test_forged_features_are_refused(forest: ForestPolicy, saved: bytes, tmp_path: Path) -> None:
-    from rlvc.policy_file import _describe
+    from rlvc.feature_file import describe_feature
 
-    entries = [_describe(feature) for feature in forest.features]
+    entries = [describe_feature(feature) for feature in forest.features]
     several = [n for n, entry in enumerate(entries) if "least" in entry]
     assert several
     changes: list[dict[str, Any]] = [

@@ -13,10 +13,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.feature_file import must
 from rlvc.images import Image
 from rlvc.interactions import Interactions
 from rlvc.percepts import SINGLE, Percepts
-from rlvc.policy_file import must, refusing
+from rlvc.policy_file import refusing
 from rlvc.storage import read_archive, write_archive
 
 FORMAT, VERSION = "rlvc-examples", 1

@@ -6,6 +6,7 @@ import math
 import os
 from typing import TYPE_CHECKING, Any
 
+from rlvc.feature_file import must
 from rlvc.policy_file import (
     FORMAT,
     arrays_of_values,
@@ -13,7 +14,6 @@ from rlvc.policy_file import (
     check_values,
     describe_base,
     kind_of_classifier,
-    must,
     read_base,
     read_values,
     refusing,

@@ -16,7 +16,8 @@ from rlvc.classifier import Classifier
 from rlvc.classifier.bdd import Diagrams
 from rlvc.classifier.tree import Tree
 from rlvc.errors import FileFormatError
-from rlvc.features import HIGHEST, Composite, Feature, Graph, Located, Primitive, Several
+from rlvc.feature_file import check_features, describe_feature, must, read_feature, symbols_of
+from rlvc.features import Graph
 from rlvc.registry import arrays_of
 from rlvc.storage import read_archive, write_archive
 from rlvc.vision.descriptors import descriptors
@@ -75,7 +76,7 @@ def describe_base(policy: Policy | ForestPolicy) -> tuple[dict[str, Any], dict[s
         "metric": metrics.describe(eye.metric, learned=True),
         "threshold": eye.threshold,
         "cameras": [{"name": name, "shape": list(policy.shapes[name])} for name in cameras],
-        "features": [_describe(feature) for feature in policy.graph.features],
+        "features": [describe_feature(feature) for feature in policy.graph.features],
         "gamma": policy.gamma,
         "action_start": policy.action_start,
         "action_names": list(policy.action_names),
@@ -110,7 +111,7 @@ def read_base(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict
         shapes[str(camera["name"])] = tuple(int(n) for n in camera["shape"])
     return {
         "eye": eye,
-        "graph": Graph(tuple(_feature(entry) for entry in manifest["features"])),
+        "graph": Graph(tuple(read_feature(entry) for entry in manifest["features"])),
         "usage": arrays["usage"],
         "patches": arrays["patches"],
         "shapes": shapes,
@@ -145,7 +146,7 @@ def check_base(
     for name, shape in shapes.items():
         must(len(shape) == 3 and shape[2] in (1, 3) and min(shape) > 0, "cameras")
         _check_vocabulary(eye, eye.vocabularies[name], shape[2])
-    _check_graph(graph, eye)
+    check_features(graph, symbols_of(eye))
 
 
 def kind_of_classifier(classifier: Classifier) -> str:
@@ -189,56 +190,6 @@ def check_values(
     must(count.dtype == np.int64 and count.shape == q.shape, "counts")
 
 
-def _describe(feature: Feature) -> dict[str, Any]:
-    """Return a feature for JSON: what it has, without what is not asked of it."""
-    return {k: v for k, v in dataclasses.asdict(feature).items() if v is not None}
-
-
-def _feature(entry: dict[str, Any]) -> Feature:
-    """Return the feature that an entry describes; its names say which kind it is."""
-    if "symbol" in entry:
-        return Primitive(str(entry["camera"]), int(entry["symbol"]))
-    if "level" in entry:
-        return Located(**{name: int(entry[name]) for name in ("part", "level", "column", "line")})
-    if "least" in entry:
-        parts = tuple(int(part) for part in entry["parts"])
-        return Several(parts=parts, least=int(entry["least"]))
-    numbers = {name: float(entry[name]) for name in _NUMBERS if name in entry}
-    return Composite(first=int(entry["first"]), second=int(entry["second"]), **numbers)
-
-
-_NUMBERS = (
-    "mean", "deviation", "likelihood", "turn", "turn_deviation", "ratio", "ratio_deviation",
-)  # fmt: skip
-
-
-def _check_graph(graph: Graph, eye: Eye) -> None:
-    """Raise a ValueError unless parts come before what they make up and all numbers make sense."""
-    must(len(set(graph.features)) == len(graph), "features")
-    for number, feature in enumerate(graph.features):
-        must(all(0 <= part < number for part in feature.parts), "features")
-        if isinstance(feature, Primitive):
-            must(0 <= feature.symbol < eye.vocabularies[feature.camera].n_symbols, "features")
-        elif isinstance(feature, Located):
-            must(0 <= feature.level <= 16, "features")
-            must(min(feature.column, feature.line) >= 0, "features")
-            must(max(feature.column, feature.line) < 2**feature.level, "features")
-        elif isinstance(feature, Several):
-            must(1 <= feature.least <= len(set(feature.parts)) == len(feature.parts), "features")
-            must(len({graph.camera[part] for part in feature.parts}) == 1, "features")
-            must(not any(isinstance(graph[part], Several) for part in feature.parts), "features")
-        else:
-            must(len({graph.camera[part] for part in feature.parts}) == 1, "features")
-            must(0.0 < feature.likelihood < 1.0 and feature.mean >= 0.0, "features")
-            must((feature.turn is None) == (feature.turn_deviation is None), "features")
-            must((feature.ratio is None) == (feature.ratio_deviation is None), "features")
-            must(feature.ratio is None or abs(feature.ratio) < 1000.0, "features")
-            for deviation in (feature.deviation, feature.turn_deviation, feature.ratio_deviation):
-                must(deviation is None or 0.0 < deviation < math.inf, "features")
-            must(np.isfinite(feature.row()).all(), "features")
-    must(max(graph.height, default=0) <= HIGHEST, "features")
-
-
 def _check_vocabulary(eye: Eye, words: Vocabulary, channels: int) -> None:
     """Compare a vocabulary with what the descriptor makes of a blank image."""
     if words.centres is None:
@@ -253,9 +204,3 @@ def _check_vocabulary(eye: Eye, words: Vocabulary, channels: int) -> None:
             must(array.dtype == np.float64 and array.ndim == 2, "metric")
             must(len(array) == centres.shape[1], "metric")
     words.metric.distances(centres[:1], centres[:1])  # raises if what it learned is missing
-
-
-def must(holds: Any, what: str) -> None:
-    """Raise a ValueError unless a part of a file fits the rest."""
-    if not holds:
-        raise ValueError(f"its {what} do not fit the rest")

@@ -73,10 +73,12 @@ def test_all_that_is_wrong_is_listed(file: Path) -> None:
     assert problems(file, n_actions=2) == "\n  ".join(
         [
             f"{file} has 3 problems (rows are counted from 0):",
-            "reward of Interactions must be finite; got nan in row 0.",
-            "reward of Interactions must be 0 or between 1e-100 and 1e100 in size; got 1e+300 to "
-            "1e+300. Scale the rewards: policies do not change.",
-            "action of Interactions must be in 0..1; got 9 in row 1, -1 in row 2.",
+            "reward of Interactions must be finite; got nan in row 0. Correct it, or leave the "
+            "episode out.",
+            "reward of Interactions must be 0 or between 1e-100 and 1e100 in size; got 1e+300 in "
+            "row 2. Scale the rewards: policies do not change.",
+            "action of Interactions must be in 0..1; got 9 in row 1, -1 in row 2. Correct it, or "
+            "how many actions there are.",
         ]
     )
     write(file, rewards=None, terminated=None)
@@ -95,11 +97,12 @@ def test_all_that_is_wrong_is_listed(file: Path) -> None:
     [
         (
             {"actions": [0.0, 1.0, 0.0]},
-            "actions must be integers; got float64.",
+            "actions of from_arrays must be integers; got float64. Number the actions that were "
+            "taken.",
         ),
         (
             {"rewards": [0.0]},
-            "rewards must have one dimension and 3 entries, as actions; got shape (1,).",
+            "reward of Interactions must have 3 entries; got 1.",
         ),
         (
             {"terminated": ["True", "False", "True"]},
@@ -120,13 +123,13 @@ def test_all_that_is_wrong_is_listed(file: Path) -> None:
         ),
         (
             {"observations": IMAGES[:3] / 255},
-            "The dtype of the percept must be uint8; got float64. Scale it to 0..255 and convert "
-            "it with .astype(numpy.uint8).",
+            "observations in rows 0, 1 and 2: The dtype of the percept must be uint8; got float64. "
+            "Scale it to 0..255 and convert it with .astype(numpy.uint8).",
         ),
         (
             {"next_observations": pictures(3, shape=(17, 16, 3))},
-            "The shape of the percept must be (16, 16, 3), as before; got (17, 16, 3). Resize the "
-            "images to one size.",
+            "next_observations in rows 0, 1 and 2: The shape of the percept must be (16, 16, 3), "
+            "as before; got (17, 16, 3). Resize the images to one size.",
         ),
     ],
 )

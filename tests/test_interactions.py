@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, Percepts, collect
-from rlvc.interactions import check_episodes, rows_of
+from rlvc.interactions import check_episodes
+from rlvc.perceiving import rows_of
 from tests import oracle
 from tests.builders import pictures, store
 
@@ -246,18 +247,25 @@ def test_actions_are_counted_from_their_start() -> None:
     [
         (
             {"rewards": [0.0, float("nan")]},
-            r"^reward of Interactions must be finite; got nan in row 1\.$",
+            r"^reward of Interactions must be finite; got nan in row 1\. Correct it, or leave "
+            r"the episode out\.$",
         ),
         (
             {"rewards": [float("-inf"), 0.0]},
-            r"^reward of Interactions must be finite; got -inf in row 0\.$",
+            r"^reward of Interactions must be finite; got -inf in row 0\. Correct it, or leave "
+            r"the episode out\.$",
         ),
         ({"actions": [0]}, r"^action of Interactions must have 2 entries; got 1\.$"),
         ({"rewards": [0, 1, 2]}, r"^reward of Interactions must have 2 entries; got 3\.$"),
-        ({"actions": [0, -1]}, r"^action of Interactions must be in 0\.\.0; got -1 in row 1\.$"),
+        (
+            {"actions": [0, -1]},
+            r"^action of Interactions must be in 0\.\.0; got -1 in row 1\. Correct it, or how many "
+            r"actions there are\.$",
+        ),
         (
             {"actions": [0, 3], "n_actions": 3},
-            r"^action of Interactions must be in 0\.\.2; got 3 in row 1\.$",
+            r"^action of Interactions must be in 0\.\.2; got 3 in row 1\. Correct it, or how many "
+            r"actions there are\.$",
         ),
         (
             {
@@ -340,10 +348,11 @@ def test_all_that_is_wrong_with_a_database_is_said_at_once() -> None:
     assert str(caught.value).split("\n") == [
         "action_names of Interactions must name 2 actions; got 3.",
         "reward of Interactions must be finite; got nan in row 0, inf in row 1, nan in row 4, "
-        "nan in row 5, nan in row 6 and 2 more.",
-        "reward of Interactions must be 0 or between 1e-100 and 1e100 in size; got 1e+200 to "
-        "1e+200. Scale the rewards: policies do not change.",
-        "action of Interactions must be in 5..6; got 4 in row 2, 9 in row 3.",
+        "nan in row 5, nan in row 6 and 2 more. Correct it, or leave the episode out.",
+        "reward of Interactions must be 0 or between 1e-100 and 1e100 in size; got 1e+200 in "
+        "row 3. Scale the rewards: policies do not change.",
+        "action of Interactions must be in 5..6; got 4 in row 2, 9 in row 3. Correct it, or how "
+        "many actions there are.",
     ]
 
 
@@ -369,7 +378,7 @@ UNEVEN = {"a": pictures(2, shape=(4, 4)), "b": pictures(1, shape=(4, 4))}
         ),
         (
             {"truncated": [False]},
-            r"^truncated of from_arrays must have shape \(2,\), as terminated; got \(1,\)\.$",
+            r"^truncated of Interactions must have 2 entries; got 1\.$",
         ),
     ],
 )

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from rlvc.perceiving import as_percept
+from rlvc.checking import (
+    Wrong,
+    as_actions,
+    as_flags,
+    as_rewards,
+    check_lengths,
+    check_numbers,
+    check_rewards,
+    held,
+)
+from rlvc.perceiving import see_rows
 from rlvc.percepts import Percepts
 
 MOST_ACTIONS = 2**16
+NONE = "Interactions must hold at least one interaction; got none."
+ACTIONS = "Correct it, or how many actions there are."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,50 +63,31 @@ class Interactions:
     next_state: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        n = len(self.start)
+        n, wrong = len(self.start), Wrong()
         if n == 0:
-            raise ValueError("Interactions must hold at least one interaction; got none.")
-        for name in ("action", "reward", "end", "episode", "terminated", "truncated"):
-            shape = np.shape(getattr(self, name))
-            if shape != (n,):
-                got = shape[0] if len(shape) == 1 else f"shape {shape}"
-                raise ValueError(f"{name} of Interactions must have {n} entries; got {got}.")
-        if problems := list(self._problems()):
-            raise ValueError("\n".join(problems))
+            raise ValueError(NONE)
+        names = ("action", "reward", "end", "episode", "terminated", "truncated")
+        wrong.add(*check_lengths(n, {name: getattr(self, name) for name in names}))
+        wrong.raise_all()  # of rows that are not there nothing more can be said
+        wrong.add(*self._problems())
+        wrong.raise_all()
 
-    def _problems(self) -> Iterator[str]:
+    def _problems(self) -> Iterator[ValueError]:
         """Yield all that is wrong with what the columns hold."""
-        if self.action_names and len(self.action_names) != self.n_actions:
-            yield (
-                f"action_names of Interactions must name {self.n_actions} actions; "
-                f"got {len(self.action_names)}."
+        yield from _check_actions(self.n_actions, self.action_names)
+        yield from check_rewards(self.reward)
+        yield from check_numbers("action", self.action, self.action_start, self.n_actions, ACTIONS)
+        for name in ("start", "end"):
+            yield from check_numbers(name, getattr(self, name), 0, len(self.percepts))
+        _, first = np.unique(self.episode, return_index=True)
+        begins = np.ones(len(self), np.bool_)
+        begins[1:] = self.episode[1:] != self.episode[:-1]
+        begins[first] = False
+        if begins.any():
+            yield ValueError(
+                "episode of Interactions must keep the rows of one episode together; got "
+                f"{held(self.episode, begins)} again. Sort the rows by episode and step."
             )
-        if self.n_actions > MOST_ACTIONS:
-            yield (
-                f"n_actions of Interactions must be at most {MOST_ACTIONS}; got {self.n_actions}. "
-                "Number the actions from 0, and say how many there are."
-            )
-        is_finite = np.isfinite(self.reward)
-        if not is_finite.all():
-            yield f"reward of Interactions must be finite; got {_rows(self.reward, ~is_finite)}."
-        size = np.abs(self.reward[is_finite & (self.reward != 0)])
-        if len(size) and (size.max() > 1e100 or size.min() < 1e-100):
-            yield (
-                "reward of Interactions must be 0 or between 1e-100 and 1e100 in size; got "
-                f"{size.min():g} to {size.max():g}. Scale the rewards: policies do not change."
-            )
-        for name, first, limit in (
-            ("action", self.action_start, self.n_actions),
-            ("start", 0, len(self.percepts)),
-            ("end", 0, len(self.percepts)),
-        ):
-            numbers = getattr(self, name)
-            is_wrong = (numbers < 0) | (numbers >= limit)
-            if is_wrong.any():
-                yield (
-                    f"{name} of Interactions must be in {first}..{first + limit - 1}; "
-                    f"got {_rows(numbers + first, is_wrong)}."
-                )
 
     def __len__(self) -> int:
         return len(self.start)
@@ -192,28 +184,43 @@ class Interactions:
         ... ).end.tolist()
         [1, 2, 3]
         """
-        percepts = Percepts()
+        wrong = Wrong()
         both = {"observations": observations, "next_observations": next_observations}
-        pairs = [[percepts.add(as_percept(one)) for one in row.values()] for row in rows_of(both)]
-        start, end = np.asarray(pairs, np.int64).reshape(-1, 2).T
-        action = _as_numbers(actions) - action_start
-        ends = as_flags(terminated, "terminated")
-        cut = np.zeros_like(ends) if truncated is None else as_flags(truncated, "truncated")
-        if cut.shape != ends.shape:
-            raise ValueError(
-                f"truncated of from_arrays must have shape {ends.shape}, as terminated; "
-                f"got {cut.shape}."
-            )
+        percepts, pairs, is_even = see_rows(both, wrong)
+        given: dict[str, NDArray[Any] | None] = {
+            "action": wrong.read(as_actions, actions),
+            "reward": wrong.read(as_rewards, rewards),
+            "terminated": wrong.read(as_flags, terminated, "terminated"),
+            "truncated": wrong.read(as_flags, truncated, "truncated")
+            if truncated is not None
+            else None,
+        }
+        counted = given["action"]
+        n = len(pairs) if is_even or counted is None or counted.ndim != 1 else len(counted)
+        columns: dict[str, NDArray[Any]] = {
+            name: np.zeros(n) if one is None else one for name, one in given.items()
+        }
+        wrong.add(*([] if n else [ValueError(NONE)]), *check_lengths(n, columns))
+        action, reward = columns["action"].astype(np.int64) - action_start, columns["reward"]
+        if n_actions is None:
+            n_actions = int(action.max(initial=0)) + 1
+        wrong.add(
+            *_check_actions(n_actions, action_names),
+            *check_rewards(reward),
+            *check_numbers("action", action, action_start, n_actions, ACTIONS),
+        )
+        wrong.raise_all()
+        ends, cut = (columns[name].astype(np.bool_) for name in ("terminated", "truncated"))
         return cls(
             percepts=percepts,
-            start=start,
+            start=pairs[:, 0],
             action=action,
-            reward=np.asarray(rewards, np.float64),
-            end=end,
-            episode=np.cumsum(ends | cut, axis=0) - (ends | cut),
+            reward=reward,
+            end=pairs[:, 1],
+            episode=np.cumsum(ends | cut) - (ends | cut),
             terminated=ends,
             truncated=cut,
-            n_actions=int(action.max(initial=0)) + 1 if n_actions is None else n_actions,
+            n_actions=n_actions,
             action_start=action_start,
             action_names=action_names,
         )
@@ -305,62 +312,13 @@ def check_episodes(interactions: Interactions) -> list[str]:
     return problems
 
 
-def rows_of(observations: Any) -> Iterator[Any]:
-    """Yield observations one by one; those of a dict of arrays as dicts.
-
-    >>> [sorted(row) for row in rows_of({"front": np.zeros((2, 8, 8)), "rear": np.ones((2, 8, 8))})]
-    [['front', 'rear'], ['front', 'rear']]
-    """
-    if not isinstance(observations, Mapping):
-        yield from observations
-        return
-    over = object()
-    columns = zip_longest(*map(rows_of, observations.values()), fillvalue=over)
-    for number, parts in enumerate(columns):
-        row = dict(zip(observations, parts, strict=True))
-        if short := [name for name, part in row.items() if part is over]:
-            raise ValueError(
-                f"{', '.join(row)} must have as many rows; {', '.join(short)} ends after {number}."
-            )
-        yield row
-
-
-def as_flags(values: ArrayLike, whose: str) -> NDArray[np.bool_]:
-    """Return truth values; numbers that are 0 or 1 are taken for them, and nothing else.
-
-    >>> as_flags([0, 1.0], "terminated").tolist()
-    [False, True]
-    >>> as_flags(["True", "False"], "terminated")
-    Traceback (most recent call last):
-    TypeError: terminated of from_arrays must be true or false; got <U5, such as 'True'.
-    """
-    given = np.asarray(values)
-    if given.dtype == np.bool_ or given.size == 0:
-        return given.astype(np.bool_)
-    if given.dtype.kind not in "iuf":
-        raise TypeError(
-            f"{whose} of from_arrays must be true or false; got {given.dtype}, such as "
-            f"{given.flat[0].item()!r}."
+def _check_actions(n_actions: int, names: tuple[str, ...]) -> Iterator[ValueError]:
+    if names and len(names) != n_actions:
+        yield ValueError(
+            f"action_names of Interactions must name {n_actions} actions; got {len(names)}."
         )
-    is_wrong = (given != 0) & (given != 1)
-    if is_wrong.any():
-        raise ValueError(f"{whose} of from_arrays must be 0 or 1; got {_rows(given, is_wrong)}.")
-    return given.astype(np.bool_)
-
-
-def _as_numbers(actions: ArrayLike) -> NDArray[np.int64]:
-    given = np.asarray(actions)
-    if given.size and given.dtype.kind not in "biu":
-        raise TypeError(
-            f"actions of from_arrays must be integers; got {given.dtype}. "
-            "Number the actions that were taken."
+    if not 1 <= n_actions <= MOST_ACTIONS:
+        yield ValueError(
+            f"n_actions of Interactions must be between 1 and {MOST_ACTIONS}; got {n_actions}. "
+            "Number the actions from 0, and say how many there are."
         )
-    highest = np.iinfo(np.int64).max  # what is beyond it is outside any space
-    return np.asarray(np.minimum(given, highest), np.int64)
-
-
-def _rows(values: NDArray[Any], is_wrong: NDArray[np.bool_]) -> str:
-    """Return wrong values and the rows that they are in, the first few."""
-    rows = np.flatnonzero(is_wrong)
-    shown = ", ".join(f"{values[row]} in row {row}" for row in rows[:5])
-    return f"{shown} and {len(rows) - 5} more" if len(rows) > 5 else shown

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
 import gymnasium
@@ -17,8 +18,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from rlvc.checking import Wrong, name_rows
 from rlvc.images import Image, as_image
-from rlvc.percepts import SINGLE, Percept
+from rlvc.percepts import SINGLE, Percept, Percepts
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +53,58 @@ def as_percept(observation: Any) -> Percept:
         if _is_seen(part):
             cameras |= _named(str(name), part)
     return cameras or whole
+
+
+def rows_of(observations: Any) -> Iterator[Any]:
+    """Yield observations one by one; those of a dict of arrays as dicts.
+
+    >>> [sorted(row) for row in rows_of({"front": np.zeros((2, 8, 8)), "rear": np.ones((2, 8, 8))})]
+    [['front', 'rear'], ['front', 'rear']]
+    """
+    if not isinstance(observations, Mapping):
+        yield from observations
+        return
+    over = object()
+    columns = zip_longest(*map(rows_of, observations.values()), fillvalue=over)
+    for number, parts in enumerate(columns):
+        row = dict(zip(observations, parts, strict=True))
+        if short := [name for name, part in row.items() if part is over]:
+            raise ValueError(
+                f"{', '.join(row)} must have as many rows; {', '.join(short)} ends after {number}."
+            )
+        yield row
+
+
+def see_rows(both: Mapping[str, Any], wrong: Wrong) -> tuple[Percepts, NDArray[np.int64], bool]:
+    """Return percepts, the (n, 2) numbers of what is seen before and after, and if it is as many.
+
+    All rows are looked at, one by one; what is wrong with them is noted, the same in many rows
+    once.
+    """
+    percepts, pairs, is_even = Percepts(), list[list[int]](), True
+    unfit: dict[tuple[str, type[Exception], str], list[int]] = {}
+
+    def number_of(name: str, observation: Any) -> int:
+        try:
+            return percepts.add(as_percept(observation))
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            unfit.setdefault((name, kind, str(error)), []).append(len(pairs))
+            return -1
+
+    try:
+        for row in rows_of(both):
+            pairs.append([number_of(name, one) for name, one in row.items()])
+    except (TypeError, ValueError) as error:
+        wrong.add(error)
+        is_even = False
+    wrong.add(
+        *(
+            kind(f"{name} in {name_rows(rows)}: {fact}")
+            for (name, kind, fact), rows in unfit.items()
+        )
+    )
+    return percepts, np.asarray(pairs, np.int64).reshape(-1, 2), is_even
 
 
 def frame_name(name: str, frame: int, n_frames: int) -> str:

@@ -17,8 +17,8 @@ import numpy as np
 from gymnasium import spaces
 
 from rlvc.errors import DataError, unknown
-from rlvc.interactions import Interactions, check_episodes, rows_of
-from rlvc.perceiving import as_percept, check_images, shows, tell_left_out
+from rlvc.interactions import Interactions, check_episodes
+from rlvc.perceiving import as_percept, check_images, rows_of, shows, tell_left_out
 from rlvc.percepts import Percept, Percepts
 
 log = logging.getLogger(__name__)

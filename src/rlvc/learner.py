@@ -18,10 +18,12 @@ from rlvc.classifier.tree import Tree
 from rlvc.compaction import Keep, PostProcess
 from rlvc.composing import Composites
 from rlvc.database import Database
+from rlvc.decisions import Decision, Decisions
 from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.features import Graph
 from rlvc.generation import Candidates, Generator, Offering
 from rlvc.interactions import Interactions
+from rlvc.keeping import FORGETFUL, Keeper
 from rlvc.mdp import MappedMDP, greedy
 from rlvc.packing import make_policy
 from rlvc.parameters import check, param
@@ -194,9 +196,16 @@ class RLVC:
             pass
         return stage.policy()
 
-    def stages(self, data: Database | Interactions | Source) -> Iterator[Stage]:
-        """Yield the stages of Algorithm 1, until no class is refined any more."""
-        fetch = self._source(data)
+    def stages(
+        self, data: Database | Interactions | Source, keeper: Keeper = FORGETFUL
+    ) -> Iterator[Stage]:
+        """Yield the stages of Algorithm 1, until no class is refined any more.
+
+        Args:
+            data: See :meth:`learn`.
+            keeper: Who keeps what every stage decided; what is found there is not worked out again.
+        """
+        fetch, decisions = self._source(data), Decisions(keeper)
         generator, post_process = self.generator.start(), self.post_process.start()
         classifier, is_over = self.classifier, False
         stage, database, interactions = None, None, None
@@ -210,17 +219,20 @@ class RLVC:
             q = self.solver.solve(mdp, self.gamma)
             residuals = bellman_residuals(mdp.sequence, q, self.gamma, mdp.scale)
             is_aliased = self.aliasing.detect(residuals, spread)
-            choice, offered = self._choose(generator, database, classes, residuals, is_aliased)
-            splits = [] if is_over else largest_first(choice, mdp.count, self.cap)
+            rms = residuals.rms()
+            here = k, database, len(q), rms
+            decision = decisions.find(*here) or decisions.keep(
+                self._decide(generator, database, classes, mdp, residuals, is_aliased), *here
+            )
+            splits = [] if is_over else decision.splits
             stage = Stage(
-                k, database, classifier, mdp, q, self, residuals.rms(),
-                int(is_aliased.sum()), int((choice.feature >= 0).sum()), len(splits),
+                k, database, classifier, mdp, q, self, rms, int(is_aliased.sum()),
+                decision.n_refinable, len(splits),
             )  # fmt: skip
             yield stage
             if is_over or k == self.max_stages:
                 break
-            database, splits = database.admit(splits, offered)
-            database, splits = self._forgive(database, splits, choice, classes, residuals)
+            database = decision.database
             refined, solve = classifier.refine(splits), partial(self._solve, database)
             is_last = not splits or k + 1 == self.max_stages
             refined = post_process(k + 1, refined, solve, is_last=is_last)
@@ -229,6 +241,22 @@ class RLVC:
             classifier, is_over = refined, not splits
         if splits:
             log.warning("Learning stopped after %d stages, as max_stages says.", self.max_stages)
+
+    def _decide(
+        self,
+        generator: Offering,
+        database: Database,
+        classes: NDArray[np.int64],
+        mdp: MappedMDP,
+        residuals: Residuals,
+        is_aliased: NDArray[np.bool_],
+    ) -> Decision:
+        """Return which classes are split, and by what."""
+        choice, offered = self._choose(generator, database, classes, residuals, is_aliased)
+        splits = largest_first(choice, mdp.count, self.cap)
+        database, splits = database.admit(splits, offered)
+        database, splits = self._forgive(database, splits, choice, classes, residuals)
+        return Decision(int((choice.feature >= 0).sum()), splits, database)
 
     def _choose(
         self,

@@ -76,12 +76,42 @@ def test_the_seed_decides(curious: bool) -> None:
     assert not np.array_equal(one.action, other.action)
 
 
-def test_the_environment_is_seeded_once() -> None:
+def test_the_environment_is_seeded_once_in_a_round() -> None:
     env = Fixed()
     explorer = Explorer(env, seed=9)
     explorer.go_on(10)
     explorer.go_on(4)
-    assert env.seeds == [9] + [None] * 5
+    first = env.seeds.index(None, 1)
+    (second,) = [n for n, seed in enumerate(env.seeds) if n and seed is not None]
+    assert env.seeds[0] == 9
+    assert env.seeds[second] != 9
+    assert first == 1
+    assert len(env.seeds) == 6
+
+
+def test_a_round_can_be_restored_without_the_environment() -> None:
+    through = Explorer(Corridor(), seed=3)
+    through.go_on(30)
+    second = through.go_on(20, curious=True)
+    last = through.go_on(20, policy=Always(1), epsilon=0.5, curious=True)
+
+    stopped = Explorer(Corridor(), seed=3)
+    stopped.go_on(30)
+    first = stopped.latest(30)
+    stopped.go_on(20, curious=True)
+    parts = first, stopped.latest(20)
+    steps = list[int]()
+    resumed = Explorer(Corridor(), seed=3)
+    for part in parts:
+        restored = resumed.restore(part, lambda: steps.append(1))
+    again = resumed.go_on(20, policy=Always(1), epsilon=0.5, curious=True)
+    assert len(steps) == 50
+    for one, other in ((second, restored), (last, again)):
+        for name in ("start", "action", "reward", "end", "episode", "terminated", "truncated"):
+            assert np.array_equal(getattr(one, name), getattr(other, name)), name
+        assert np.array_equal(one.percepts.table(), other.percepts.table())
+        for a, b in zip(one.percepts, other.percepts, strict=True):
+            assert np.array_equal(np.asarray(a), np.asarray(b))
 
 
 def test_curiosity_tries_everything_as_often_in_every_percept() -> None:
@@ -98,7 +128,7 @@ def test_curiosity_makes_up_for_a_policy() -> None:
     explorer.go_on(300, policy=Always(1), epsilon=0.0)
     assert tried(explorer.go_on(40, policy=Always(1), epsilon=0.0))[:, 0].sum() == 0
     count = tried(explorer.go_on(60, curious=True))
-    assert count[:, 0].sum() >= 50  # nearly all of these went left, as never before
+    assert count[:, 0].sum() >= 40  # most of these went left, as never before
 
 
 # Rounds ------------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from rlvc.classifier import Split
 from rlvc.classifier.bdd import Diagrams
 from rlvc.compaction import Compaction
 from rlvc.features import Primitive
-from rlvc.forest import Grown, draw, draw_symbols, out_of_bag_error
+from rlvc.forest import draw, draw_symbols, out_of_bag_error
+from rlvc.growing import Grown
 from rlvc.selection import Selector
 from tests.builders import (
     COLOUR,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rlvc.acting import reset, step
 from rlvc.interactions import Interactions
+from rlvc.keeping import fits
 from rlvc.perceiving import as_percept, check_spaces, tell_left_out
 from rlvc.percepts import SINGLE, Percepts
 
@@ -31,6 +32,18 @@ class Acts(Protocol):
 
 
 P = TypeVar("P", bound=Acts)
+
+
+class Rounds(Protocol):
+    """Keep what was met in each round of exploration."""
+
+    def find(self, number: int) -> Interactions | None:
+        """Return what was met in a round; None if that was not kept."""
+        ...
+
+    def keep(self, number: int, interactions: Interactions) -> None:
+        """Keep what was met in a round, episodes counted from 0: all of it or nothing."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +113,8 @@ class Explorer:
             raise ValueError(f"seed of collect must be a whole number, at least 0; got {seed!r}.")
         self.env, self.space = env, check_spaces(env)
         tell_left_out(env.observation_space)
-        self._seed: int | None = int(seed)
-        self._rng = np.random.default_rng([seed, 1])  # the environment draws from the seed itself
+        self._first_seed, self._n_rounds = int(seed), 0
+        self._seed: int | None = None  # of the next reset
         self._percepts = Percepts()
         self._rows: list[tuple[Any, ...]] = []
         self._state = state
@@ -136,6 +149,7 @@ class Explorer:
         epsilon = 0.1 if epsilon is None else epsilon
         if not 0.0 <= epsilon <= 1.0:
             raise ValueError(f"epsilon of collect must be in [0, 1]; got {epsilon}.")
+        self._begin_round()
         first, rng = int(self.space.start), self._rng
         observation, info, here = self._reset()
         for t in range(n):
@@ -158,6 +172,35 @@ class Explorer:
                 on_step()
         return self._interactions()
 
+    def restore(self, met: Interactions, on_step: Callable[[], None] | None = None) -> Interactions:
+        """Take what :meth:`go_on` met in a round before, as if it was met now; see `latest`."""
+        self._begin_round()
+        for start, action, reward, end, episode, ends, cut in zip(
+            met.start.tolist(), met.action.tolist(), met.reward.tolist(), met.end.tolist(),
+            (met.episode + self._episode + 1).tolist(), met.terminated.tolist(),
+            met.truncated.tolist(), strict=True,
+        ):  # fmt: skip
+            here, there = (self._percepts.add(met.percepts[number]) for number in (start, end))
+            self._tried[here][action] += 1
+            self._rows.append((here, action, reward, there, episode, ends, cut))
+            if on_step is not None:
+                on_step()
+        self._episode = self._rows[-1][4]
+        return self._interactions()
+
+    def latest(self, n: int) -> Interactions:
+        """Return the last ``n`` interactions, those of a whole round, with episodes from 0."""
+        data = self._interactions()
+        part, _ = data.of_episodes(np.unique(data.episode[-n:]))
+        return replace(part, episode=part.episode - part.episode[0])
+
+    def _begin_round(self) -> None:
+        """Draw anew: what a round does depends on the seed and on what is known, not on its way."""
+        number, self._n_rounds = self._n_rounds, self._n_rounds + 1
+        # The environment draws from the first seed itself, and the exploration beside it.
+        self._rng = np.random.default_rng([self._first_seed, 1, number][: 3 if number else 2])
+        self._seed = int(self._rng.integers(2**31)) if number else self._first_seed
+
     def _draw(self, here: int, curious: bool) -> int:
         """Return a random action; if curious, one of those that were tried least in a percept."""
         if not curious:
@@ -167,7 +210,7 @@ class Explorer:
 
     def _reset(self) -> tuple[Any, dict[str, Any], int]:
         observation, info = reset(self.env, self._seed)
-        self._seed, self._episode = None, self._episode + 1  # one seed for all episodes
+        self._seed, self._episode = None, self._episode + 1  # one seed for all of a round
         return observation, info, self._percepts.add(as_percept(observation))
 
     def _interactions(self) -> Interactions:
@@ -216,6 +259,7 @@ def explore(
     seed: int = 0,
     on_round: Callable[[int, int], None] | None = None,
     on_step: Callable[[], None] | None = None,
+    kept: Rounds | None = None,
 ) -> Iterator[Round[P]]:
     """Yield rounds that collect and learn: the first at random, the others around what was learned.
 
@@ -233,6 +277,7 @@ def explore(
         seed: Of the environment and of the exploration.
         on_round: Called with the number of a round that begins, and of its interactions.
         on_step: Called after each interaction.
+        kept: Who keeps what was met in each round; what is found there is not done again.
     """
     check_exploration(interactions, rounds, epsilon)
     explorer = Explorer(env, seed=seed)
@@ -244,7 +289,15 @@ def explore(
         # Without any reward there is nothing to follow.
         is_any_reward = data is not None and bool(data.reward.any())
         guide = Steady(policy) if policy is not None and is_any_reward else None
-        data = explorer.go_on(n, policy=guide, epsilon=epsilon, curious=True, on_step=on_step)
+        met = kept.find(number) if kept else None
+        if met is not None:
+            is_same = len(met) == n and met.n_actions == explorer.space.n
+            fits(is_same, "interactions")
+            data = explorer.restore(met, on_step)
+        else:
+            data = explorer.go_on(n, policy=guide, epsilon=epsilon, curious=True, on_step=on_step)
+            if kept is not None:
+                kept.keep(number, explorer.latest(n))
         policy = learn(data)
         yield Round(number, data, policy, *_episodes(data, len(data) - n))
 

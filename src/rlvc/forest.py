@@ -19,7 +19,9 @@ from rlvc.database import Database, map_interactions
 from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.features import Graph, Primitive
 from rlvc.forest_policy import ForestPolicy
+from rlvc.growing import Grown, Trees
 from rlvc.interactions import Interactions
+from rlvc.keeping import FORGETFUL, Keeper
 from rlvc.learner import RLVC
 from rlvc.parameters import check, param
 from rlvc.policy import Policy
@@ -31,21 +33,6 @@ from rlvc.vote import mean_values
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Grown:
-    """One tree, and what its part of the database was.
-
-    Attributes:
-        policy: What it learned.
-        classes: (n_percepts,) the visual classes of all percepts of the database.
-        is_known: (N,) of which interactions it learned.
-    """
-
-    policy: Policy
-    classes: Ints
-    is_known: Bools
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,12 +86,13 @@ class Forest:
     def learn(
         self,
         data: Database | Interactions | gymnasium.Env[Any, Any],
-        on_tree: Callable[[], None] | None = None,
+        on_tree: Callable[[], None] = lambda: None,
         *,
         interactions: int = INTERACTIONS,
         rounds: int = ROUNDS,
         epsilon: float = EPSILON,
         seed: int = 0,
+        keeper: Keeper = FORGETFUL,
     ) -> ForestPolicy:
         """Return the forest that interactions teach.
 
@@ -115,6 +103,7 @@ class Forest:
             rounds: In how many rounds: each but the first follows the forest learned so far.
             epsilon: The share of random actions in these.
             seed: Of the environment and of the exploration.
+            keeper: With a static database, who keeps each tree; what is found is not grown again.
         """
         if isinstance(data, gymnasium.Env):
             memory = Memory()
@@ -130,13 +119,18 @@ class Forest:
                 "data of Forest must be Interactions, a Database or a Gymnasium environment; "
                 f"got {type(data).__name__}."
             )
-        database, grown = data, list[Grown]()
+        database, trees, grown = data, Trees(keeper, data), list[Grown]()
+        while len(grown) < self.trees and (known := trees.find(len(grown))) is not None:
+            grown.append(known)
+            on_tree()
         for one in run_processes(
-            lambda number: self.grow(database, number), range(self.trees), self.learner.threads
+            lambda number: self.grow(database, number),
+            range(len(grown), self.trees),
+            self.learner.threads,
         ):
+            trees.keep(len(grown), one)
             grown.append(one)
-            if on_tree is not None:
-                on_tree()
+            on_tree()
         error = out_of_bag_error(grown, database.interactions, self.learner)
         policies = [one.policy for one in grown]
         if self.together:

@@ -1,0 +1,81 @@
+"""The trees of a forest as they are grown one after the other, and kept on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.database import Database
+from rlvc.keeping import Keeper, Part, fits
+from rlvc.policy import Policy
+from rlvc.policy_file import (
+    arrays_of_values,
+    check_base,
+    check_values,
+    describe_base,
+    kind_of_classifier,
+    read_base,
+    read_values,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """One tree, and what its part of the database was.
+
+    Attributes:
+        policy: What it learned.
+        classes: (n_percepts,) the visual classes of all percepts of the database.
+        is_known: (N,) of which interactions it learned.
+    """
+
+    policy: Policy
+    classes: NDArray[np.int64]
+    is_known: NDArray[np.bool_]
+
+
+class Trees:
+    """Keep the trees that one database grows.
+
+    Each is kept as a policy without its vocabulary, which is that of the database.
+    """
+
+    def __init__(self, keeper: Keeper, database: Database) -> None:
+        self._keeper, self._database = keeper, database
+
+    def find(self, number: int) -> Grown | None:
+        """Return a tree that was kept; None if it was not."""
+        found = self._keeper.find(f"tree-{number}")
+        if found is None:
+            return None
+        try:
+            return self._read(found)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+            fits(False, "trees")
+            raise
+
+    def keep(self, number: int, grown: Grown) -> None:
+        """Keep a tree."""
+        manifest, arrays = describe_base(grown.policy)
+        manifest["classifier"] = kind_of_classifier(grown.policy.classifier)
+        arrays = {name: one for name, one in arrays.items() if not name.startswith("vocabulary/")}
+        arrays |= arrays_of_values(grown.policy)
+        arrays |= {"classes": grown.classes, "is_known": grown.is_known}
+        self._keeper.keep(f"tree-{number}", manifest, arrays)
+
+    def _read(self, part: Part) -> Grown:
+        """Return the tree that a part describes, or raise an error if it makes no sense."""
+        manifest, arrays = part
+        base = read_base(manifest, arrays)
+        base["eye"] = self._database.eye.snapshot()
+        classifier, q, count = read_values(manifest["classifier"], arrays)
+        check_values(classifier, q, count, len(base["graph"]))
+        check_base(**base, n_actions=q.shape[1])
+        data, classes, is_known = self._database.interactions, arrays["classes"], arrays["is_known"]
+        fits(classes.dtype == np.int64 and classes.shape == (len(data.percepts),), "trees")
+        fits(classes.min() >= 0 and classes.max() < len(q), "trees")
+        fits(is_known.dtype == np.bool_ and is_known.shape == (len(data),), "trees")
+        fits(q.shape[1] == data.n_actions, "trees")
+        return Grown(Policy(**base, classifier=classifier, q=q, count=count), classes, is_known)

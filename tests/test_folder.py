@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import hashlib
 import importlib
 import io
+import json
 import logging
 import pickle
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -748,7 +751,7 @@ def test_cameras_of_any_name(names: tuple[str, ...], tmp_path: Path) -> None:
         write_folder(data, tmp_path / table, table=table)
         assert all_same(read_folder(tmp_path / table), data)
         assert {file.name for file in (tmp_path / table).iterdir()} == {
-            "images", "actions.txt", f"interactions.{table}",
+            "images", "actions.txt", "dataset.json", f"interactions.{table}",
         }  # fmt: skip
 
 
@@ -772,6 +775,152 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     write_folder(chain(), target)
     assert len(read_folder(target)) == 3
     assert target.stat().st_mode == mode
+
+
+# What a folder says of itself
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> Path:
+    """A folder that was written here: two images, two episodes."""
+    write_folder(chain(), tmp_path / "sealed")
+    return tmp_path / "sealed"
+
+
+CURE = "Get it again from where it was; if you changed it yourself, remove dataset.json."
+
+
+def test_a_folder_has_a_format_a_version_and_checksums(sealed: Path) -> None:
+    about = json.loads((sealed / "dataset.json").read_bytes())
+    assert (about["format"], about["version"], about["files"]) == ("rlvc-dataset", 1, 5)
+    assert about["sha256"] == {
+        name: hashlib.sha256((sealed / name).read_bytes()).hexdigest()
+        for name in ("actions.txt", "images/000000.png", "images/000001.png", "images/000002.png",
+                     "interactions.csv")
+    }  # fmt: skip
+    write_folder(chain(), sealed.parent / "again")
+    assert (sealed.parent / "again/dataset.json").read_bytes() == (
+        sealed / "dataset.json"
+    ).read_bytes()
+
+
+def flip(file: Path, place: int) -> None:
+    data = bytearray(file.read_bytes())
+    data[place] ^= 1
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("place", [0, 20, 60, -1])
+@pytest.mark.parametrize("table", ["csv", "parquet"])
+def test_any_flipped_bit_is_found_and_the_file_named(
+    place: int, table: str, tmp_path: Path
+) -> None:
+    for name, expected in {
+        "images/000001.png": "image names a file that is damaged: it has changed since it was "
+        f"written, in row 2 (images/000001.png). {CURE}",
+        f"interactions.{table}": f"damaged: interactions.{table} has changed since it was written. "
+        f"{CURE}",
+        "actions.txt": f"damaged: actions.txt has changed since it was written. {CURE}",
+    }.items():
+        folder = tmp_path / name.replace("/", " ")
+        write_folder(chain(), folder, table=table)
+        size = (folder / name).stat().st_size
+        flip(folder / name, min(place, size - 1))
+        assert expected in problems(folder)
+
+
+def test_all_damage_is_told_at_once_with_the_rest(sealed: Path) -> None:
+    flip(sealed / "images/000000.png", 50)
+    (sealed / "images/000002.png").write_bytes(b"")
+    (sealed / "images/000001.png").unlink()
+    (sealed / "actions.txt").unlink()
+    text = (sealed / "interactions.csv").read_text()
+    (sealed / "interactions.csv").write_text(text.replace("0.0", "nan", 1))
+    assert problems(sealed) == [
+        f"damaged: interactions.csv has changed since it was written. {CURE}",
+        "reward is not finite in row 1 (nan).",
+        "image names a file that is damaged: it has changed since it was written, in rows 1 and 3 "
+        f"(images/000000.png, images/000002.png). {CURE}",
+        "image names a file that is not there in row 2 (images/000001.png). Paths start from the "
+        "folder of the table.",
+        f"damaged: actions.txt is not there any more. {CURE}",
+    ]
+    (sealed / "dataset.json").unlink()
+    assert "damaged: it has changed" not in " ".join(problems(sealed))
+
+
+def test_files_that_no_row_names_any_more_are_checked_too(sealed: Path) -> None:
+    text = (sealed / "interactions.csv").read_text()
+    (sealed / "interactions.csv").write_text(text.replace("images/000002", "./images//000000"))
+    assert problems(sealed) == [
+        f"damaged: interactions.csv has changed since it was written. {CURE}"
+    ]
+    flip(sealed / "images/000002.png", 9)
+    assert f"damaged: images/000002.png has changed since it was written. {CURE}" in problems(
+        sealed
+    )
+
+
+def test_what_a_user_adds_does_no_harm(sealed: Path) -> None:
+    (sealed / "notes.txt").write_text("mine")
+    write_images(sealed / "images" / "more", shape=(4, 4, 3))
+    assert all_same(read_folder(sealed), chain())
+    (sealed / "more.csv").write_text(f"{HEADER}\n0,0,images/more/0.png,1,1,true,\n")
+    assert len(read_folder(sealed / "more.csv")) == 1
+
+
+def test_each_file_is_read_once(sealed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    sys_open = io.open
+
+    def count(file: Any, *args: Any, **kwargs: Any) -> Any:
+        opened.append(Path(file).name)
+        return sys_open(file, *args, **kwargs)
+
+    monkeypatch.setattr(io, "open", count)
+    read_folder(sealed)
+    assert sorted(opened) == [
+        "000000.png", "000001.png", "000002.png", "actions.txt", "dataset.json", "interactions.csv",
+    ]  # fmt: skip
+
+
+def test_a_folder_of_a_newer_version(sealed: Path) -> None:
+    about = json.loads((sealed / "dataset.json").read_bytes())
+    (sealed / "dataset.json").write_text(json.dumps(about | {"version": 2, "files": "many"}))
+    (sealed / "images/000000.png").unlink()
+    assert problems(sealed) == [
+        "dataset.json has version 2 of the format; this rlvc reads version 1. Update it with: "
+        "pip install --upgrade rlvc"
+    ]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[:-9],
+        lambda text: "",
+        lambda text: "[" * 100_000,
+        lambda text: text.replace('"files": 5', '"files": 4'),
+        lambda text: text.replace('"sha256"', '"sha255"'),
+        lambda text: text.replace('"version": 1', '"version": "1"'),
+        lambda text: text.replace("000001.png", "000007.png"),
+        lambda text: text.replace('"checksum"', '"checksun"'),
+    ],
+)
+def test_what_a_folder_says_of_itself_may_be_damaged(
+    damage: Callable[[str], str], sealed: Path
+) -> None:
+    file = sealed / "dataset.json"
+    file.write_text(damage(file.read_text()))
+    assert problems(sealed) == [
+        "dataset.json is damaged. Get it again from where it was, or remove it to read without it."
+    ]
+
+
+@pytest.mark.parametrize("text", ["[]", "1", "{}", '{"format": "coco"}'])
+def test_a_file_of_that_name_that_is_somebody_elses(text: str, sealed: Path) -> None:
+    (sealed / "dataset.json").write_text(text)
+    assert all_same(read_folder(sealed), chain())
 
 
 def test_a_folder_is_whole_or_not_there(tmp_path: Path) -> None:

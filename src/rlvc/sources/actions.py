@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvc.sources.problems import Problems
+from rlvc.sources.seal import Seal, Sealing
 
 FILE = "actions.txt"
 
@@ -42,11 +43,16 @@ class Actions:
         return Actions(self.start if start is None else start, n, names)
 
 
-def read_actions(folder: Path, problems: Problems) -> Actions:
+def read_actions(folder: Path, seal: Seal, problems: Problems) -> Actions:
     """Return what ``actions.txt`` says, if there is one; what is wrong with it is noted."""
     try:
-        text = (folder / FILE).read_bytes().decode("utf-8-sig")
+        data = (folder / FILE).read_bytes()
+        seal.check(FILE, data, problems)
+        text = data.decode("utf-8-sig")
     except FileNotFoundError:
+        return Actions()
+    except OSError as error:
+        problems.add(f"{FILE} cannot be read ({error.strerror}).")
         return Actions()
     except UnicodeDecodeError as error:
         problems.add(f"{FILE} is not UTF-8 text (byte {error.start}). Save it as UTF-8.")
@@ -73,9 +79,9 @@ def read_actions(folder: Path, problems: Problems) -> Actions:
     return Actions(numbers[0], len(numbers), names)
 
 
-def write_actions(folder: Path, actions: Actions) -> None:
+def write_actions(sealing: Sealing, actions: Actions) -> None:
     """Write ``actions.txt``; the number of actions must be known."""
     assert actions.n is not None
     names = actions.names or [""] * actions.n
     lines = [f"{actions.start + i} {name}".rstrip() + "\n" for i, name in enumerate(names)]
-    (folder / FILE).write_bytes("".join(lines).encode())
+    sealing.write(FILE, "".join(lines).encode())

@@ -4,7 +4,8 @@ The table has the columns ``episode, step, image, action, reward, terminated, tr
 seen, the action that was taken then, the reward that came after it, and whether the episode ended
 with it. The last row of an episode has only the last image. Several cameras have a column
 ``image.NAME`` each instead. The file ``actions.txt`` beside the table, which need not be there, has
-a line for each action: its number and, if it has one, its name.
+a line for each action: its number and, if it has one, its name. Folders that are written here have
+``dataset.json`` as well: a format, a version, and a checksum of each file.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from rlvc.errors import unknown
 from rlvc.interactions import Interactions, check_episodes
 from rlvc.percepts import SINGLE
 from rlvc.sources.actions import Actions, read_actions, write_actions
+from rlvc.sources.doubts import tell_doubts
 from rlvc.sources.episodes import read_episodes
 from rlvc.sources.frames import OnImage, read_percepts, write_frames
 from rlvc.sources.problems import Problems
+from rlvc.sources.seal import Sealing, read_seal
 from rlvc.sources.table import SUFFIXES, find_table, import_pyarrow, read_table, write_table
 
 TABLE = "interactions"
@@ -71,28 +74,36 @@ def read_folder(
     problems = Problems(
         os.fspath(path), f"rows are counted from 1{', after the header' if is_csv else ''}"
     )
-    known = read_actions(source.parent, problems)
+    seal = read_seal(source.parent, problems)
+    known = read_actions(source.parent, seal, problems)
     actions = known.changed(n_actions, action_start, action_names)
-    table = read_table(source, problems)
+    table = read_table(source, seal, problems)
     episodes = read_episodes(table, actions, problems)
     rows = np.empty(0, np.int64) if episodes is None else episodes.rows
-    percepts, numbers = read_percepts(table, rows, source.parent, problems, on_image)
+    percepts, numbers = read_percepts(table, rows, source.parent, seal, problems, on_image)
+    seal.check_rest(problems)
     if problems or episodes is None:
         raise problems.error()
     action = episodes.action - actions.start
-    return Interactions(
-        percepts=percepts,
-        start=numbers[episodes.start],
-        action=action,
-        reward=episodes.reward,
-        end=numbers[episodes.end],
-        episode=episodes.episode,
-        terminated=episodes.terminated,
-        truncated=episodes.truncated,
-        n_actions=int(action.max()) + 1 if actions.n is None else actions.n,
-        action_start=actions.start,
-        action_names=actions.names,
-    )
+    try:
+        found = Interactions(
+            percepts=percepts,
+            start=numbers[episodes.start],
+            action=action,
+            reward=episodes.reward,
+            end=numbers[episodes.end],
+            episode=episodes.episode,
+            terminated=episodes.terminated,
+            truncated=episodes.truncated,
+            n_actions=int(action.max()) + 1 if actions.n is None else actions.n,
+            action_start=actions.start,
+            action_names=actions.names,
+        )
+    except ValueError as error:  # more actions than there can be
+        problems.add(str(error))
+        raise problems.error() from error
+    tell_doubts(found)
+    return found
 
 
 def write_folder(
@@ -157,15 +168,18 @@ def _check_names(interactions: Interactions) -> None:
 
 def _fill(folder: Path, interactions: Interactions, table: str, on_image: OnImage) -> None:
     used = np.union1d(interactions.start, interactions.end)
-    files = write_frames(interactions.percepts, used, folder, on_image)
+    sealing = Sealing(folder)
+    files = write_frames(interactions.percepts, used, folder, sealing, on_image)
     episode, step, percept, *rest = zip(*_rows(interactions), strict=True)
     columns: dict[str, Sequence[Any]] = {"episode": episode, "step": step}
     for name, file in files.items():
         columns[name] = [file[number] for number in percept]
     columns |= dict(zip(("action", "reward", "terminated", "truncated"), rest, strict=True))
     write_table(folder / f"{TABLE}.{table}", columns)
+    sealing.add(f"{TABLE}.{table}")
     names = interactions.action_names
-    write_actions(folder, Actions(interactions.action_start, interactions.n_actions, names))
+    write_actions(sealing, Actions(interactions.action_start, interactions.n_actions, names))
+    sealing.close()
 
 
 def _rows(interactions: Interactions) -> Iterator[tuple[Any, ...]]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rlvc.images import Image, as_image
 from rlvc.percepts import SINGLE, Percepts
 from rlvc.sources.problems import Problems
+from rlvc.sources.seal import CHANGED, CURE, Seal, Sealing
 from rlvc.sources.table import Table, camera_column
 
 log = logging.getLogger(__name__)
@@ -24,14 +25,19 @@ OnImage = Callable[[], None] | None
 
 
 def read_percepts(
-    table: Table, rows: NDArray[np.int64], folder: Path, problems: Problems, on_image: OnImage
+    table: Table,
+    rows: NDArray[np.int64],
+    folder: Path,
+    seal: Seal,
+    problems: Problems,
+    on_image: OnImage,
 ) -> tuple[Percepts, NDArray[np.int64]]:
     """Return the percepts of some rows, in the order in which they are met, and each row's number.
 
     The images of the other rows are looked at too: whatever is wrong with an image is noted.
     """
     cameras = [
-        _Camera(name, column, table.columns[column], folder, on_image)
+        _Camera(name, column, table.columns[column], folder, seal, on_image)
         for name, column in table.cameras.items()
     ]
     percepts = Percepts()
@@ -59,7 +65,11 @@ def read_percepts(
 
 
 def write_frames(
-    percepts: Percepts, used: NDArray[np.int64], folder: Path, on_image: OnImage
+    percepts: Percepts,
+    used: NDArray[np.int64],
+    folder: Path,
+    sealing: Sealing,
+    on_image: OnImage,
 ) -> dict[str, dict[int, str]]:
     """Write each distinct image of some percepts once; return each column's file per percept."""
     columns = {}
@@ -70,7 +80,7 @@ def write_frames(
         (folder / place).mkdir(parents=True, exist_ok=True)
         distinct, which = np.unique(numbers, return_inverse=True)
         for number, image in enumerate(distinct.tolist()):
-            _encode(images[image], folder / place / f"{number:06d}.png")
+            sealing.write(f"{place}/{number:06d}.png", _encode(images[image]))
             if on_image is not None:
                 on_image()
         columns[camera_column(camera)] = {
@@ -84,11 +94,12 @@ class _Camera:
     """The image files of one column: each is read once, and all must be alike."""
 
     def __init__(
-        self, name: str, column: str, files: list[str], folder: Path, on_image: OnImage
+        self, name: str, column: str, files: list[str], folder: Path, seal: Seal, on_image: OnImage
     ) -> None:
         self.name, self.files, self.numbers = name, files, dict[str, int]()
         self.has_alpha = False
-        self._column, self._folder, self._on_image = column, folder, on_image
+        self._column, self._on_image = column, on_image
+        self._folder, self._seal = folder, seal
         self._first: tuple[tuple[int, ...], int] | None = None  # the shape of all, and its row
         self._seen = {""}
         self._wrong: dict[tuple[str, str], list[int]] = {}
@@ -108,7 +119,7 @@ class _Camera:
             return None
         self._seen.add(file)
         try:
-            image = self._checked(_decode(self._folder / file), row)
+            image = self._checked(_decode(self._folder, file, self._seal), row)
         except _UnfitError as error:
             self._wrong.setdefault((error.fact, error.cure), []).append(row)
             image = None
@@ -153,11 +164,12 @@ class _UnfitError(Exception):
         self.fact, self.cure = fact, cure
 
 
-def _decode(file: Path) -> NDArray[np.generic]:
+def _decode(folder: Path, name: str, seal: Seal) -> NDArray[np.generic]:
+    file, data = folder / name, None
     try:
         if file.exists() and not (file.is_file() or file.is_dir()):
             raise OSError("it is no ordinary file")  # a pipe would wait for ever
-        data = np.frombuffer(file.read_bytes(), np.uint8)
+        data = file.read_bytes()
     except FileNotFoundError as error:
         raise _UnfitError(
             "names a file that is not there", "Paths start from the folder of the table."
@@ -168,8 +180,12 @@ def _decode(file: Path) -> NDArray[np.generic]:
             f"names a file that cannot be read ({reason})",
             "Check that it is a file that may be read.",
         ) from error
+    finally:
+        is_sound = seal.fits(name, data)
+    if not is_sound:
+        raise _UnfitError(f"names a file that is damaged: it {CHANGED},", CURE)
     try:
-        image = cv2.imdecode(data, cv2.IMREAD_UNCHANGED)
+        image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
     except cv2.error:
         image = None
     if image is None:
@@ -180,9 +196,8 @@ def _decode(file: Path) -> NDArray[np.generic]:
     return image
 
 
-def _encode(image: Image, file: Path) -> None:
-    _, data = cv2.imencode(".png", np.ascontiguousarray(image[:, :, ::-1]))
-    file.write_bytes(data.tobytes())
+def _encode(image: Image) -> bytes:
+    return bytes(cv2.imencode(".png", np.ascontiguousarray(image[:, :, ::-1]))[1])
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import Any
 from rlvc.errors import DataError
 from rlvc.percepts import SINGLE
 from rlvc.sources.problems import Problems
+from rlvc.sources.seal import Seal
 
 IMAGE = "image"
 COLUMNS = ("episode", "step", IMAGE, "action", "reward", "terminated", "truncated")
@@ -82,10 +83,16 @@ def find_table(path: str | os.PathLike[str]) -> Path:
     raise DataError(str(path), [fact])
 
 
-def read_table(source: Path, problems: Problems) -> Table:
+def read_table(source: Path, seal: Seal, problems: Problems) -> Table:
     """Return the cells of a table, and note what is wrong with its header and its rows."""
     read = _read_csv if source.suffix.lower() == ".csv" else _read_parquet
-    table = read(source, problems)
+    try:
+        data = source.read_bytes()
+    except OSError as error:
+        problems.add(f"{source.name} cannot be read ({error.strerror}).")
+        raise problems.error() from error
+    seal.check(source.name, data, problems)
+    table = read(source, data, problems)
     if not table.n_rows:
         problems.add("There are no rows.")
     return table
@@ -116,9 +123,9 @@ def import_pyarrow() -> Any:
         ) from error
 
 
-def _read_csv(source: Path, problems: Problems) -> Table:
+def _read_csv(source: Path, data: bytes, problems: Problems) -> Table:
     try:
-        text = source.read_bytes().decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         problems.add(f"{source.name} is not UTF-8 text (byte {error.start}). Save it as UTF-8.")
         raise problems.error() from error
@@ -146,10 +153,10 @@ def _read_csv(source: Path, problems: Problems) -> Table:
     return Table(len(cells), columns)
 
 
-def _read_parquet(source: Path, problems: Problems) -> Table:
+def _read_parquet(source: Path, data: bytes, problems: Problems) -> Table:
     pyarrow = import_pyarrow()
     try:
-        with pyarrow.parquet.ParquetFile(source) as file:
+        with pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data)) as file:
             names = _known(file.schema_arrow.names, problems)
             read, n_rows = file.read(columns=names), file.metadata.num_rows
     except (pyarrow.ArrowException, OSError) as error:

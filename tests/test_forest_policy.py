@@ -276,7 +276,7 @@ def test_each_kind_says_how_to_load_the_other(
     with pytest.raises(FileFormatError, match=r"^There is no file"):
         load_policy(tmp_path / "nowhere")
     (tmp_path / "soup").write_bytes(b"soup")
-    with pytest.raises(FileFormatError, match=r"is not a rlvc-policy file, or it is damaged"):
+    with pytest.raises(FileFormatError, match=r"is not a rlvc-policy file: rlvc did not write it"):
         load_policy(tmp_path / "soup")
 
 

@@ -252,8 +252,11 @@ def test_no_member_may_be_missing(saved: bytes, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", r"is not a rlvc-policy file, or it is damaged"),
-        (b"hello", r"is not a rlvc-policy file, or it is damaged"),
+        (
+            b"",
+            r"is damaged: it is empty\. Copy it again from where it is whole, or make it again\.",
+        ),
+        (b"hello", r"is not a rlvc-policy file: rlvc did not write it\."),
     ],
 )
 def test_another_file_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
@@ -268,7 +271,8 @@ def test_the_refusal_says_why(saved: bytes, tmp_path: Path) -> None:
     (tmp_path / "new").write_bytes(forge(saved, {"version": 99}, {}))
     with pytest.raises(
         FileFormatError,
-        match=r"has version 99 of the format; this rlvc reads version 1\. Install the rlvc that",
+        match=r"was made by a newer rlvc: it has version 99 of the format, and this rlvc reads "
+        r"version 1\. Update with: pip install --upgrade rlvc$",
     ):
         Policy.load(tmp_path / "new")
     (tmp_path / "kind").write_bytes(forge(saved, {"format": "soup"}, {}))

@@ -16,6 +16,17 @@ class FileFormatError(RlvcError):
     """A file that is damaged, of another format, or of a version that is not known here."""
 
 
+class DamagedFileError(FileFormatError):
+    """A file that rlvc wrote, of which bytes changed or are missing since."""
+
+
+class StrangeFileError(FileFormatError):
+    """A file that rlvc did not write, or of another format or version; or that does not make sense.
+
+    Its bytes are as they were written, as far as can be told.
+    """
+
+
 class PictureError(RlvcError):
     """A picture that is missing or cannot be read."""
 

@@ -1,138 +1,229 @@
-"""One file for many arrays: a zip of a JSON manifest and plain arrays. Nothing in it can run.
+"""One file for many arrays: a JSON manifest and plain arrays. Nothing in it can run.
 
-Files are written whole or not at all, and the same content always gives the same bytes.
+Files are written whole or not at all, and the same content always gives the same bytes. What is
+read is not believed: see :mod:`rlvc.members` for how a file is laid out and sealed.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
-import tempfile
-import zipfile
-from collections.abc import Mapping
+import re
+import stat
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.errors import FileFormatError
+from rlvc.errors import DamagedFileError, FileFormatError, StrangeFileError
+from rlvc.members import (
+    MANIFEST,
+    FlawError,
+    Member,
+    MemberWriter,
+    check_crc,
+    check_seal,
+    read_member,
+    read_members,
+)
+from rlvc.whole import Pathlike, remove_parts, whole_file, write_whole
 
-MANIFEST = "manifest.json"
-MOMENT = (1980, 1, 1, 0, 0, 0)  # zip members carry a date; a fixed one keeps files comparable
+__all__ = ["kind_of", "read_archive", "remove_parts", "whole_file", "write_archive", "write_whole"]
 
-
-def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that a reader finds either what was there before or all of the new."""
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; name a file in it.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)  # as if it had been opened in the ordinary way
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+LARGEST: Final = 64 * 2**30  # bytes of a file
+LONGEST: Final = 2**24  # bytes of a manifest; as Python objects they may take 25 times as many
+DEEPEST: Final = 32  # lists and objects in one another in a manifest
+EMPTY: Final = 2**20  # the other dimensions of an array without entries, multiplied
 
 
 def write_archive(
-    path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    path: Pathlike, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write a manifest and named arrays into one file."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False)
-        archive.writestr(zipfile.ZipInfo(MANIFEST, MOMENT), text)
+    """Write a manifest and named arrays into one file, an array at a time."""
+    text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False).encode()
+    if len(text) > LONGEST:
+        raise ValueError(
+            f"The manifest of {os.fspath(path)} must have at most {LONGEST} bytes; got "
+            f"{len(text)}. Put what is long into arrays."
+        )
+    with whole_file(path) as file:
+        writer = MemberWriter(file)
+        writer.add(MANIFEST, text)
         for name in sorted(arrays):
-            member = io.BytesIO()
             array = np.asarray(arrays[name], order="C")
-            np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy", MOMENT), member.getvalue())
-    write_whole(path, buffer.getvalue())
+            if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+                raise ValueError(f"{name} must be an array of plain numbers; got {array.dtype}.")
+            array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+            writer.add(f"{name}.npy", _header(array), array.reshape(-1).view(np.uint8).data)
+        writer.close()
 
 
-def kind_of(path: str | os.PathLike[str]) -> str | None:
+def _header(array: NDArray[Any]) -> bytes:
+    """Return what NumPy writes before an array in version 1.0 of its format."""
+    start = f"{{'descr': '{array.dtype.str}', 'fortran_order': False, 'shape': {array.shape}, }}"
+    text = start.ljust(-(-(len(start) + 11) // 64) * 64 - 11) + "\n"
+    return b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text.encode()
+
+
+_BEGIN = 10  # bytes before the header of an array
+_HEADER = re.compile(
+    rb"\{'descr': '([<|][biuf][1248])', 'fortran_order': False, "
+    rb"'shape': \((\d{1,18},|\d{1,18}(?:, \d{1,18}){1,15}|)\), \} *\n"
+)
+# Possessive, and to the end where a text does not end: its cost is that of reading once.
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+_STEPS = np.zeros(256, np.int8)  # what each letter of JSON adds to the depth
+_STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
+
+
+def kind_of(path: Pathlike) -> str | None:
     """Return the format that a file says it has; None if it does not say."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            manifest = json.loads(_member(archive, archive.getinfo(MANIFEST)))
-        return str(manifest["format"])
-    except (*_BROKEN, KeyError, TypeError, RecursionError):
+        with _opened(Path(path)) as (file, size):
+            return _format(_manifest(file, read_members(file, size)))
+    except (FileFormatError, FlawError, OSError):
         return None
 
 
 def read_archive(
-    path: str | os.PathLike[str],
+    path: Pathlike,
     kind: str,
     version: int,
     cures: Mapping[str, str] | None = None,
+    *,
+    largest: int = LARGEST,
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read a file of :func:`write_archive`, or raise a FileFormatError that says why not.
+
+    Nothing is allocated before the bytes for it are known to be in the file.
 
     Args:
         path: The file.
         kind: The format that it must have.
         version: The version of the format.
         cures: What to do about files of other formats.
+        largest: Bytes beyond which a file is not read.
+
+    Raises:
+        DamagedFileError: It is one of ours, but bytes changed or are missing.
+        StrangeFileError: It is of another format or of another version, or no file of ours.
+        FileFormatError: There is no such file.
     """
-    source = Path(path)
+    source, is_sealed = Path(path), False
+    with _opened(source) as (file, size):
+        try:
+            if size > largest:
+                raise FlawError(f"it has {size} bytes; at most {largest} are read")
+            is_sealed = check_seal(file, size)
+            members = read_members(file, size)
+            manifest = _manifest(file, members)
+            _check_kind(source, manifest, kind, version, cures or {})
+            return manifest, {
+                name.removesuffix(".npy"): _array(file, member)
+                for name, member in members.items()
+                if name != MANIFEST
+            }
+        except FlawError as flaw:
+            if flaw.is_damage and not is_sealed:  # else it was made that way
+                raise DamagedFileError(
+                    f"{source} is damaged: {flaw}. Copy it again from where it is whole, or make "
+                    "it again."
+                ) from flaw
+            raise StrangeFileError(f"{source} is not a {kind} file: {flaw}.") from flaw
+
+
+@contextmanager
+def _opened(source: Path) -> Iterator[tuple[BufferedReader, int]]:
+    """Open an ordinary file to read, and tell its size; others might never end, or never begin."""
+    if source.is_dir():
+        raise StrangeFileError(f"{source} is a folder; name a file in it.")
+    if not source.exists():
+        raise FileFormatError(f"There is no file {source}.")
     if not source.is_file():
-        is_folder = source.is_dir()
-        raise FileFormatError(
-            f"{source} is a folder." if is_folder else f"There is no file {source}."
-        )
+        raise StrangeFileError(f"{source} is a device or a pipe; name an ordinary file.")
+    handle = os.open(source, os.O_RDONLY | getattr(os, "O_BINARY", getattr(os, "O_NONBLOCK", 0)))
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):  # it was another a moment ago
+            raise StrangeFileError(f"{source} is a device or a pipe; name an ordinary file.")
+        yield file, found.st_size
+
+
+def _manifest(file: BinaryIO, members: Mapping[str, Member]) -> dict[str, Any]:
+    member = members.get(MANIFEST)
+    if member is None:
+        raise FlawError("rlvc did not write it")
+    if member.size > LONGEST:
+        raise FlawError(f"its manifest has {member.size} bytes; at most {LONGEST} are read")
+    data = read_member(file, member)
+    steps = _STEPS[np.frombuffer(_TEXT.sub(b"", data), np.uint8)]
+    if np.cumsum(steps, dtype=np.int32).max(initial=0) > DEEPEST:
+        raise FlawError(f"its manifest is nested deeper than {DEEPEST}")
     try:
-        with zipfile.ZipFile(source) as archive:
-            members = {info.filename: _member(archive, info) for info in archive.infolist()}
-        manifest = json.loads(members.pop(MANIFEST))
-        found = manifest.get("format"), manifest.get("version")
-    except (*_BROKEN, KeyError, AttributeError, RecursionError) as error:
-        raise FileFormatError(
-            f"{source} is not a {kind} file, or it is damaged ({error})."
-        ) from error
-    if found[0] != kind:
-        cure = (cures or {}).get(str(found[0]), "")
-        raise FileFormatError(f"{source} is not a {kind} file; it says {found[0]!r}.{cure}")
-    if found[1] != version:
-        raise FileFormatError(
-            f"{source} has version {found[1]!r} of the format; this rlvc reads version {version}. "
-            "Install the rlvc that wrote it, or learn the policy again."
+        manifest = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise FlawError(f"its manifest is no JSON ({str(error)[:200]})") from error
+    if not isinstance(manifest, dict):
+        raise FlawError("its manifest is no object")
+    return manifest
+
+
+def _format(manifest: Mapping[str, Any]) -> str | None:
+    found = manifest.get("format")
+    return found if isinstance(found, str) and len(found) <= 100 else None
+
+
+def _check_kind(
+    source: Path, manifest: Mapping[str, Any], kind: str, version: int, cures: Mapping[str, str]
+) -> None:
+    """Raise a StrangeFileError unless a manifest says the wanted format and version."""
+    found, number = _format(manifest), manifest.get("version")
+    if found != kind:
+        cure = cures.get(str(found), "")
+        raise StrangeFileError(f"{source} is not a {kind} file; it says {found!r}.{cure}")
+    if type(number) is int and number > version:
+        raise StrangeFileError(
+            f"{source} was made by a newer rlvc: it has version {str(number)[:20]} of the format, "
+            f"and this rlvc reads version {version}. Update with: pip install --upgrade rlvc"
         )
-    try:
-        arrays = {name.removesuffix(".npy"): _array(data) for name, data in members.items()}
-    except (*_BROKEN, TypeError, SyntaxError, RecursionError) as error:
-        raise FileFormatError(f"An array in {source} is damaged ({error}).") from error
-    return manifest, arrays
+    if type(number) is not int or number != version:
+        raise StrangeFileError(
+            f"{source} has version {str(number)[:20]} of the format; this rlvc reads version "
+            f"{version}. Install the rlvc that wrote it, or make the file again."
+        )
 
 
-_BROKEN = (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError, RuntimeError)
-
-
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """Return what is stored; nothing here is compressed, so sizes are what they seem."""
-    if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-        raise ValueError(f"{info.filename} is compressed")
-    return archive.read(info)
-
-
-def _array(data: bytes) -> NDArray[Any]:
+def _array(file: BufferedReader, member: Member) -> NDArray[Any]:
     """Return an array of plain numbers, after checking that the bytes are all there."""
-    member = io.BytesIO(data)
-    if np.lib.format.read_magic(member) != (1, 0):
-        raise ValueError("an array of another version")
-    shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(member)
-    if fortran_order or dtype.kind not in "biuf" or not all(n >= 0 for n in shape):
-        raise ValueError("an array that is not plain")
-    if math.prod(shape) * dtype.itemsize != len(data) - member.tell():
-        raise ValueError("an array of another size than it says")
-    return np.frombuffer(data, dtype, offset=member.tell()).reshape(shape).copy()
+    file.seek(member.start)
+    begin = file.read(min(_BEGIN, member.size))
+    length = int.from_bytes(begin[8:], "little")
+    if begin[:8] != b"\x93NUMPY\1\0" or _BEGIN + length > member.size:
+        raise FlawError(f"its member {member.name!r} is no array as rlvc writes them")
+    header = file.read(length)
+    match = _HEADER.fullmatch(header)
+    if not match:
+        raise FlawError(f"its member {member.name!r} is no array of plain numbers")
+    shape = tuple(int(n) for n in match[2].split(b",") if n)
+    try:
+        dtype = np.dtype(match[1].decode())
+    except TypeError as error:
+        raise FlawError(f"its member {member.name!r} is no array of plain numbers") from error
+    if math.prod(shape) * dtype.itemsize != member.size - _BEGIN - length:
+        raise FlawError(f"its array {member.name!r} has another size than it says")
+    if math.prod(shape) == 0 and math.prod(n for n in shape if n) > EMPTY:
+        raise FlawError(f"its array {member.name!r} has no entries but a large shape")
+    array = np.empty(shape, dtype)
+    room = array.reshape(-1).view(np.uint8)
+    if file.readinto(room.data) != len(room):
+        raise FlawError("bytes are missing at its end", is_damage=True)
+    check_crc(member, zlib.crc32(room.data, zlib.crc32(header, zlib.crc32(begin))))
+    if dtype.kind == "b" and room.max(initial=0) > 1:
+        raise FlawError(f"its array {member.name!r} has entries that are neither true nor false")
+    return array.astype(dtype.newbyteorder("="), copy=False)

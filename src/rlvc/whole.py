@@ -1,0 +1,128 @@
+"""Files that are written whole or not at all, and are durable once they are there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+if sys.platform != "win32":
+    import fcntl
+
+Pathlike = str | os.PathLike[str]
+
+_PART = re.compile(r"\.rlvc-[0-9a-f]{16}\.part")
+_CURES = {
+    errno.ENOSPC: "free some space or choose another disk",
+    errno.EDQUOT: "free some space or choose another disk",
+    errno.EFBIG: "a file may not be that large here; raise the limit or choose another disk",
+    errno.EACCES: "choose a place where you may write",
+    errno.EPERM: "choose a place where you may write",
+    errno.EROFS: "choose a place where you may write",
+    errno.ENOTDIR: "a part of this path is a file; choose another place",
+    errno.EEXIST: "a part of this path is a file; choose another place",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+
+
+@contextmanager
+def whole_file(path: Pathlike) -> Iterator[BinaryIO]:
+    """Open a file to write, which takes its place whole and durable when the block ends well.
+
+    A reader finds either what was there before or all of the new. Folders are made as needed.
+
+    Raises:
+        OSError: It cannot be written; the text says what to do. What was there before is as it was.
+    """
+    target = Path(path)
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(f"{target} is a folder; name a file in it.")
+        if target.exists() and not target.is_file():
+            raise OSError(f"{target} is a device or a pipe; name an ordinary file.")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part, handle = _new_part(target.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                if sys.platform != "win32":
+                    part.replace(target)  # still locked, so that nobody takes it for a leftover
+            if sys.platform == "win32":
+                part.replace(target)  # no file that is open can be renamed there
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+        _sync_folder(target.parent)
+    except OSError as error:
+        if error.errno not in _CURES or error.strerror is None:
+            raise
+        told = f"{error.strerror}; {_CURES[error.errno]}"
+        raise type(error)(error.errno, told, str(target)) from error
+
+
+def write_whole(path: Pathlike, data: bytes) -> None:
+    """Write a file so that a reader finds either what was there before or all of the new."""
+    with whole_file(path) as file:
+        file.write(data)
+
+
+def remove_parts(folder: Path) -> int:
+    """Remove what processes that were killed while they wrote left in a folder; return how many.
+
+    Only files with a name that :func:`whole_file` gives, and that nobody is writing.
+    """
+    n = 0
+    for path in folder.iterdir():
+        if not _PART.fullmatch(path.name) or path.is_symlink() or not path.is_file():
+            continue
+        with suppress(OSError):
+            handle = os.open(path, os.O_RDWR)
+            try:
+                if _lock(handle, wait=False):
+                    path.unlink()
+                    n += 1
+            finally:
+                os.close(handle)
+    return n
+
+
+def _new_part(folder: Path) -> tuple[Path, int]:
+    """Return a new file of a name that tells what it is, locked for as long as it is open."""
+    while True:
+        part = folder / f".rlvc-{secrets.token_hex(8)}.part"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        handle = os.open(part, flags, 0o666)  # less the umask, as for any other file
+        _lock(handle, wait=True)
+        if os.fstat(handle).st_nlink or sys.platform == "win32":
+            return part, handle
+        os.close(handle)  # taken for a leftover before it was locked
+
+
+def _lock(handle: int, *, wait: bool) -> bool:
+    """Lock a file, and tell whether that went well; where there are no locks it always does."""
+    if sys.platform != "win32":  # there a file that is open cannot be removed anyway
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            return False
+        except OSError:  # a file system without locks
+            return True
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name durable, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

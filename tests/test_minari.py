@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import json
 import logging
+import os
 import re
 import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
+import h5py
 import minari
 import numpy as np
 import pytest
@@ -143,7 +146,8 @@ def test_images_as_jpeg_are_read_with_a_warning(
     seen: Any = {"front": images, "speed": np.zeros((3, 1), np.float32)} if is_dict else images
     space = space_of({name: part[0] for name, part in seen.items()} if is_dict else images[0])
     for name, is_jpeg in (("lossy", True), ("lossless", False)):
-        write(f"{name}-v0", [episode(seen)], space, jpeg_encoding=is_jpeg)
+        ended = episode(seen, terminations=[False, True])
+        write(f"{name}-v0", [ended], space, jpeg_encoding=is_jpeg)
     with caplog.at_level(logging.WARNING):
         exact = read_minari("lossless-v0")
     left_out = ["Only images are looked at; left out: speed."] * is_dict
@@ -168,7 +172,7 @@ def test_what_minari_does_not_compress_is_read_without_a_warning(
     shape: tuple[int, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     images = pictures(3, shape=shape)
-    write("stack-v0", [episode(images)], space_of(images[0]))
+    write("stack-v0", [episode(images, terminations=[False, True])], space_of(images[0]))
     with caplog.at_level(logging.WARNING):
         data = read_minari("stack-v0")
     assert caplog.messages == []
@@ -289,6 +293,124 @@ def test_where_there_are_no_datasets_one_is_told_how_to_get_some() -> None:
         r"minari download maze/random-v0$",
     ):
         read_minari("maze/random-v0")
+
+
+def test_lengths_that_do_not_fit_are_listed() -> None:
+    images = pictures(4, shape=(20, 20, 3))
+    write(
+        "uneven-v0",
+        [
+            episode(images[:3], rewards=[0.0]),
+            episode(images),
+            episode(images[:3], actions=[0], terminations=[False]),
+        ],
+        space_of(images[0]),
+    )
+    assert problems("uneven-v0") == [
+        "episode 0 must have as many of each; got 2 actions, 1 rewards, 2 terminations, "
+        "2 truncations.",
+        "episode 1 must have one observation more than its 2 actions; got 4.",
+        "episode 2 must have as many of each; got 1 actions, 2 rewards, 1 terminations, "
+        "2 truncations.",
+        "episode 2 must have one observation more than its 1 actions; got 3.",
+    ]
+
+
+# What a dataset says of itself -------------------------------------------------------------------
+
+CURE = "Get the dataset again from where it was."
+
+
+def metadata_file(root: Path, dataset_id: str) -> Path:
+    return root / dataset_id / "data" / "metadata.json"
+
+
+def change(root: Path, dataset_id: str, where: str, index: Any, value: Any) -> None:
+    """Change one entry of what a dataset holds, as a fault of a disk might."""
+    with h5py.File(root / dataset_id / "data" / "main_data.hdf5", "r+") as file:
+        data: Any = file[where]
+        assert data[index] != value
+        data[index] = value
+
+
+def test_a_dataset_has_a_format_a_version_and_checksums() -> None:
+    write_minari(chain(), "maze-v0")
+    about = read_metadata("maze-v0")["rlvc_dataset"]
+    assert (about["format"], about["version"]) == ("rlvc-dataset", 1)
+    assert [len(one) for one in about["sha256"]] == [64, 64]
+    write_minari(chain(), "again-v0")
+    assert read_metadata("again-v0")["rlvc_dataset"] == about
+
+
+@pytest.mark.parametrize(
+    ("where", "index", "value"),
+    [
+        ("observations", (1, 2, 3, 0), 77),
+        ("actions", 0, 1),
+        ("rewards", 1, 1e-9),
+        ("terminations", 0, True),
+        ("truncations", 1, True),
+    ],
+)
+def test_an_episode_that_has_changed_is_named(
+    where: str, index: Any, value: Any, root: Path
+) -> None:
+    write_minari(collect(Corridor(limit=3), 9, seed=1), "corridor-v0")
+    change(root, "corridor-v0", f"episode_2/{where}", index, value)
+    expected = f"damaged: episode 2 has changed since it was written. {CURE}"
+    assert expected in problems("corridor-v0")
+    assert expected in problems(minari.load_dataset("corridor-v0"))
+
+
+def test_names_that_have_changed_are_damage(root: Path) -> None:
+    write_minari(collect(Corridor(limit=3), 3), "corridor-v0")
+    file = metadata_file(root, "corridor-v0")
+    file.write_text(file.read_text().replace('"right"', '"wrong"'))
+    assert problems("corridor-v0") == [
+        f"damaged: episode 0 has changed since it was written. {CURE}"
+    ]
+
+
+def test_episodes_that_are_gone_and_checksums_that_are_not_what_they_were(root: Path) -> None:
+    write_minari(collect(Corridor(limit=3), 9, seed=1), "corridor-v0")
+    file = metadata_file(root, "corridor-v0")
+    whole = json.loads(file.read_text())
+    n = whole["total_episodes"]
+    assert n > 2
+    file.write_text(json.dumps(whole | {"total_episodes": n - 2}))
+    assert problems("corridor-v0") == [
+        f"damaged: 2 episodes are not there any more, from {n - 2} on. {CURE}"
+    ]
+    about = whole["rlvc_dataset"]
+    told = f"damaged: rlvc_dataset in its metadata has changed since it was written. {CURE}"
+    others: list[Any] = [about | {"sha256": about["sha256"][1:]}, about | {"version": "1"}, 7, {}]
+    for changed in others:
+        file.write_text(json.dumps(whole | {"rlvc_dataset": changed}))
+        assert problems("corridor-v0") == [told]
+    file.write_text(json.dumps(whole | {"rlvc_dataset": about | {"version": 2, "sha256": None}}))
+    assert problems("corridor-v0") == [
+        "It has version 2 of the format; this rlvc reads version 1. Update it with: "
+        "pip install --upgrade rlvc"
+    ]
+
+
+def test_a_part_of_a_dataset_and_episodes_that_were_added_do_no_harm() -> None:
+    data = collect(Corridor(limit=3), 9, seed=1)
+    write_minari(data, "corridor-v0")
+    dataset = minari.load_dataset("corridor-v0")
+    part = read_minari(dataset.filter_episodes(lambda one: bool(one.id % 2)))
+    assert len(part) == np.count_nonzero(data.episode % 2)
+    dataset.storage.update_episodes([episode(list(pictures(3, shape=(48, 48, 3))))])
+    assert len(read_minari("corridor-v0")) == 11
+
+
+def test_a_file_that_is_cut_short_is_damage(root: Path) -> None:
+    write_minari(collect(Corridor(limit=3), 9, seed=1), "corridor-v0")
+    file = root / "corridor-v0" / "data" / "main_data.hdf5"
+    for n in (file.stat().st_size // 2, 3, 0):
+        os.truncate(file, n)
+        (found, *_) = problems("corridor-v0")
+        assert found.startswith("damaged: episode 0 cannot be read (")
 
 
 # Writing -----------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Interactions in Minari datasets: written without loss, and read again.
 
 A dataset holds the images as they are. Minari's own default is JPEG, which moves and adds interest
-points; datasets that were stored so can be read, and a warning says what to do about it.
+points; datasets that were stored so can be read, and a warning says what to do about it. What is
+written here has a format, a version and a checksum of each episode in its metadata.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ from gymnasium import spaces
 
 from rlvc.errors import DataError, unknown
 from rlvc.interactions import Interactions, check_episodes
-from rlvc.perceiving import as_percept, check_images, rows_of, shows, tell_left_out
+from rlvc.perceiving import check_images, tell_left_out
 from rlvc.percepts import Percept, Percepts
+from rlvc.sources.doubts import tell_doubts
+from rlvc.sources.minari_episodes import check_episode, images_of, read_episodes, see_episode
+from rlvc.sources.minari_seal import ENTRY, EpisodeSeal, describe, digest_of
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +41,8 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
         DataError: With all that is wrong with the dataset.
         ModuleNotFoundError: Minari is not installed.
     """
-    minari = import_minari()
-    if isinstance(dataset, str):
+    minari, is_whole = import_minari(), isinstance(dataset, str)
+    if is_whole:
         dataset = _load(minari, dataset)
     space = dataset.action_space
     if not isinstance(space, spaces.Discrete):
@@ -55,29 +59,35 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
             "with `rlvc collect`, or with jpeg_encoding=False where Minari writes it."
         )
     tell_left_out(dataset.observation_space)
+    whose = f"minari:{metadata.get('dataset_id', '')}"
+    names = tuple(map(str, metadata.get(NAMES, ())))
+    seal = EpisodeSeal(metadata.get(ENTRY), whose)
     percepts, rows = Percepts(), list[tuple[Any, ...]]()
     problems: list[str] = []
-    for number, episode in enumerate(dataset.iterate_episodes()):
-        problems += _problems(number, episode, space)
-        shown = _images(episode.observations, dataset.observation_space)
-        numbers = [percepts.add(as_percept(one)) for one in rows_of(shown)]
-        actions = np.asarray(episode.actions, np.int64) - int(space.start)
+    for number, episode in read_episodes(dataset, problems):
+        problems += check_episode(number, episode, space)
+        shown = images_of(episode.observations, dataset.observation_space)
+        problems += seal.check(episode.id, digest_of(shown, vars(episode), space, names))
+        seen = see_episode(number, episode, shown, percepts, problems)
         rows += zip(
-            numbers[:-1], actions, episode.rewards, numbers[1:], [number] * len(actions),
-            episode.terminations, episode.truncations, strict=True,
+            seen[:-1], np.asarray(episode.actions, np.int64) - int(space.start), episode.rewards,
+            seen[1:], [number] * len(seen), episode.terminations, episode.truncations,
+            strict=False,  # what does not fit has been noted
         )  # fmt: skip
         if on_episode is not None:
             on_episode()
+    if is_whole:
+        problems += seal.check_rest()
     if not rows:
         problems.append("There are no episodes.")
-    whose = f"minari:{metadata.get('dataset_id', '')}"
     if problems:
         raise DataError(whose, problems)
-    names = tuple(map(str, metadata.get(NAMES, ())))
     try:
-        return Interactions.from_rows(percepts, rows, space, names)
+        found = Interactions.from_rows(percepts, rows, space, names)
     except ValueError as error:
         raise DataError(whose, str(error).split("\n"), "rows are counted from 0") from error
+    tell_doubts(found)
+    return found
 
 
 def write_minari(
@@ -101,7 +111,8 @@ def write_minari(
     if problems:
         raise DataError("The database", problems)
     _check_cameras(interactions.percepts.cameras)
-    buffers = _buffers(interactions, on_episode)
+    digests: list[str] = []
+    buffers = _buffers(interactions, digests, on_episode)
     missing = _missing(_folder(dataset_id))
     actions = spaces.Discrete(interactions.n_actions, start=interactions.action_start)
     try:
@@ -113,8 +124,10 @@ def write_minari(
                 description=description or "Interactions collected by rlvc",
                 algorithm_name="rlvc", jpeg_encoding=False,
             )  # fmt: skip
+            about: dict[str, Any] = {ENTRY: describe(digests)}
             if interactions.action_names:
-                dataset.storage.update_metadata({NAMES: list(interactions.action_names)})
+                about[NAMES] = list(interactions.action_names)
+            dataset.storage.update_metadata(about)
     except BaseException:
         shutil.rmtree(missing, ignore_errors=True)  # whole or not at all
         raise
@@ -151,13 +164,6 @@ def import_minari() -> Any:
     return minari
 
 
-def _images(observations: Any, space: spaces.Space[Any]) -> Any:
-    """Return the images among the observations of an episode."""
-    if not isinstance(space, spaces.Dict):
-        return observations
-    return {name: observations[name] for name, part in space.spaces.items() if shows(part)}
-
-
 def _load(minari: Any, dataset_id: str) -> Any:
     try:
         return minari.load_dataset(dataset_id)
@@ -175,42 +181,28 @@ def _load(minari: Any, dataset_id: str) -> Any:
         raise unknown("Minari dataset", dataset_id, known) from None
 
 
-def _problems(number: int, episode: Any, space: spaces.Discrete) -> Iterator[str]:
-    """Yield all that is wrong with an episode, step by step counted from 0."""
-    rewards, actions = np.asarray(episode.rewards), np.asarray(episode.actions)
-    for step in np.flatnonzero(~np.isfinite(rewards)):
-        yield f"reward is not finite in step {step} of episode {number} ({rewards[step]})."
-    is_wrong = (actions < space.start) | (actions >= space.start + space.n)
-    for step in np.flatnonzero(is_wrong):
-        yield (
-            f"action must be in {space.start}..{space.start + space.n - 1}; got {actions[step]} in "
-            f"step {step} of episode {number}."
-        )
-    ends = np.asarray(episode.terminations) | np.asarray(episode.truncations)
-    if len(ends) == 0:
-        yield f"episode {number} has no steps."
-        return
-    if not ends[-1]:
-        yield f"episode {number} has no end: its last step is neither terminated nor truncated."
-    for step in np.flatnonzero(ends[:-1]):
-        yield f"episode {number} goes on after its end in step {step}."
+def _buffers(
+    interactions: Interactions, digests: list[str], on_episode: Callable[[], None] | None
+) -> Iterator[Any]:
+    """Yield the episodes as Minari wants them, one at a time, so that they need not fit at once.
 
-
-def _buffers(interactions: Interactions, on_episode: Callable[[], None] | None) -> Iterator[Any]:
-    """Yield the episodes as Minari wants them, one at a time, so that they need not fit at once."""
+    The checksum of each is added to a list.
+    """
     from minari.data_collector import EpisodeBuffer
 
+    space = spaces.Discrete(interactions.n_actions, start=interactions.action_start)
     ends = np.flatnonzero(interactions.is_last) + 1
     for rows in map(np.arange, np.concatenate([[0], ends[:-1]]), ends):
         numbers = [*interactions.start[rows], interactions.end[rows[-1]]]
-        shown = [interactions.percepts[int(number)] for number in numbers]
-        yield EpisodeBuffer(
-            observations=_stack(shown),
-            actions=list(interactions.action[rows] + interactions.action_start),
-            rewards=list(interactions.reward[rows]),
-            terminations=list(interactions.terminated[rows]),
-            truncations=list(interactions.truncated[rows]),
-        )
+        shown = _stack([interactions.percepts[int(number)] for number in numbers])
+        columns = {
+            "actions": list(interactions.action[rows] + interactions.action_start),
+            "rewards": list(interactions.reward[rows]),
+            "terminations": list(interactions.terminated[rows]),
+            "truncations": list(interactions.truncated[rows]),
+        }
+        digests.append(digest_of(shown, columns, space, interactions.action_names))
+        yield EpisodeBuffer(observations=shown, **columns)
         if on_episode is not None:
             on_episode()
 

@@ -29,16 +29,17 @@ from rlvc.cli_options import (
     PortOption,
     PresetOption,
     RenderOption,
+    ResumeOption,
     SetOption,
     SizeOption,
     TensorBoardOption,
     TreesOption,
     WrapOption,
-    command_of,
     flow,
     make_env,
     recipe_of,
 )
+from rlvc.cli_session import open_session, place_of
 from rlvc.errors import RlvcError
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def run(
         Path | None, typer.Option(help="Folder for the results; runs/TASK unless given.")
     ] = None,
     overwrite: OverwriteOption = False,
+    resume: ResumeOption = None,
     tensorboard: TensorBoardOption = False,
     live: LiveOption = False,
     port: PortOption = None,
@@ -129,7 +131,7 @@ def run(
     from rlvc.experiments.catalogue import base_learner, settings_of
     from rlvc.experiments.catalogue import run as run_task
     from rlvc.journal import import_tensorboard, open_journals
-    from rlvc.report.files import prepare_folder, write_run
+    from rlvc.report.files import write_run
     from rlvc.report.terminal import LiveWatcher, show_summary, watch_with
     from rlvc.snapshots import Snapshots
 
@@ -139,11 +141,16 @@ def run(
     cli_report.check_page(live, port)
     if tensorboard:
         import_tensorboard()
-    folder = prepare_folder(out or Path("runs") / task, overwrite=overwrite)
-    facts = {"task": task, "pictures": pictures, "seed": seed, "command": command_of(context)}
+    folder = place_of(out, resume, Path("runs") / task, overwrite)
+    facts = {"task": task, "pictures": pictures, "seed": seed}
     about = {"task": task, "pictures": pictures, "seed": str(seed)}
-    with cli_report.live_page(folder, live, port) as stay:
-        with Snapshots(folder, facts, about=about) as shots:
+    is_begun = resume is not None
+    with (
+        open_session(context, folder, overwrite=overwrite, resume=is_begun, console=console) as own,
+        cli_report.live_page(folder, live, port) as stay,
+    ):
+        facts |= own.facts
+        with own.running(console) as stopping, Snapshots(folder, facts, about=about) as shots:
             with open_journals(folder, tensorboard) as journal, LiveWatcher(console) as shown:
                 result = run_task(
                     task,
@@ -153,11 +160,13 @@ def run(
                     episodes=episodes,
                     trees=trees,
                     learner=learner,
-                    watcher=watch_with(shown.watcher, journal, shots.watcher),
+                    watcher=stopping(watch_with(shown.watcher, journal, shots.watcher)),
+                    keeper=own.checkpoint,
                 )
             shots.watcher.on_phase("write", None)
-            result.result["command"] = facts["command"]
+            result.result.update(own.facts)
             write_run(result, folder)
+        own.finish()
         show_summary(console, result.result, folder)
         stay()
 

@@ -14,6 +14,7 @@ import typer
 if TYPE_CHECKING:
     from rlvc.sources.environments import Recipe
 
+FLAGS = ("--live", "--overwrite")  # options without a value, among those that may be dropped
 ENVIRONMENT, EXPLORING, LEARNING = "The environment", "Exploring it", "Learning"
 WATCHING = "Watching"
 
@@ -116,6 +117,14 @@ PresetOption = Annotated[
 OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace the results that are in the folder.")
 ]
+ResumeOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Go on with a run that was stopped in this folder, with the same options as before; "
+        "it ends with the policy that it would have ended with. If there is none, begin it there.",
+    ),
+]
 TensorBoardOption = Annotated[
     bool, typer.Option("--tensorboard", help="Write event files for TensorBoard as well.")
 ]
@@ -141,16 +150,32 @@ PortOption = Annotated[
 ]
 
 
+def words_typed(context: typer.Context) -> list[str]:
+    """Return the words of the command line after ``rlvc``."""
+    words = context.find_root().obj
+    return list(sys.argv[1:] if words is None else words)
+
+
 def command_of(context: typer.Context) -> str:
     """Return the command line as it was typed, without what does not change the run."""
-    words = context.find_root().obj
-    kept, words = list[str](), iter(sys.argv[1:] if words is None else words)
-    for word in words:
-        if word == "--port":
-            next(words, None)
-        elif word not in ("--live", "--overwrite") and not word.startswith("--port="):
-            kept.append(word)
+    kept = drop(words_typed(context), "--live", "--overwrite", "--port", "--resume")
     return shlex.join(["rlvc", *kept])
+
+
+def drop(words: list[str], *options: str) -> list[str]:
+    """Return words of a command line without some options and their values.
+
+    >>> drop(["run", "maze", "--out", "here", "--live", "--port=1"], "--out", "--live", "--port")
+    ['run', 'maze']
+    """
+    kept, rest = list[str](), iter(words)
+    for word in rest:
+        if word in options:
+            if word not in FLAGS:
+                next(rest, None)
+        elif not word.startswith(tuple(f"{name}=" for name in options)):
+            kept.append(word)
+    return kept
 
 
 def flow(text: str | None) -> str:

@@ -23,19 +23,20 @@ from rlvc.cli_options import (
     PortOption,
     PresetOption,
     RenderOption,
+    ResumeOption,
     SeedOption,
     SetOption,
     SizeOption,
     TensorBoardOption,
     TreesOption,
     WrapOption,
-    command_of,
     make_env,
     make_visible,
     recipe_of,
     words_of,
 )
 from rlvc.cli_report import check_page, live_page
+from rlvc.cli_session import open_session, place_of
 
 if TYPE_CHECKING:
     from rlvc.forest_policy import AnyPolicy
@@ -127,6 +128,7 @@ def learn(
         Path | None, typer.Option(help="Folder for the results; runs/SOURCE unless given.")
     ] = None,
     overwrite: OverwriteOption = False,
+    resume: ResumeOption = None,
     tensorboard: TensorBoardOption = False,
     live: LiveOption = False,
     port: PortOption = None,
@@ -154,7 +156,7 @@ def learn(
     from rlvc.journal import import_tensorboard, open_journals
     from rlvc.learner import RLVC
     from rlvc.perceiving import check_spaces
-    from rlvc.report.files import check_folder, prepare_folder
+    from rlvc.report.files import check_folder
     from rlvc.report.own import show_own_summary, write_own_run
     from rlvc.report.terminal import LiveWatcher, watch_with
     from rlvc.snapshots import Snapshots
@@ -162,8 +164,9 @@ def learn(
     changes = [f"gamma={gamma}"] * (gamma is not None) + ["post_process=compaction"] * compact
     learner = make_learner(preset, [*changes, *(settings or [])], RLVC())
     check_page(live, port)
-    folder = out or Path("runs") / folder_name(source)
-    check_folder(folder, overwrite=overwrite)
+    folder = place_of(out, resume, Path("runs") / folder_name(source), overwrite)
+    is_begun = resume is not None
+    check_folder(folder, overwrite=overwrite or is_begun)
     data: Any
     n = interactions or INTERACTIONS
     k = min(ROUNDS, n) if rounds is None else rounds
@@ -193,21 +196,24 @@ def learn(
         check_spaces(data)
     if tensorboard:
         import_tensorboard()
-    prepare_folder(folder, overwrite=overwrite)
-    told = {"source": source if from_data else words_of(recipe), "command": command_of(context)}
-    facts = {"task": source, "seed": seed, **told}
-    with live_page(folder, live, port) as stay:
-        with Snapshots(folder, facts, examples=True) as shots:
+    with (
+        open_session(context, folder, overwrite=overwrite, resume=is_begun, console=console) as own,
+        live_page(folder, live, port) as stay,
+    ):
+        told = {"source": source if from_data else words_of(recipe), **own.facts}
+        facts = {"task": source, "seed": seed, **told}
+        with own.running(console) as stopping, Snapshots(folder, facts, examples=True) as shots:
             with open_journals(folder, tensorboard) as journal, LiveWatcher(console) as shown:
                 run = learn_task(
                     source, data, learner=learner, interactions=n, rounds=k, epsilon=e, seed=seed,
                     episodes=EPISODES if episodes is None else episodes, trees=trees,
-                    watcher=watch_with(shown.watcher, journal, shots.watcher),
-                    keep=folder / "policy.rlvc",
+                    watcher=stopping(watch_with(shown.watcher, journal, shots.watcher)),
+                    keep=folder / "policy.rlvc", checkpoint=own.checkpoint,
                 )  # fmt: skip
             shots.watcher.on_phase("write", None)
             run.result.update(told)
             write_own_run(run, folder)
+        own.finish()
         show_own_summary(console, run, folder, told["source"])
         stay()
 

@@ -7,8 +7,11 @@ in memory, without a copy; only results are sent back.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
@@ -36,19 +39,27 @@ def run_processes(work: Callable[[T], R], pieces: Sequence[T], processes: int) -
         yield from run_threads(work, pieces, processes)
         return
     context = multiprocessing.get_context("fork")
-    pool = ProcessPoolExecutor(n, context, initializer=_begin, initargs=(work,))
+    pool = ProcessPoolExecutor(n, context, initializer=_begin, initargs=(work, os.getpid()))
     try:
         yield from pool.map(_call, pieces)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _begin(work: Callable[[Any], Any]) -> None:
+def _begin(work: Callable[[Any], Any], parent: int) -> None:
     """Prepare a forked process."""
     global _work
     _work = work
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who forked it decides when to stop
     cv2.setNumThreads(0)  # the threads of OpenCV were not forked
+
+
+def _end_with(parent: int) -> None:
+    """End when the one who forked this process is gone, who may have been killed."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 def _call(piece: Any) -> Any:

@@ -23,6 +23,7 @@ from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.images import Image
 from rlvc.incidence import Incidence
 from rlvc.interactions import Interactions
+from rlvc.keeping import FORGETFUL, Keeper, Section
 from rlvc.learner import RLVC, Stage
 from rlvc.mdp import MappedSequence, estimate, greedy
 from rlvc.parameters import as_json
@@ -30,6 +31,7 @@ from rlvc.percepts import Percepts
 from rlvc.policy import Policy
 from rlvc.solvers import Solver
 from rlvc.vision.eye import Looks
+from rlvc.vision.memory import Memory
 
 ENV_ID: Final = "rlvc/Campus-v0"
 DRAWN: Final = ("photos", "places")  # pictures of which every seed makes other views
@@ -130,6 +132,7 @@ def run(
     trees: int = 0,
     learner: RLVC | None = None,
     watcher: Watcher | None = None,
+    keeper: Keeper = FORGETFUL,
 ) -> CampusRun:
     """Collect, look, learn with the tree and with compaction, measure on views not seen before.
 
@@ -140,6 +143,7 @@ def run(
         trees: How many trees of a forest to learn as well; 0 for none.
         learner: With which parameters to learn; its post-processing is that of the compact version.
         watcher: Who is told how it goes on.
+        keeper: Who keeps what was done, so that it need not be done again after a stop.
     """
     watcher = watcher or Watcher()
     learner = learner or base_learner()
@@ -149,7 +153,7 @@ def run(
     env = gymnasium.make(ENV_ID, pictures=pictures, views_seed=seed, disable_env_checker=True)
     with clock.phase("collect", interactions):
         data = collect(env, interactions, seed=seed, state="state", on_step=watcher.on_step)
-    learner, database, looked, voted = _look(views, data, learner, clock, watcher)
+    learner, database, looked, voted = _look(views, data, learner, clock, watcher, keeper)
     learners = {
         "basic": replace(learner, post_process=Keep()),
         "compact": compact_learner(learner),
@@ -160,7 +164,7 @@ def run(
     about = {"task": "campus", "pictures": str(pictures), "seed": str(seed)}
     for version, one in learners.items():
         with clock.phase(version):
-            stages = _learn(one, database, watcher)
+            stages = _learn(one, database, watcher, Section(keeper, version))
             sights = {name: at.sights(stages[-1].database) for name, at in looked.items()}
         lines = [_line(stage, sights) for stage in stages]
         policies[version] = replace(stages[-1].policy(), about={**about, "version": version})
@@ -180,7 +184,9 @@ def run(
             ],
         }
     as_forest = {**about, "version": "forest"}
-    grown = learn_forest(trees, learners["basic"], database, seed, as_forest, clock, watcher)
+    grown = learn_forest(
+        trees, learners["basic"], database, seed, as_forest, clock, watcher, keeper
+    )
     if grown is not None:
         is_optimal = {name: at.is_optimal(grown.policy, database) for name, at in looked.items()}
         optimal["forest"] = share_by_state(is_optimal["test"], looked["test"].state)
@@ -213,7 +219,12 @@ def run(
 
 
 def _look(
-    views: Views, data: Interactions, learner: RLVC, clock: Clock, watcher: Watcher
+    views: Views,
+    data: Interactions,
+    learner: RLVC,
+    clock: Clock,
+    watcher: Watcher,
+    keeper: Keeper,
 ) -> tuple[RLVC, Database, dict[str, Division], NDArray[np.int64]]:
     """Look at all views; return the fitted learner, the database, both divisions, and a vote."""
     # With few interactions the agent may miss some views; that is no reason not to measure on them.
@@ -222,13 +233,15 @@ def _look(
     with clock.phase("extract", len(data.percepts)):
         learner = learner.fitted(data.percepts)
         eye = learner.new_eye(data.percepts)
-        (looks,) = eye.look_at_all(data.percepts, learner.threads, watcher.on_step)
+        memory = Memory(Section(keeper, "look"))
+        (looks,) = memory.look(eye, data.percepts, learner.threads, watcher.on_step)
         database = learner.look(data, eye=eye, looks=[looks])
     test_state, images = _division(views, "test")
     test = Percepts()
     test_number = np.asarray([test.add(image) for image in images])
     with clock.phase("test", len(test)):
-        (test_looks,) = eye.look_at_all(test, learner.threads, watcher.on_step)
+        memory = Memory(Section(keeper, "test"))
+        (test_looks,) = memory.look(eye, test, learner.threads, watcher.on_step)
     with clock.phase("vote"):
         state_of_image = np.zeros(len(data.percepts), np.int64)
         state_of_image[number] = state
@@ -240,9 +253,9 @@ def _look(
     return learner, database, looked, voted
 
 
-def _learn(learner: RLVC, database: Database, watcher: Watcher) -> list[Stage]:
+def _learn(learner: RLVC, database: Database, watcher: Watcher, keeper: Keeper) -> list[Stage]:
     stages = []
-    for stage in learner.stages(database):
+    for stage in learner.stages(database, keeper):
         stages.append(stage)
         watcher.on_stage(stage)
     return stages

@@ -13,6 +13,7 @@ from rlvc.experiments.measures import EPISODES
 from rlvc.experiments.navigation import Run
 from rlvc.experiments.running import NEW, Watcher
 from rlvc.forest_policy import AnyPolicy
+from rlvc.keeping import FORGETFUL, Keeper
 from rlvc.learner import RLVC
 
 
@@ -52,27 +53,30 @@ def run(
     trees: int = 0,
     learner: RLVC | None = None,
     watcher: Watcher | None = None,
+    keeper: Keeper = FORGETFUL,
 ) -> Run | CampusRun | HillRun:
     """Learn a task and measure what was learned.
 
     ``episodes`` are for the maze, the subway and the hill; each has a number of its own unless they
-    are given. With ``trees``, a forest of so many is learned as well.
+    are given. With ``trees``, a forest of so many is learned as well. What the ``keeper`` has of
+    the run already is not done again.
     """
     _check(task)
     learner = learner or base_learner(task)
     if task == "campus":
         return campus.run(
             pictures=pictures, seed=seed, interactions=interactions, trees=trees,
-            learner=learner, watcher=watcher,
+            learner=learner, watcher=watcher, keeper=keeper,
         )  # fmt: skip
     if task == "hill":
         return hill.run(
             pictures=pictures, seed=seed, interactions=interactions, trials=episodes or TRIALS,
-            trees=trees, learner=learner, watcher=watcher,
+            trees=trees, learner=learner, watcher=watcher, keeper=keeper,
         )  # fmt: skip
     return navigation.run(
         navigation.find_task(task), pictures=pictures, seed=seed, interactions=interactions,
         episodes=episodes or EPISODES, trees=trees, learner=learner, watcher=watcher,
+        keeper=keeper,
     )  # fmt: skip
 
 

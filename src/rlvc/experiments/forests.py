@@ -14,6 +14,7 @@ from rlvc.experiments.running import Clock, Watcher
 from rlvc.features import Graph
 from rlvc.forest import Forest
 from rlvc.forest_policy import ForestPolicy
+from rlvc.keeping import FORGETFUL, Keeper, Section
 from rlvc.learner import RLVC
 from rlvc.parameters import as_json
 from rlvc.sightings import Sightings
@@ -58,13 +59,14 @@ def learn_forest(
     about: Mapping[str, str],
     clock: Clock,
     watcher: Watcher,
+    keeper: Keeper = FORGETFUL,
 ) -> Grown | None:
     """Learn a forest of so many trees, if any, and tell the watcher tree by tree."""
     if trees == 0:
         return None
     forest = Forest(learner=learner, trees=trees, seed=seed)
     with clock.phase("forest", trees):
-        policy = forest.learn(database, watcher.on_step)
+        policy = forest.learn(database, watcher.on_step, keeper=Section(keeper, "forest"))
     return Grown(forest, replace(policy, about=about), clock.seconds.pop("forest"))
 
 

@@ -39,10 +39,12 @@ from rlvc.experiments.running import NEW, Clock, Watcher, versions
 from rlvc.exploring import collect
 from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.generation import Canonical
+from rlvc.keeping import FORGETFUL, Keeper, Section
 from rlvc.learner import RLVC, Stage
 from rlvc.mdp import greedy
 from rlvc.parameters import as_json
 from rlvc.policy import Policy
+from rlvc.vision.memory import Memory
 
 ENV_ID: Final = "rlvc/Hill-v0"
 PAPER: Final = {
@@ -99,6 +101,7 @@ def run(
     trees: int = 0,
     learner: RLVC | None = None,
     watcher: Watcher | None = None,
+    keeper: Keeper = FORGETFUL,
 ) -> HillRun:
     """Collect, look, learn with composite features and without, measure every stage.
 
@@ -110,6 +113,7 @@ def run(
         trees: How many trees of a forest to learn as well; 0 for none.
         learner: With which parameters to learn.
         watcher: Who is told how it goes on.
+        keeper: Who keeps what was done, so that it need not be done again after a stop.
     """
     watcher = watcher or Watcher()
     learner = learner or base_learner()
@@ -122,15 +126,17 @@ def run(
         data = collect(episodic, interactions, seed=seed, state="state", on_step=watcher.on_step)
     with clock.phase("extract", sum(map(len, data.percepts.images))):
         learner = learner.fitted(data.percepts)
-        database = learner.look(data, watcher.on_step)
+        memory = Memory(Section(keeper, "look"))
+        database = learner.look_again(data, memory, watcher.on_step)
     with clock.phase("learn"):
-        stages = _learn(learner, database, watcher)
+        stages = _learn(learner, database, watcher, Section(keeper, "learn"))
     simple = stages
     if not isinstance(learner.generator, Canonical):
         with clock.phase("primitive"):
-            simple = _learn(replace(learner, generator=Canonical()), database, watcher)
+            plain, kept = replace(learner, generator=Canonical()), Section(keeper, "primitive")
+            simple = _learn(plain, database, watcher, kept)
     about = {"task": "hill", "pictures": str(pictures)}
-    grown = learn_forest(trees, learner, database, seed, about, clock, watcher)
+    grown = learn_forest(trees, learner, database, seed, about, clock, watcher, keeper)
     n_steps = len(stages) + (0 if simple is stages else len(simple))
     with clock.phase("evaluate", N_IMAGES + n_steps):
         last = stages[-1]
@@ -187,9 +193,9 @@ def run(
     return HillRun(result, policy, env, shown, actions, values, table, voting)
 
 
-def _learn(learner: RLVC, database: Database, watcher: Watcher) -> list[Stage]:
+def _learn(learner: RLVC, database: Database, watcher: Watcher, keeper: Keeper) -> list[Stage]:
     stages = []
-    for stage in learner.stages(database):
+    for stage in learner.stages(database, keeper):
         stages.append(stage)
         watcher.on_stage(stage)
     return stages

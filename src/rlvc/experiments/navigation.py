@@ -30,12 +30,14 @@ from rlvc.experiments.running import Clock, Watcher, versions
 from rlvc.exploring import collect
 from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.incidence import Incidence
+from rlvc.keeping import FORGETFUL, Keeper, Section
 from rlvc.learner import RLVC, Stage
 from rlvc.mdp import greedy
 from rlvc.parameters import as_json
 from rlvc.percepts import Percepts
 from rlvc.policy import Policy
 from rlvc.sightings import Sightings
+from rlvc.vision.memory import Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ def run(
     trees: int = 0,
     learner: RLVC | None = None,
     watcher: Watcher | None = None,
+    keeper: Keeper = FORGETFUL,
 ) -> Run:
     """Collect, look, learn, measure, compare.
 
@@ -128,6 +131,7 @@ def run(
         trees: How many trees of a forest to learn as well; 0 for none.
         learner: With which parameters to learn.
         watcher: Who is told how it goes on.
+        keeper: Who keeps what was done, so that it need not be done again after a stop.
     """
     watcher = watcher or Watcher()
     learner = learner or RLVC(gamma=task.world.gamma)
@@ -139,16 +143,17 @@ def run(
         data = collect(episodic, interactions, seed=seed, state="position", on_step=watcher.on_step)
     with clock.phase("extract", sum(map(len, data.percepts.images))):
         learner = learner.fitted(data.percepts)
-        database = learner.look(data, watcher.on_step)
+        memory = Memory(Section(keeper, "look"))
+        database = learner.look_again(data, memory, watcher.on_step)
     stages: list[Stage] = []
     with clock.phase("learn"):
-        for stage in learner.stages(database):
+        for stage in learner.stages(database, Section(keeper, "learn")):
             stages.append(stage)
             watcher.on_stage(stage)
         policy = stages[-1].policy()
     about = {"task": task.name, "pictures": pictures}
     policy = replace(policy, about=about)
-    grown = learn_forest(trees, learner, database, seed, about, clock, watcher)
+    grown = learn_forest(trees, learner, database, seed, about, clock, watcher, keeper)
     with clock.phase("evaluate"):
         grid = grid_over(task.world)
         seen = see_grid(env, grid, stages[-1].database, learner.threads)

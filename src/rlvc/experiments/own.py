@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.checkpoint import Checkpoint
 from rlvc.evaluating import evaluate
 from rlvc.experiments.forests import learn_forest
 from rlvc.experiments.running import NEW, Clock, Watcher, versions
@@ -17,6 +18,7 @@ from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, Round, Steady, explore
 from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.interactions import Interactions
 from rlvc.journal import describe_stage
+from rlvc.keeping import FORGETFUL, Keeper, Section
 from rlvc.learner import RLVC, Stage
 from rlvc.parameters import as_json
 from rlvc.policy import Policy
@@ -102,6 +104,7 @@ def learn_task(
     trees: int = 0,
     watcher: Watcher | None = None,
     keep: Path | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> OwnRun:
     """Collect and learn in rounds, or learn from data; measure if there is an environment.
 
@@ -117,13 +120,16 @@ def learn_task(
         trees: How many trees of a forest to learn as well; 0 for none.
         watcher: Who is told how it goes on.
         keep: Where to write the policy before it is measured, which may take long.
+        checkpoint: Where to keep what was done, so that it need not be done again after a stop.
     """
     watcher = watcher or Watcher()
-    school, history = School(learner or RLVC(), watcher), list[dict[str, Any]]()
+    keeper: Keeper = FORGETFUL if checkpoint is None else checkpoint
+    school, history = School(learner or RLVC(), watcher, keeper), list[dict[str, Any]]()
     if isinstance(data, gymnasium.Env):
         for one in explore(
             data, school.learn, interactions=interactions, rounds=rounds, epsilon=epsilon,
             seed=seed, on_round=school.begin_round, on_step=watcher.on_step,
+            kept=checkpoint.rounds if checkpoint else None,
         ):  # fmt: skip
             history.append(describe_round(one))
             watcher.on_round(history[-1])
@@ -133,7 +139,7 @@ def learn_task(
         school.learn(met)
     stage, clock = school.stages[-1], school.clock
     policy = stage.policy()
-    grown = learn_forest(trees, school.fitted, stage.database, seed, {}, clock, watcher)
+    grown = learn_forest(trees, school.fitted, stage.database, seed, {}, clock, watcher, keeper)
     best = grown.policy if grown else policy
     if keep is not None:
         best.save(keep)
@@ -179,9 +185,10 @@ class School:
         stages: What was learned last.
     """
 
-    def __init__(self, learner: RLVC, watcher: Watcher) -> None:
+    def __init__(self, learner: RLVC, watcher: Watcher, keeper: Keeper = FORGETFUL) -> None:
         self.clock, self.fitted, self.stages = Clock(watcher), learner, list[Stage]()
-        self._learner, self._watcher, self._memory = learner, watcher, Memory()
+        self._learner, self._watcher, self._keeper = learner, watcher, keeper
+        self._memory = Memory(Section(keeper, "look"))
         self._which = ""
 
     def begin_round(self, number: int, n: int) -> None:
@@ -196,8 +203,9 @@ class School:
         with self.clock.phase(f"extract{self._which}", self._memory.n_new(eye, met.percepts)):
             database = self.fitted.look_again(met, self._memory, self._watcher.on_step, eye=eye)
         self.stages.clear()
-        with self.clock.phase(f"learn{self._which}"):
-            for stage in self.fitted.stages(database):
+        name = f"learn{self._which}"
+        with self.clock.phase(name):
+            for stage in self.fitted.stages(database, Section(self._keeper, name)):
                 self.stages.append(stage)
                 self._watcher.on_stage(stage)
             return stage.policy()

@@ -1,0 +1,183 @@
+"""One run of the command line: it holds its folder, keeps what it does, and can be gone on with."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+from rich.console import Console
+
+from rlvc.cli_options import command_of, drop, words_typed
+from rlvc.errors import FileFormatError
+
+if TYPE_CHECKING:
+    from rlvc.checkpoint import Checkpoint
+    from rlvc.experiments.running import Watcher
+
+FREE: Final = ("overwrite", "live", "port", "tensorboard", "out", "resume")  # may be others later
+ELSEWHERE: Final = ("--overwrite", "--live", "--port", "--out", "--resume")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A run that has its folder to itself.
+
+    Attributes:
+        folder: Where the results go.
+        checkpoint: Where it keeps what it did.
+        facts: What the result says of it: the ``command`` that began it, and how often it was
+            ``resumed``.
+        how: The command line that goes on with it.
+    """
+
+    folder: Path
+    checkpoint: Checkpoint
+    facts: dict[str, Any]
+    how: str
+
+    @contextmanager
+    def running(self, console: Console) -> Iterator[Callable[[Watcher], Watcher]]:
+        """Let the run be stopped; gives a function from its watcher to one that may stop it."""
+        from rlvc.stopping import stoppable
+
+        def tell() -> None:
+            console.show_cursor()  # whatever comes now
+            say(console, "Stopping as soon as this step is kept; Ctrl-C again stops at once.")
+
+        why = f"Stopped, and all that was done is kept. Go on with:\n  {self.how}"
+        with stoppable(why, tell) as stop:
+            yield stop.watch
+
+    def finish(self) -> None:
+        """Forget what was kept: all results are written."""
+        self.checkpoint.clear()
+
+
+def place_of(out: Path | None, resume: Path | None, default: Path, overwrite: bool) -> Path:
+    """Return the folder of a run, from the options that may name it."""
+    if resume is None:
+        return out or default
+    if overwrite:
+        raise ValueError("--overwrite begins a run anew and --resume goes on with one; choose.")
+    if out is not None and out.resolve() != resume.resolve():
+        raise ValueError(f"--resume of a run says its folder, {resume}; leave out --out {out}.")
+    return resume
+
+
+@contextmanager
+def open_session(
+    context: typer.Context, folder: Path, *, overwrite: bool, resume: bool, console: Console
+) -> Iterator[Session]:
+    """Hold the folder of a run, and begin it or go on with it.
+
+    Raises:
+        typer.Exit: It is finished already, and nothing is to be done.
+    """
+    from rlvc.checkpoint import RUN, Checkpoint
+    from rlvc.experiments.running import versions
+    from rlvc.holding import hold
+    from rlvc.report.files import prepare_folder
+    from rlvc.whole import remove_parts
+
+    checkpoint, how = Checkpoint(folder), resuming(context, folder)
+    prepare_folder(folder, overwrite=overwrite or resume)
+    with hold(folder):
+        remove_parts(folder)
+        facts = {"command": command_of(context), "resumed": 0}
+        asked = {**facts, "options": options_of(context), "versions": versions()}
+        before = checkpoint.description() if resume else None
+        if before is not None:
+            check_same(before, asked, folder)
+            if before["versions"] != asked["versions"]:
+                say(console, "Packages have changed since the run began; it may end differently.")
+            facts = {"command": str(before["command"]), "resumed": int(before["resumed"]) + 1}
+            checkpoint.tidy()
+            checkpoint.keep(RUN, {**before, **facts}, {})
+            say(console, f"Going on with the run in {folder}.")
+        else:
+            if resume and is_finished(context, folder, console):
+                checkpoint.clear()
+                raise typer.Exit
+            if resume:
+                say(console, f"There is no run in {folder} to go on with; it begins now.")
+            elif not overwrite:
+                check_unfinished(checkpoint, folder, how)
+            checkpoint.begin(asked)
+        yield Session(folder, checkpoint, facts, how)
+
+
+def check_unfinished(checkpoint: Checkpoint, folder: Path, how: str) -> None:
+    """Refuse to begin where a run waits to be gone on with."""
+    try:
+        waits = checkpoint.description() is not None
+    except FileFormatError:
+        waits = True  # whatever it is: it shall not be lost
+    if waits:
+        raise ValueError(
+            f"{folder} holds a run that is not finished. Go on with it:\n  "
+            f"{how}\nor give another folder with --out, or begin anew with "
+            "--overwrite."
+        )
+
+
+def is_finished(context: typer.Context, folder: Path, console: Console) -> bool:
+    """Tell whether a folder holds the very run that is wanted, finished; refuse any other."""
+    try:
+        result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return False
+    except (ValueError, OSError):
+        result = None
+    told = result.get("command") if isinstance(result, dict) else None
+    wanted = drop(words_typed(context), *ELSEWHERE)
+    if told is None or drop(shlex.split(str(told))[1:], *ELSEWHERE) != wanted:
+        raise ValueError(
+            f"{folder} holds another run, which is finished; give another folder, or leave out "
+            "--resume and add --overwrite."
+        )
+    say(console, f"The run in {folder} is finished; there is nothing left to do.")
+    return True
+
+
+def check_same(before: dict[str, Any], asked: dict[str, Any], folder: Path) -> None:
+    """Refuse to go on with a run under other settings."""
+    options, wanted = before.get("options"), asked["options"]
+    if not isinstance(options, dict) or before.keys() - {"format", "version"} != asked.keys():
+        raise FileFormatError(f"{folder} does not hold a run; begin one with --overwrite.")
+    names = sorted(options.keys() | wanted.keys())
+    if others := [name for name in names if options.get(name) != wanted.get(name)]:
+        listed = "\n  ".join(
+            f"{name} was {_shown(options.get(name))}, and is {_shown(wanted.get(name))} now"
+            for name in others
+        )
+        raise ValueError(
+            f"A run is gone on with as it was begun, or it would be another one. Of that in "
+            f"{folder},\n  {listed}"
+        )
+
+
+def options_of(context: typer.Context) -> dict[str, Any]:
+    """Return all options that may change what is learned, ready for JSON."""
+    chosen = {name: value for name, value in context.params.items() if name not in FREE}
+    plain: dict[str, Any] = json.loads(json.dumps(chosen, default=str))
+    return {"command": context.info_name, **plain}
+
+
+def resuming(context: typer.Context, folder: Path) -> str:
+    """Return the command line that goes on with a run."""
+    return shlex.join(["rlvc", *drop(words_typed(context), *ELSEWHERE), "--resume", str(folder)])
+
+
+def _shown(value: object) -> str:
+    return "not given" if value is None else str(value)
+
+
+def say(console: Console, text: str) -> None:
+    """Print a line as it is."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)

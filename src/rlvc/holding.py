@@ -1,0 +1,59 @@
+"""One run in one folder: whoever writes there holds it, for as long as the process lives."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rlvc.errors import RlvcError
+
+log = logging.getLogger(__name__)
+
+_held: set[int] = set()  # the open folders
+
+
+class HeldError(RlvcError):
+    """A folder that another run is writing into."""
+
+
+@contextmanager
+def hold(folder: Path) -> Iterator[None]:
+    """Hold a folder that exists; the system lets go of it when the process ends, however it does.
+
+    Nothing is written: what is locked is the folder itself.
+
+    Raises:
+        HeldError: Somebody else holds it.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno == errno.EWOULDBLOCK:
+            os.close(handle)
+            raise HeldError(
+                f"Another run is writing into {folder}; wait for its end, or give another folder "
+                "with --out."
+            ) from None
+        log.warning("%s cannot be locked (%s): see that no other run uses it.", folder, error)
+    _held.add(handle)
+    try:
+        yield
+    finally:
+        _held.discard(handle)
+        with suppress(OSError):
+            os.close(handle)
+
+
+def _let_go() -> None:
+    """Close what a fork inherited, so that it does not hold a folder longer than the run."""
+    while _held:
+        os.close(_held.pop())
+
+
+os.register_at_fork(after_in_child=_let_go)

@@ -1,0 +1,86 @@
+"""Ctrl-C: the first one ends a run when it has kept what it is doing, the second at once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+from rlvc.errors import RlvcError
+from rlvc.experiments.running import Watcher
+from rlvc.learner import Stage
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class StoppedError(RlvcError):
+    """A run that was asked to stop, and did."""
+
+
+class Stop:
+    """Whether somebody wants a run to stop."""
+
+    def __init__(self, why: str) -> None:
+        self.is_wanted = False
+        self._why = why
+
+    def check(self) -> None:
+        """Raise a StoppedError if it shall stop."""
+        if self.is_wanted:
+            raise StoppedError(self._why)
+
+    def watch(self, watcher: Watcher) -> Watcher:
+        """Return a watcher that stops what it watches, after having told about it."""
+
+        def on_phase(phase: str, total: int | None) -> None:
+            self.check()
+            watcher.on_phase(phase, total)
+
+        def on_step() -> None:
+            watcher.on_step()
+            self.check()
+
+        def on_stage(stage: Stage) -> None:
+            watcher.on_stage(stage)
+            self.check()
+
+        def on_round(numbers: dict[str, Any]) -> None:
+            watcher.on_round(numbers)
+            self.check()
+
+        return replace(
+            watcher, on_phase=on_phase, on_step=on_step, on_stage=on_stage, on_round=on_round
+        )
+
+
+@contextmanager
+def stoppable(why: str, tell: Callable[[], None]) -> Iterator[Stop]:
+    """Take signals to stop, in the main thread.
+
+    Args:
+        why: What the error says that ends the run.
+        tell: Called at the first signal; the second one kills the process as if nobody listened.
+    """
+    stop = Stop(why)
+
+    def on_signal(number: int, frame: object) -> None:
+        stop.is_wanted = True
+        for one in heard:
+            signal.signal(one, signal.SIG_DFL)
+        tell()
+
+    heard = [
+        one for one in SIGNALS
+        # What runs in the background may have been told not to listen.
+        if threading.current_thread() is threading.main_thread()
+        and signal.getsignal(one) is not signal.SIG_IGN
+    ]  # fmt: skip
+    before = {one: signal.signal(one, on_signal) for one in heard}
+    try:
+        yield stop
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)

@@ -78,9 +78,18 @@ class Images:
             weakref.finalize(self, self._spool.close)
         data = memoryview(image.tobytes())
         offset = self._offset(number)
-        while data:  # a disk that fills up may take a part; the next call says why it stopped
-            written = os.pwrite(self._spool.fileno(), data, offset)
-            data, offset = data[written:], offset + written
+        try:
+            while data:  # a disk that fills up may take a part; the next call says why it stopped
+                written = os.pwrite(self._spool.fileno(), data, offset)
+                data, offset = data[written:], offset + written
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"{error.strerror}; image {number} of {self.whose} does not fit in the temporary "
+                "file beside those before. Free some space there, or name another folder with "
+                "TMPDIR",
+                tempfile.gettempdir(),
+            ) from error
 
     def _offset(self, number: int) -> int:
         return (number - len(self._kept)) * self._n_bytes

@@ -41,7 +41,7 @@ def whole_file(path: Pathlike) -> Iterator[BinaryIO]:
         OSError: It cannot be written; the text says what to do. What was there before is as it was.
     """
     target = Path(path)
-    try:
+    with telling(target):
         if target.is_dir():
             raise IsADirectoryError(f"{target} is a folder; name a file in it.")
         if target.exists() and not target.is_file():
@@ -61,6 +61,13 @@ def whole_file(path: Pathlike) -> Iterator[BinaryIO]:
             part.unlink(missing_ok=True)
             raise
         _sync_folder(target.parent)
+
+
+@contextmanager
+def telling(target: Path) -> Iterator[None]:
+    """Say what cannot be written, and what to do about it."""
+    try:
+        yield
     except OSError as error:
         if error.errno not in _CURES or error.strerror is None:
             raise

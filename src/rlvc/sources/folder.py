@@ -26,9 +26,11 @@ from rlvc.sources.actions import Actions, read_actions, write_actions
 from rlvc.sources.doubts import tell_doubts
 from rlvc.sources.episodes import read_episodes
 from rlvc.sources.frames import OnImage, read_percepts, write_frames
+from rlvc.sources.places import missing_folders, remove_empty
 from rlvc.sources.problems import Problems
 from rlvc.sources.seal import Sealing, read_seal
 from rlvc.sources.table import SUFFIXES, find_table, import_pyarrow, read_table, write_table
+from rlvc.whole import telling
 
 TABLE = "interactions"
 
@@ -129,21 +131,28 @@ def write_folder(
     if table == "parquet":
         import_pyarrow()
     if problems := check_episodes(interactions):
-        raise ValueError(f"interactions of write_folder must be whole episodes; {problems[0]}")
+        told = "\n".join(problems)
+        raise ValueError(f"interactions of write_folder must be whole episodes; {told}")
     _check_names(interactions)
     check_new_folder(path)
     target = Path(path).resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        _fill(hidden, interactions, table, on_image)
-        umask = os.umask(0)
-        os.umask(umask)
-        hidden.chmod(0o777 & ~umask)  # as if it had been made in the ordinary way
-        hidden.replace(target)
-    except BaseException:
-        shutil.rmtree(hidden, ignore_errors=True)
-        raise
+    made = missing_folders(target.parent)
+    with telling(Path(path)):
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+            try:
+                _fill(hidden, interactions, table, on_image)
+                umask = os.umask(0)
+                os.umask(umask)
+                hidden.chmod(0o777 & ~umask)  # as if it had been made in the ordinary way
+                hidden.replace(target)
+            except BaseException:
+                shutil.rmtree(hidden, ignore_errors=True)
+                raise
+        except BaseException:
+            remove_empty(made)
+            raise
 
 
 def check_new_folder(path: str | os.PathLike[str]) -> None:

@@ -8,9 +8,11 @@ written here has a format, a version and a checksum of each episode in its metad
 from __future__ import annotations
 
 import logging
+import math
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,8 @@ from rlvc.percepts import Percept, Percepts
 from rlvc.sources.doubts import tell_doubts
 from rlvc.sources.minari_episodes import check_episode, images_of, read_episodes, see_episode
 from rlvc.sources.minari_seal import ENTRY, EpisodeSeal, describe, digest_of
+from rlvc.sources.places import check_room, missing_folders, remove_empty
+from rlvc.whole import telling
 
 log = logging.getLogger(__name__)
 
@@ -113,24 +117,23 @@ def write_minari(
     _check_cameras(interactions.percepts.cameras)
     digests: list[str] = []
     buffers = _buffers(interactions, digests, on_episode)
-    missing = _missing(_folder(dataset_id))
+    folder = _folder(dataset_id)
+    made = missing_folders(folder.parent)
     actions = spaces.Discrete(interactions.n_actions, start=interactions.action_start)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # about authors and links, which we lack
-            dataset = minari.create_dataset_from_buffers(
-                dataset_id, buffers, action_space=actions,
-                observation_space=_space(interactions.percepts[0]),
-                description=description or "Interactions collected by rlvc",
-                algorithm_name="rlvc", jpeg_encoding=False,
-            )  # fmt: skip
-            about: dict[str, Any] = {ENTRY: describe(digests)}
-            if interactions.action_names:
-                about[NAMES] = list(interactions.action_names)
-            dataset.storage.update_metadata(about)
-    except BaseException:
-        shutil.rmtree(missing, ignore_errors=True)  # whole or not at all
-        raise
+    with telling(folder), _whole(folder, made), warnings.catch_warnings():
+        # HDF5 may crash where a disk is full: it is asked for first.
+        check_room(made[-1].parent if made else folder.parent, largest_size(interactions))
+        warnings.simplefilter("ignore", UserWarning)  # about authors and links, which we lack
+        dataset = minari.create_dataset_from_buffers(
+            dataset_id, buffers, action_space=actions,
+            observation_space=_space(interactions.percepts[0]),
+            description=description or "Interactions collected by rlvc",
+            algorithm_name="rlvc", jpeg_encoding=False,
+        )  # fmt: skip
+        about: dict[str, Any] = {ENTRY: describe(digests)}
+        if interactions.action_names:
+            about[NAMES] = list(interactions.action_names)
+        dataset.storage.update_metadata(about)
 
 
 def check_minari_id(dataset_id: str) -> None:
@@ -244,6 +247,23 @@ def _folder(dataset_id: str) -> Path:
     return Path(get_dataset_path(dataset_id))
 
 
-def _missing(folder: Path) -> Path:
-    """Return the first folder on the way to one that is not there yet."""
-    return folder if folder.parent.exists() else _missing(folder.parent)
+def largest_size(interactions: Interactions) -> int:
+    """Return how many bytes a dataset may need at most: HDF5 keeps arrays in pieces of one size."""
+    n_episodes, n_rows = int(np.count_nonzero(interactions.is_last)), len(interactions)
+    sizes = [math.prod(images.shape or ()) for images in interactions.percepts.images]
+    return 2 * (sum(sizes) * (n_rows + n_episodes) + 18 * n_rows) + 2**16 * n_episodes
+
+
+@contextmanager
+def _whole(folder: Path, made: list[Path]) -> Iterator[None]:
+    """Leave nothing behind if a dataset cannot be written: neither of it nor of its name spaces."""
+    from minari.namespace import NAMESPACE_METADATA_FILENAME
+
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        for place in made:
+            (place / NAMESPACE_METADATA_FILENAME).unlink(missing_ok=True)
+            remove_empty([place])
+        raise

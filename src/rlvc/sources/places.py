@@ -1,0 +1,36 @@
+"""Where something is written: whether there is room, and what goes again if it fails."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+
+def missing_folders(folder: Path) -> list[Path]:
+    """Return the folders that are to be made for one to be there, the innermost first.
+
+    >>> missing_folders(Path.cwd())
+    []
+    """
+    return [place for place in (folder, *folder.parents) if not place.exists()]
+
+
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders while they are empty: somebody else may have written to them since."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
+
+
+def check_room(folder: Path, n_bytes: int) -> None:
+    """Raise an OSError unless a file of so many bytes can be written to a folder now."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        if hasattr(os, "posix_fallocate"):  # knows of quotas and limits as well
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+        elif shutil.disk_usage(folder).free < n_bytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

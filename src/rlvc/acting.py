@@ -9,6 +9,7 @@ from typing import Any
 
 import gymnasium
 
+from rlvc.checking import LARGE, SMALL
 from rlvc.errors import WorldError
 
 Env = gymnasium.Env[Any, Any]
@@ -46,6 +47,11 @@ def step(env: Env, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]
         number = math.nan
     if not math.isfinite(number):
         raise WorldError(f"The reward of the environment must be a finite number; got {reward!r}.")
+    if number and not SMALL <= abs(number) <= LARGE:
+        raise WorldError(
+            "The reward of the environment must be 0 or between 1e-100 and 1e100 in size; got "
+            f"{reward!r}. Scale the rewards: policies do not change."
+        )
     return observation, number, bool(terminated), bool(truncated), info
 
 

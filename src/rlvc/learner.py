@@ -384,6 +384,10 @@ class RLVC:
             log.warning("No percept has an interest point: all look the same to this detector.")
         if not interactions.reward.any():
             log.warning("All rewards are zero: nothing distinguishes one action from another.")
+        if interactions.n_actions == 1:
+            log.warning("There is only one action: whatever is seen, it will be taken.")
+        if len(interactions.percepts) == 1:
+            log.warning("There is only one percept: the policy will always do the same.")
         return Database(interactions, sightings, eye)
 
     def _source(

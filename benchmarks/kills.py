@@ -1,0 +1,157 @@
+"""Kill runs at random moments, and go on with them until they end as if nobody had.
+
+Each task is run once without a stop. Then it is begun again, killed (SIGKILL) after a random part
+of the time that it takes, gone on with by the same command and ``--resume``, killed again, until it
+ends by itself; and all over again until it was killed as often as wanted. In the end the policies
+must be the same, byte for byte, and the folder must hold the same files and nothing else; nothing
+may be left in the folder of temporary files, and no process may live on.
+
+    python benchmarks/kills.py --kills 100
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import itertools
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TASKS = {
+    "maze, with a forest": [
+        "run", "maze", "--interactions", "3000", "--episodes", "20", "--trees", "4",
+    ],
+    "campus": ["run", "campus", "--interactions", "3000"],
+    "own, in rounds": [
+        "learn", "rlvc:rlvc/Maze-v0", "--interactions", "1200", "--rounds", "3", "--episodes", "2",
+        "--trees", "2",
+    ],
+}  # fmt: skip
+PATIENCE = 2.0  # seconds in which forked processes must have noticed that they are alone
+
+
+def main() -> int:
+    """Kill, go on, compare; return 0 if all is well."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--kills", type=int, default=100, help="how many, over all tasks")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments")
+    chosen = parser.parse_args()
+    rng = random.Random(chosen.seed)
+    edges = [chosen.kills * i // len(TASKS) for i in range(len(TASKS) + 1)]
+    shares = [last - first for first, last in itertools.pairwise(edges)]
+    n_kills, is_well = 0, True
+    with tempfile.TemporaryDirectory() as name:
+        for (task, words), wanted in zip(TASKS.items(), shares, strict=True):
+            found = kill_often(task, words, wanted, rng, Path(name))
+            n_kills += found[0]
+            is_well &= found[1]
+    print(f"{n_kills} kills; {'every run ended as if there were none' if is_well else 'FAILED'}.")
+    return 0 if is_well else 1
+
+
+def kill_often(
+    task: str, words: list[str], wanted: int, rng: random.Random, room: Path
+) -> tuple[int, bool]:
+    """Kill a task so many times, in as many runs as that takes; return kills and verdict."""
+    whole, temporary = room / "whole", room / "temporary"
+    shutil.rmtree(whole, ignore_errors=True)
+    temporary.mkdir(exist_ok=True)
+    start(words, whole, temporary).wait()  # compiles, if need be
+    shutil.rmtree(whole)
+    begin = time.perf_counter()
+    if start(words, whole, temporary).wait() != 0:
+        print(f"{task}: does not run")
+        return 0, False
+    seconds = time.perf_counter() - begin
+    print(f"{task}: {seconds:.1f} s without a stop", flush=True)
+    n_kills, n_runs, is_well = 0, 0, True
+    when: collections.Counter[str] = collections.Counter()
+    while n_kills < wanted:
+        stopped, n_here = room / f"stopped-{n_runs}", 0
+        while True:
+            process = start(words, stopped, temporary)
+            try:
+                # Once there were enough, it may end in peace.
+                process.wait(rng.uniform(0.0, seconds) if n_kills < wanted else None)
+                break
+            except subprocess.TimeoutExpired:
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait()
+                n_kills, n_here = n_kills + 1, n_here + 1
+                when[moment(stopped)] += 1
+        n_runs += 1
+        faults = list(compare(whole, stopped, temporary, process))
+        is_well &= not faults
+        verdict = "; ".join(faults) or "the same policy, nothing left behind"
+        print(f"  run {n_runs}: killed {n_here} times; {verdict}", flush=True)
+        shutil.rmtree(stopped, ignore_errors=True)
+    told = ", ".join(f"{name} {n}" for name, n in when.most_common())
+    print(f"  {n_kills} kills in {n_runs} runs: {told}", flush=True)
+    return n_kills, is_well
+
+
+def start(words: list[str], folder: Path, temporary: Path) -> subprocess.Popen[bytes]:
+    """Begin a run, or go on with it: the command is the same."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "rlvc", *words, "--resume", str(folder)],
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        start_new_session=True,
+    )
+
+
+def moment(folder: Path) -> str:
+    """Tell what a run was doing when it was killed, from what it had kept."""
+    kept = [path.name for path in (folder / "rlvc-checkpoint").glob("*")]
+    if not kept:
+        return "after the results were written" if (folder / "result.json").exists() else "starting"
+    for part, name in (
+        ("tree", "growing trees and measuring"), ("stage", "learning"), ("look", "looking"),
+    ):  # fmt: skip
+        if any(part in one for one in kept):
+            return name
+    return "collecting"
+
+
+def compare(
+    whole: Path, stopped: Path, temporary: Path, process: subprocess.Popen[bytes]
+) -> list[str]:
+    """Return what is different from a run that nobody stopped."""
+    faults = []
+    if process.returncode != 0:
+        faults.append(f"exit status {process.returncode}")
+    names = [sorted(str(p.relative_to(f)) for p in f.rglob("*")) for f in (whole, stopped)]
+    if names[0] != names[1]:
+        faults.append(f"other files: {sorted(set(names[0]) ^ set(names[1]))}")
+    for policy in whole.glob("*.rlvc"):
+        other = stopped / policy.name
+        if not other.exists() or policy.read_bytes() != other.read_bytes():
+            faults.append(f"another {policy.name}")
+    if left := [path.name for path in temporary.iterdir()]:
+        faults.append(f"left in the temporary folder: {left}")
+    time.sleep(PATIENCE)
+    if alive := [pid for pid in processes() if str(stopped) in pid[1]]:
+        faults.append(f"processes that live on: {alive}")
+    return faults
+
+
+def processes() -> list[tuple[int, str]]:
+    """Return the number and the command line of every process that can be seen."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append((int(path.parent.name), path.read_bytes().replace(b"\0", b" ").decode()))
+        except OSError:  # it ended meanwhile
+            continue
+    return found
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

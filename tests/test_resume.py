@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from rich.console import Console
+
+from rlvc import cli_own
+from rlvc.checkpoint import Checkpoint
+from rlvc.experiments.running import Watcher
+from rlvc.holding import HeldError, hold
+from rlvc.report import own
+from rlvc.stopping import SIGNALS, StoppedError, stoppable
+from tests import test_cli
+from tests.worlds import Corridor
+
+in_process = test_cli.call
+ENV = "tests.test_resume:Stopping-v0"
+WORDS = ("learn", ENV, "--interactions", 60, "--rounds", 3, "--episodes", 2, "--trees", 2)
+
+
+class Stopping(Corridor):
+    """A corridor in which somebody presses Ctrl-C at a step."""
+
+    at: int | None = None
+    steps = 0
+
+    def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        Stopping.steps += 1
+        if Stopping.steps == Stopping.at:
+            signal.raise_signal(signal.SIGINT)
+        return super().step(action)
+
+
+gymnasium.register("Stopping-v0", "tests.test_resume:Stopping")
+
+
+@pytest.fixture
+def call(in_process: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Call the command line in a folder of its own, without pictures."""
+    monkeypatch.setattr(cli_own, "console", Console(width=80))
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.chdir(tmp_path)
+    for name in ("draw_classes", "draw_own_learning", "draw_features"):
+        monkeypatch.setattr(own, name, lambda *_: None)
+    monkeypatch.setattr(own, "write_figures", lambda figures, folder: None)
+    monkeypatch.setattr(Stopping, "at", None)
+    monkeypatch.setattr(Stopping, "steps", 0)
+    return in_process
+
+
+def stop_at(step: int | None) -> None:
+    Stopping.at, Stopping.steps = step, 0
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_a_run_that_is_stopped_says_how_to_go_on(call: Any, tmp_path: Path) -> None:
+    whole, stopped = tmp_path / "whole", tmp_path / "my run"
+    assert call(*WORDS, "--out", whole).code == 0
+    before = signal.getsignal(signal.SIGINT)
+    stop_at(50)  # in the third round
+    done = call(*WORDS, "--out", stopped)
+    assert done.code == 1
+    assert "Stopping as soon as this step is kept; Ctrl-C again stops at once." in done.out
+    why, how = done.err.splitlines()
+    assert why == "rlvc: Stopped, and all that was done is kept. Go on with:"
+    assert how.strip() == shlex.join(["rlvc", *map(str, WORDS), "--resume", str(stopped)])
+    assert signal.getsignal(signal.SIGINT) is before
+    assert names(stopped)[0] == "rlvc-checkpoint"
+    assert not any(name.startswith(("live", "result")) for name in names(stopped))
+    stop_at(None)
+    done = call(*shlex.split(how)[1:])
+    assert (done.code, done.err) == (0, "")
+    assert f"Going on with the run in {stopped}." in "".join(done.out.splitlines())
+    assert Stopping.steps < 50  # of the last round, and to measure with
+    assert names(stopped) == names(whole)
+    for name in ("policy.rlvc", "one.rlvc", "examples.rlvc"):
+        if (whole / name).exists():
+            assert (stopped / name).read_bytes() == (whole / name).read_bytes()
+    for name in ("stages.csv", "rounds.csv"):
+        assert (stopped / name).read_text() == (whole / name).read_text()
+    results = [json.loads((at / "result.json").read_text()) for at in (whole, stopped)]
+    assert [one["resumed"] for one in results] == [0, 1]
+    assert results[1]["command"] == shlex.join(["rlvc", *map(str, WORDS), "--out", str(stopped)])
+    assert results[1]["history"] == results[0]["history"]
+    # Once more: it is finished.
+    done = call(*shlex.split(how)[1:])
+    assert done.code == 0
+    assert "is finished; there is nothing left to do." in " ".join(done.out.split())
+    assert names(stopped) == names(whole)
+    done = call(*WORDS, "--seed", 3, "--resume", stopped)
+    assert done.code == 2
+    assert "holds another run, which is finished" in done.err
+
+
+def test_a_run_goes_on_as_it_was_begun(call: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    stop_at(40)
+    assert call(*WORDS, "--out", out).code == 1
+    stop_at(None)
+    before = names(out)
+    done = call(*WORDS[:2], "--interactions", 90, *WORDS[4:], "--seed", 7, "--resume", out)
+    assert done.code == 2
+    assert done.err.splitlines()[1:] == [
+        "  interactions was 60, and is 90 now",
+        "  seed was 0, and is 7 now",
+    ]
+    for words, message in (
+        (["--out", out], "holds a run that is not finished. Go on with it:"),
+        (["--resume", out, "--overwrite"], "--overwrite begins a run anew and --resume goes on"),
+        (["--resume", out, "--out", tmp_path / "other"], "leave out --out"),
+        (["--out", tmp_path / "new", "--resume", tmp_path / "new"], "begins now"),
+    ):
+        done = call(*WORDS, *words)
+        assert done.code == (0 if "begins now" in message else 2)
+        assert message in " ".join((done.err + done.out).split())
+        assert set(before) <= set(names(out))
+    done = call(*WORDS, "--out", out, "--overwrite")
+    assert done.code == 0
+    assert not (out / "rlvc-checkpoint").exists()
+    assert json.loads((out / "result.json").read_text())["resumed"] == 0
+
+
+def test_a_run_that_ended_while_it_was_tidied_up_is_finished(call: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = [*WORDS[:2], "--interactions", 20, "--rounds", 1, "--episodes", 1]
+    assert call(*words, "--out", out).code == 0
+    expected = names(out)
+    (out / "rlvc-checkpoint").mkdir()
+    (out / "rlvc-checkpoint" / "learn-1-stage-0.rlvc").write_bytes(b"")
+    done = call(*words, "--resume", out)
+    assert done.code == 0
+    assert names(out) == expected
+    (out / "result.json").write_text("{")  # whoever did that
+    done = call(*words, "--resume", out)
+    assert done.code == 2
+    assert "holds another run" in done.err
+
+
+def test_a_checkpoint_that_makes_no_sense_is_refused(call: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    Checkpoint(out).begin({"options": 3})
+    done = call(*WORDS, "--resume", out)
+    assert done.code == 1
+    assert "does not hold a run; begin one with --overwrite." in done.err
+    (out / "rlvc-checkpoint" / "run.rlvc").write_bytes(b"")
+    for words in (["--resume", out], ["--out", out]):
+        done = call(*WORDS, *words)
+        assert done.code in (1, 2)
+        assert "run" in done.err
+        assert names(out) == ["rlvc-checkpoint", "rlvc-checkpoint/run.rlvc"]
+
+
+def test_packages_that_changed_are_told(call: Any, tmp_path: Path) -> None:
+    out, words = tmp_path / "run", [*WORDS[:2], "--interactions", 20, "--rounds", 1]
+    stop_at(10)
+    assert call(*words, "--out", out).code == 1
+    stop_at(None)
+    checkpoint = Checkpoint(out)
+    begun = checkpoint.description()
+    assert begun is not None
+    checkpoint.begin({**begun, "versions": {"rlvc": "0.0.1"}})
+    done = call(*words, "--resume", out)
+    assert done.code == 0
+    assert "Packages have changed since the run began" in done.out
+
+
+def test_two_runs_never_write_into_one_folder(call: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    with hold(out):
+        done = call(*WORDS, "--out", out)
+        assert done.code == 1
+        assert done.err.startswith(f"rlvc: Another run is writing into {out}; wait for its end")
+        assert names(out) == []
+    with hold(out):
+        pass
+
+
+def test_a_folder_is_free_when_its_holder_is_killed(tmp_path: Path) -> None:
+    code = (
+        "import sys, os, time; from pathlib import Path; from rlvc.holding import hold\n"
+        "with hold(Path(sys.argv[1])):\n"
+        "    child = os.fork()\n"  # which does not hold it
+        "    if child == 0: time.sleep(60); os._exit(0)\n"
+        "    print(child, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        try:
+            with pytest.raises(HeldError), hold(tmp_path):
+                pass
+            process.kill()
+            process.wait()
+            with hold(tmp_path):
+                pass
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_a_second_signal_kills() -> None:
+    told, seen = list[int](), list[str]()
+    before = [signal.getsignal(one) for one in SIGNALS]
+    with stoppable("for a test", lambda: told.append(1)) as stop:
+        watcher = stop.watch(Watcher(on_phase=lambda phase, total: seen.append(phase)))
+        watcher.on_phase("collect", None)
+        watcher.on_step()
+        signal.raise_signal(signal.SIGTERM)
+        assert [signal.getsignal(one) for one in SIGNALS] == [signal.SIG_DFL] * 2
+        with pytest.raises(StoppedError, match="for a test"):
+            watcher.on_phase("learn", None)
+        with pytest.raises(StoppedError, match="for a test"):
+            watcher.on_step()
+        with pytest.raises(StoppedError, match="for a test"):
+            watcher.on_round({})
+    assert (told, seen) == ([1], ["collect"])
+    assert [signal.getsignal(one) for one in SIGNALS] == before
+
+
+def test_signals_that_are_ignored_stay_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with stoppable("", lambda: None) as stop:
+            signal.raise_signal(signal.SIGINT)
+            assert not stop.is_wanted
+    finally:
+        signal.signal(signal.SIGINT, before)
+    handlers = list[Any]()
+
+    def elsewhere() -> None:  # only the main thread may listen
+        with stoppable("", lambda: None):
+            handlers.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert handlers == [before]

@@ -153,7 +153,7 @@ def test_where_there_is_no_run_the_cure_is_named(call: Any, root: Path) -> None:
         assert (done.code, done.out) == (1, "")
         assert done.err == (
             "rlvc: There is no run in empty: it has no result.json. If one was stopped there, "
-            "begin it again; or make one, such as: rlvc run maze --out empty\n"
+            "go on with it by --resume; or make one, such as: rlvc run maze --out empty\n"
         )
     assert list(contents(root / "empty")) == ["policy.rlvc"]
 

@@ -17,10 +17,11 @@ from rich.console import Console
 
 from rlvc import cli_own
 from rlvc.checkpoint import Checkpoint
+from rlvc.errors import StoppedError
 from rlvc.experiments.running import Watcher
 from rlvc.holding import HeldError, hold
 from rlvc.report import own
-from rlvc.stopping import SIGNALS, StoppedError, stoppable
+from rlvc.stopping import SIGNALS, stoppable
 from tests import test_cli
 from tests.worlds import Corridor
 
@@ -79,8 +80,10 @@ def test_a_run_that_is_stopped_says_how_to_go_on(call: Any, tmp_path: Path) -> N
     assert why == "rlvc: Stopped, and all that was done is kept. Go on with:"
     assert how.strip() == shlex.join(["rlvc", *map(str, WORDS), "--resume", str(stopped)])
     assert signal.getsignal(signal.SIGINT) is before
-    assert names(stopped)[0] == "rlvc-checkpoint"
-    assert not any(name.startswith(("live", "result")) for name in names(stopped))
+    assert "rlvc-checkpoint" in names(stopped)
+    assert {"examples.rlvc", "live.json", "live.rlvc"} <= set(names(stopped))  # so far
+    assert not (stopped / "result.json").exists()
+    assert call("report", stopped, "--out", tmp_path / "so far.html").code == 0
     stop_at(None)
     done = call(*shlex.split(how)[1:])
     assert (done.code, done.err) == (0, "")

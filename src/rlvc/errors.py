@@ -39,6 +39,10 @@ class WorldError(RlvcError):
     """An environment that failed, or that does not do as Gymnasium has it."""
 
 
+class StoppedError(RlvcError):
+    """A run that was asked to stop, and did."""
+
+
 class DataError(RlvcError):
     """Data that cannot be learned from; ``problems`` lists all that was found.
 

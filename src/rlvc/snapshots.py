@@ -1,7 +1,8 @@
 """What a run has learned so far, kept in its folder so that others can look on.
 
 While a run goes on, ``live.rlvc`` is its latest policy and ``live.json`` says what ``result.json``
-will say, as far as it is known. Both go when it ends, whichever way.
+will say, as far as it is known. They stay when it is stopped on purpose, to be gone on with later;
+else both go when it ends, whichever way.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
 
+from rlvc.errors import StoppedError
 from rlvc.examples import FILE, Examples
 from rlvc.experiments.running import Clock, Watcher, versions
 from rlvc.journal import describe_stage
@@ -70,6 +72,9 @@ class Snapshots:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if not self._history:  # what lies there is of an earlier run
+            return
+        if kind is not None and issubclass(kind, StoppedError):
+            self._write()
             return
         examples = [FILE] * (kind is not None and self._has_examples)
         for name in (RESULT, POLICY, *examples):

@@ -9,15 +9,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from rlvc.errors import RlvcError
+from rlvc.errors import StoppedError
 from rlvc.experiments.running import Watcher
 from rlvc.learner import Stage
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-
-
-class StoppedError(RlvcError):
-    """A run that was asked to stop, and did."""
 
 
 class Stop:

@@ -24,7 +24,7 @@ from rlvc import RLVC, Interactions, Policy, collect, read_folder
 from rlvc.errors import DataError, WorldError
 from rlvc.sources.arrays import read_arrays
 from rlvc.sources.minari_datasets import read_minari
-from rlvc.sources.table import write_table
+from rlvc.sources.table import encode_table
 from tests.builders import pictures
 from tests.worlds import Corridor, identical, space_of
 
@@ -82,7 +82,7 @@ def write_log(log: Log, folder: Path, kind: str, table: dict[str, list[Any]] | N
     folder.mkdir(exist_ok=True)
     for number, image in enumerate(log["images"]):
         cv2.imwrite(str(folder / f"{number}.png"), np.ascontiguousarray(image)[..., ::-1])
-    write_table(folder / f"log.{kind}", table or table_of(log))
+    (folder / f"log.{kind}").write_bytes(encode_table(kind, table or table_of(log)))
     return folder
 
 

@@ -5,6 +5,7 @@ import importlib
 import io
 import json
 import logging
+import os
 import pickle
 import sys
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Interactions, collect
 from rlvc.errors import DataError
 from rlvc.sources.folder import read_folder, write_folder
+from rlvc.sources.seal import checksum
 from tests.builders import pictures
 from tests.test_interactions import Walk, same
 
@@ -915,6 +917,28 @@ def test_what_a_folder_says_of_itself_may_be_damaged(
     assert problems(sealed) == [
         "dataset.json is damaged. Get it again from where it was, or remove it to read without it."
     ]
+
+
+@pytest.mark.parametrize(
+    "sha256", [None, ["images/000000.png"], {"/dev/zero": "0"}, {"../x": "0"}, {"actions.txt": 0}]
+)
+def test_a_forged_list_of_files_is_refused(sha256: Any, sealed: Path) -> None:
+    about = {"format": "rlvc-dataset", "version": 1, "files": 1, "sha256": sha256}
+    text = json.dumps(about | {"checksum": checksum(about)})
+    (sealed / "dataset.json").write_text(text)
+    (found,) = problems(sealed)
+    assert found.startswith("dataset.json is damaged. ")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="There are no pipes with names.")
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(sealed: Path) -> None:
+    text = (sealed / "interactions.csv").read_text()
+    (sealed / "interactions.csv").write_text(text.replace("000002", "000000"))
+    (sealed / "images/000002.png").unlink()
+    os.mkfifo(sealed / "images/000002.png")
+    assert problems(sealed)[-1] == (
+        f"damaged: images/000002.png cannot be read (it is no ordinary file). {CURE}"
+    )
 
 
 @pytest.mark.parametrize("text", ["[]", "1", "{}", '{"format": "coco"}'])

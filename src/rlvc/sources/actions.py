@@ -52,7 +52,8 @@ def read_actions(folder: Path, seal: Seal, problems: Problems) -> Actions:
     except FileNotFoundError:
         return Actions()
     except OSError as error:
-        problems.add(f"{FILE} cannot be read ({error.strerror}).")
+        seal.fits(FILE, None)
+        problems.add(f"{FILE} cannot be read ({error.strerror}). Check that you may read it.")
         return Actions()
     except UnicodeDecodeError as error:
         problems.add(f"{FILE} is not UTF-8 text (byte {error.start}). Save it as UTF-8.")

@@ -26,10 +26,10 @@ from rlvc.sources.actions import Actions, read_actions, write_actions
 from rlvc.sources.doubts import tell_doubts
 from rlvc.sources.episodes import read_episodes
 from rlvc.sources.frames import OnImage, read_percepts, write_frames
-from rlvc.sources.places import missing_folders, remove_empty
+from rlvc.sources.places import check_place, missing_folders, remove_empty
 from rlvc.sources.problems import Problems
 from rlvc.sources.seal import Sealing, read_seal
-from rlvc.sources.table import SUFFIXES, find_table, import_pyarrow, read_table, write_table
+from rlvc.sources.table import SUFFIXES, encode_table, find_table, import_pyarrow, read_table
 from rlvc.whole import telling
 
 TABLE = "interactions"
@@ -156,13 +156,16 @@ def write_folder(
 
 
 def check_new_folder(path: str | os.PathLike[str]) -> None:
-    """Raise a ValueError unless a path is free to be written to."""
+    """Raise a ValueError unless a path is free to be written to, an OSError if it may not be."""
     target = Path(path)
-    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+    with telling(target):
+        is_free = not target.exists() or (target.is_dir() and not any(target.iterdir()))
+    if not is_free:
         raise ValueError(
             f"path of write_folder must be new or an empty folder; got {path}, which "
             f"{'holds files' if target.is_dir() else 'is a file'}."
         )
+    check_place(target)
 
 
 def _check_names(interactions: Interactions) -> None:
@@ -184,8 +187,7 @@ def _fill(folder: Path, interactions: Interactions, table: str, on_image: OnImag
     for name, file in files.items():
         columns[name] = [file[number] for number in percept]
     columns |= dict(zip(("action", "reward", "terminated", "truncated"), rest, strict=True))
-    write_table(folder / f"{TABLE}.{table}", columns)
-    sealing.add(f"{TABLE}.{table}")
+    sealing.write(f"{TABLE}.{table}", encode_table(table, columns))
     names = interactions.action_names
     write_actions(sealing, Actions(interactions.action_start, interactions.n_actions, names))
     sealing.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +27,7 @@ from rlvc.percepts import Percept, Percepts
 from rlvc.sources.doubts import tell_doubts
 from rlvc.sources.minari_episodes import check_episode, images_of, read_episodes, see_episode
 from rlvc.sources.minari_seal import ENTRY, EpisodeSeal, describe, digest_of
-from rlvc.sources.places import check_room, missing_folders, remove_empty
+from rlvc.sources.places import check_place, check_room, missing_folders, remove_empty
 from rlvc.whole import telling
 
 log = logging.getLogger(__name__)
@@ -137,7 +138,7 @@ def write_minari(
 
 
 def check_minari_id(dataset_id: str) -> None:
-    """Raise a ValueError unless a new dataset can have this id."""
+    """Raise a ValueError unless a new dataset can have this id, an OSError if it has no place."""
     import_minari()
     from minari.dataset.minari_dataset import parse_dataset_id
 
@@ -148,11 +149,13 @@ def check_minari_id(dataset_id: str) -> None:
             "The id of a Minari dataset must read NAME-vVERSION, with name spaces before it if "
             f"you like, such as maze/random-v0; got {dataset_id!r}."
         ) from None
-    if _folder(dataset_id).exists():
+    folder = _folder(dataset_id)
+    if folder.exists():
         raise ValueError(
             f"There is a Minari dataset {dataset_id} already, and datasets are not overwritten. "
             f"Choose another id, or remove it with: minari delete {dataset_id}"
         )
+    check_place(folder)
 
 
 def import_minari() -> Any:
@@ -168,10 +171,11 @@ def import_minari() -> Any:
 
 
 def _load(minari: Any, dataset_id: str) -> Any:
+    folder = _folder(dataset_id)
     try:
         return minari.load_dataset(dataset_id)
     except ValueError as error:
-        if not _folder(dataset_id).exists():
+        if not folder.exists():
             raise
         raise DataError(f"minari:{dataset_id}", [f"It is damaged: {error}"]) from error
     except FileNotFoundError:
@@ -244,7 +248,8 @@ def _check_cameras(cameras: tuple[str, ...]) -> None:
 def _folder(dataset_id: str) -> Path:
     from minari.storage import get_dataset_path
 
-    return Path(get_dataset_path(dataset_id))
+    with telling(Path(os.environ.get("MINARI_DATASETS_PATH", "~/.minari/datasets"))):
+        return Path(get_dataset_path(dataset_id))
 
 
 def largest_size(interactions: Interactions) -> int:

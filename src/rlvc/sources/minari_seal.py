@@ -42,8 +42,9 @@ class EpisodeSeal:
                 ],
             )
         rest = {k: v for k, v in about.items() if k != "checksum"} if version else {}
-        if rest and about.get("checksum") == checksum(rest):
-            self._sha256 = about["sha256"]
+        sha256 = rest.get("sha256")
+        if isinstance(sha256, list) and about.get("checksum") == checksum(rest):
+            self._sha256 = sha256
         else:
             self._is_damaged = True
 

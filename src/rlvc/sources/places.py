@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from rlvc.whole import telling
+
 
 def missing_folders(folder: Path) -> list[Path]:
     """Return the folders that are to be made for one to be there, the innermost first.
@@ -25,6 +27,15 @@ def remove_empty(folders: Iterable[Path]) -> None:
     with suppress(OSError):
         for folder in folders:
             folder.rmdir()
+
+
+def check_place(path: Path) -> None:
+    """Raise an OSError that says what to do unless something new can be written to a path."""
+    target = path.resolve()
+    with telling(path):
+        there = next(place for place in (target, *target.parents) if place.exists())
+        with tempfile.TemporaryFile(dir=there):
+            pass
 
 
 def check_room(folder: Path, n_bytes: int) -> None:

@@ -6,6 +6,7 @@ and files that were added later are no concern of it.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import posixpath
@@ -34,10 +35,6 @@ class Sealing:
         """Write a file of the folder."""
         (self._folder / name).write_bytes(data)
         self._sha256[name] = hashlib.sha256(data).hexdigest()
-
-    def add(self, name: str) -> None:
-        """Add a file that somebody else wrote."""
-        self._sha256[name] = _digest(self._folder / name)
 
     def close(self) -> None:
         """Write ``dataset.json``: nothing is added any more."""
@@ -77,9 +74,17 @@ class Seal:
             if name in self._met:
                 continue
             file = self._folder / name
-            if not file.is_file():
-                problems.add(f"damaged: {name} is not there any more. {CURE}")
-            elif _digest(file) != wanted:
+            try:
+                if file.exists() and not file.is_file():
+                    raise OSError(errno.EINVAL, "it is no ordinary file")  # may have no end
+                with file.open("rb") as stream:
+                    digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            except OSError as error:
+                is_gone = isinstance(error, FileNotFoundError)
+                fact = "is not there any more" if is_gone else f"cannot be read ({error.strerror})"
+                problems.add(f"damaged: {name} {fact}. {CURE}")
+                continue
+            if digest != wanted:
                 problems.add(f"damaged: {name} {CHANGED}. {CURE}")
 
 
@@ -108,10 +113,16 @@ def read_seal(folder: Path, problems: Problems) -> Seal:
             "Update it with: pip install --upgrade rlvc"
         )
         raise problems.error()
-    if about.pop("checksum", None) != checksum(about):
+    sha256 = about.get("sha256")
+    if (
+        about.pop("checksum", None) != checksum(about)
+        or not isinstance(sha256, dict)
+        or not all(isinstance(one, str) for one in sha256.values())
+        or any(name.startswith(("/", "../")) for name in sha256)
+    ):
         problems.add(DAMAGED)
         return Seal(folder, {})
-    return Seal(folder, about["sha256"])
+    return Seal(folder, sha256)
 
 
 def checksum(about: Mapping[str, Any]) -> str:
@@ -122,8 +133,3 @@ def checksum(about: Mapping[str, Any]) -> str:
     """
     text = json.dumps(about, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -89,7 +89,8 @@ def read_table(source: Path, seal: Seal, problems: Problems) -> Table:
     try:
         data = source.read_bytes()
     except OSError as error:
-        problems.add(f"{source.name} cannot be read ({error.strerror}).")
+        reason = f"{source.name} cannot be read ({error.strerror})."
+        problems.add(f"{reason} Check that you may read it.")
         raise problems.error() from error
     seal.check(source.name, data, problems)
     table = read(source, data, problems)
@@ -98,17 +99,23 @@ def read_table(source: Path, seal: Seal, problems: Problems) -> Table:
     return table
 
 
-def write_table(target: Path, columns: Mapping[str, Sequence[Any]]) -> None:
-    """Write a table, CSV or Parquet by its name; None is an empty cell."""
-    if target.suffix == ".parquet":
+def encode_table(kind: str, columns: Mapping[str, Sequence[Any]]) -> bytes:
+    """Return a table as a file holds it, ``csv`` or ``parquet``; None is an empty cell.
+
+    >>> encode_table("csv", {"step": [0, 1], "terminated": [True, None]}).split()
+    [b'step,terminated', b'0,true', b'1,']
+    """
+    if kind == "parquet":
         pyarrow = import_pyarrow()
-        pyarrow.parquet.write_table(pyarrow.table(dict(columns)), target)
-        return
-    with target.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        for row in zip(*columns.values(), strict=True):
-            writer.writerow(str(cell).lower() if isinstance(cell, bool) else cell for cell in row)
+        stream = io.BytesIO()
+        pyarrow.parquet.write_table(pyarrow.table(dict(columns)), stream)
+        return stream.getvalue()
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow(str(cell).lower() if isinstance(cell, bool) else cell for cell in row)
+    return text.getvalue().encode()
 
 
 def import_pyarrow() -> Any:

@@ -75,7 +75,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on(call: Any, tmp_path: Path) -> N
     stop_at(50)  # in the third round
     done = call(*WORDS, "--out", stopped)
     assert done.code == 1
-    assert "Stopping as soon as this step is kept; Ctrl-C again stops at once." in done.out
+    assert "Stopping as soon as this stage is kept; Ctrl-C again stops at once." in done.out
     why, how = done.err.splitlines()
     assert why == "rlvc: Stopped, and all that was done is kept. Go on with:"
     assert how.strip() == shlex.join(["rlvc", *map(str, WORDS), "--resume", str(stopped)])
@@ -198,14 +198,14 @@ def test_a_folder_is_free_when_its_holder_is_killed(tmp_path: Path) -> None:
         "import sys, os, time; from pathlib import Path; from rlvc.holding import hold\n"
         "with hold(Path(sys.argv[1])):\n"
         "    child = os.fork()\n"  # which does not hold it
-        "    if child == 0: time.sleep(60); os._exit(0)\n"
-        "    print(child, flush=True); time.sleep(60)"
+        "    print(child or os.getpid(), flush=True)\n"
+        "    time.sleep(60)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        child = int(process.stdout.readline())
+        (child,) = {int(process.stdout.readline()) for _ in range(2)}
         try:
             with pytest.raises(HeldError), hold(tmp_path):
                 pass
@@ -222,7 +222,7 @@ def test_a_second_signal_kills() -> None:
     before = [signal.getsignal(one) for one in SIGNALS]
     with stoppable("for a test", lambda: told.append(1)) as stop:
         watcher = stop.watch(Watcher(on_phase=lambda phase, total: seen.append(phase)))
-        watcher.on_phase("collect", None)
+        watcher.on_phase("learn 2", None)
         watcher.on_step()
         signal.raise_signal(signal.SIGTERM)
         assert [signal.getsignal(one) for one in SIGNALS] == [signal.SIG_DFL] * 2
@@ -232,8 +232,16 @@ def test_a_second_signal_kills() -> None:
             watcher.on_step()
         with pytest.raises(StoppedError, match="for a test"):
             watcher.on_round({})
-    assert (told, seen) == ([1], ["collect"])
+    assert (told, seen) == ([1], ["learn 2"])
     assert [signal.getsignal(one) for one in SIGNALS] == before
+
+
+@pytest.mark.parametrize("phase", ["collect 3", "evaluate"])
+def test_what_keeps_nothing_stops_at_once(phase: str) -> None:
+    with stoppable("for a test", lambda: None) as stop:
+        stop.watch(Watcher()).on_phase(phase, None)
+        with pytest.raises(StoppedError, match="for a test"):
+            signal.raise_signal(signal.SIGINT)
 
 
 def test_signals_that_are_ignored_stay_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium
 
 from rlvc.checking import LARGE, SMALL
-from rlvc.errors import WorldError
+from rlvc.errors import StoppedError, WorldError
 
 Env = gymnasium.Env[Any, Any]
 
@@ -60,6 +60,8 @@ def _failing(where: str) -> Iterator[None]:
     """Say that it was the environment that failed, and where."""
     try:
         yield
+    except StoppedError:  # somebody pressed Ctrl-C meanwhile
+        raise
     except Exception as error:
         raise WorldError(
             f"The environment failed in {where}: {type(error).__name__}: {error}"

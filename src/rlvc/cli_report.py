@@ -58,7 +58,8 @@ def report(
     if not any((folder / name).is_file() for name in ("result.json", "live.json")):
         raise FileFormatError(
             f"There is no run in {folder}: it has no result.json. If one was stopped there, go "
-            f"on with it by --resume; or make one, such as: rlvc run maze --out {shlex.quote(str(folder))}"
+            "on with it by --resume; or make one, such as: "
+            f"rlvc run maze --out {shlex.quote(str(folder))}"
         )
     target = out or folder / "report.html"
     if target.exists() and target.suffix not in (".html", ".htm"):

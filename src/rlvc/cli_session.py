@@ -48,7 +48,7 @@ class Session:
 
         def tell() -> None:
             console.show_cursor()  # whatever comes now
-            say(console, "Stopping as soon as this step is kept; Ctrl-C again stops at once.")
+            say(console, "Stopping as soon as this stage is kept; Ctrl-C again stops at once.")
 
         why = f"Stopped, and all that was done is kept. Go on with:\n  {self.how}"
         with stoppable(why, tell) as stop:

@@ -14,6 +14,7 @@ from rlvc.experiments.running import Watcher
 from rlvc.learner import Stage
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+KEEPS_NOTHING: Final = ("collect", "evaluate")  # phases that have nothing to bring into safety
 
 
 class Stop:
@@ -21,7 +22,13 @@ class Stop:
 
     def __init__(self, why: str) -> None:
         self.is_wanted = False
-        self._why = why
+        self._why, self._phase = why, ""
+
+    def want(self) -> None:
+        """Let it stop: at once if it does nothing that is kept, else when that is kept."""
+        self.is_wanted = True
+        if self._phase in KEEPS_NOTHING:
+            self.check()
 
     def check(self) -> None:
         """Raise a StoppedError if it shall stop."""
@@ -33,6 +40,7 @@ class Stop:
 
         def on_phase(phase: str, total: int | None) -> None:
             self.check()
+            self._phase = phase.partition(" ")[0]
             watcher.on_phase(phase, total)
 
         def on_step() -> None:
@@ -63,10 +71,10 @@ def stoppable(why: str, tell: Callable[[], None]) -> Iterator[Stop]:
     stop = Stop(why)
 
     def on_signal(number: int, frame: object) -> None:
-        stop.is_wanted = True
         for one in heard:
             signal.signal(one, signal.SIG_DFL)
         tell()
+        stop.want()
 
     heard = [
         one for one in SIGNALS

@@ -198,7 +198,7 @@ def test_a_folder_is_free_when_its_holder_is_killed(tmp_path: Path) -> None:
         "import sys, os, time; from pathlib import Path; from rlvc.holding import hold\n"
         "with hold(Path(sys.argv[1])):\n"
         "    child = os.fork()\n"  # which does not hold it
-        "    print(child or os.getpid(), flush=True)\n"
+        "    os.write(1, b'%d\\n' % (child or os.getpid()))\n"
         "    time.sleep(60)"
     )
     with subprocess.Popen(

@@ -36,7 +36,7 @@ if sys.platform == "win32":
 
 import resource
 
-in_process = test_cli.call
+in_process, task = test_cli.call, test_cli.task_fixture
 Write = Callable[[Path], None]
 
 
@@ -375,3 +375,61 @@ def test_where_nothing_can_be_written_is_found_before_collecting(
     done = in_process(*COLLECT, where)
     assert (done.code, contents(ready)) == (1, before)
     assert "a part of this path is a file; choose another place" in " ".join(done.err.split())
+
+
+LEARN = ("learn", "log", "--set", "threads=1", "--overwrite", "--out", "disk")
+
+
+def test_learning_where_there_is_no_room(ready: Path, in_process: Any) -> None:
+    write_folder(collect(Corridor(), 60), "log")
+    before, data = contents(ready), contents(Path("log"))
+    for n_bytes in (500, 4000):  # before any work, and when the policy is written
+        with limited(n_bytes):
+            done = in_process(*LEARN)
+        assert done.code == 1
+        assert "File too large; a file may not be that large here" in " ".join(done.err.split())
+        after = contents(ready)
+        assert {name: after.get(name) for name in before} == before
+        assert not [name for name in after if name.endswith(".part")]
+        assert contents(Path("log")) == data
+    assert in_process(*LEARN).code == 0
+    assert Policy.load(ready / "policy.rlvc").n_classes > 1
+
+
+def test_running_where_there_is_no_room(ready: Path, in_process: Any, task: Any) -> None:
+    before = contents(ready)
+    with limited(500):
+        done = in_process("run", "small", "--out", "disk/run")
+    assert done.code == 1
+    assert "File too large; a file may not be that large here" in " ".join(done.err.split())
+    shutil.rmtree(ready / "run", ignore_errors=True)
+    assert contents(ready) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "where"), [(LEARN[:-2], "disk/policy.rlvc"), (("run", "small"), "disk/policy.rlvc")]
+)
+def test_a_run_in_a_path_that_is_a_file(
+    command: tuple[str, ...], where: str, ready: Path, in_process: Any, task: Any
+) -> None:
+    write_folder(chain(), "log")
+    before = contents(ready)
+    for out, code in ((where, 2), (f"{where}/run", 1)):
+        done = in_process(*command, "--out", out)
+        assert (done.code, contents(ready)) == (code, before)
+        assert "policy.rlvc" in done.err
+
+
+@pytest.mark.parametrize("command", [LEARN[:-2], ("run", "small")])
+def test_a_run_where_nobody_may_write(
+    command: tuple[str, ...], locked: Path, ready: Path, in_process: Any, task: Any
+) -> None:
+    write_folder(chain(), locked.parent / "log")
+    words = [str(locked.parent / word) if word == "log" else word for word in command]
+    in_process(*command, "--out", "disk/policy.rlvc/run")  # imports what is needed
+    before = contents(locked)
+    with unprivileged():
+        done = in_process(*words, "--out", locked / "run")
+    assert (done.code, contents(locked)) == (1, before)
+    assert "cannot be written to (Permission denied" in " ".join(done.err.split())
+    assert "give another folder with --out" in " ".join(done.err.split())

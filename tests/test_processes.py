@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 import pytest
 
-from rlvc.processes import run_processes
+from rlvc.processes import _end_with, run_processes
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3])
@@ -33,3 +34,20 @@ def test_an_error_comes_back() -> None:
 
 def test_nothing_to_do() -> None:
     assert list(run_processes(lambda n: n, [], 2)) == []
+
+
+def test_a_process_ends_with_the_one_who_forked_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class EndError(Exception):
+        pass
+
+    def end(code: int) -> None:
+        raise EndError
+
+    asked = list[float]()
+    monkeypatch.setattr(os, "_exit", end)
+    monkeypatch.setattr(time, "sleep", asked.append)
+    parents = iter([7, 7, 1])
+    monkeypatch.setattr(os, "getppid", lambda: next(parents))
+    with pytest.raises(EndError):
+        _end_with(7)
+    assert len(asked) == 2

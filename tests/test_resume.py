@@ -21,6 +21,7 @@ from rlvc.errors import StoppedError
 from rlvc.experiments.running import Watcher
 from rlvc.holding import HeldError, hold
 from rlvc.report import own
+from rlvc.report.web.overview import describe_overview
 from rlvc.stopping import SIGNALS, stoppable
 from tests import test_cli
 from tests.worlds import Corridor
@@ -88,6 +89,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on(call: Any, tmp_path: Path) -> N
     done = call(*shlex.split(how)[1:])
     assert (done.code, done.err) == (0, "")
     assert f"Going on with the run in {stopped}." in "".join(done.out.splitlines())
+    assert "was stopped and gone on with 1×; all times are" in " ".join(done.out.split())
     assert Stopping.steps < 50  # of the last round, and to measure with
     assert names(stopped) == names(whole)
     for name in ("policy.rlvc", "one.rlvc", "examples.rlvc"):
@@ -99,6 +101,9 @@ def test_a_run_that_is_stopped_says_how_to_go_on(call: Any, tmp_path: Path) -> N
     assert [one["resumed"] for one in results] == [0, 1]
     assert results[1]["command"] == shlex.join(["rlvc", *map(str, WORDS), "--out", str(stopped)])
     assert results[1]["history"] == results[0]["history"]
+    assert describe_overview(results[1])["facts"][-1][0] == "stopped and gone on with"
+    labels = [[one["label"] for one in describe_overview(r)["headline"]] for r in results]
+    assert [label for label in labels[0] if label not in labels[1]] == ["to learn"]
     # Once more: it is finished.
     done = call(*shlex.split(how)[1:])
     assert done.code == 0

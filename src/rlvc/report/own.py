@@ -26,7 +26,7 @@ from rlvc.report.arrangements import show_image
 from rlvc.report.figures import draw_features, draw_growth
 from rlvc.report.files import write_figures
 from rlvc.report.style import BLUE, GREY, ORANGE, house_style, new_figure
-from rlvc.report.terminal import say_report
+from rlvc.report.terminal import say_report, say_resumed
 from rlvc.storage import write_whole
 
 FILES = (
@@ -199,6 +199,7 @@ def show_own_summary(console: Console, run: OwnRun, folder: Path, source: str) -
         f"{seconds['learn']:.1f} s.",
         highlight=False,
     )
+    say_resumed(console, result)
     console.print(
         f"Results and pictures are in {folder}; have a look at:",
         highlight=False, markup=False, soft_wrap=True,

@@ -130,6 +130,7 @@ def show_summary(console: Console, result: dict[str, Any], folder: Path) -> None
     else:
         _show_navigation(console, result)
         _show_files(console, folder, FILES)
+    say_resumed(console, result)
 
 
 def _show_navigation(console: Console, result: dict[str, Any]) -> None:
@@ -299,6 +300,15 @@ def _show_files(
         f"{' '.join(images) or folder / 'percept.png'}",
         highlight=False, markup=False, soft_wrap=True,
     )  # fmt: skip
+
+
+def say_resumed(console: Console, result: dict[str, Any]) -> None:
+    """Say so if the times of a run are not all of it."""
+    if times := result.get("resumed"):
+        console.print(
+            f"The run was stopped and gone on with {times}×; all times are of its last part.",
+            highlight=False,
+        )
 
 
 def say_report(console: Console, folder: Path) -> None:

@@ -60,7 +60,7 @@ def _headline(result: dict[str, Any]) -> list[Json]:
         seconds = best["seconds"]
     elif classes := (result.get("compact") or _last(result)).get("classes"):
         found.append({"label": "visual classes", "value": whole(classes)})
-    if seconds is not None:
+    if seconds is not None and not result.get("resumed"):  # else it is a part of the time
         found.append({"label": "to learn", "value": f"{seconds:.1f} s"})
     return found
 
@@ -94,4 +94,6 @@ def _facts(result: dict[str, Any]) -> list[list[str]]:
     error = result.get("forest", {}).get("out_of_bag")
     if error is not None:
         facts.append(["forest's error on episodes left out", f"{error:.2f} of the spread"])
+    if times := result.get("resumed"):
+        facts.append(["stopped and gone on with", f"{whole(times)}×; seconds are of the last part"])
     return facts

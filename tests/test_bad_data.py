@@ -7,6 +7,7 @@ dataset, or from an environment.
 from __future__ import annotations
 
 import re
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,7 @@ import pytest
 from minari.data_collector import EpisodeBuffer
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Interactions, Policy, collect, read_folder
+from rlvc import RLVC, Interactions, Percepts, Policy, collect, read_folder
 from rlvc.errors import DataError, WorldError
 from rlvc.sources.arrays import read_arrays
 from rlvc.sources.minari_datasets import read_minari
@@ -589,3 +590,36 @@ def test_all_that_is_wrong_with_arrays_is_told_at_once(tmp_path: Path) -> None:
 def test_columns_that_are_hardly_any(changed: Log, told: str, tmp_path: Path) -> None:
     with pytest.raises((TypeError, ValueError), match=f"^{re.escape(told)}$"):
         from_arrays(log(**changed), tmp_path)
+
+
+# Much --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["npz", "csv", "parquet", "minari"])
+def test_images_are_never_in_memory_all_at_once(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n = 120
+    images = list(pictures(n + 1, shape=(80, 80, 3)))
+    much = log(
+        images=images, episode=[i // 6 for i in range(n)], start=list(range(n)),
+        end=list(range(1, n + 1)), action=[0, 1] * (n // 2), reward=[1.0] * n,
+        terminated=[i % 6 == 5 for i in range(n)], truncated=[False] * n,
+    )  # fmt: skip
+    WAYS[way](much, tmp_path / "log")
+    defaults = Percepts.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "in_memory", 0)
+    dataset = minari.load_dataset("log-v0") if way == "minari" else None  # reads only its spaces
+    read: dict[str, Callable[[], Interactions]] = {
+        "npz": lambda: read_arrays(tmp_path / "log" / "log.npz"),
+        "minari": lambda: read_minari(dataset),
+    }
+    tracemalloc.start()
+    try:
+        data = read.get(way, lambda: read_folder(tmp_path / "log"))()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(data) == n
+    assert peak < 0.4 * sum(image.nbytes for image in images)

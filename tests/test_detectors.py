@@ -135,9 +135,9 @@ def test_an_unknown_detector_suggests_the_nearest() -> None:
     [
         ("harris", {"sigma": 0.0}, r"^sigma of Harris must be in \[0.3, 50\]; got 0\.0\.$"),
         ("harris", {"k": 0.3}, r"^k of Harris must be in \[0, 0\.25\]; got 0\.3\.$"),
-        ("harris", {"radius": 0}, r"^radius of Harris must be in \[1, inf\); got 0\.$"),
-        ("sift", {"max_points": -1}, r"^max_points of Sift must be in \[0, inf\); got -1\.$"),
-        ("orb", {"max_points": 0}, r"^max_points of Orb must be in \[1, inf\); got 0\.$"),
+        ("harris", {"radius": 0}, r"^radius of Harris must be in \[1, 1000\]; got 0\.$"),
+        ("sift", {"max_points": -1}, r"^max_points of Sift must be in \[0, 100000\]; got -1\.$"),
+        ("orb", {"max_points": 0}, r"^max_points of Orb must be in \[1, 100000\]; got 0\.$"),
     ],
 )
 def test_a_detector_explains_a_wrong_parameter(

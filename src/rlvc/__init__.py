@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rlvc.sources.arrays import read_arrays
     from rlvc.sources.folder import read_folder, write_folder
     from rlvc.sources.minari_datasets import read_minari, write_minari
+    from rlvc.vocabulary_file import load_vocabulary, save_vocabulary
     from rlvc.vote import Vote
 
 __version__ = "0.1.0"
@@ -46,10 +47,12 @@ __all__ = [
     "evaluate",
     "explore",
     "load_policy",
+    "load_vocabulary",
     "read_arrays",
     "read_folder",
     "read_minari",
     "register_envs",
+    "save_vocabulary",
     "write_folder",
     "write_minari",
 ]
@@ -71,9 +74,11 @@ _HOMES = {
     "evaluate": "rlvc.evaluating",
     "explore": "rlvc.exploring",
     "load_policy": "rlvc.forest_policy",
+    "load_vocabulary": "rlvc.vocabulary_file",
     "read_arrays": "rlvc.sources.arrays",
     "read_folder": "rlvc.sources.folder",
     "read_minari": "rlvc.sources.minari_datasets",
+    "save_vocabulary": "rlvc.vocabulary_file",
     "write_folder": "rlvc.sources.folder",
     "write_minari": "rlvc.sources.minari_datasets",
 }

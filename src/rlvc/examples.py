@@ -13,11 +13,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.feature_file import must
+from rlvc.believing import LONGEST, must, refusing
 from rlvc.images import Image
 from rlvc.interactions import Interactions
 from rlvc.percepts import SINGLE, Percepts
-from rlvc.policy_file import refusing
 from rlvc.storage import read_archive, write_archive
 
 FORMAT, VERSION = "rlvc-examples", 1
@@ -89,7 +88,7 @@ class Examples:
         Raises:
             FileFormatError: The file holds no examples, or is damaged.
         """
-        manifest, arrays = read_archive(path, FORMAT, VERSION)
+        manifest, arrays = read_archive(path, FORMAT, VERSION, largest=2**30)
         with refusing(path, "set of examples"):
             cameras, table, count = manifest["cameras"], arrays["table"], arrays["count"]
             images = [arrays[f"images/{i}"] for i in range(len(cameras))]
@@ -117,10 +116,12 @@ def _check(
     classes: NDArray[Any] | None,
 ) -> None:
     """Raise a ValueError if the parts do not fit together."""
-    must(all(isinstance(name, str) for name in cameras), "cameras")
+    must(all(isinstance(name, str) and len(name) <= LONGEST for name in cameras), "cameras")
     must(cameras and cameras == sorted(set(cameras)), "cameras")
     must(table.dtype == np.int64 and table.ndim == 2, "percepts")
     must(len(table) > 0 and table.shape[1] == len(cameras), "percepts")
+    n_bytes = sum(stack[:1].nbytes for stack in images)
+    must(len(table) * n_bytes <= 2**31, "percepts")  # each image is looked at in every percept
     for column, (name, stack) in zip(table.T, zip(cameras, images, strict=True), strict=True):
         whose = f"images of camera {name!r}" if name else "images"
         must(stack.dtype == np.uint8 and stack.ndim == 4 and stack.shape[3] in (1, 3), whose)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from rlvc.believing import as_int, as_number, as_text, must
 from rlvc.features import HIGHEST, Composite, Feature, Graph, Located, Primitive, Several
 from rlvc.vision.eye import Eye
+
+MOST_NAMED: Final = 2**21  # features in the words for all of them
 
 
 def describe_feature(feature: Feature) -> dict[str, Any]:
@@ -21,14 +24,15 @@ def describe_feature(feature: Feature) -> dict[str, Any]:
 def read_feature(entry: dict[str, Any]) -> Feature:
     """Return the feature that an entry describes; its names say which kind it is."""
     if "symbol" in entry:
-        return Primitive(str(entry["camera"]), int(entry["symbol"]))
+        return Primitive(as_text(entry["camera"]), as_int(entry["symbol"]))
     if "level" in entry:
-        return Located(**{name: int(entry[name]) for name in ("part", "level", "column", "line")})
+        names = "part", "level", "column", "line"
+        return Located(**{name: as_int(entry[name]) for name in names})
     if "least" in entry:
-        parts = tuple(int(part) for part in entry["parts"])
-        return Several(parts=parts, least=int(entry["least"]))
-    numbers = {name: float(entry[name]) for name in _NUMBERS if name in entry}
-    return Composite(first=int(entry["first"]), second=int(entry["second"]), **numbers)
+        parts = tuple(as_int(part) for part in entry["parts"])
+        return Several(parts=parts, least=as_int(entry["least"]))
+    numbers = {name: as_number(entry[name]) for name in _NUMBERS if name in entry}
+    return Composite(first=as_int(entry["first"]), second=as_int(entry["second"]), **numbers)
 
 
 _NUMBERS = (
@@ -47,6 +51,7 @@ def check_features(graph: Graph, n_symbols: Mapping[str, int], first: int = 0) -
     must(len(graph.numbers) == len(graph), "features")
     for number, feature in enumerate(graph.features[first:], first):
         must(all(0 <= part < number for part in feature.parts), "features")
+    for feature in graph.features[first:]:
         if isinstance(feature, Primitive):
             must(0 <= feature.symbol < n_symbols[feature.camera], "features")
         elif isinstance(feature, Located):
@@ -67,14 +72,25 @@ def check_features(graph: Graph, n_symbols: Mapping[str, int], first: int = 0) -
                 must(deviation is None or 0.0 < deviation < math.inf, "features")
             must(np.isfinite(feature.row()).all(), "features")
     must(max(graph.height, default=0) <= HIGHEST, "features")
+    _check_words(graph, first)
+
+
+def _check_words(graph: Graph, first: int) -> None:
+    """Raise a ValueError if features put in words would be long without end.
+
+    A feature may be a part of many, and so be named often.
+    """
+    known: dict[int, int] = {}
+
+    def count(number: int) -> int:  # no deeper than features are high
+        if number not in known:
+            known[number] = 1 + sum(map(count, graph[number].parts))
+        return known[number]
+
+    named = [count(number) for number in range(first, len(graph))]
+    must(max(named, default=0) <= 2 ** (HIGHEST + 1) and sum(named) <= MOST_NAMED, "features")
 
 
 def symbols_of(eye: Eye) -> dict[str, int]:
     """Return how many symbols each camera of an eye has."""
     return {camera: words.n_symbols for camera, words in eye.vocabularies.items()}
-
-
-def must(holds: Any, what: str) -> None:
-    """Raise a ValueError unless a part of a file fits the rest."""
-    if not holds:
-        raise ValueError(f"its {what} do not fit the rest")

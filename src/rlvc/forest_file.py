@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import os
 from typing import TYPE_CHECKING, Any
 
-from rlvc.feature_file import must
+from rlvc.believing import LARGEST, as_number, must, refusing
 from rlvc.policy_file import (
     FORMAT,
+    MOST_BYTES,
     arrays_of_values,
     check_base,
     check_values,
@@ -16,7 +16,6 @@ from rlvc.policy_file import (
     kind_of_classifier,
     read_base,
     read_values,
-    refusing,
 )
 from rlvc.storage import read_archive, write_archive
 
@@ -46,7 +45,7 @@ def read_forest(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         FileFormatError: The file is no forest, is damaged, or names a part unknown here.
     """
-    manifest, arrays = read_archive(path, FOREST, VERSION, CURES)
+    manifest, arrays = read_archive(path, FOREST, VERSION, CURES, largest=MOST_BYTES)
     with refusing(path, "forest"):
         parts = read_base(manifest, arrays)
         members = [
@@ -60,10 +59,10 @@ def read_forest(path: str | os.PathLike[str]) -> dict[str, Any]:
             must(q.shape[1] == n_actions, "values")
         check_base(**parts, n_actions=n_actions)
         error = manifest["out_of_bag"]
-        error = None if error is None else float(error)
-        must(error is None or (math.isfinite(error) and error >= 0.0), "error")
-        caution = float(manifest.get("caution", 0.0))  # the first forests had none
-        must(math.isfinite(caution) and caution >= 0.0, "caution")
+        error = None if error is None else as_number(error)
+        must(error is None or error >= 0.0, "error")
+        caution = as_number(manifest.get("caution", 0.0))  # the first forests had none
+        must(0.0 <= caution <= LARGEST, "caution")
         return {**parts, "members": members, "out_of_bag": error, "caution": caution}
 
 

@@ -85,7 +85,9 @@ class Harris:
     sigma: float = param(1.0, "scale of the derivatives, pixels", low=0.3, high=50.0)
     integration: float = param(2.0, "scale of the structure tensor, pixels", low=0.3, high=50.0)
     k: float = param(0.04, "weight of the squared trace", low=0.0, high=0.25)
-    radius: int = param(5, "half the window in which a corner must be the maximum", low=1)
+    radius: int = param(
+        5, "half the window in which a corner must be the maximum", low=1, high=1000
+    )
     threshold: float = param(1e-6, "least cornerness, for channels in 0..1", low=0.0)
 
     def __post_init__(self) -> None:
@@ -146,7 +148,7 @@ def _over_channels(array: NDArray[np.float32]) -> NDArray[np.float32]:
 class Sift:
     """OpenCV's difference-of-Gaussians points, with scale and orientation."""
 
-    max_points: int = param(120, "strongest points kept; 0 keeps all", low=0)
+    max_points: int = param(120, "strongest points kept; 0 keeps all", low=0, high=10**5)
     contrast: float = param(0.04, "contrast threshold", low=0.0)
     edge: float = param(10.0, "edge threshold", low=0.0)
 
@@ -168,7 +170,7 @@ class Sift:
 class Orb:
     """OpenCV's oriented FAST corners."""
 
-    max_points: int = param(500, "strongest points kept", low=1)
+    max_points: int = param(500, "strongest points kept", low=1, high=10**5)
 
     def __post_init__(self) -> None:
         check(self)

@@ -7,12 +7,12 @@ import math
 from pathlib import Path
 from typing import Any, Final
 
+from rlvc.believing import refusing
 from rlvc.classifier.tree import Tree
 from rlvc.errors import FileFormatError
 from rlvc.examples import Examples
 from rlvc.experiments.running import Watcher
 from rlvc.forest_policy import AnyPolicy, ForestPolicy, load_policy
-from rlvc.policy_file import refusing
 from rlvc.report.web.coding import Json, pack
 from rlvc.report.web.curves import describe_learning
 from rlvc.report.web.overview import describe_overview

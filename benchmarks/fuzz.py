@@ -1,0 +1,169 @@
+"""Load many files that are broken in many ways: each must load and act, or be refused.
+
+    python benchmarks/fuzz.py [--files 200000] [--seed 0] [--kind policy ...] [--out offenders]
+
+Every file is made from a small whole one (see ``tests/mutating.py``), the same for the same seed.
+What loads is asked to act. An offender is a file that raises anything but DamagedFileError or
+StrangeFileError, takes more than 2 seconds, needs more than 500 MB or ends the process; it is kept
+in the folder of offenders. Files are loaded in a process of its own, which is started again only
+when it dies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))  # the kinds and the mutator of the tests
+
+from tests.kinds import Kind, all_kinds
+from tests.mutating import Mutator
+
+SECONDS = 2.0
+BYTES = 500 * 10**6
+PATIENCE = 20.0  # seconds without a word after which a process is ended: it heard no alarm
+
+
+class TooSlowError(BaseException):
+    """A file took too long; nobody may catch it on the way."""
+
+
+@dataclass
+class Tally:
+    """What happened so far."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    slowest: float = 0.0
+    memory: int = 0
+    offenders: list[str] = field(default_factory=list)
+
+
+def main() -> int:
+    """Print the counts; return 1 if there are offenders."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--files", type=int, default=200_000, help="how many")
+    parser.add_argument("--seed", type=int, default=0, help="of the first file")
+    parser.add_argument("--kind", nargs="*", help="only these kinds")
+    parser.add_argument("--out", type=Path, default=Path("offenders"), help="folder of offenders")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        kinds = all_kinds(Path(folder))
+        chosen = [kind for kind in kinds if not options.kind or kind.name in options.kind]
+        others = [data for kind in kinds for data in kind.files]
+        begin, total = time.perf_counter(), Counter[str]()
+        n = options.files // len(chosen)
+        print(f"{'':12}{'files':>9}{'loaded':>9}{'damaged':>9}{'strange':>9}{'other':>7}"
+              f"{'slowest':>10}{'memory':>9}")  # fmt: skip
+        worst = Tally()
+        for kind in chosen:
+            seeds = range(options.seed, options.seed + n)
+            tally = run(kind, Mutator(kind.files, others), seeds, Path(folder), options.out)
+            show(kind.name, tally)
+            total += tally.counts
+            worst.slowest = max(worst.slowest, tally.slowest)
+            worst.memory = max(worst.memory, tally.memory)
+            worst.offenders += tally.offenders
+        worst.counts = total
+        show("all", worst)
+    print(f"{time.perf_counter() - begin:.0f} s")
+    for offender in worst.offenders:
+        print(offender)
+    return 1 if worst.offenders else 0
+
+
+def show(name: str, tally: Tally) -> None:
+    """Print a line."""
+    counts = tally.counts
+    print(f"{name:12}{counts.total():9}{counts['loaded']:9}{counts['damaged']:9}"
+          f"{counts['strange']:9}{counts['other']:7}{tally.slowest:8.2f} s"
+          f"{tally.memory / 1e6:6.0f} MB", flush=True)  # fmt: skip
+
+
+def run(kind: Kind, mutator: Mutator, seeds: range, folder: Path, out: Path) -> Tally:
+    """Load the files of some seeds in another process, and in a new one where that one dies."""
+    tally, context = Tally(), multiprocessing.get_context("fork")
+    at = seeds.start
+    while at < seeds.stop:
+        ours, theirs = context.Pipe()
+        worker = context.Process(
+            target=work, args=(kind, mutator, range(at, seeds.stop), folder / "broken", theirs)
+        )
+        worker.start()
+        theirs.close()
+        with contextlib.suppress(EOFError):
+            while at < seeds.stop:
+                if not ours.poll(PATIENCE):
+                    break
+                outcome, why, seconds, memory = ours.recv()
+                tally.counts[outcome] += 1
+                tally.slowest = max(tally.slowest, seconds)
+                tally.memory = max(tally.memory, memory)
+                if outcome == "other":
+                    keep(kind, mutator, at, why, out, tally)
+                at += 1
+        if at < seeds.stop:
+            worker.kill()
+            worker.join()
+            tally.counts["other"] += 1
+            keep(kind, mutator, at, f"ended by {worker.exitcode}", out, tally)
+            at += 1
+        worker.join()
+    return tally
+
+
+def keep(kind: Kind, mutator: Mutator, seed: int, why: str, out: Path, tally: Tally) -> None:
+    """Write an offender to its folder, with what is said of it."""
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{kind.name}-{seed}.rlvc"
+    path.write_bytes(mutator.mutate(seed))
+    path.with_suffix(".txt").write_text(why)
+    tally.offenders.append(f"{path}: {why.strip().splitlines()[-1][:200]}")
+
+
+def work(kind: Kind, mutator: Mutator, seeds: range, path: Path, pipe: Connection) -> None:
+    """Load file after file, and tell what came out, how long it took and the most memory so far."""
+    warnings.simplefilter("ignore")
+    for data in kind.files:  # what is compiled or imported once is no file's fault
+        path.write_bytes(data)
+        assert kind.outcome(path) == "loaded"
+
+    def stop(*_: Any) -> None:
+        raise TooSlowError
+
+    signal.signal(signal.SIGALRM, stop)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * os.sysconf("SC_PAGE_SIZE") + BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for seed in seeds:
+        path.write_bytes(mutator.mutate(seed))
+        begin, why = time.perf_counter(), ""
+        try:
+            signal.setitimer(signal.ITIMER_REAL, SECONDS)
+            outcome = kind.outcome(path)
+        except (Exception, TooSlowError):
+            outcome, why = "other", traceback.format_exc()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        seconds = time.perf_counter() - begin
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        pipe.send((outcome, why, seconds, (peak - base) * 1024))
+    pipe.close()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,70 @@
+"""A few of the files that ``benchmarks/fuzz.py`` breaks: none may do any harm."""
+
+from __future__ import annotations
+
+import resource
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rlvc.errors import DamagedFileError, StrangeFileError
+from rlvc.storage import read_archive
+from tests.kinds import Kind, all_kinds
+from tests.mutating import Mutator, put_together, seal, take_apart, unseal
+
+NAMES = ["policy", "forest", "vocabulary", "examples", "checkpoint"]
+N_FILES = 120  # of each kind
+
+
+@pytest.fixture(scope="module", name="kinds")
+def kinds_fixture(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
+    return {kind.name: kind for kind in all_kinds(tmp_path_factory.mktemp("whole"))}
+
+
+def test_all_kinds_are_broken(kinds: dict[str, Kind]) -> None:
+    assert list(kinds) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whole_files_load_and_act(kinds: dict[str, Kind], name: str, tmp_path: Path) -> None:
+    kind, path = kinds[name], tmp_path / "file"
+    for data in kind.files:
+        for other in (data, unseal(data), put_together(take_apart(data))):
+            path.write_bytes(other)
+            assert kind.outcome(path) == "loaded"
+        assert seal(unseal(data)) == data
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_broken_file_loads_and_acts_or_is_refused(
+    kinds: dict[str, Kind], name: str, tmp_path: Path
+) -> None:
+    kind, path = kinds[name], tmp_path / "file"
+    mutator = Mutator(kind.files, [data for other in kinds.values() for data in other.files])
+    counts = Counter[str]()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for seed in range(N_FILES):
+        path.write_bytes(mutator.mutate(seed))
+        counts[kind.outcome(path)] += 1
+    assert set(counts) == {"loaded", "damaged", "strange"}
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500 * 1000  # KB
+    assert mutator.mutate(0) == mutator.mutate(0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_other_kind_is_strange_and_a_cut_one_is_damaged(
+    kinds: dict[str, Kind], name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "file"
+    for other in kinds.values():
+        path.write_bytes(other.files[0])
+        are_both_policies = {name, other.name} <= {"policy", "forest"}
+        if other.name != name and not are_both_policies:
+            with pytest.raises(StrangeFileError, match=f"it says 'rlvc-{other.name}'"):
+                kinds[name].load(path)
+    path.write_bytes(kinds[name].files[0][:-100])
+    with pytest.raises(DamagedFileError, match="is damaged: bytes are missing at its end"):
+        kinds[name].load(path)
+    with pytest.raises(DamagedFileError):
+        read_archive(path, f"rlvc-{name}", 1)

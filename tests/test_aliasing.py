@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvc.aliasing import AbsoluteVariance, RelativeVariance, Residuals, bellman_residuals
+from rlvc.aliasing import (
+    AbsoluteVariance,
+    RelativeVariance,
+    Residuals,
+    aliasing_detectors,
+    bellman_residuals,
+    variance_of,
+)
 from rlvc.database import map_interactions
+from rlvc.mdp import MappedSequence
 from rlvc.sums import FixedPoint
 from tests import oracle
 from tests.builders import Problem
@@ -53,6 +61,35 @@ def test_residuals_are_those_of_the_paper(seed: int) -> None:
         residuals.group.tolist()
         == (classes[problem.interactions.start] * 3 + problem.interactions.action).tolist()
     )
+
+
+def test_the_grid_has_room_for_any_residual_of_any_shard() -> None:
+    # The largest reward, γ times the largest value and the largest q, whatever their signs: 16.2.
+    one, yes = np.zeros(1, np.int64), np.array([True])
+    here = MappedSequence(one, one, np.ones(1), one, yes, yes)
+    residuals = bellman_residuals(here, np.array([[0.0], [-8.0]]), 0.9)
+    assert residuals.fixed == FixedPoint.for_squares(16.2, 1)
+    assert residuals.fixed != FixedPoint.for_squares(15.9, 1)
+
+
+def test_a_small_variance_far_from_zero_is_exact() -> None:
+    x = 2**29 + np.array([0, 1, 0, 1, 1, 1])
+    sums = (np.array([6]), np.array([x.sum()]), np.array([(x * x).sum()]))
+    assert variance_of(*sums).tolist() == [(4 - 4 * 4 / 6) / 6]
+
+
+def test_no_interactions_have_no_percepts() -> None:
+    nothing = np.empty(0, np.int64)
+    means, percepts = Residuals(nothing, FixedPoint(0), nothing, 1, 1).by_percept(nothing)
+    assert (means.integers.tolist(), means.group.tolist(), percepts.tolist()) == ([], [], [])
+
+
+def test_detectors_have_names_and_thresholds_of_their_own() -> None:
+    assert list(aliasing_detectors) == ["absolute", "relative"]
+    assert aliasing_detectors.make("relative") == RelativeVariance(tau=1e-5)
+    assert aliasing_detectors.make("absolute") == AbsoluteVariance(tau=0.0)
+    with pytest.raises(ValueError, match=r"^Unknown aliasing detector 'relativ'\."):
+        aliasing_detectors.make("relativ")
 
 
 @pytest.mark.parametrize("kind", [RelativeVariance, AbsoluteVariance])

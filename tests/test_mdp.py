@@ -19,7 +19,7 @@ def test_mapped_mdp_is_that_of_the_paper(seed: int) -> None:
     mdp = estimate(sequence, n_classes, 3)
     expected = oracle.mapped_mdp(problem.sequence, classes.tolist(), n_classes, 3)
     transition = mdp.transition.toarray().reshape(n_classes, 3, n_classes)
-    assert (mdp.n_classes, mdp.n_actions) == (n_classes, 3)
+    assert (mdp.n_classes, mdp.n_actions, len(sequence)) == (n_classes, 3, 60)
     for (V, a), n in expected.eta.items():
         assert mdp.count[V, a] == n
         assert mdp.is_tried[V, a] == (n > 0)
@@ -28,6 +28,23 @@ def test_mapped_mdp_is_that_of_the_paper(seed: int) -> None:
         for W in range(n_classes):
             assert transition[V, a, W] == float(expected.T.get((V, a, W), 0))
     assert mdp.floor(0.5) == oracle.floor(problem.sequence, 0.5)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 0.75])
+def test_backup_is_the_h_transform(gamma: float) -> None:
+    problem = Problem.draw(0, n=40)
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 3, len(problem.dense))
+    mdp = estimate(map_interactions(problem.interactions, classes), 4, 3)  # the last is never met
+    expected = oracle.mapped_mdp(problem.sequence, classes.tolist(), 4, 3)
+    value = rng.integers(1, 9, 4).astype(float)
+    backup = mdp.backup(value, gamma)
+    assert backup.shape == (4, 3)
+    for (V, a), n in expected.eta.items():
+        ahead = sum(float(expected.T.get((V, a, W), 0)) * value[W] for W in range(4))
+        wanted = float(expected.R[V, a]) + gamma * ahead if n else mdp.floor(gamma)
+        assert backup[V, a] == pytest.approx(wanted, abs=1e-12)
+    assert sum(n == 0 for n in expected.eta.values()) >= 3
 
 
 def test_mean_rewards_are_right_for_any_numbers() -> None:
@@ -69,3 +86,4 @@ def test_greedy_prefers_what_was_tried_and_the_lowest_number() -> None:
     )
     assert greedy(q, is_tried).tolist() == [0, 0, 0, 0]
     assert greedy(q, np.ones((4, 3), np.bool_)).tolist() == [1, 0, 0, 1]
+    assert greedy(q[3], np.ones(3, np.bool_)) == 1  # one class by itself

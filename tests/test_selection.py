@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rlvc.aliasing import Residuals
 from rlvc.incidence import Incidence
-from rlvc.selection import Selector
+from rlvc.selection import Choice, Selector, reductions
 from rlvc.sums import FixedPoint
 from tests import oracle
 
@@ -24,7 +24,7 @@ RULES = pytest.mark.parametrize(
         )
     ),
 )
-N_CLASSES, N_ACTIONS = 2, 2
+N_CLASSES, N_ACTIONS = 3, 2
 
 
 def draw(
@@ -117,7 +117,7 @@ def test_what_changes_nothing_is_not_split(ranking: str, test: str) -> None:
     n_checked = n_less = 0
     for seed in range(20):
         rules = oracle.Rules(ranking, test, 0.3, "none", 2, close=0.0, relevant=True)
-        sample = draw(np.random.default_rng(seed), 60, 6)
+        sample = draw(np.random.default_rng(seed), 90, 6)
         everything = np.ones(N_CLASSES, np.bool_)
         try:
             n_found = check(*sample, rules, everything)
@@ -173,6 +173,48 @@ def test_a_side_that_is_too_small_is_no_candidate() -> None:
     dense = [[1]] * 2 + [[0]] * 4
     assert one_group(Selector(min_samples=3), dense, [9, 9, 0, 0, 0, 0]) == (-1, -1, 1.0, 0)
     assert one_group(Selector(min_samples=2), dense, [9, 9, 0, 0, 0, 0])[0] == 0
+
+
+def test_two_samples_on_a_side_are_enough_and_one_is_not() -> None:
+    assert one_group(Selector(), [[1]] * 2 + [[0]] * 4, [9, 9, 0, 0, 0, 0])[0] == 0
+    assert one_group(Selector(), [[1]] + [[0]] * 5, [9, 0, 1, 0, 1, 0])[0] == -1
+
+
+@pytest.mark.parametrize("test", ["student", "welch", "ks"])
+def test_a_split_is_significant_below_the_level_and_not_at_it(test: str) -> None:
+    dense, delta = [[1]] * 6 + [[0]] * 6, [5, 6, 7, 8, 9, 9, 1, 2, 3, 3, 5, 6]
+    p_value = one_group(Selector(test=test), dense, delta)[2]
+    assert 0 < p_value < 0.5
+    assert one_group(Selector(test=test, alpha=p_value), dense, delta)[0] == -1
+    assert one_group(Selector(test=test, alpha=np.nextafter(p_value, 1)), dense, delta)[0] == 0
+
+
+def test_relevance_needs_the_values_and_is_asked_for() -> None:
+    residuals = Residuals(np.array([1, 2]), FixedPoint(0), np.zeros(2, np.int64), 1, 1)
+    nothing = Incidence.from_dense(np.zeros((2, 1), np.bool_))
+    with pytest.raises(ValueError, match=r"^relevant of Selector needs residuals that know the "):
+        Selector().select(residuals, np.arange(2), nothing, np.ones(1, bool))
+
+
+def test_a_reduction_is_what_the_parts_leave_of_the_sum_of_squares() -> None:
+    x = np.array([3, 1, 4, 1, 5, 9])
+    shown = np.array([[1, 1, 0, 0, 0, 1], [0, 1, 0, 1, 0, 0], [1, 0, 1, 1, 1, 1]], np.bool_)
+    found = reductions(6, int(x.sum()), shown.sum(axis=1), shown @ x)
+    expected = [6 * x.var() - k.sum() * x[k].var() - (~k).sum() * x[~k].var() for k in shown]
+    assert found == pytest.approx(expected)
+
+
+def test_another_choice_stands_in_for_none() -> None:
+    none = Choice.none(3)
+    assert (none.feature.tolist(), none.action.tolist()) == ([-1] * 3, [-1] * 3)
+    assert (none.p_value.tolist(), none.n_tests.tolist()) == ([1.0] * 3, [0] * 3)
+    one = Choice(np.array([0, -1, 1]), np.array([1, -1, 0]), np.array([0.1, 1, 0.2]), np.arange(3))
+    other = Choice(
+        np.array([7, 8, -1]), np.array([0, 2, -1]), np.array([0.3, 0.4, 1]), np.array([5, 1, 6])
+    )
+    both = one.or_else(other)
+    assert (both.feature.tolist(), both.action.tolist()) == ([0, 8, 1], [1, 2, 0])
+    assert (both.p_value.tolist(), both.n_tests.tolist()) == ([0.1, 0.4, 0.2], [0, 1, 2])
 
 
 def test_a_feature_and_its_complement_tie_to_the_lowest_number() -> None:
@@ -234,6 +276,7 @@ def test_two_perfect_splits_tie_to_the_lowest_action() -> None:
         ),
         ({"test": "studnt"}, r"Unknown test of Selector 'studnt'\. Did you mean 'student'\?"),
         ({"correction": "bonferoni"}, r"Did you mean 'bonferroni'\? Known: bonferroni, none\."),
+        ({"samples": "percept"}, r"Did you mean 'percepts'\? Known: interactions, percepts\."),
         ({"alpha": 1.0}, r"^alpha of Selector must be in \(0, 1\); got 1\.0\.$"),
         ({"alpha": 0}, r"^alpha of Selector must be in \(0, 1\); got 0\.$"),
         ({"alpha": float("nan")}, r"^alpha of Selector must be in \(0, 1\); got nan\.$"),

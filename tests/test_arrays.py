@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +167,45 @@ def test_a_file_that_is_something_else(file: Path) -> None:
         )
     file.unlink()
     assert "No such file or directory" in problems(file)
+
+
+@pytest.mark.parametrize("name", ["observations", "next_observations", "rewards"])
+def test_a_flipped_bit_is_found(name: str, file: Path) -> None:
+    np.savez(file, **SOUND)
+    data = bytearray(file.read_bytes())
+    with zipfile.ZipFile(file) as archive:
+        info = archive.getinfo(f"{name}.npy")
+    data[info.header_offset + 200] ^= 1  # behind the headers of zip and of NumPy
+    file.write_bytes(data)
+    assert problems(file) == (
+        f"{file} has 1 problem:\n  It cannot be read as a .npz file: Bad CRC-32 for file "
+        f"'{name}.npy'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [
+        (
+            "(9000000000000000000,)",
+            "rewards.npy has 152 bytes, not 72000000000000000128 as it says",
+        ),
+        ("(2,)", "rewards.npy has 152 bytes, not 144 as it says"),
+        ("(-3,)", "rewards.npy has 152 bytes, not 104 as it says"),
+    ],
+)
+def test_nothing_is_believed_of_a_size(shape: str, told: str, file: Path) -> None:
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}".ljust(117) + "\n"
+    member = b"\x93NUMPY\x01\x00v\x00" + header.encode() + bytes(24)
+    np.savez(file, **(SOUND | {"other": 1}))
+    with zipfile.ZipFile(file) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in (members | {"rewards.npy": member}).items():
+            archive.writestr(name, data)
+    assert told in problems(file)
+
+
+def test_a_single_number_is_no_column_of_images(file: Path) -> None:
+    write(file, observations=np.uint8(3))
+    assert "observations must have rows; got one number." in problems(file)

@@ -630,8 +630,10 @@ def test_all_that_is_wrong_with_arrays_is_listed(call: Any, root: Path) -> None:
     assert done.code == 1
     assert done.err == (
         "rlvc: log.npz has 2 problems (rows are counted from 0):\n"
-        "  reward of Interactions must be finite; got nan in row 0.\n"
-        "  action of Interactions must be in 0..1; got 5 in row 2.\n"
+        "  reward of Interactions must be finite; got nan in row 0. Correct it, or leave the "
+        "episode out.\n"
+        "  action of Interactions must be in 0..1; got 5 in row 2. Correct it, or how many "
+        "actions there are.\n"
     )
     assert not (root / "runs").exists()
 

@@ -176,7 +176,7 @@ class Interactions:
         Observations are images, dicts of images or stacked frames; or a dict of arrays that have
         one of these in each row. Percepts are numbered as they are met: the start of a row, its
         end, the next row. Actions are counted from ``action_start``; an episode ends where a row is
-        terminated or truncated.
+        terminated or truncated. All that is wrong is raised at once, a line for each problem.
 
         >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
         >>> Interactions.from_arrays(

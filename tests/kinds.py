@@ -26,11 +26,12 @@ from rlvc.examples import Examples
 from rlvc.features import Composite, Graph, Located, Primitive, Several
 from rlvc.images import Image
 from rlvc.percepts import SINGLE
-from rlvc.storage import read_archive, write_archive
+from rlvc.storage import write_archive
 from rlvc.vision.descriptors import Invariants, OrbDescriptor, SiftDescriptor
 from rlvc.vision.detectors import Harris, Orb, Sift
 from rlvc.vision.eye import Eye
 from rlvc.vision.metrics import Euclidean, Hamming, Mahalanobis
+from tests import kept
 
 SIDE, LARGE = 48, 96  # pixels of the images that are looked at; ORB sees nothing near the border
 
@@ -70,7 +71,7 @@ def all_kinds(folder: Path) -> list[Kind]:
         Kind("forest", _written(folder, [forest()]), load_policy, act),
         Kind("vocabulary", _written(folder, eyes()), load_vocabulary, see),
         Kind("examples", _written(folder, examples()), Examples.load, show),
-        Kind("checkpoint", _written(folder, checkpoints()), _load_checkpoint, lambda _: None),
+        *(Kind(name, _written(folder, [part]), *does) for name, part, *does in checkpoints()),
     ]
 
 
@@ -188,14 +189,15 @@ def examples() -> list[Examples]:
     return [Examples(one, count, np.array([0, 1, 1])), Examples(two, count)]
 
 
-def checkpoints() -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Return what a run may keep."""
-    manifest = {"format": "rlvc-checkpoint", "version": 1, "splits": [[0, 3], [1, 7]], "seed": 5}
-    return [(manifest, {"begin": np.arange(4), "rows": np.eye(3, dtype=np.float32)})]
-
-
-def _load_checkpoint(path: Path) -> Any:
-    return read_archive(path, "rlvc-checkpoint", 1)
+def checkpoints() -> list[tuple[str, Any, Callable[[Path], Any], Callable[[Any], None]]]:
+    """Return the parts of what a run keeps, who goes on from each, and how."""
+    parts = kept.parts()
+    return [
+        ("run", parts["run"], kept.load_run, lambda _: None),
+        ("stage", parts["stage-0"], kept.load_stage, kept.split),
+        ("tree", parts["tree-0"], kept.load_tree, lambda grown: act(grown.policy)),
+        ("looks", kept.part_that_looked(), kept.load_looks, kept.see),
+    ]
 
 
 # What it does ------------------------------------------------------------------------------------

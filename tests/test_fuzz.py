@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from rlvc.errors import DamagedFileError, StrangeFileError
-from rlvc.storage import read_archive
 from tests.kinds import Kind, all_kinds
 from tests.mutating import Mutator, put_together, seal, take_apart, unseal
 
-NAMES = ["policy", "forest", "vocabulary", "examples", "checkpoint"]
-N_FILES = 120  # of each kind
+CHECKPOINTS = ["run", "stage", "tree", "looks"]
+NAMES = ["policy", "forest", "vocabulary", "examples", *CHECKPOINTS]
+N_FILES = 80  # of each kind
 
 
 @pytest.fixture(scope="module", name="kinds")
@@ -59,12 +59,10 @@ def test_every_other_kind_is_strange_and_a_cut_one_is_damaged(
     path = tmp_path / "file"
     for other in kinds.values():
         path.write_bytes(other.files[0])
-        are_both_policies = {name, other.name} <= {"policy", "forest"}
-        if other.name != name and not are_both_policies:
-            with pytest.raises(StrangeFileError, match=f"it says 'rlvc-{other.name}'"):
+        are_alike = [{name, other.name} <= set(group) for group in (NAMES[:2], CHECKPOINTS)]
+        if other.name != name and not any(are_alike):
+            with pytest.raises(StrangeFileError, match=r"is not a rlvc-[a-z]+ file; it says 'rlvc"):
                 kinds[name].load(path)
     path.write_bytes(kinds[name].files[0][:-100])
     with pytest.raises(DamagedFileError, match="is damaged: bytes are missing at its end"):
         kinds[name].load(path)
-    with pytest.raises(DamagedFileError):
-        read_archive(path, f"rlvc-{name}", 1)

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from numpy.typing import NDArray
 
-from rlvc.errors import FileFormatError
+from rlvc.errors import StrangeFileError
 
 Part = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # a manifest and arrays
 
@@ -68,9 +68,9 @@ class Section:
 
 
 def fits(holds: Any, what: str) -> None:
-    """Raise a FileFormatError unless what was kept fits the work that goes on with it."""
+    """Raise a StrangeFileError unless what was kept fits the work that goes on with it."""
     if not holds:
-        raise FileFormatError(
+        raise StrangeFileError(
             f"The {what} that were kept of this run are not those that it has now: its data, its "
             "settings or its packages have changed. Begin anew with --overwrite."
         )

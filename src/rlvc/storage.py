@@ -37,7 +37,8 @@ from rlvc.whole import Pathlike, remove_parts, whole_file, write_whole
 __all__ = ["kind_of", "read_archive", "remove_parts", "whole_file", "write_archive", "write_whole"]
 
 LARGEST: Final = 64 * 2**30  # bytes of a file
-LONGEST: Final = 2**24  # bytes of a manifest; as Python objects they may take 25 times as many
+LONGEST: Final = 2**24  # bytes of a manifest
+MOST: Final = 2**20  # values in a manifest, each of which takes some hundred bytes as an object
 DEEPEST: Final = 32  # lists and objects in one another in a manifest
 EMPTY: Final = 2**20  # the other dimensions of an array without entries, multiplied
 
@@ -47,11 +48,8 @@ def write_archive(
 ) -> None:
     """Write a manifest and named arrays into one file, an array at a time."""
     text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False).encode()
-    if len(text) > LONGEST:
-        raise ValueError(
-            f"The manifest of {os.fspath(path)} must have at most {LONGEST} bytes; got "
-            f"{len(text)}. Put what is long into arrays."
-        )
+    if flaw := _too_large(text):
+        raise ValueError(f"{os.fspath(path)} cannot be written: {flaw}. Put more into arrays.")
     with whole_file(path) as file:
         writer = MemberWriter(file)
         writer.add(MANIFEST, text)
@@ -160,11 +158,10 @@ def _manifest(file: BinaryIO, members: Mapping[str, Member]) -> dict[str, Any]:
     if member is None:
         raise FlawError("rlvc did not write it")
     if member.size > LONGEST:
-        raise FlawError(f"its manifest has {member.size} bytes; at most {LONGEST} are read")
+        raise FlawError(f"its manifest has {member.size} bytes, more than {LONGEST}")
     data = read_member(file, member)
-    steps = _STEPS[np.frombuffer(_TEXT.sub(b"", data), np.uint8)]
-    if np.cumsum(steps, dtype=np.int32).max(initial=0) > DEEPEST:
-        raise FlawError(f"its manifest is nested deeper than {DEEPEST}")
+    if flaw := _too_large(data):
+        raise FlawError(flaw)
     try:
         manifest = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -172,6 +169,19 @@ def _manifest(file: BinaryIO, members: Mapping[str, Member]) -> dict[str, Any]:
     if not isinstance(manifest, dict):
         raise FlawError("its manifest is no object")
     return manifest
+
+
+def _too_large(text: bytes) -> str:
+    """Return what is too large about a manifest before it is parsed; nothing if all is well."""
+    if len(text) > LONGEST:
+        return f"its manifest has {len(text)} bytes, more than {LONGEST}"
+    # Those in texts are counted as well, which is too many if anything.
+    n_values, n_quotes = sum(map(text.count, (b",", b":", b"[", b"{"))), text.count(b'"')
+    if n_values > MOST or n_quotes > 2 * MOST:
+        return f"its manifest has more than {MOST} values"
+    steps = _STEPS[np.frombuffer(_TEXT.sub(b"", text), np.uint8)]
+    is_deep = np.cumsum(steps, dtype=np.int32).max(initial=0) > DEEPEST
+    return f"its manifest is nested deeper than {DEEPEST}" if is_deep else ""
 
 
 def _format(manifest: Mapping[str, Any]) -> str | None:

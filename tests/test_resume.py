@@ -225,7 +225,7 @@ def test_a_folder_is_free_when_its_holder_is_killed(tmp_path: Path) -> None:
 def test_a_second_signal_kills() -> None:
     told, seen = list[int](), list[str]()
     before = [signal.getsignal(one) for one in SIGNALS]
-    with stoppable("for a test", lambda: told.append(1)) as stop:
+    with stoppable(lambda: "for a test", lambda: told.append(1)) as stop:
         watcher = stop.watch(Watcher(on_phase=lambda phase, total: seen.append(phase)))
         watcher.on_phase("learn 2", None)
         watcher.on_step()
@@ -243,7 +243,7 @@ def test_a_second_signal_kills() -> None:
 
 @pytest.mark.parametrize("phase", ["collect 3", "evaluate"])
 def test_what_keeps_nothing_stops_at_once(phase: str) -> None:
-    with stoppable("for a test", lambda: None) as stop:
+    with stoppable(lambda: "for a test", lambda: None) as stop:
         stop.watch(Watcher()).on_phase(phase, None)
         with pytest.raises(StoppedError, match="for a test"):
             signal.raise_signal(signal.SIGINT)
@@ -252,7 +252,7 @@ def test_what_keeps_nothing_stops_at_once(phase: str) -> None:
 def test_signals_that_are_ignored_stay_so(monkeypatch: pytest.MonkeyPatch) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with stoppable("", lambda: None) as stop:
+        with stoppable(str, lambda: None) as stop:
             signal.raise_signal(signal.SIGINT)
             assert not stop.is_wanted
     finally:
@@ -260,7 +260,7 @@ def test_signals_that_are_ignored_stay_so(monkeypatch: pytest.MonkeyPatch) -> No
     handlers = list[Any]()
 
     def elsewhere() -> None:  # only the main thread may listen
-        with stoppable("", lambda: None):
+        with stoppable(str, lambda: None):
             handlers.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=elsewhere)

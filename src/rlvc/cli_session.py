@@ -50,7 +50,10 @@ class Session:
             console.show_cursor()  # whatever comes now
             say(console, "Stopping as soon as this stage is kept; Ctrl-C again stops at once.")
 
-        why = f"Stopped, and all that was done is kept. Go on with:\n  {self.how}"
+        def why() -> str:
+            kept = "and all" if self.checkpoint.works else "but not all"
+            return f"Stopped, {kept} that was done is kept. Go on with:\n  {self.how}"
+
         with stoppable(why, tell) as stop:
             yield stop.watch
 

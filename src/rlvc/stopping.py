@@ -20,7 +20,7 @@ KEEPS_NOTHING: Final = ("collect", "evaluate")  # phases that have nothing to br
 class Stop:
     """Whether somebody wants a run to stop."""
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, why: Callable[[], str]) -> None:
         self.is_wanted = False
         self._why, self._phase = why, ""
 
@@ -33,7 +33,7 @@ class Stop:
     def check(self) -> None:
         """Raise a StoppedError if it shall stop."""
         if self.is_wanted:
-            raise StoppedError(self._why)
+            raise StoppedError(self._why())
 
     def watch(self, watcher: Watcher) -> Watcher:
         """Return a watcher that stops what it watches, after having told about it."""
@@ -61,11 +61,11 @@ class Stop:
 
 
 @contextmanager
-def stoppable(why: str, tell: Callable[[], None]) -> Iterator[Stop]:
+def stoppable(why: Callable[[], str], tell: Callable[[], None]) -> Iterator[Stop]:
     """Take signals to stop, in the main thread.
 
     Args:
-        why: What the error says that ends the run.
+        why: Returns what the error says that ends the run.
         tell: Called at the first signal; the second one kills the process as if nobody listened.
     """
     stop = Stop(why)

@@ -100,7 +100,8 @@ class Scene:
             rows = [row for points in shown for row in points]
             begin = np.cumsum([0, *map(len, shown)])
             symbol = np.array([s for s, _ in rows], np.int32)
-            seen.append(Occurrences(begin, symbol, points_of([point for _, point in rows])))
+            points = points_of([point for _, point in rows])
+            seen.append(Occurrences(begin, symbol, np.arange(len(rows), dtype=np.int32), points))
         return Sightings.of(graph, percepts, seen)
 
 

@@ -17,7 +17,7 @@ from rlvc.images import Image, as_image
 
 Percept = Image | Mapping[str, Image]
 SINGLE = ""  # the camera's name where a percept is one image
-IN_MEMORY = 256 * 2**20  # bytes of images kept in memory; the rest goes to a temporary file
+IN_MEMORY = 64 * 2**20  # bytes of images kept in memory; the rest goes to a temporary file
 
 
 class Images:

@@ -25,6 +25,7 @@ from rlvc.percepts import Percepts
 from rlvc.vision.eye import Occurrences
 
 Ints = NDArray[np.int64]
+BLOCK = 256  # images whose occurrences are sorted at a time
 Found = tuple[Ints, Marks]  # (n,) images in ascending order, (n, 4) what occurs there
 
 
@@ -106,9 +107,7 @@ class Sightings:
             for images, occurrences in zip(percepts.images, seen, strict=True)
         )
         n = len(graph)
-        shown = tuple(
-            _incidence([(_images(here), here.feature)], here.n_images, n) for here in places
-        )
+        shown = tuple(Incidence(*_each_once(here.begin, here.feature), n) for here in places)
         table = percepts.table()
         incidence = _of_percepts(shown, table, n)
         higher = [n for n, one in enumerate(graph.features) if not isinstance(one, Primitive)]
@@ -229,15 +228,36 @@ class Sightings:
 
 
 def _symbols(numbers: NDArray[np.int32], seen: Occurrences, shape: Sequence[int]) -> Places:
-    feature = numbers[seen.symbol]
-    image = np.repeat(np.arange(len(seen.begin) - 1), np.diff(seen.begin))
-    order = np.lexsort((feature, image))
-    found = marks(seen.points.xy, seen.points.scale, seen.points.angle)
-    return Places(seen.begin, feature[order], found[order], (shape[1], shape[0]))
+    """Return where symbols occur, a few images at a time: what is sorted would be there twice."""
+    feature, found = np.empty_like(seen.symbol), np.empty((len(seen.symbol), 4), np.float64)
+    n_images, points = len(seen.begin) - 1, seen.points
+    for first in range(0, n_images, BLOCK):
+        begin = seen.begin[first : first + BLOCK + 1]
+        rows = slice(begin[0], begin[-1])
+        here = numbers[seen.symbol[rows]]
+        order = np.lexsort((here, np.repeat(np.arange(len(begin) - 1), np.diff(begin))))
+        feature[rows], point = here[order], seen.point[rows][order]
+        found[rows] = marks(points.xy[point], points.scale[point], points.angle[point])
+    return Places(seen.begin, feature, found, (shape[1], shape[0]))
 
 
-def _images(places: Places) -> Ints:
-    return np.repeat(np.arange(places.n_images), np.diff(places.begin))
+@compiled
+def _each_once(begin: Ints, feature: NDArray[np.int32]) -> tuple[Ints, NDArray[np.int32]]:
+    """Return the features of each image, each once, given all of them in ascending order."""
+    out = np.zeros(len(begin), np.int64)
+    n = 0
+    for image in range(len(begin) - 1):
+        for i in range(begin[image], begin[image + 1]):
+            n += i == begin[image] or feature[i] != feature[i - 1]
+        out[image + 1] = n
+    distinct = np.empty(n, np.int32)
+    n = 0
+    for image in range(len(begin) - 1):
+        for i in range(begin[image], begin[image + 1]):
+            if i == begin[image] or feature[i] != feature[i - 1]:
+                distinct[n] = feature[i]
+                n += 1
+    return out, distinct
 
 
 def _incidence(
@@ -253,6 +273,8 @@ def _of_percepts(shown: Sequence[Incidence], table: Ints, n_features: int) -> In
     """Return which percept exhibits which feature, given which image does."""
     if not shown:
         return Incidence(np.zeros(len(table) + 1, np.int64), np.empty(0, np.int32), n_features)
+    if len(shown) == 1 and np.array_equal(table[:, 0], np.arange(shown[0].n_percepts)):
+        return shown[0]
     return Incidence.union([one.take(table[:, i]) for i, one in enumerate(shown)])
 
 

@@ -24,7 +24,8 @@ from rlvc.vision.descriptors import (
     SiftDescriptor,
 )
 from rlvc.vision.detectors import Detector, Harris, Orb, Sift
-from rlvc.vision.eye import Eye, distinct_rows
+from rlvc.vision.eye import Eye
+from rlvc.vision.gathering import distinct_rows
 from rlvc.vision.metrics import Euclidean, Hamming, Mahalanobis, Metric
 
 RUNS, RUN = 16, 4  # of the images of a camera, so many runs of so many consecutive ones are tried

@@ -89,10 +89,11 @@ def _far(a: NDArray[Any], i: int, b: NDArray[Any], j: int, limit: float, binary:
         for c in range(width):
             bits += _count_bits(np.uint64(a[i, c]) ^ np.uint64(b[j, c]))
         return bool(bits > limit)
-    total = (a[i, 0] - b[j, 0]) * 0  # of the rows' own kind: integers add up in any order
+    zero = np.int32(0)  # bytes become integers, whose sums do not depend on the order
+    total = (a[i, 0] + zero) * 0
     for begin in range(0, width, 16):
         for c in range(begin, min(begin + 16, width)):
-            difference = a[i, c] - b[j, c]
+            difference = (a[i, c] + zero) - (b[j, c] + zero)
             total += difference * difference
         if total > limit:
             return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from rlvc.compiled import compiled, run_threads
 from rlvc.images import Image
-from rlvc.incidence import Incidence
 from rlvc.percepts import Images, Percepts
 from rlvc.vision.descriptors import Descriptor, Descriptors, JointDescriptor
 from rlvc.vision.detectors import Detector, Points
+from rlvc.vision.gathering import Distinct, Growing
 from rlvc.vision.metrics import Metric
+from rlvc.vision.patches import Patch, Patches
 from rlvc.vision.search import Search
 from rlvc.vision.vocabulary import Vocabulary
 
@@ -39,7 +40,7 @@ class Looks:
     begin: NDArray[np.int64]
     points: Points
     descriptors: Descriptors
-    row: NDArray[np.int64]
+    row: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,64 @@ class Occurrences:
 
     Attributes:
         begin: (n_images + 1,) where the occurrences of each image begin.
-        symbol: The symbols of the camera's vocabulary.
-        points: The interest points that show them.
+        symbol: (n,) the symbols of the camera's vocabulary.
+        point: (n,) which interest point shows each.
+        points: The interest points of all images.
     """
 
     begin: NDArray[np.int64]
     symbol: NDArray[np.int32]
+    point: NDArray[np.int32]
     points: Points
+
+
+class Gathering:
+    """What is being seen on images, one after the other.
+
+    Args:
+        before: What was seen already; it stays as it is.
+    """
+
+    def __init__(self, before: Looks | None = None) -> None:
+        self._begin = [0]
+        self._points: list[Growing] | None = None
+        self._row = Growing(np.empty(0, np.int32))
+        self._distinct: Distinct | None = None
+        self._empty: Descriptors | None = None
+        if before is not None:
+            self._begin = before.begin.tolist()
+            self._add(before.points)
+            self._empty = before.descriptors[:0]
+            if len(before.descriptors):
+                self._distinct = Distinct(before.descriptors)
+                self._distinct.add(before.descriptors)
+                self._row.add(before.row)
+
+    def add(self, counts: Sequence[int], points: Points, rows: Descriptors) -> None:
+        """Add what was seen on some images: how many points on each, and these."""
+        self._begin += (self._begin[-1] + np.cumsum(counts, dtype=np.int64)).tolist()
+        self._add(points)
+        if self._empty is None:
+            self._empty = rows[:0]
+        if len(rows):
+            if self._distinct is None:  # what has no rows does not tell of what kind they are
+                self._distinct = Distinct(rows)
+            self._row.add(self._distinct.add(rows))
+
+    def _add(self, points: Points) -> None:
+        columns = points.xy, points.scale, points.angle, points.octave
+        if self._points is None:
+            self._points = [Growing(column) for column in columns]
+        for grown, column in zip(self._points, columns, strict=True):
+            grown.add(column)
+
+    def finish(self) -> Looks:
+        """Return what was seen on all images, at least one; none may be added any more."""
+        assert self._points is not None
+        assert self._empty is not None
+        rows = self._empty if self._distinct is None else self._distinct.finish()
+        points = Points(*(column.finish() for column in self._points))
+        return Looks(np.asarray(self._begin, np.int64), points, rows, self._row.finish())
 
 
 class Eye:
@@ -74,7 +126,7 @@ class Eye:
         self.metric = metric
         self.threshold = threshold
         self.vocabularies: dict[str, Vocabulary] = {}
-        self.patches: dict[str, list[NDArray[np.uint8]]] = {}
+        self.patches: dict[str, Sequence[Patch]] = {}
 
     @property
     def n_symbols(self) -> int:
@@ -114,23 +166,16 @@ class Eye:
         n_known = 0 if before is None else len(before.begin) - 1
         if before is not None and n_known == len(images):
             return before
-        xy: list[Points] = []
-        rows: list[Descriptors] = []
+        gathering = Gathering(before)
         for points, descriptors in run_threads(
             lambda number: self.look_at(images[number]), range(n_known, len(images)), threads
         ):
-            xy.append(points)
-            rows.append(descriptors)
+            gathering.add([len(points)], points, descriptors)
             if on_look is not None:
                 on_look(points, descriptors)
             if on_image is not None:
                 on_image()
-        begin = np.concatenate([[0], np.cumsum([len(points) for points in xy])]).astype(np.int64)
-        if before is not None:
-            begin = np.concatenate([before.begin, before.begin[-1] + begin[1:]])
-            xy.insert(0, before.points)
-            rows.insert(0, before.descriptors[before.row])
-        return Looks(begin, Points.concatenate(xy), *distinct_rows(np.concatenate(rows)))
+        return gathering.finish()
 
     def look_at_all(
         self,
@@ -150,21 +195,20 @@ class Eye:
         """Extend the vocabulary of a camera by what it saw on its images."""
         camera = images.camera
         words = self.vocabularies.setdefault(camera, Vocabulary(self.metric, self.threshold))
-        patches = self.patches.setdefault(camera, [])
+        known = self.patches.get(camera, ())
+        patches = known if isinstance(known, Patches) else Patches(known)
+        self.patches[camera] = patches
         added = words.extend(looks.descriptors, threads)
-        first = np.unique(looks.row, return_index=True)[1][added]  # the points that show them
+        first = first_points(looks.row)[added]  # the points that show them
         numbers = np.searchsorted(looks.begin, first, side="right") - 1
         for number, group in itertools.groupby(zip(numbers, first, strict=True), lambda at: at[0]):
             image = images[int(number)]  # once, as it may have to come from a file
-            patches += [cut_patch(image, looks.points, int(point)) for _, point in group]
+            patches.extend(cut_patch(image, looks.points, int(point)) for _, point in group)
 
     def quantize(self, camera: str, looks: Looks, threads: int = 1) -> Occurrences:
         """Return the symbols that the images of a camera exhibit, and where."""
-        by_row = Incidence(*self.vocabularies[camera].quantize(looks.descriptors, threads), 0)
-        by_point = by_row.take(looks.row)
-        point = np.repeat(np.arange(len(looks.row)), np.diff(by_point.indptr))
-        begin = by_point.indptr[looks.begin]
-        return Occurrences(begin, by_point.indices, looks.points.take(point))
+        by_row = self.vocabularies[camera].quantize(looks.descriptors, threads)
+        return Occurrences(*_expand(looks.begin, looks.row, *by_row), looks.points)
 
     def see(
         self,
@@ -203,58 +247,39 @@ class Eye:
         return eye
 
 
-def distinct_rows(rows: Descriptors) -> tuple[Descriptors, NDArray[np.int64]]:
-    """Return the distinct rows in the order in which they are met, and which one each row is.
-
-    A camera that moves over a scene sees the same point again and again.
-
-    >>> distinct_rows(np.uint8([[5, 5], [1, 1], [5, 5]]))[1].tolist()
-    [0, 1, 0]
-    """
-    width = rows.shape[1] * rows.dtype.itemsize
-    whole = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), width)
-    first, which = _distinct_rows(whole)
-    return rows[first], which
-
-
 @compiled
-def _distinct_rows(rows: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number rows in a hash table with open addressing, comparing whole rows where hashes meet."""
-    n, width = rows.shape
-    size = 1
-    while size < 2 * n + 1:
-        size *= 2
-    table = np.full(size, -1, np.int64)
-    first = np.empty(n, np.int64)
-    which = np.empty(n, np.int64)
-    n_distinct = 0
-    for i in range(n):
-        key = np.uint64(14695981039346656037)  # Fowler, Noll and Vo's hash
-        for c in range(width):
-            key = (key ^ np.uint64(rows[i, c])) * np.uint64(1099511628211)
-        slot = np.int64((key ^ (key >> np.uint64(32))) & np.uint64(size - 1))
-        while True:
-            met = table[slot]
-            if met == -1:
-                table[slot] = n_distinct
-                first[n_distinct] = i
-                which[i] = n_distinct
-                n_distinct += 1
-                break
-            j = first[met]
-            same = True
-            for c in range(width):
-                if rows[i, c] != rows[j, c]:
-                    same = False
-                    break
-            if same:
-                which[i] = met
-                break
-            slot = (slot + 1) & (size - 1)
-    return first[:n_distinct].copy(), which
+def _expand(
+    begin: NDArray[np.int64],
+    row: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    symbols: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Return where the occurrences of each image begin, their symbols and their points."""
+    out = np.zeros(len(begin), np.int64)
+    for image in range(len(begin) - 1):
+        out[image + 1] = out[image]
+        for point in range(begin[image], begin[image + 1]):
+            out[image + 1] += indptr[row[point] + 1] - indptr[row[point]]
+    symbol, where = np.empty(out[-1], np.int32), np.empty(out[-1], np.int32)
+    n = 0
+    for point in range(len(row)):
+        for i in range(indptr[row[point]], indptr[row[point] + 1]):
+            symbol[n], where[n] = symbols[i], point
+            n += 1
+    return out, symbol, where
 
 
-def cut_patch(image: Image, points: Points, row: int) -> NDArray[np.uint8]:
+def first_points(row: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the first point that has each distinct descriptor; they are numbered as they are met.
+
+    >>> first_points(np.int32([0, 1, 0, 2, 1])).tolist()
+    [0, 1, 3]
+    """
+    met = np.maximum.accumulate(row)
+    return np.flatnonzero(np.diff(met, prepend=np.int32(-1)))
+
+
+def cut_patch(image: Image, points: Points, row: int) -> Patch:
     """Return the neighbourhood of a point as a small colour picture of a fixed size."""
     size = max(float(points.scale[row]), 9.0)
     zoom = size / SIDE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -14,9 +14,9 @@ from rlvc.keeping import FORGETFUL, Keeper, fits
 from rlvc.percepts import Images, Percepts
 from rlvc.vision.descriptors import Descriptor, Descriptors
 from rlvc.vision.detectors import Detector, Points
-from rlvc.vision.eye import Eye, Looks, distinct_rows
+from rlvc.vision.eye import Eye, Gathering, Looks
 
-PAUSE: Final = 5.0  # seconds of looking that may be lost
+PAUSE: Final = 2.0  # seconds of looking that may be lost
 Part = tuple[list[int], Points, Descriptors]  # how many points each image has, and these
 
 
@@ -69,11 +69,15 @@ class Memory:
         """Return what an eye sees on all images of a camera, given what it saw on the first."""
         first = 0 if before is None else len(before.begin) - 1
         album = Album(self._keeper, f"{_kind_of(eye)}-{camera}", images, first)
-        if kept := album.restore():
-            before = _join(before, kept)
-            for _ in range(first, len(before.begin) - 1):
+        kept = Gathering(before)
+        for part in album.restore():
+            kept.add(*part)
+            for _ in part[0]:
                 if on_image is not None:
                     on_image()
+        if album.first > first:
+            before = kept.finish()
+        del kept  # it is large
         try:
             return eye.look(images, threads, on_image, before, album.take)
         finally:  # whatever stops it: what was seen is not lost
@@ -87,7 +91,7 @@ class Album:
         keeper: Who keeps the parts.
         name: What their names begin with.
         images: The images.
-        first: The number of the first image that is not known already.
+        first: The number of the first image that is not known already; it goes on with them.
         now: Tell the time in seconds.
     """
 
@@ -99,22 +103,20 @@ class Album:
         first: int,
         now: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._keeper, self._name, self._images, self._first = keeper, name, images, first
+        self._keeper, self._name, self._images, self.first = keeper, name, images, first
         self._waiting = list[tuple[Points, Descriptors]]()
         self._now, self._next = now, now() + PAUSE
 
-    def restore(self) -> list[Part]:
-        """Return the parts that were kept, as far as they go on from each other."""
-        parts = list[Part]()
-        while (found := self._keeper.find(f"{self._name}-{self._first}")) is not None:
+    def restore(self) -> Iterator[Part]:
+        """Yield the parts that were kept, as far as they go on from each other."""
+        while (found := self._keeper.find(f"{self._name}-{self.first}")) is not None:
             manifest, arrays = found
             counts, points, rows = _read(arrays)
-            last = self._first + len(counts)
-            is_same = manifest.get("images") == self._images.fingerprint(self._first, last)
+            last = self.first + len(counts)
+            is_same = manifest.get("images") == self._images.fingerprint(self.first, last)
             fits(is_same and last <= len(self._images), "images")
-            parts.append((counts.tolist(), points, rows))
-            self._first = last
-        return parts
+            self.first = last
+            yield counts.tolist(), points, rows
 
     def take(self, points: Points, rows: Descriptors) -> None:
         """Take what was seen on the next image."""
@@ -127,7 +129,7 @@ class Album:
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             points = Points.concatenate([one for one, _ in waiting])
-            last = self._first + len(waiting)
+            last = self.first + len(waiting)
             arrays: dict[str, NDArray[Any]] = {
                 "count": np.asarray([len(one) for one, _ in waiting], np.int64),
                 "xy": points.xy,
@@ -136,9 +138,9 @@ class Album:
                 "octave": points.octave,
                 "rows": np.concatenate([rows for _, rows in waiting]),
             }
-            manifest = {"images": self._images.fingerprint(self._first, last)}
-            self._keeper.keep(f"{self._name}-{self._first}", manifest, arrays)
-            self._first = last
+            manifest = {"images": self._images.fingerprint(self.first, last)}
+            self._keeper.keep(f"{self._name}-{self.first}", manifest, arrays)
+            self.first = last
         self._next = self._now() + PAUSE
 
 
@@ -146,18 +148,6 @@ def _kind_of(eye: Eye) -> str:
     """Return a short name for what an eye looks with."""
     kind = repr((eye.detector, eye.descriptor))
     return hashlib.blake2b(kind.encode(), digest_size=4).hexdigest()
-
-
-def _join(before: Looks | None, parts: list[Part]) -> Looks:
-    """Return what was seen before and what was kept."""
-    counts = [count for part in parts for count in part[0]]
-    begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    points, rows = [part[1] for part in parts], [part[2] for part in parts]
-    if before is not None:
-        begin = np.concatenate([before.begin, before.begin[-1] + begin[1:]])
-        points.insert(0, before.points)
-        rows.insert(0, before.descriptors[before.row])
-    return Looks(begin, Points.concatenate(points), *distinct_rows(np.concatenate(rows)))
 
 
 def _read(arrays: dict[str, NDArray[Any]]) -> tuple[NDArray[np.int64], Points, Descriptors]:

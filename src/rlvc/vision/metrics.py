@@ -60,9 +60,9 @@ class Euclidean:
         return self
 
     def embed(self, descriptors: Descriptors) -> NDArray[Any]:
-        """Return the rows themselves; bytes as integers, which are summed several at a time."""
+        """Return the rows themselves; bytes stay bytes, as there may be many."""
         is_bytes = descriptors.dtype == np.uint8
-        return np.ascontiguousarray(descriptors, np.int32 if is_bytes else np.float64)
+        return np.ascontiguousarray(descriptors, np.uint8 if is_bytes else np.float64)
 
     def distances(self, a: Descriptors, b: Descriptors) -> NDArray[np.float64]:
         """Return the (n, m) Euclidean distances."""

@@ -1,0 +1,78 @@
+"""What symbols looked like: small pictures, of which a few are in memory and the rest in a file."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import IO, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Patch = NDArray[np.uint8]  # (side, side, 3)
+IN_MEMORY = 4096  # patches kept in memory, 12 MB; there may be a million symbols
+
+
+class Patches(Sequence[Patch]):
+    """The patches of one camera's symbols, by number; all have one size.
+
+    >>> patches = Patches()
+    >>> patches.extend([np.full((32, 32, 3), level, np.uint8) for level in (3, 7)])
+    >>> len(patches), patches[1].max()
+    (2, np.uint8(7))
+    """
+
+    def __init__(self, patches: Iterable[Patch] = (), *, in_memory: int = IN_MEMORY) -> None:
+        self._kept: list[Patch] = []
+        self._room = in_memory
+        self._n_spooled = 0
+        self._shape: tuple[int, ...] = ()
+        self._spool: IO[bytes] | None = None
+        self.extend(patches)
+
+    def __len__(self) -> int:
+        return len(self._kept) + self._n_spooled
+
+    def extend(self, patches: Iterable[Patch]) -> None:
+        """Add the patches of the next symbols."""
+        for patch in patches:
+            self._shape = patch.shape
+            if len(self._kept) < self._room:
+                self._kept.append(patch)
+            else:
+                self._store(patch)
+
+    def _store(self, patch: Patch) -> None:
+        if self._spool is None:
+            self._spool = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives with these
+            weakref.finalize(self, self._spool.close)
+        data, offset = memoryview(patch.tobytes()), self._n_spooled * patch.nbytes
+        while data:  # a disk that fills up may take a part; the next call says why it stopped
+            written = os.pwrite(self._spool.fileno(), data, offset)
+            data, offset = data[written:], offset + written
+        self._n_spooled += 1
+
+    @overload
+    def __getitem__(self, number: int) -> Patch: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Patch]: ...
+
+    def __getitem__(self, number: int | slice) -> Patch | list[Patch]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        if number < 0:
+            number += len(self)
+        if not 0 <= number < len(self):
+            raise IndexError(f"There are {len(self)} patches; there is no number {number}.")
+        if number < len(self._kept):
+            return self._kept[number]
+        assert self._spool is not None
+        n_bytes = math.prod(self._shape)
+        data = os.pread(self._spool.fileno(), n_bytes, (number - len(self._kept)) * n_bytes)
+        if len(data) != n_bytes:
+            raise OSError(f"Patch {number} could not be read back from the temporary file.")
+        return np.frombuffer(data, np.uint8).reshape(self._shape)

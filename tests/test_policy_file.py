@@ -20,6 +20,8 @@ from rlvc.classifier.bdd import Diagrams
 from rlvc.classifier.tree import Tree
 from rlvc.compaction import Compaction
 from rlvc.errors import FileFormatError
+from rlvc.feature_file import check_features
+from rlvc.features import Feature, Graph, Located, Primitive, Several
 from rlvc.registry import arrays_of
 from rlvc.vision.detectors import Harris, Points, detectors
 from rlvc.vision.metrics import metrics
@@ -189,6 +191,11 @@ def forge(
         {"descriptor": {"name": "sift", "parameters": {}}}, {"action_names": ["one"]},
         {"features": [{"camera": "", "symbol": 10**9}] * 5}, {"gamma": float("nan")},
         {"classifier": "forest"}, {"classifier": None}, {"classifier": ["tree"]},
+        {"action_start": 2**31}, {"action_start": 0.0}, {"action_start": 10**400},
+        {"action_names": "abc"}, {"action_names": ["a", "b", 3]}, {"features": {}},
+        {"action_names": ["a" * 1001, "b", "c"]}, {"about": ["x"]}, {"threshold": 1e200},
+        {"cameras": [{"name": "", "shape": [2**16, 64, 3]}]}, {"gamma": "0.5"}, {"gamma": True},
+        {"cameras": [{"name": "", "shape": [64.0, 64, 3]}]},
     ],
     ids=str,
 )  # fmt: skip
@@ -205,6 +212,10 @@ def forgeries(policy: Policy) -> list[dict[str, NDArray[Any]]]:
         {"q": q[:-1]}, {"q": q[:, :0]}, {"q": q.astype(np.float32)}, {"q": np.full_like(q, np.nan)},
         {"q": q.ravel()}, {"count": policy.count[:, :-1]}, {"count": policy.count.astype(float)},
         {"usage": policy.usage[:-1]}, {"patches": policy.patches[:-1]},
+        {"q": np.full_like(q, 1e200)}, {"count": policy.count - 10**6},
+        {"usage": policy.usage - 10**6}, {"patches": policy.patches[:, :9]},
+        {"patches": policy.patches[:, :0, :0]},
+        {"patches": np.zeros((len(policy.usage), 513, 513, 3), np.uint8)},
         {"vocabulary/0/centres": centres[:, :-1]}, {"vocabulary/0/centres": centres[:0]},
         {"vocabulary/0/centres": centres.astype(np.float64)},
         {"vocabulary/0/metric/whitening": np.eye(3)},
@@ -232,6 +243,18 @@ def forged_nodes(classifier: Any) -> list[tuple[str, NDArray[Any]]]:
 def test_forged_arrays_are_refused(policy: Policy, saved: bytes, tmp_path: Path) -> None:
     for arrays in forgeries(policy):
         assert loads(forge(saved, {}, arrays), tmp_path / "forged") is None, list(arrays)
+
+
+def test_features_that_would_fill_books_are_refused() -> None:
+    """Each of some features is a part of as many in the next layer, in which it is named anew."""
+    features: list[Feature] = [Primitive("", symbol) for symbol in range(16)]
+    for _ in range(5):
+        part = len(features)
+        features.append(Several(parts=tuple(range(part - 16, part)), least=1))
+        features += [Located(part=part, level=2, column=n % 4, line=n // 4) for n in range(16)]
+    check_features(Graph(tuple(features[:-17])), {"": 16})
+    with pytest.raises(ValueError, match=r"^its features do not fit the rest$"):
+        check_features(Graph(tuple(features)), {"": 16})
 
 
 def test_one_kind_of_classifier_is_not_another(

@@ -428,6 +428,19 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path / "f") == f"{OTHER}rlvc did not write it."
 
 
+def test_a_file_that_may_not_be_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    path = archive(tmp_path / "f", {})
+    monkeypatch.setattr("rlvc.storage.os.open", refuse)
+    with pytest.raises(PermissionError, match=r"let its owner allow you to read it: '.*f'$"):
+        read_archive(path, KIND, VERSION)
+    assert kind_of(path) is None
+
+
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "f").open("wb") as file:
         file.truncate(2**40)  # takes no room on the disk

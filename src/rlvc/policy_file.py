@@ -73,9 +73,10 @@ def describe_base(policy: Policy | ForestPolicy) -> tuple[dict[str, Any], dict[s
 
 def read_base(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Return what :func:`describe_base` described; :func:`check_base` must follow."""
-    eye = read_eye(manifest, arrays)
+    for name in ("features", "action_names"):
+        must(isinstance(manifest[name], list), name.replace("_", " "))
     return {
-        "eye": eye,
+        "eye": read_eye(manifest, arrays),
         "graph": Graph(tuple(read_feature(entry) for entry in manifest["features"])),
         "usage": arrays["usage"],
         "patches": arrays["patches"],

@@ -145,7 +145,12 @@ def _opened(source: Path) -> Iterator[tuple[BufferedReader, int]]:
         raise FileFormatError(f"There is no file {source}.")
     if not source.is_file():
         raise StrangeFileError(f"{source} is a device or a pipe; name an ordinary file.")
-    handle = os.open(source, os.O_RDONLY | getattr(os, "O_BINARY", getattr(os, "O_NONBLOCK", 0)))
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", getattr(os, "O_NONBLOCK", 0))
+    try:
+        handle = os.open(source, flags)
+    except PermissionError as error:
+        told = f"{error.strerror}; let its owner allow you to read it"
+        raise PermissionError(error.errno, told, str(source)) from error
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):  # it was another a moment ago

@@ -36,10 +36,13 @@ class Stopping(Corridor):
 
     at: int | None = None
     steps = 0
+    fails = False
 
     def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         Stopping.steps += 1
         if Stopping.steps == Stopping.at:
+            if Stopping.fails:
+                raise RuntimeError("a wheel came off")
             signal.raise_signal(signal.SIGINT)
         return super().step(action)
 
@@ -58,6 +61,7 @@ def call(in_process: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> An
     monkeypatch.setattr(own, "write_figures", lambda figures, folder: None)
     monkeypatch.setattr(Stopping, "at", None)
     monkeypatch.setattr(Stopping, "steps", 0)
+    monkeypatch.setattr(Stopping, "fails", False)
     return in_process
 
 
@@ -156,6 +160,26 @@ def test_a_run_that_ended_while_it_was_tidied_up_is_finished(call: Any, tmp_path
     done = call(*words, "--resume", out)
     assert done.code == 2
     assert "holds another run" in done.err
+
+
+def test_a_run_that_fails_can_be_gone_on_with(call: Any, tmp_path: Path) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "run"
+    assert call(*WORDS, "--out", whole).code == 0
+    stop_at(3)
+    Stopping.fails = True
+    done = call(*WORDS, "--out", out)  # there is nothing to go on with
+    assert (done.code, names(out)) == (1, [])
+    assert "kept" not in done.out + done.err
+    stop_at(50)
+    done = call(*WORDS, "--out", out)
+    assert done.code == 1
+    assert "The environment failed in step" in done.err
+    assert "What was done is kept. Once the cause is mended, go on with:" in done.out
+    Stopping.fails = False
+    how = done.out.splitlines()[-1].strip()
+    assert call(*shlex.split(how)[1:]).code == 0
+    assert names(out) == names(whole)
+    assert (out / "policy.rlvc").read_bytes() == (whole / "policy.rlvc").read_bytes()
 
 
 def test_a_checkpoint_that_makes_no_sense_is_refused(call: Any, tmp_path: Path) -> None:

@@ -99,6 +99,11 @@ class Checkpoint:
         )  # fmt: skip
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to go on with but what the run is."""
+        return not any(path != self._path(RUN) for path in self.folder.glob("*"))
+
+    @property
     def works(self) -> bool:
         """Whether parts are still kept."""
         return self._works

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from rlvc.cli_options import command_of, drop, words_typed
-from rlvc.errors import FileFormatError
+from rlvc.errors import FileFormatError, StoppedError
 
 if TYPE_CHECKING:
     from rlvc.checkpoint import Checkpoint
@@ -112,7 +112,19 @@ def open_session(
             elif not overwrite:
                 check_unfinished(checkpoint, folder, how)
             checkpoint.begin(asked)
-        yield Session(folder, checkpoint, facts, how)
+        try:
+            yield Session(folder, checkpoint, facts, how)
+        except StoppedError:
+            raise
+        except BaseException:
+            if checkpoint.is_empty:
+                checkpoint.clear()
+            else:
+                say(
+                    console,
+                    f"What was done is kept. Once the cause is mended, go on with:\n  {how}",
+                )
+            raise
 
 
 def check_unfinished(checkpoint: Checkpoint, folder: Path, how: str) -> None:

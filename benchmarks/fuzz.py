@@ -30,7 +30,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # the kinds and the mutator of the tests
 
-from tests.kinds import Kind, all_kinds
+from tests.kinds import Kind, Memory, all_kinds
 from tests.mutating import Mutator
 
 SECONDS = 2.0
@@ -137,7 +137,7 @@ def keep(kind: Kind, mutator: Mutator, seed: int, why: str, out: Path, tally: Ta
 
 
 def work(kind: Kind, mutator: Mutator, seeds: range, path: Path, pipe: Connection) -> None:
-    """Load file after file, and tell what came out, how long it took and the most memory so far."""
+    """Load file after file, and tell what came out, how long it took and how much memory."""
     warnings.simplefilter("ignore")
     for data in kind.files:  # what is compiled or imported once is no file's fault
         path.write_bytes(data)
@@ -150,10 +150,9 @@ def work(kind: Kind, mutator: Mutator, seeds: range, path: Path, pipe: Connectio
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * os.sysconf("SC_PAGE_SIZE") + BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for seed in seeds:
         path.write_bytes(mutator.mutate(seed))
-        begin, why = time.perf_counter(), ""
+        memory, begin, why = Memory(), time.perf_counter(), ""
         try:
             signal.setitimer(signal.ITIMER_REAL, SECONDS)
             outcome = kind.outcome(path)
@@ -161,9 +160,10 @@ def work(kind: Kind, mutator: Mutator, seeds: range, path: Path, pipe: Connectio
             outcome, why = "other", traceback.format_exc()
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-        seconds = time.perf_counter() - begin
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        pipe.send((outcome, why, seconds, (peak - base) * 1024))
+        seconds, growth = time.perf_counter() - begin, memory.growth
+        if growth > BYTES:
+            outcome, why = "other", f"{growth} bytes"
+        pipe.send((outcome, why, seconds, growth))
     pipe.close()
 
 

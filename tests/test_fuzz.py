@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import resource
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rlvc.errors import DamagedFileError, StrangeFileError
-from tests.kinds import Kind, all_kinds
+from tests.kinds import Kind, Memory, all_kinds
 from tests.mutating import Mutator, put_together, seal, take_apart, unseal
 
 CHECKPOINTS = ["run", "stage", "tree", "looks"]
@@ -36,6 +36,16 @@ def test_whole_files_load_and_act(kinds: dict[str, Kind], name: str, tmp_path: P
         assert seal(unseal(data)) == data
 
 
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc")
+def test_memory_is_measured_though_the_peak_lies_behind() -> None:
+    np.ones(2 * 10**7)
+    memory = Memory()
+    assert memory.growth < 10**7
+    np.ones(10**7)
+    assert 7 * 10**7 < memory.growth < 9 * 10**7
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_broken_file_loads_and_acts_or_is_refused(
     kinds: dict[str, Kind], name: str, tmp_path: Path
@@ -43,12 +53,12 @@ def test_a_broken_file_loads_and_acts_or_is_refused(
     kind, path = kinds[name], tmp_path / "file"
     mutator = Mutator(kind.files, [data for other in kinds.values() for data in other.files])
     counts = Counter[str]()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for seed in range(N_FILES):
         path.write_bytes(mutator.mutate(seed))
+        memory = Memory()
         counts[kind.outcome(path)] += 1
+        assert memory.growth < 500 * 10**6, seed
     assert set(counts) == {"loaded", "damaged", "strange"}
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500 * 1000  # KB
     assert mutator.mutate(0) == mutator.mutate(0)
 
 

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check kernels benchmark docs clean
+.PHONY: run test check kernels coverage benchmark docs clean
 
 run: .venv/run.stamp  ## learn the maze, show progress, write pictures and a page to runs/maze
 	$(BIN)/rlvc run maze --out runs/maze --overwrite
@@ -20,6 +20,9 @@ check: .venv/dev.stamp
 
 kernels: .venv/dev.stamp  ## compile them while the checks go on, once for all tests
 	$(BIN)/python tools/kernels.py
+
+coverage: .venv/dev.stamp  ## which lines no test runs; compiled kernels are not counted
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov
 
 benchmark: .venv/run.stamp  ## the ratios to the floors
 	$(BIN)/python benchmarks/floors.py
@@ -39,4 +42,4 @@ docs: .venv/dev.stamp  ## the site, into site/; open site/index.html
 	touch .venv/run.stamp $@
 
 clean:
-	rm -rf .venv runs site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv runs site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -12,6 +12,7 @@ from rlvc.errors import DamagedFileError, StrangeFileError
 from tests.kinds import Kind, Memory, all_kinds
 from tests.mutating import Mutator, put_together, seal, take_apart, unseal
 
+FILES = Path(__file__).parent / "files"
 CHECKPOINTS = ["run", "stage", "tree", "looks"]
 NAMES = ["policy", "forest", "vocabulary", "examples", *CHECKPOINTS]
 N_FILES = 80  # of each kind
@@ -34,6 +35,20 @@ def test_whole_files_load_and_act(kinds: dict[str, Kind], name: str, tmp_path: P
             path.write_bytes(other)
             assert kind.outcome(path) == "loaded"
         assert seal(unseal(data)) == data
+
+
+@pytest.mark.parametrize("name", ["policy", "forest", "examples"])
+def test_files_of_the_first_version_still_load(
+    kinds: dict[str, Kind], name: str, tmp_path: Path
+) -> None:
+    """They were written before there were checksums; nothing else has changed since."""
+    kind, path = kinds[name], FILES / f"{name}-1.rlvc"
+    old = path.read_bytes()
+    assert kind.outcome(path) == "loaded"
+    kind.load(path).save(tmp_path / "file")
+    new = (tmp_path / "file").read_bytes()
+    assert take_apart(new) == take_apart(old)
+    assert len(new) == len(old) + 76
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc")

@@ -478,11 +478,12 @@ def test_a_policy_for_nothing_in_particular_needs_a_task(
     ("make", "message"),
     [
         (lambda path, data: None, "There is no file PATH."),
-        (lambda path, data: path.mkdir(), "PATH is a folder."),
+        (lambda path, data: path.mkdir(), "PATH is a folder; name a file in it."),
         (lambda path, data: path.write_text("hello"),
-         "PATH is not a rlvc-policy file, or it is damaged (File is not a zip file)."),
+         "PATH is not a rlvc-policy file: rlvc did not write it."),
         (lambda path, data: path.write_bytes(data[: len(data) // 2]),
-         "PATH is not a rlvc-policy file, or it is damaged (File is not a zip file)."),
+         "PATH is damaged: bytes are missing at its end. Copy it again from where it is whole, or "
+         "make it again."),
     ],
     ids=["missing", "folder", "text", "cut"],
 )  # fmt: skip

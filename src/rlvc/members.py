@@ -259,14 +259,10 @@ def _check_local(file: BinaryIO, member: Member, begin: int) -> None:
     extra = _extra([member.size] * 2 if member.size >= _LARGE else [])
     says = mark, flags & ~_UTF8, method, crc, packed, size, n_name, n_extra
     shown = min(member.size, _LARGE)
-    if says != (b"PK\3\4", 0, 0, member.crc, shown, shown, len(raw), len(extra)):
-        raise FlawError(
-            f"the header of {member.name!r} is not what its directory says", is_damage=True
-        )
-    if header[_LOCAL.size :] != raw + extra:
-        raise FlawError(
-            f"the header of {member.name!r} is not what its directory says", is_damage=True
-        )
+    wanted = b"PK\3\4", 0, 0, member.crc, shown, shown, len(raw), len(extra)
+    if says != wanted or header[_LOCAL.size :] != raw + extra:
+        why = f"the header of {member.name!r} is not what its directory says"
+        raise FlawError(why, is_damage=True)
 
 
 def _name(raw: bytes) -> str:

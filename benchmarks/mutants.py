@@ -304,9 +304,9 @@ class Range:
     def run(self, files: Sequence[str], order: Sequence[str], mutant: Mutant | None) -> None:
         """Run the tests of some files in this process, and end it."""
         os.chdir(self.folder)
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1), os.dup2(quiet, 2)
         if mutant is not None:
-            quiet = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(quiet, 1), os.dup2(quiet, 2)
             sys.meta_path.insert(0, Importer(mutant))
             signal.setitimer(signal.ITIMER_PROF, self.limit)  # a busy machine kills no mutant
             signal.alarm(10 * self.limit)  # but one that waits for ever
@@ -337,7 +337,9 @@ class Range:
         pid, status = os.waitpid(self.start(files), 0)
         answer = self.answer(pid, status)
         if answer["killer"]:
-            raise SystemExit(f"{answer['killer']} fails without a mutant.")
+            raise SystemExit(
+                f"{answer['killer']} fails without a mutant; run it with NUMBA_DISABLE_JIT=1."
+            )
         self.seconds = answer["seconds"]
         for name in answer["modules"]:
             with contextlib.suppress(Exception):
@@ -364,7 +366,11 @@ def files_of(module: str) -> list[str]:
 
 def report(results: Sequence[tuple[Mutant, str]]) -> None:
     """Print who survived, and how many did not."""
-    for mutant in sorted((m for m, killer in results if not killer), key=lambda m: m.line):
+
+    def place(mutant: Mutant) -> tuple[int, int]:
+        return list(TESTS).index(mutant.module), mutant.line
+
+    for mutant in sorted((m for m, killer in results if not killer), key=place):
         print(mutant)
     print(f"\n{'module':12}{'mutants':>8}{'killed':>8}{'of them by time':>17}{'survived':>10}")
     for module in [*dict.fromkeys(mutant.module for mutant, _ in results), "all"]:

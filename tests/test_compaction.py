@@ -5,6 +5,7 @@ import importlib.util
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,19 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Database, Interactions, Policy
 from rlvc.aliasing import AbsoluteVariance
-from rlvc.classifier import Classifier
+from rlvc.classifier import Classifier, Split
 from rlvc.classifier.bdd import Diagrams
-from rlvc.compaction import EQUIVALENCES, GAPS, Compaction, Solve, Step, equivalent
+from rlvc.classifier.tree import Tree
+from rlvc.compaction import (
+    EQUIVALENCES,
+    GAPS,
+    Compaction,
+    Keep,
+    Solve,
+    Step,
+    equivalent,
+    post_processes,
+)
 from rlvc.incidence import Incidence
 from rlvc.learner import Stage
 from rlvc.registry import arrays_of
@@ -367,6 +378,25 @@ def test_a_class_without_experience_stays_with_its_like(equivalence: str) -> Non
 
 
 @EACH
+def test_those_that_stay_alone_are_united_from_the_lower_values(equivalence: str) -> None:
+    # Seen from the class that knows more, 6 comes first.
+    values = table((20.0, 0.0), (6.0, None), (5.0, None), (4.0, None))
+    assert values.groups(equivalence, 1 / 16) == [[0], [1], [2, 3]]  # ε is 1
+
+
+def test_of_many_that_are_as_near_the_lower_values_join_first() -> None:
+    # All but one are 1 away from the first class. The one between 9 and 11 goes first, as it is
+    # nearer; then the lowest, and the next of them is 2 apart from every second one.
+    lower = [(9.0, 9.5 + i / 64, 9.0 + 2 * (i % 2 == 0), None) for i in range(1, 32)]
+    upper = [(11.0, 9.5 + i / 64, 10.0, None) for i in range(32)]
+    first = [(10.0, 10.0, 10.0, 9.0), (0.0, 0.0, 0.0, 0.0)]
+    values = table(*first, *lower, (9.0, 9.5, 10.0, None), (9.5, 9.75, 10.0, None), *upper)
+    joined, others = range(2, 33, 2), range(3, 33, 2)
+    groups = values.groups("action-value", 1 / 11)  # ε is 1
+    assert groups == [[0, *joined, 33, 34], [1], [*others], [*range(35, 67)]]
+
+
+@EACH
 def test_classes_that_know_different_actions_are_not_compared(equivalence: str) -> None:
     assert table((5.0, None), (None, 5.0), (0.0, 5.0)).groups(equivalence, 0.0) == [[0], [1, 2]]
     assert table((5.0, None), (None, 5.0)).groups(equivalence, 10.0) == [[0], [1]]
@@ -416,6 +446,20 @@ def test_a_parameter_out_of_range_is_explained(parameters: dict[str, Any], messa
         Compaction(**parameters)
 
 
+def test_a_backend_that_is_not_there_is_explained_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"^dd is installed without CUDD; choose the backend auto"):
+        Compaction(backend="cudd")
+
+
+def test_post_processes_have_names() -> None:
+    assert list(post_processes) == ["compaction", "none"]
+    assert post_processes.make("none") == Keep()
+    assert post_processes.make("compaction") == Compaction()
+    with pytest.raises(ValueError, match=r"^Unknown post-processing 'compactoin'\."):
+        post_processes.make("compactoin")
+
+
 # The loop ----------------------------------------------------------------------------------------
 
 
@@ -448,6 +492,28 @@ def forgetful() -> Database:
     )  # fmt: skip
     dense = np.array([[p % 2, p // 2] for p in range(4)], np.bool_)
     return Database(interactions, sightings_of(Incidence.from_dense(dense)), blind_eye(2))
+
+
+def compacted_at(compaction: Compaction, n_stages: int) -> list[int]:
+    """Return the stages at which classes are compared that are one more each time, all apart."""
+    asked = []
+    step, classifier = compaction.start(), Tree()
+    for number in range(1, n_stages + 1):
+
+        def solve(classifier: Classifier, number: int = number) -> Any:
+            asked.append(number)
+            q = np.arange(classifier.n_classes, dtype=float)[:, None]
+            return SimpleNamespace(is_tried=np.ones_like(q, np.bool_)), q
+
+        assert step(number, classifier, solve, is_last=False) is classifier
+        classifier = classifier.refine([Split(0, number)])
+    return asked
+
+
+def test_compaction_comes_round_every_so_many_stages() -> None:
+    assert compacted_at(Compaction(), 31) == [10, 20, 30]
+    assert compacted_at(Compaction(every=1), 4) == [1, 2, 3, 4]  # one class at first
+    assert compacted_at(Compaction(every=0), 4) == []
 
 
 def sizes(stages: list[Stage]) -> list[int]:

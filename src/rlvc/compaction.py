@@ -168,7 +168,7 @@ def _join(
 
 def _cluster(q: Floats, numbers: list[int], equivalence: str, limit: float) -> list[list[int]]:
     """Return the groups of complete linkage of some classes, by their numbers."""
-    if len(numbers) < 2 or q.shape[1] == 0:
+    if len(numbers) < 2:  # as is the one row of which nothing is known
         return [numbers] if numbers else []
     gaps = np.max([GAPS[name](q) for name in equivalence.split("+")], axis=0)
     links = hierarchy.linkage(squareform(gaps, checks=False), method="complete")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rlvc import cli_own
+from rlvc import cli_own, needs
 from rlvc.checkpoint import Checkpoint
 from rlvc.errors import StoppedError
 from rlvc.experiments.running import Watcher
@@ -291,3 +291,28 @@ def test_signals_that_are_ignored_stay_so(monkeypatch: pytest.MonkeyPatch) -> No
     thread.start()
     thread.join()
     assert handlers == [before]
+
+
+@pytest.mark.parametrize("words", [["learn", ENV], ["run", "maze"], ["run", "hill", "--trees", 4]])
+def test_what_cannot_fit_is_refused_beforehand(
+    words: list[str], call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(needs, "PROGRAM", 10**17)
+    done = call(*words, "--out", tmp_path / "run")
+    assert done.code == 1
+    told = " ".join(done.out.split())
+    assert told.startswith("This needs about 10000000")
+    assert f"of disk in {tmp_path / 'run'}" in told
+    assert "fewer trees (--trees)" in done.err
+    assert (names(tmp_path), Stopping.steps) == (["run"], 0)
+
+
+def test_disk_that_is_not_there_is_refused_beforehand(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(needs, "RESULTS", 10**17)
+    done = call(*WORDS, "--out", tmp_path / "run")
+    assert done.code == 1
+    assert done.err.startswith("rlvc: This needs about 10000000")
+    assert "GB of disk; " in done.err
+    assert names(tmp_path) == ["run"]

@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,7 @@ from rlvc.errors import FileFormatError, StoppedError
 if TYPE_CHECKING:
     from rlvc.checkpoint import Checkpoint
     from rlvc.experiments.running import Watcher
+    from rlvc.needs import Needs
 
 FREE: Final = ("overwrite", "live", "port", "tensorboard", "out", "resume")  # may be others later
 ELSEWHERE: Final = ("--overwrite", "--live", "--port", "--out", "--resume")
@@ -54,8 +55,23 @@ class Session:
             kept = "and all" if self.checkpoint.works else "but not all"
             return f"Stopped, {kept} that was done is kept. Go on with:\n  {self.how}"
 
+        def on_needs(needs: Needs) -> None:
+            self.check_needs(needs, console)
+
         with stoppable(why, tell) as stop:
-            yield stop.watch
+            yield lambda watcher: stop.watch(replace(watcher, on_needs=on_needs))
+
+    def check_needs(self, needs: Needs, console: Console) -> None:
+        """Say what the run needs, and refuse it politely where that is more than there is."""
+        from rlvc.needs import check
+        from rlvc.room import Room
+
+        say(console, needs.tell(self.folder, Room.of(self.folder)))
+        kept = sum(path.stat().st_size for path in self.checkpoint.folder.rglob("*"))
+        try:
+            check(replace(needs, disk=max(0, needs.disk - kept)), self.folder)
+        except OSError as error:
+            raise OSError(f"{error.strerror}: {error.filename}.") from error
 
     def finish(self) -> None:
         """Forget what was kept: all results are written."""

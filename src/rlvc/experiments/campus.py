@@ -26,6 +26,7 @@ from rlvc.interactions import Interactions
 from rlvc.keeping import FORGETFUL, Keeper, Section
 from rlvc.learner import RLVC, Stage
 from rlvc.mdp import MappedSequence, estimate, greedy
+from rlvc.needs import needs_to_collect, shapes_of
 from rlvc.parameters import as_json
 from rlvc.percepts import Percepts
 from rlvc.policy import Policy
@@ -151,6 +152,11 @@ def run(
     clock = Clock(watcher)
     views = campus_views(pictures, seed)
     env = gymnasium.make(ENV_ID, pictures=pictures, views_seed=seed, disable_env_checker=True)
+    shapes = shapes_of(env.observation_space).values()
+    n_views = sum(map(len, views.division("learn")))  # all of them, whether they are met or not
+    watcher.on_needs(
+        needs_to_collect(shapes, max(interactions, n_views), learner, trees, images=n_views)
+    )
     with clock.phase("collect", interactions):
         data = collect(env, interactions, seed=seed, state="state", on_step=watcher.on_step)
     learner, database, looked, voted = _look(views, data, learner, clock, watcher, keeper)

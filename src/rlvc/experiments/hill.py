@@ -42,6 +42,7 @@ from rlvc.generation import Canonical
 from rlvc.keeping import FORGETFUL, Keeper, Section
 from rlvc.learner import RLVC, Stage
 from rlvc.mdp import greedy
+from rlvc.needs import needs_to_collect, shapes_of
 from rlvc.parameters import as_json
 from rlvc.policy import Policy
 from rlvc.vision.memory import Memory
@@ -122,6 +123,8 @@ def run(
     episodic = gymnasium.make(ENV_ID, pictures=pictures, disable_env_checker=True)
     env = episodic.unwrapped
     assert isinstance(env, HillEnv)
+    shapes = shapes_of(env.observation_space).values()
+    watcher.on_needs(needs_to_collect(shapes, interactions, learner, trees, images=N_IMAGES))
     with clock.phase("collect", interactions):
         data = collect(episodic, interactions, seed=seed, state="state", on_step=watcher.on_step)
     with clock.phase("extract", sum(map(len, data.percepts.images))):

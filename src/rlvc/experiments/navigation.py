@@ -33,6 +33,7 @@ from rlvc.incidence import Incidence
 from rlvc.keeping import FORGETFUL, Keeper, Section
 from rlvc.learner import RLVC, Stage
 from rlvc.mdp import greedy
+from rlvc.needs import needs_to_collect, shapes_of
 from rlvc.parameters import as_json
 from rlvc.percepts import Percepts
 from rlvc.policy import Policy
@@ -139,6 +140,8 @@ def run(
     episodic = gymnasium.make(task.env_id, pictures=pictures, disable_env_checker=True)
     env = episodic.unwrapped
     assert isinstance(env, PictureEnv)
+    shapes = shapes_of(env.observation_space).values()
+    watcher.on_needs(needs_to_collect(shapes, interactions, learner, trees))
     with clock.phase("collect", interactions):
         data = collect(episodic, interactions, seed=seed, state="position", on_step=watcher.on_step)
     with clock.phase("extract", sum(map(len, data.percepts.images))):

@@ -20,6 +20,7 @@ from rlvc.interactions import Interactions
 from rlvc.journal import describe_stage
 from rlvc.keeping import FORGETFUL, Keeper, Section
 from rlvc.learner import RLVC, Stage
+from rlvc.needs import Needs, needs_of_data, needs_to_collect, shapes_of
 from rlvc.parameters import as_json
 from rlvc.policy import Policy
 from rlvc.sources.arrays import read_arrays
@@ -124,7 +125,11 @@ def learn_task(
     """
     watcher = watcher or Watcher()
     keeper: Keeper = FORGETFUL if checkpoint is None else checkpoint
-    school, history = School(learner or RLVC(), watcher, keeper), list[dict[str, Any]]()
+    learner = learner or RLVC()
+    if isinstance(data, Interactions):
+        learner = learner.fitted(data.percepts)
+    watcher.on_needs(_needs(data, learner, interactions, trees))
+    school, history = School(learner, watcher, keeper), list[dict[str, Any]]()
     if isinstance(data, gymnasium.Env):
         for one in explore(
             data, school.learn, interactions=interactions, rounds=rounds, epsilon=epsilon,
@@ -174,6 +179,16 @@ def learn_task(
         result["forest"] = grown.describe(measures or {})
     classes = stage.classifier.classify(stage.database.incidence)
     return OwnRun(result, policy, met, classes, grown.policy if grown else None)
+
+
+def _needs(
+    data: Interactions | gymnasium.Env[Any, Any], learner: RLVC, interactions: int, trees: int
+) -> Needs:
+    """Return what it needs to learn from data, or to collect them in an environment."""
+    if isinstance(data, Interactions):
+        return needs_of_data(data, learner, trees)
+    shapes = shapes_of(data.observation_space).values()
+    return needs_to_collect(shapes, interactions, learner, trees, keeps_images=True)
 
 
 class School:

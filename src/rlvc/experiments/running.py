@@ -11,6 +11,7 @@ from importlib import metadata
 from typing import Any, Final
 
 from rlvc.learner import Stage
+from rlvc.needs import Needs
 
 NEW: Final = 1000  # a seed for episodes and views that nobody learned from
 
@@ -24,12 +25,14 @@ class Watcher:
         on_step: Called after each of these steps.
         on_stage: Called after each stage of the learner.
         on_round: Called after each round of exploration with its numbers.
+        on_needs: Called with what the run will need, before anything is collected or looked at.
     """
 
     on_phase: Callable[[str, int | None], None] = lambda phase, total: None
     on_step: Callable[[], None] = lambda: None
     on_stage: Callable[[Stage], None] = lambda stage: None
     on_round: Callable[[dict[str, Any]], None] = lambda numbers: None
+    on_needs: Callable[[Needs], None] = lambda needs: None
 
 
 class Clock:

@@ -111,6 +111,7 @@ def test_the_sentence_says_what_there_is() -> None:
     said = needs.tell(Path("runs/maze"), room)
     assert said.startswith("This needs about 0.8 GB of memory (21 GB are free) and 0.3 GB of disk ")
     assert said.endswith(f"in runs/maze, and 19 GB in {tempfile.gettempdir()} for a while.")
+    assert needs.tell(at_most=True).startswith("This needs at most 0.8 GB of memory and 0.3 GB")
     unknown = Needs(800 * MB, 300 * MB).tell(room=replace(WIDE, memory=None))
     assert unknown == "This needs about 0.8 GB of memory and 0.3 GB of disk."
 

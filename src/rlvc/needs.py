@@ -7,6 +7,7 @@ Counted from what is kept of every image, point and symbol, and compared with ru
 from __future__ import annotations
 
 import errno
+import math
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -112,7 +113,7 @@ class Sight:
         Views of a dozen panoramas had 45,000 symbols in 120,000 descriptors, 83,000 in 360,000.
         """
         distinct = self.images * self.points * self.fresh
-        return min(distinct, 64.0 * distinct**0.56)
+        return min(distinct, 64.0 * math.pow(distinct, 0.56))
 
 
 def needs_of_data(

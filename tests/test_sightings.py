@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from numpy.typing import NDArray
 
 from rlvc import Percepts
 from rlvc.features import MOST, Composite, Feature, Graph, Located, Primitive, Several, Sight
+from rlvc.incidence import Incidence, Joined
 from rlvc.sightings import Places, Sightings
 from rlvc.vision.detectors import Points
 from rlvc.vision.eye import Occurrences
@@ -467,3 +471,25 @@ def test_a_graph_without_features_shows_nothing() -> None:
     sightings = scene.see(Graph())
     assert sightings.incidence.indptr.tolist() == [0, 0]
     assert sightings.incidence.n_features == 0
+
+
+def test_of_many_stages_few_matrices_are_there_as_a_whole() -> None:
+    rng = np.random.default_rng(0)
+    dense = rng.random((40, 30)) < 0.3
+    stages = [Incidence.from_dense(dense[:, :10])]
+    for n in range(10, 30):
+        alone = dense[:, : n + 1].copy()
+        alone[:, :n] = False
+        stages.append(Joined(stages[-1], Incidence.from_dense(alone)))
+    alive = weakref.WeakValueDictionary[int, Any]()
+    for n, stage in enumerate(stages):
+        whole = Incidence.from_dense(dense[:, : 10 + n])
+        assert np.array_equal(stage.indptr, whole.indptr)
+        assert np.array_equal(stage.indices, whole.indices)
+        assert stage.n_features == whole.n_features
+        alive[n] = stage.indices
+    del stage
+    gc.collect()
+    assert 1 <= len(alive) <= 10 < len(stages)
+    first = Incidence.from_dense(dense[:, :12])
+    assert np.array_equal(stages[2].indices, first.indices)  # made again

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,6 +111,59 @@ class Incidence:
         """Return the sparse form of a (n_percepts, n_features) matrix."""
         rows, columns = np.nonzero(matrix)
         return cls.from_pairs(rows, columns.astype(np.int32), *matrix.shape)
+
+
+class Joined(Incidence):
+    """What :meth:`Incidence.join` returns, put together when it is asked for.
+
+    Every stage of learning adds a few columns to all that were there, and stages are kept. Of their
+    matrices only the last few that were asked for are there as a whole.
+
+    >>> one = Incidence.from_dense(np.array([[1, 0], [0, 1]]))
+    >>> two = Joined(one, Incidence.from_dense(np.array([[0, 0, 1], [0, 0, 0]])))
+    >>> two.indices.tolist(), two.n_features
+    ([0, 2, 1], 3)
+    """
+
+    __slots__ = ("__weakref__", "_left", "_right")
+    _left: Incidence
+    _right: Incidence
+
+    def __init__(self, left: Incidence, right: Incidence) -> None:
+        n_features = max(left.n_features, right.n_features)
+        for name, value in {"n_features": n_features, "_left": left, "_right": right}.items():
+            object.__setattr__(self, name, value)  # it is frozen
+
+    @property
+    def indptr(self) -> NDArray[np.int64]:
+        """(n_percepts + 1,) where each row begins in ``indices``."""
+        return self._whole().indptr
+
+    @property
+    def indices(self) -> NDArray[np.int32]:
+        """Features that each percept exhibits, each once, in ascending order."""
+        return self._whole().indices
+
+    def _whole(self) -> Incidence:
+        one: Incidence = self
+        added = list[Incidence]()
+        while isinstance(one, Joined) and (known := _known(one)) is None:
+            added.append(one._right)
+            one = one._left
+        whole = known if isinstance(one, Joined) and known is not None else one
+        for more in reversed(added):
+            whole = whole.join(more)
+        if added:
+            _WHOLE.append((weakref.ref(self), whole))
+        return whole
+
+
+_WHOLE: deque[tuple[weakref.ref[Joined], Incidence]] = deque(maxlen=8)
+
+
+def _known(one: Joined) -> Incidence | None:
+    """Return a matrix as a whole, if it was asked for not long ago."""
+    return next((whole for asked, whole in tuple(_WHOLE) if asked() is one), None)
 
 
 @compiled

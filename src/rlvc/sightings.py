@@ -20,7 +20,7 @@ from rlvc.features import (
     marks,
     pair_up,
 )
-from rlvc.incidence import Incidence
+from rlvc.incidence import Incidence, Joined
 from rlvc.percepts import Percepts
 from rlvc.vision.eye import Occurrences
 
@@ -222,8 +222,8 @@ class Sightings:
             _incidence(pairs[name], places.n_images, n)
             for name, places in zip(self.cameras, self.places, strict=True)
         ]
-        shown = tuple(one.join(more) for one, more in zip(self.shown, new, strict=True))
-        incidence = self.incidence.join(_of_percepts(new, self.table, n))
+        shown = tuple(Joined(one, more) for one, more in zip(self.shown, new, strict=True))
+        incidence = Joined(self.incidence, _of_percepts(new, self.table, n))
         return Sightings(self.graph, self.cameras, self.places, self.table, shown, incidence)
 
 

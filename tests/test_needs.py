@@ -40,27 +40,29 @@ def data(n: int = 12, *, seed: int = 0) -> Interactions:
 
 
 def test_needs_grow_with_what_there_is() -> None:
-    base = count([SIGHT], threads=1)
+    base = count([SIGHT], 1000, 1)
     assert base.memory > PROGRAM + IN_MEMORY + 1000 * 100 * 128
     assert base.disk > 1000 * 100 * 128
     assert base.spool >= 1000 * 480 * 640 * 3 - IN_MEMORY
     for other in (
-        count([replace(SIGHT, images=2000)], 1),
-        count([replace(SIGHT, points=200.0)], 1),
-        count([SIGHT], 3),
-        count([SIGHT, SIGHT], 1),
-        count([SIGHT], 1, trees=25),
+        count([replace(SIGHT, images=2000)], 1000, 1),
+        count([replace(SIGHT, points=200.0)], 1000, 1),
+        count([SIGHT], 1000, 3),
+        count([SIGHT, SIGHT], 1000, 1),
+        count([SIGHT], 1000, 1, trees=25),
     ):
         assert other.memory > base.memory
-    assert count([SIGHT], 3).memory - base.memory == 2 * WORK * 480 * 640
-    assert count([SIGHT], 1, trees=25) == count([SIGHT], 1, trees=1)  # one process at a time
-    assert count([SIGHT], 4, trees=25).memory > count([SIGHT], 4, trees=2).memory
-    assert count([SIGHT], 1, keeps_images=True).disk == base.disk + 1000 * 500_000
-    assert count([replace(SIGHT, fresh=0.1)], 1).memory < base.memory  # what comes back is one
+    assert count([SIGHT], 1000, 3).memory - base.memory == 2 * WORK * 480 * 640
+    assert count([SIGHT], 1000, 1, trees=25) == count(
+        [SIGHT], 1000, 1, trees=1
+    )  # one process at a time
+    assert count([SIGHT], 1000, 4, trees=25).memory > count([SIGHT], 1000, 4, trees=2).memory
+    assert count([SIGHT], 1000, 1, keeps_images=True).disk == base.disk + 1000 * 500_000
+    assert count([replace(SIGHT, fresh=0.1)], 1000, 1).memory < base.memory
 
 
 def test_few_small_images_need_no_temporary_file() -> None:
-    needs = count([Sight((64, 64, 3), 10, 0.0, 0.0, 128, 0.0)], threads=1)
+    needs = count([Sight((64, 64, 3), 10, 0.0, 0.0, 128, 0.0)], 1000, 1)
     assert needs.spool == 0
     assert needs.memory == pytest.approx(PROGRAM, rel=0.02)
 

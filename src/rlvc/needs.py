@@ -30,13 +30,14 @@ from rlvc.vision.gathering import distinct_rows
 
 MB: Final = 10**6
 PROGRAM: Final = 400 * MB  # rlvc and the libraries that it needs, compiled kernels, figures
-WORK: Final = 250  # bytes for each pixel that a thread looks at: SIFT's pyramid needs most
+WORK: Final = 350  # bytes for each pixel that a thread looks at: SIFT's pyramid needs most
 IMAGE: Final = 700  # bytes of what is known of each image, beside itself
 POINT: Final = 28  # bytes of an interest point
 ROW: Final = 20  # bytes beside each distinct descriptor, to find it again
 SYMBOL: Final = 400  # bytes of a symbol beside its descriptor
 SEEN: Final = 80  # bytes for each symbol on each image: where it is, and what is learned from it
 NEAR: Final = 2.5  # symbols that a point may stand for, as a descriptor may lie between some
+STAGE: Final = 60  # bytes for each interaction in every stage, as stages are kept
 WORKER: Final = 150 * MB  # what a process that grows trees does not share with others
 RESULTS: Final = 20 * MB  # policies, pictures and tables of a finished run
 SAMPLE: Final = 50  # images that are looked at to know what the others are like
@@ -136,7 +137,9 @@ def needs_of_data(
         look_at(sense, some, len(some) if images is None else max(images, len(some)))
         for some in data.percepts.images
     ]
-    needs = count(sights, n_threads(learner.threads), trees, keeps_images=images is not None)
+    percepts = len(data) if images is None else max(images, len(data))
+    threads, keeps_images = n_threads(learner.threads), images is not None
+    needs = count(sights, percepts, threads, trees, keeps_images=keeps_images)
     there = [
         replace(sight, images=len(some))
         for sight, some in zip(sights, data.percepts.images, strict=True)
@@ -171,12 +174,16 @@ def needs_to_collect(
     >>> needs.spool > 10_000 * 230 * 230 * 3 - IN_MEMORY
     True
     """
-    n = interactions + interactions // 20 + 1  # an episode has one percept more than actions
+    n = percepts = interactions + interactions // 20 + 1  # an episode has one more than actions
     n = n if images is None else min(n, images)
     threads = n_threads(learner.threads)
     found = [
         count(
-            [_guess(sense, shape, n) for shape in shapes], threads, trees, keeps_images=keeps_images
+            [_guess(sense, shape, n) for shape in shapes],
+            percepts,
+            threads,
+            trees,
+            keeps_images=keeps_images,
         )
         for sense in _senses(learner)
     ]
@@ -199,12 +206,24 @@ def shapes_of(space: spaces.Space[Any]) -> dict[str, tuple[int, ...]]:
 
 
 def count(
-    sights: Sequence[Sight], threads: int, trees: int = 0, *, keeps_images: bool = False
+    sights: Sequence[Sight],
+    percepts: int,
+    threads: int,
+    trees: int = 0,
+    *,
+    keeps_images: bool = False,
 ) -> Needs:
     """Return what it needs to look at images and to learn from them, item by item.
 
+    Args:
+        sights: What the images of every camera are like.
+        percepts: How many percepts these make up; with several cameras there may be many more.
+        threads: How many look at images, or grow trees.
+        trees: How many trees of a forest will be learned.
+        keeps_images: Whether images are kept in the folder of the run as well.
+
     >>> sight = Sight((480, 640, 3), 20_000, 120.0, 1.0, 128, 0.0)
-    >>> print(count([sight], threads=2).tell())
+    >>> print(count([sight], 20_000, threads=2).tell())
     This needs about ... GB of memory and ... GB of disk, and ... GB in ... for a while.
     """
     memory = disk = seen = 0.0
@@ -216,6 +235,9 @@ def count(
         seen += points * NEAR * SEEN
         disk += points * (POINT + one.width) + one.images * 8
         disk += one.images * one.packed if keeps_images else 0.0
+    stages = min(20 + percepts / 50, 1000)  # the paper's tasks have fewer
+    several = sum(one.points for one in sights) * percepts * 8 if len(sights) > 1 else 0.0
+    memory += stages * percepts * STAGE + several
     work = max((one.shape[0] * one.shape[1] for one in sights), default=0) * WORK * threads
     memory += PROGRAM + work + seen + min(trees, threads) * (WORKER + seen)
     patches = int(sum(one.n_symbols for one in sights)) * SIDE * SIDE * 3

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,18 @@ class Stopping(Corridor):
 
 
 gymnasium.register("Stopping-v0", "tests.test_resume:Stopping")
+
+
+@pytest.fixture(autouse=True)
+def attentive() -> Iterator[None]:
+    """Listen to signals even where tests run in the background, which ignores some."""
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, signal.SIG_DFL),
+    }
+    yield
+    for one, handler in before.items():
+        signal.signal(one, handler)
 
 
 @pytest.fixture

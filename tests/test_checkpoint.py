@@ -73,23 +73,46 @@ def bytes_of(policy: AnyPolicy, folder: Path) -> bytes:
     return (folder / "policy.rlvc").read_bytes()
 
 
+class Drifting(Corridor):
+    """A corridor in which no image ever comes back."""
+
+    def reset(self, **given: Any) -> tuple[Any, dict[str, Any]]:
+        image, info = super().reset(**given)
+        return self._drift(image), info
+
+    def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        image, *rest = super().step(action)
+        return self._drift(image), *rest  # type: ignore[return-value]
+
+    def _drift(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        image = image.copy()
+        image[:2, :2] = self.np_random.integers(256, size=(2, 2, 3))
+        return image
+
+
+def world(kind: str) -> Corridor:
+    return Drifting(limit=9) if kind == "drifting" else Corridor(kind=kind, limit=9)
+
+
 def learn(checkpoint: Checkpoint | None, kind: str = "colour") -> AnyPolicy:
     """Learn in rounds, and a forest."""
     return learn_task(
-        "corridor", Corridor(kind=kind, limit=9), learner=RLVC(threads=1, cap=1), interactions=80,
+        "corridor", world(kind), learner=RLVC(threads=1, cap=1), interactions=80,
         rounds=2, seed=5, episodes=0, trees=2, checkpoint=checkpoint,
     ).best  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["colour", "cameras"])
+@pytest.mark.parametrize("kind", ["colour", "cameras", "drifting"])
 def test_wherever_a_run_stops_it_ends_with_the_same_policy(kind: str, tmp_path: Path) -> None:
     expected = bytes_of(learn(None, kind), tmp_path)
     whole = Halting(tmp_path / "whole")
     assert bytes_of(learn(whole, kind), tmp_path) == expected
     assert len(whole.names) > 10
     assert {name.partition("-")[0] for name in whole.names} == {"look", "learn", "forest"}
-    n_parts = len(whole.names) if kind == "colour" else 1
-    for last in range(n_parts):
+    n_looks = sum(name.startswith("look") for name in whole.names)
+    assert n_looks == {"colour": 1, "cameras": 2, "drifting": 2}[kind]  # in each round if new
+    every = {"colour": 1, "cameras": 100, "drifting": 7}[kind]
+    for last in range(0, len(whole.names), every):
         folder = tmp_path / f"stopped-{last}"
         with pytest.raises(HaltError, match=whole.names[last]):
             learn(Halting(folder, last), kind)

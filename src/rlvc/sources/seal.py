@@ -118,7 +118,7 @@ def read_seal(folder: Path, problems: Problems) -> Seal:
         about.pop("checksum", None) != checksum(about)
         or not isinstance(sha256, dict)
         or not all(isinstance(one, str) for one in sha256.values())
-        or any(name.startswith(("/", "../")) for name in sha256)
+        or any(name.startswith("/") or ".." in name.split("/") for name in sha256)
     ):
         problems.add(DAMAGED)
         return Seal(folder, {})

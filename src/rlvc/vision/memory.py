@@ -108,8 +108,14 @@ class Album:
         self._now, self._next = now, now() + PAUSE
 
     def restore(self) -> Iterator[Part]:
-        """Yield the parts that were kept, as far as they go on from each other."""
-        while (found := self._keeper.find(f"{self._name}-{self.first}")) is not None:
+        """Yield the parts that were kept, as far as they go on from each other.
+
+        Parts beyond the images that there are belong to what will be met later.
+        """
+        while self.first < len(self._images):
+            found = self._keeper.find(f"{self._name}-{self.first}")
+            if found is None:
+                return
             manifest, arrays = found
             counts, points, rows = _read(arrays)
             last = self.first + len(counts)

@@ -177,7 +177,8 @@ def estimate(name: str, n: int) -> None:
     if name == "minigrid":
         env = importlib.import_module("minigrid.wrappers").RGBImgObsWrapper(env)
     shapes, is_own = shapes_of(env.observation_space).values(), words[0] == "learn"
-    before = needs_to_collect(shapes, n, RLVC(), images=images, keeps_images=is_own)
+    sample = collect(env, 100, seed=0) if name == "maze" else None
+    before = needs_to_collect(shapes, n, RLVC(), images=images, sample=sample, keeps_images=is_own)
     known = needs_of_data(collect(env, n, seed=0), RLVC()) if is_own else None
     own = [sys.executable, __file__, "--here", "--estimate", "--runs", name, "--interactions"]
     told = subprocess.run([*own, str(n)], check=True, capture_output=True, text=True).stdout

@@ -92,9 +92,11 @@ def test_data_are_looked_at() -> None:
     plain, rich = needs_of_data(data(), RLVC(threads=1)), needs_of_data(data(60), RLVC(threads=1))
     assert plain.memory < rich.memory
     assert plain.spool < rich.spool < 60 * 64 * 64 * 3 * 20  # what symbols look like alone
-    more = needs_of_data(data(), RLVC(threads=1), images=100_000)
+    sample, shapes = data(), [(64, 64, 3)]
+    more = needs_to_collect(shapes, 100_000, RLVC(threads=1), sample=sample)
     assert more.spool > 100_000 * 64 * 64 * 3 - IN_MEMORY
-    assert more.memory > plain.memory
+    assert plain.memory < more.memory
+    assert more.memory != needs_to_collect(shapes, 100_000, RLVC(threads=1)).memory
     blank = Interactions.from_arrays(
         np.zeros((2, 64, 64), np.uint8), [0, 1], [0, 1], [True, True],
         next_observations=np.zeros((2, 64, 64), np.uint8),

@@ -22,7 +22,7 @@ from rlvc.compiled import n_threads
 from rlvc.interactions import Interactions
 from rlvc.learner import RLVC
 from rlvc.perceiving import as_percept
-from rlvc.percepts import IN_MEMORY, SINGLE, Images
+from rlvc.percepts import IN_MEMORY, SINGLE, Images, Percepts
 from rlvc.room import Room, resident
 from rlvc.vision.choosing import CAMERA, DRAWN, SENSES, Sense
 from rlvc.vision.eye import SIDE
@@ -117,34 +117,18 @@ class Sight:
         return min(distinct, 64.0 * math.pow(distinct, 0.56))
 
 
-def needs_of_data(
-    data: Interactions, learner: RLVC, trees: int = 0, *, images: int | None = None
-) -> Needs:
+def needs_of_data(data: Interactions, learner: RLVC, trees: int = 0) -> Needs:
     """Return what it needs to learn from interactions; some of their images are looked at.
 
     Args:
-        data: The interactions. Their own images are in memory or in a temporary file already.
+        data: The interactions. Their images are in memory or in a temporary file already.
         learner: Who will learn.
         trees: How many trees of a forest will be learned as well.
-        images: How many images of each camera there will be, if these are the first of them.
     """
-    one = learner.fitted(data.percepts)
-    assert one.detector is not None
-    assert one.descriptor is not None
-    assert one.metric is not None
-    sense = Sense(detector=one.detector, descriptor=one.descriptor, metric=one.metric)
-    sights = [
-        look_at(sense, some, len(some) if images is None else max(images, len(some)))
-        for some in data.percepts.images
-    ]
-    percepts = len(data) if images is None else max(images, len(data))
-    threads, keeps_images = n_threads(learner.threads), images is not None
-    needs = count(sights, percepts, threads, trees, keeps_images=keeps_images)
-    there = [
-        replace(sight, images=len(some))
-        for sight, some in zip(sights, data.percepts.images, strict=True)
-    ]
-    return replace(needs, spool=needs.spool - _beyond_memory(there))
+    sense = _sense(learner, data.percepts)
+    sights = [look_at(sense, images, len(images)) for images in data.percepts.images]
+    needs = count(sights, len(data), n_threads(learner.threads), trees)
+    return replace(needs, spool=needs.spool - _beyond_memory(sights))
 
 
 def needs_to_collect(
@@ -154,6 +138,7 @@ def needs_to_collect(
     trees: int = 0,
     *,
     images: int | None = None,
+    sample: Interactions | None = None,
     keeps_images: bool = False,
 ) -> Needs:
     """Return what it needs to collect interactions and learn from them, if all percepts differ.
@@ -168,6 +153,8 @@ def needs_to_collect(
         learner: Who will learn.
         trees: How many trees of a forest will be learned as well.
         images: How many distinct images each camera may show, if that is known.
+        sample: Some interactions to judge images by; without them, these are taken to be full of
+            points that all differ.
         keeps_images: Whether images are kept in the folder of the run as well.
 
     >>> needs = needs_to_collect([(230, 230, 3)], 10_000, RLVC(threads=2))
@@ -177,16 +164,12 @@ def needs_to_collect(
     n = percepts = interactions + interactions // 20 + 1  # an episode has one more than actions
     n = n if images is None else min(n, images)
     threads = n_threads(learner.threads)
-    found = [
-        count(
-            [_guess(sense, shape, n) for shape in shapes],
-            percepts,
-            threads,
-            trees,
-            keeps_images=keeps_images,
-        )
-        for sense in _senses(learner)
-    ]
+    if sample is not None:
+        sense = _sense(learner, sample.percepts)
+        sights = [[look_at(sense, some, n) for some in sample.percepts.images]]
+    else:
+        sights = [[_guess(sense, shape, n) for shape in shapes] for sense in _senses(learner)]
+    found = [count(one, percepts, threads, trees, keeps_images=keeps_images) for one in sights]
     return Needs(
         max(one.memory for one in found),
         max(one.disk for one in found),
@@ -307,6 +290,15 @@ def _guess(sense: Sense, shape: tuple[int, ...], n: int) -> Sight:
 
 
 _WIDTHS = {"Invariants": 32, "SiftDescriptor": 128, "OrbDescriptor": 32}
+
+
+def _sense(learner: RLVC, percepts: Percepts) -> Sense:
+    """Return what a learner will see percepts with."""
+    one = learner.fitted(percepts)
+    assert one.detector is not None
+    assert one.descriptor is not None
+    assert one.metric is not None
+    return Sense(detector=one.detector, descriptor=one.descriptor, metric=one.metric)
 
 
 def _senses(learner: RLVC) -> list[Sense]:

@@ -15,7 +15,7 @@ from rlvc import RLVC, Database, Interactions
 from rlvc.checkpoint import FORMAT, VERSION
 from rlvc.classifier.tree import Tree
 from rlvc.decisions import Decision, Decisions
-from rlvc.growing import Grown, Trees
+from rlvc.growing import GrownTree, Trees
 from rlvc.keeping import Part
 from rlvc.storage import read_archive
 from rlvc.vision.descriptors import Invariants
@@ -89,7 +89,7 @@ def parts() -> Parts:
     classes = last.classifier.classify(last.database.incidence)
     policy = last.policy()
     policy = replace(policy, patches=policy.patches[:, :2, :2])  # small, to be broken elsewhere
-    grown = Grown(policy, classes, np.ones(len(data.interactions), bool))
+    grown = GrownTree(policy, classes, np.ones(len(data.interactions), bool))
     Trees(recorder, data).keep(0, grown)
     return recorder.parts
 
@@ -114,7 +114,7 @@ def load_stage(path: Path) -> Decision:
     return found
 
 
-def load_tree(path: Path) -> Grown:
+def load_tree(path: Path) -> GrownTree:
     """Go on from a tree."""
     found = Trees(OneFile(path), database()).find(0)
     assert found is not None

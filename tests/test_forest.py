@@ -14,7 +14,7 @@ from rlvc.classifier.bdd import Diagrams
 from rlvc.compaction import Compaction
 from rlvc.features import Primitive
 from rlvc.forest import draw, draw_symbols, out_of_bag_error
-from rlvc.growing import Grown
+from rlvc.growing import GrownTree
 from rlvc.selection import Selector
 from tests.builders import (
     COLOUR,
@@ -194,7 +194,7 @@ def test_the_cap_is_that_of_the_forest(monkeypatch: pytest.MonkeyPatch) -> None:
 # The error on what was left out ------------------------------------------------------------------
 
 
-def literal_error(grown: list[Grown], data: Interactions, learner: RLVC) -> float | None:
+def literal_error(grown: list[GrownTree], data: Interactions, learner: RLVC) -> float | None:
     """Follow the definition, one interaction at a time."""
     gamma, gaps = learner.gamma, []
 

@@ -314,7 +314,7 @@ def test_the_hill_is_a_task_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     catalogue.run("hill", episodes=6)
     assert asked[0] == {
         "pictures": "coil", "seed": 4, "interactions": 9, "trials": TRIALS, "trees": 0,
-        "learner": LEARNER, "watcher": None,
+        "learner": LEARNER, "watcher": None, "keeper": FORGETFUL,
     }  # fmt: skip
     assert asked[1]["trials"] == 6
     assert as_json(asked[1]["learner"]) == as_json(catalogue.base_learner("hill"))

@@ -8,6 +8,7 @@ file or a folder of its own, written whole or not at all. It goes when the run i
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,12 +21,14 @@ from rlvc.errors import DamagedFileError, DataError
 from rlvc.interactions import Interactions
 from rlvc.keeping import Part
 from rlvc.sources.folder import read_folder, write_folder
+from rlvc.sources.seal import FILE as SEAL
 from rlvc.storage import read_archive, write_archive
 
 log = logging.getLogger(__name__)
 
 FORMAT, VERSION = "rlvc-checkpoint", 1
 FOLDER: Final = "rlvc-checkpoint"
+ASIDE: Final = "rlvc-checkpoint-before"
 RUN: Final = "run"
 
 
@@ -40,8 +43,8 @@ class Checkpoint:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder / FOLDER
-        self.rounds = Rounds(self)
+        self.folder, self._aside = folder / FOLDER, folder / ASIDE
+        self.rounds = KeptRounds(self)
         self._works = True
 
     def description(self) -> dict[str, Any] | None:
@@ -54,20 +57,28 @@ class Checkpoint:
         return read_archive(path, FORMAT, VERSION)[0] if path.exists() else None
 
     def begin(self, description: Mapping[str, Any]) -> None:
-        """Keep what a new run is; what was kept of another one goes."""
-        self.clear()
+        """Keep what a new run is; what was kept of another one goes as soon as more is kept."""
+        if self.folder.is_dir() and not self.folder.is_symlink():
+            _remove(self._aside)
+            self.folder.rename(self._aside)
         self._write(RUN, description, {})
+
+    def withdraw(self) -> None:
+        """Undo what `begin` did, as nothing came of it."""
+        _remove(self.folder)
+        if self._aside.exists():
+            self._aside.rename(self.folder)
 
     def tidy(self) -> None:
         """Remove what was left half-written when the run was stopped."""
         for path in self.folder.glob(".*"):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            _remove(path)
 
     def clear(self) -> None:
         """Remove all: first what says that there is a run to go on with."""
         self._path(RUN).unlink(missing_ok=True)
-        if self.folder.exists():
-            shutil.rmtree(self.folder)
+        _remove(self.folder)
+        _remove(self._aside)
 
     def find(self, name: str) -> Part | None:
         """Return a part that was kept; None if there is none, or if it is damaged."""
@@ -87,7 +98,8 @@ class Checkpoint:
         if self._works:
             try:
                 self._write(name, manifest, arrays)
-            except OSError as error:
+                _remove(self._aside)
+            except (OSError, ValueError) as error:
                 self.give_up(error)
 
     def give_up(self, error: Exception) -> None:
@@ -117,7 +129,15 @@ class Checkpoint:
         write_archive(self._path(name), {**manifest, "format": FORMAT, "version": VERSION}, arrays)
 
 
-class Rounds:
+def _remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there; of a link only the link."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+class KeptRounds:
     """Keep what was met in every round of exploration: images and a table, without loss."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
@@ -129,10 +149,14 @@ class Rounds:
         if not path.is_dir():
             return None
         try:
+            if not (path / SEAL).exists():
+                raise DataError(os.fspath(path), [f"{SEAL} is missing."])
             return read_folder(path)
         except DataError as error:
             log.warning("A round is done again: %s", error)
-            shutil.rmtree(path)
+            aside = path.with_name(f".{path.name}")
+            _remove(aside)
+            path.rename(aside)
             return None
 
     def keep(self, number: int, interactions: Interactions) -> None:

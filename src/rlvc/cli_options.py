@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 if TYPE_CHECKING:
     from rlvc.sources.environments import Recipe
@@ -176,6 +177,11 @@ def drop(words: list[str], *options: str) -> list[str]:
         elif not word.startswith(tuple(f"{name}=" for name in options)):
             kept.append(word)
     return kept
+
+
+def say_on(console: Console, text: str) -> None:
+    """Print a line as it is."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def flow(text: str | None) -> str:

@@ -33,6 +33,7 @@ from rlvc.cli_options import (
     make_env,
     make_visible,
     recipe_of,
+    say_on,
     words_of,
 )
 from rlvc.cli_report import check_page, live_page
@@ -150,13 +151,14 @@ def learn(
 
       rlvc learn my_log/ --actions left,right,stop
     """
+    from rlvc.checkpoint import ASIDE, FOLDER
     from rlvc.configuring import make_learner
     from rlvc.experiments.own import EPISODES, MINARI, is_data, learn_task, read_data
     from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, check_exploration
     from rlvc.journal import import_tensorboard, open_journals
     from rlvc.learner import RLVC
     from rlvc.perceiving import check_spaces
-    from rlvc.report.files import check_folder
+    from rlvc.report.files import check_folder, check_strange
     from rlvc.report.own import show_own_summary, write_own_run
     from rlvc.report.terminal import LiveWatcher, watch_with
     from rlvc.snapshots import Snapshots
@@ -167,6 +169,8 @@ def learn(
     folder = place_of(out, resume, Path("runs") / folder_name(source), overwrite)
     is_begun = resume is not None
     check_folder(folder, overwrite=overwrite or is_begun)
+    if folder.is_dir() and not overwrite and not is_begun:
+        check_strange(folder, (FOLDER, ASIDE))
     data: Any
     n = interactions or INTERACTIONS
     k = min(ROUNDS, n) if rounds is None else rounds
@@ -185,6 +189,7 @@ def learn(
         given = {"actions": actions, "first-action": first_action}
         refuse(f"{what} tells its actions", "a folder or arrays", **given)
     if from_data:
+        check_apart(folder, source)
         n_actions, names = parse_actions(actions)
         with LiveWatcher(console) as shown:
             data = read_data(
@@ -338,6 +343,13 @@ def play(
     say(f"The film is in {video} ({n} frames).")
 
 
+def check_apart(folder: Path, source: str) -> None:
+    """Refuse to write results where the data is: neither would be what it was."""
+    data = Path(source)
+    if folder.resolve() == (data if data.is_dir() else data.parent).resolve() and data.exists():
+        raise ValueError(f"{folder} holds the data; give another folder with --out.")
+
+
 def refuse(why: str, whose: str, **options: Any) -> None:
     """Raise a ValueError if any of some options was given.
 
@@ -380,4 +392,4 @@ def folder_name(source: str) -> str:
 
 def say(text: str) -> None:
     """Print a line as it is."""
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+    say_on(console, text)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from rlvc.cli_options import PortOption
+from rlvc.cli_options import PortOption, say_on
 from rlvc.errors import FileFormatError
 
 if TYPE_CHECKING:
@@ -169,4 +169,4 @@ def pause() -> None:
 
 def say(text: str) -> None:
     """Print a line as it is."""
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+    say_on(console, text)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from rich.console import Console
 
-from rlvc.cli_options import command_of, drop, words_typed
-from rlvc.errors import FileFormatError, StoppedError
+from rlvc.cli_options import command_of, drop, say_on, words_typed
+from rlvc.errors import DamagedFileError, FileFormatError, StoppedError
 
 if TYPE_CHECKING:
     from rlvc.checkpoint import Checkpoint
@@ -32,8 +32,8 @@ class Session:
     Attributes:
         folder: Where the results go.
         checkpoint: Where it keeps what it did.
-        facts: What the result says of it: the ``command`` that began it, and how often it was
-            ``resumed``.
+        facts: What the result says of it: the ``command`` that began it, how often it was
+            ``resumed``, and all its ``options``.
         how: The command line that goes on with it.
     """
 
@@ -49,27 +49,30 @@ class Session:
 
         def tell() -> None:
             console.show_cursor()  # whatever comes now
-            say(console, "Stopping as soon as this stage is kept; Ctrl-C again stops at once.")
+            say_on(console, "Stopping as soon as this stage is kept; Ctrl-C again stops at once.")
 
         def why() -> str:
             kept = "and all" if self.checkpoint.works else "but not all"
-            return f"Stopped, {kept} that was done is kept. Go on with:\n  {self.how}"
+            if self.checkpoint.is_empty:
+                return f"Stopped before there was anything to keep. Begin again with:\n  {self.how}"
+            return f"Stopped, {kept} that was completed is kept. Go on with:\n  {self.how}"
 
-        def on_needs(needs: Needs) -> None:
-            self.check_needs(needs, console)
+        def on_needs(needs: Needs, least: Needs | None) -> None:
+            self.check_needs(needs, least, console)
 
         with stoppable(why, tell) as stop:
             yield lambda watcher: stop.watch(replace(watcher, on_needs=on_needs))
 
-    def check_needs(self, needs: Needs, console: Console) -> None:
+    def check_needs(self, needs: Needs, least: Needs | None, console: Console) -> None:
         """Say what the run needs, and refuse it politely where that is more than there is."""
         from rlvc.needs import check
         from rlvc.room import Room
 
-        say(console, needs.tell(self.folder, Room.of(self.folder)))
+        say_on(console, needs.tell(self.folder, Room.of(self.folder), at_most=least is not None))
         kept = sum(path.stat().st_size for path in self.checkpoint.folder.rglob("*"))
+        sure = least or needs
         try:
-            check(replace(needs, disk=max(0, needs.disk - kept)), self.folder)
+            check(replace(sure, disk=max(0, sure.disk - kept)), self.folder)
         except OSError as error:
             raise OSError(f"{error.strerror}: {error.filename}.") from error
 
@@ -98,35 +101,38 @@ def open_session(
     Raises:
         typer.Exit: It is finished already, and nothing is to be done.
     """
-    from rlvc.checkpoint import RUN, Checkpoint
+    from rlvc.checkpoint import ASIDE, FOLDER, RUN, Checkpoint
     from rlvc.experiments.running import versions
     from rlvc.holding import hold
-    from rlvc.report.files import prepare_folder
+    from rlvc.report.files import check_strange, prepare_folder
     from rlvc.whole import remove_parts
 
     checkpoint, how = Checkpoint(folder), resuming(context, folder)
     prepare_folder(folder, overwrite=overwrite or resume)
     with hold(folder):
         remove_parts(folder)
-        facts = {"command": command_of(context), "resumed": 0}
-        asked = {**facts, "options": options_of(context), "versions": versions()}
-        before = checkpoint.description() if resume else None
+        options = options_of(context)
+        facts = {"command": command_of(context), "resumed": 0, "options": options}
+        asked = {**facts, "versions": versions()}
+        before = read_description(checkpoint, asked, console) if resume else None
         if before is not None:
             check_same(before, asked, folder)
             if before["versions"] != asked["versions"]:
-                say(console, "Packages have changed since the run began; it may end differently.")
-            facts = {"command": str(before["command"]), "resumed": int(before["resumed"]) + 1}
+                say_on(console, "Packages have changed since it began; it may end differently.")
+            facts |= {"command": str(before["command"]), "resumed": int(before["resumed"]) + 1}
             checkpoint.tidy()
             checkpoint.keep(RUN, {**before, **facts}, {})
-            say(console, f"Going on with the run in {folder}.")
+            say_on(console, f"Going on with the run in {folder}.")
         else:
-            if resume and is_finished(context, folder, console):
+            if resume and is_finished(options, folder, console):
                 checkpoint.clear()
                 raise typer.Exit
-            if resume:
-                say(console, f"There is no run in {folder} to go on with; it begins now.")
-            elif not overwrite:
+            if not resume and not overwrite:
                 check_unfinished(checkpoint, folder, how)
+            if not overwrite:
+                check_strange(folder, (FOLDER, ASIDE))
+            if resume:
+                say_on(console, f"There is no run in {folder} to go on with; it begins now.")
             checkpoint.begin(asked)
         try:
             yield Session(folder, checkpoint, facts, how)
@@ -134,9 +140,9 @@ def open_session(
             raise
         except BaseException:
             if checkpoint.is_empty:
-                checkpoint.clear()
+                checkpoint.withdraw()
             else:
-                say(
+                say_on(
                     console,
                     f"What was done is kept. Once the cause is mended, go on with:\n  {how}",
                 )
@@ -157,7 +163,21 @@ def check_unfinished(checkpoint: Checkpoint, folder: Path, how: str) -> None:
         )
 
 
-def is_finished(context: typer.Context, folder: Path, console: Console) -> bool:
+def read_description(
+    checkpoint: Checkpoint, asked: dict[str, Any], console: Console
+) -> dict[str, Any] | None:
+    """Return what a run is; if that is damaged, it is what is asked for.
+
+    All that was kept is compared with what the run has now, so that no harm is done.
+    """
+    try:
+        return checkpoint.description()
+    except DamagedFileError as error:
+        say_on(console, f"{error} It is taken for the run that is asked for.")
+        return {**asked, "format": "", "version": 0}
+
+
+def is_finished(options: dict[str, Any], folder: Path, console: Console) -> bool:
     """Tell whether a folder holds the very run that is wanted, finished; refuse any other."""
     try:
         result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
@@ -165,14 +185,12 @@ def is_finished(context: typer.Context, folder: Path, console: Console) -> bool:
         return False
     except (ValueError, OSError):
         result = None
-    told = result.get("command") if isinstance(result, dict) else None
-    wanted = drop(words_typed(context), *ELSEWHERE)
-    if told is None or drop(shlex.split(str(told))[1:], *ELSEWHERE) != wanted:
+    if not isinstance(result, dict) or result.get("options") != options:
         raise ValueError(
             f"{folder} holds another run, which is finished; give another folder, or leave out "
             "--resume and add --overwrite."
         )
-    say(console, f"The run in {folder} is finished; there is nothing left to do.")
+    say_on(console, f"The run in {folder} is finished; there is nothing left to do.")
     return True
 
 
@@ -207,8 +225,3 @@ def resuming(context: typer.Context, folder: Path) -> str:
 
 def _shown(value: object) -> str:
     return "not given" if value is None else str(value)
-
-
-def say(console: Console, text: str) -> None:
-    """Print a line as it is."""
-    console.print(text, highlight=False, markup=False, soft_wrap=True)

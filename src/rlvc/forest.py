@@ -19,7 +19,7 @@ from rlvc.database import Database, map_interactions
 from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.features import Graph, Primitive
 from rlvc.forest_policy import ForestPolicy
-from rlvc.growing import Grown, Trees
+from rlvc.growing import GrownTree, Trees
 from rlvc.interactions import Interactions
 from rlvc.keeping import FORGETFUL, Keeper
 from rlvc.learner import RLVC
@@ -119,7 +119,7 @@ class Forest:
                 "data of Forest must be Interactions, a Database or a Gymnasium environment; "
                 f"got {type(data).__name__}."
             )
-        database, trees, grown = data, Trees(keeper, data), list[Grown]()
+        database, trees, grown = data, Trees(keeper, data), list[GrownTree]()
         while len(grown) < self.trees and (known := trees.find(len(grown))) is not None:
             grown.append(known)
             on_tree()
@@ -137,7 +137,7 @@ class Forest:
             policies = agree(grown, database.interactions, self.learner)
         return ForestPolicy.of(policies, error, self.caution)
 
-    def grow(self, database: Database, number: int) -> Grown:
+    def grow(self, database: Database, number: int) -> GrownTree:
         """Return one tree of the forest; it depends on the seed and on its number alone."""
         rng = np.random.default_rng([self.seed, number])
         interactions, sightings = database.interactions, database.sightings
@@ -150,7 +150,7 @@ class Forest:
         for stage in learner.stages(Database(part, shown, database.eye)):  # noqa: B007 - the last
             pass
         everywhere = stage.database.sightings.of_percepts(sightings.table)
-        return Grown(
+        return GrownTree(
             stage.policy(),
             stage.classifier.classify(everywhere.incidence),
             np.isin(interactions.episode, episodes),
@@ -176,7 +176,7 @@ def draw_symbols(graph: Graph, share: float, rng: np.random.Generator) -> Bools:
     return drawn
 
 
-def agree(grown: Sequence[Grown], interactions: Interactions, learner: RLVC) -> list[Policy]:
+def agree(grown: Sequence[GrownTree], interactions: Interactions, learner: RLVC) -> list[Policy]:
     """Return the policies of the trees with the values that are solved for together."""
     percepts = np.arange(len(interactions.percepts))
     steps = map_interactions(interactions, percepts, learner.forever)
@@ -194,7 +194,7 @@ def agree(grown: Sequence[Grown], interactions: Interactions, learner: RLVC) -> 
 
 
 def out_of_bag_error(
-    grown: Sequence[Grown], interactions: Interactions, learner: RLVC
+    grown: Sequence[GrownTree], interactions: Interactions, learner: RLVC
 ) -> float | None:
     """Return the error of a forest on interactions that its trees did not learn from.
 
@@ -220,7 +220,7 @@ def out_of_bag_error(
     return float(np.sqrt(np.mean(gap[counts] ** 2)) / spread)
 
 
-def _out_of_bag(one: Grown, percepts: Ints) -> tuple[NDArray[np.float64], Bools]:
+def _out_of_bag(one: GrownTree, percepts: Ints) -> tuple[NDArray[np.float64], Bools]:
     """Return the values of interactions' percepts, and which of them a tree has a say in."""
     classes = one.classes[percepts]
     return one.policy.q[classes], (one.policy.count[classes] > 0) & ~one.is_known[:, None]

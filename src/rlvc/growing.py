@@ -22,7 +22,7 @@ from rlvc.policy_file import (
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class GrownTree:
     """One tree, and what its part of the database was.
 
     Attributes:
@@ -45,7 +45,7 @@ class Trees:
     def __init__(self, keeper: Keeper, database: Database) -> None:
         self._keeper, self._database = keeper, database
 
-    def find(self, number: int) -> Grown | None:
+    def find(self, number: int) -> GrownTree | None:
         """Return a tree that was kept; None if it was not."""
         found = self._keeper.find(f"tree-{number}")
         if found is None:
@@ -56,7 +56,7 @@ class Trees:
             fits(False, "trees")
             raise
 
-    def keep(self, number: int, grown: Grown) -> None:
+    def keep(self, number: int, grown: GrownTree) -> None:
         """Keep a tree."""
         manifest, arrays = describe_base(grown.policy)
         manifest["classifier"] = kind_of_classifier(grown.policy.classifier)
@@ -65,7 +65,7 @@ class Trees:
         arrays |= {"classes": grown.classes, "is_known": grown.is_known}
         self._keeper.keep(f"tree-{number}", manifest, arrays)
 
-    def _read(self, part: Part) -> Grown:
+    def _read(self, part: Part) -> GrownTree:
         """Return the tree that a part describes, or raise an error if it makes no sense."""
         manifest, arrays = part
         base = read_base(manifest, arrays)
@@ -78,4 +78,4 @@ class Trees:
         fits(classes.min() >= 0 and classes.max() < len(q), "trees")
         fits(is_known.dtype == np.bool_ and is_known.shape == (len(data),), "trees")
         fits(q.shape[1] == data.n_actions, "trees")
-        return Grown(Policy(**base, classifier=classifier, q=q, count=count), classes, is_known)
+        return GrownTree(Policy(**base, classifier=classifier, q=q, count=count), classes, is_known)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rlvc.errors import RlvcError
+
+if sys.platform != "win32":
+    import fcntl
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +33,9 @@ def hold(folder: Path) -> Iterator[None]:
     Raises:
         HeldError: Somebody else holds it.
     """
+    if sys.platform == "win32":  # no folder can be opened there
+        yield
+        return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -56,4 +62,5 @@ def _let_go() -> None:
         os.close(_held.pop())
 
 
-os.register_at_fork(after_in_child=_let_go)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)

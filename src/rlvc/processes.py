@@ -52,6 +52,7 @@ def _begin(work: Callable[[Any], Any], parent: int) -> None:
     _work = work
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who forked it decides when to stop
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     cv2.setNumThreads(0)  # the threads of OpenCV were not forked
 
 

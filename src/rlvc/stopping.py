@@ -14,7 +14,7 @@ from rlvc.experiments.running import Watcher
 from rlvc.learner import Stage
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-KEEPS_NOTHING: Final = ("collect", "evaluate")  # phases that have nothing to bring into safety
+KEEPS_NOTHING: Final = ("evaluate",)  # phases that have nothing to bring into safety
 
 
 class Stop:
@@ -85,6 +85,10 @@ def stoppable(why: Callable[[], str], tell: Callable[[], None]) -> Iterator[Stop
     before = {one: signal.signal(one, on_signal) for one in heard}
     try:
         yield stop
+    except Exception as error:
+        if stop.is_wanted and not isinstance(error, StoppedError):
+            raise StoppedError(why()) from error  # what stops it may have stopped a helper first
+        raise
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)

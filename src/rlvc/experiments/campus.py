@@ -17,7 +17,7 @@ from rlvc.datasets.views import DIVISIONS, Views, campus_views
 from rlvc.envs.spots import CAMPUS, Spots
 from rlvc.experiments.forests import learn_forest, values_of
 from rlvc.experiments.neighbours import vote
-from rlvc.experiments.running import NEW, Clock, Watcher, versions
+from rlvc.experiments.running import NEW, Clock, Watcher, learn_stages, versions
 from rlvc.exploring import collect
 from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.images import Image
@@ -154,9 +154,8 @@ def run(
     env = gymnasium.make(ENV_ID, pictures=pictures, views_seed=seed, disable_env_checker=True)
     shapes = shapes_of(env.observation_space).values()
     n_views = sum(map(len, views.division("learn")))  # all of them, whether they are met or not
-    watcher.on_needs(
-        needs_to_collect(shapes, max(interactions, n_views), learner, trees, images=n_views)
-    )
+    needs = needs_to_collect(shapes, max(interactions, n_views), learner, trees, images=n_views)
+    watcher.on_needs(needs, None)
     with clock.phase("collect", interactions):
         data = collect(env, interactions, seed=seed, state="state", on_step=watcher.on_step)
     learner, database, looked, voted = _look(views, data, learner, clock, watcher, keeper)
@@ -170,7 +169,7 @@ def run(
     about = {"task": "campus", "pictures": str(pictures), "seed": str(seed)}
     for version, one in learners.items():
         with clock.phase(version):
-            stages = _learn(one, database, watcher, Section(keeper, version))
+            stages = learn_stages(one, database, watcher, Section(keeper, version))
             sights = {name: at.sights(stages[-1].database) for name, at in looked.items()}
         lines = [_line(stage, sights) for stage in stages]
         policies[version] = replace(stages[-1].policy(), about={**about, "version": version})
@@ -257,14 +256,6 @@ def _look(
         "test": Division(test_state, test_number, test, test_looks),
     }
     return learner, database, looked, voted
-
-
-def _learn(learner: RLVC, database: Database, watcher: Watcher, keeper: Keeper) -> list[Stage]:
-    stages = []
-    for stage in learner.stages(database, keeper):
-        stages.append(stage)
-        watcher.on_stage(stage)
-    return stages
 
 
 def compact_learner(learner: RLVC) -> RLVC:

@@ -10,7 +10,6 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.database import Database
 from rlvc.envs.hill import HillEnv
 from rlvc.envs.hill_world import ACTION_NAMES, HILL
 from rlvc.experiments.forests import learn_forest
@@ -35,7 +34,7 @@ from rlvc.experiments.hill_sights import (
     see_hill,
     values_of_forest,
 )
-from rlvc.experiments.running import NEW, Clock, Watcher, versions
+from rlvc.experiments.running import NEW, Clock, Watcher, learn_stages, versions
 from rlvc.exploring import collect
 from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.generation import Canonical
@@ -124,7 +123,8 @@ def run(
     env = episodic.unwrapped
     assert isinstance(env, HillEnv)
     shapes = shapes_of(env.observation_space).values()
-    watcher.on_needs(needs_to_collect(shapes, interactions, learner, trees, images=N_IMAGES))
+    needs = needs_to_collect(shapes, interactions, learner, trees, images=N_IMAGES)
+    watcher.on_needs(needs, None)
     with clock.phase("collect", interactions):
         data = collect(episodic, interactions, seed=seed, state="state", on_step=watcher.on_step)
     with clock.phase("extract", sum(map(len, data.percepts.images))):
@@ -132,12 +132,12 @@ def run(
         memory = Memory(Section(keeper, "look"))
         database = learner.look_again(data, memory, watcher.on_step)
     with clock.phase("learn"):
-        stages = _learn(learner, database, watcher, Section(keeper, "learn"))
+        stages = learn_stages(learner, database, watcher, Section(keeper, "learn"))
     simple = stages
     if not isinstance(learner.generator, Canonical):
         with clock.phase("primitive"):
             plain, kept = replace(learner, generator=Canonical()), Section(keeper, "primitive")
-            simple = _learn(plain, database, watcher, kept)
+            simple = learn_stages(plain, database, watcher, kept)
     about = {"task": "hill", "pictures": str(pictures)}
     grown = learn_forest(trees, learner, database, seed, about, clock, watcher, keeper)
     n_steps = len(stages) + (0 if simple is stages else len(simple))
@@ -194,14 +194,6 @@ def run(
     table = Table.learn(data, PAPER_SIDE, learner.solver, learner.gamma)
     voting = grown.policy if grown else None
     return HillRun(result, policy, env, shown, actions, values, table, voting)
-
-
-def _learn(learner: RLVC, database: Database, watcher: Watcher, keeper: Keeper) -> list[Stage]:
-    stages = []
-    for stage in learner.stages(database, keeper):
-        stages.append(stage)
-        watcher.on_stage(stage)
-    return stages
 
 
 def _history(

@@ -26,7 +26,7 @@ from rlvc.experiments.measures import (
     policy_actor,
     walk,
 )
-from rlvc.experiments.running import Clock, Watcher, versions
+from rlvc.experiments.running import Clock, Watcher, learn_stages, versions
 from rlvc.exploring import collect
 from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.incidence import Incidence
@@ -141,18 +141,15 @@ def run(
     env = episodic.unwrapped
     assert isinstance(env, PictureEnv)
     shapes = shapes_of(env.observation_space).values()
-    watcher.on_needs(needs_to_collect(shapes, interactions, learner, trees))
+    watcher.on_needs(needs_to_collect(shapes, interactions, learner, trees), None)
     with clock.phase("collect", interactions):
         data = collect(episodic, interactions, seed=seed, state="position", on_step=watcher.on_step)
     with clock.phase("extract", sum(map(len, data.percepts.images))):
         learner = learner.fitted(data.percepts)
         memory = Memory(Section(keeper, "look"))
         database = learner.look_again(data, memory, watcher.on_step)
-    stages: list[Stage] = []
     with clock.phase("learn"):
-        for stage in learner.stages(database, Section(keeper, "learn")):
-            stages.append(stage)
-            watcher.on_stage(stage)
+        stages = learn_stages(learner, database, watcher, Section(keeper, "learn"))
         policy = stages[-1].policy()
     about = {"task": task.name, "pictures": pictures}
     policy = replace(policy, about=about)

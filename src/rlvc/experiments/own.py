@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rlvc.checkpoint import Checkpoint
 from rlvc.evaluating import evaluate
 from rlvc.experiments.forests import learn_forest
-from rlvc.experiments.running import NEW, Clock, Watcher, versions
+from rlvc.experiments.running import NEW, Clock, Watcher, learn_stages, versions
 from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, Round, Steady, explore
 from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.interactions import Interactions
@@ -29,6 +29,7 @@ from rlvc.sources.minari_datasets import read_minari
 from rlvc.vision.memory import Memory
 
 MINARI = "minari:"
+ROW = 300  # bytes of an interaction while it is collected
 EPISODES = 100  # to measure with, unless told otherwise
 
 
@@ -128,7 +129,7 @@ def learn_task(
     learner = learner or RLVC()
     if isinstance(data, Interactions):
         learner = learner.fitted(data.percepts)
-    watcher.on_needs(_needs(data, learner, interactions, trees))
+    watcher.on_needs(*_needs(data, learner, interactions, trees))
     school, history = School(learner, watcher, keeper), list[dict[str, Any]]()
     if isinstance(data, gymnasium.Env):
         for one in explore(
@@ -183,12 +184,17 @@ def learn_task(
 
 def _needs(
     data: Interactions | gymnasium.Env[Any, Any], learner: RLVC, interactions: int, trees: int
-) -> Needs:
-    """Return what it needs to learn from data, or to collect them in an environment."""
+) -> tuple[Needs, Needs | None]:
+    """Return what it needs to learn from data, or to collect them: at most, and in any case.
+
+    Nobody knows beforehand how many different images an environment will show.
+    """
     if isinstance(data, Interactions):
-        return needs_of_data(data, learner, trees)
+        return needs_of_data(data, learner, trees), None
     shapes = shapes_of(data.observation_space).values()
-    return needs_to_collect(shapes, interactions, learner, trees, keeps_images=True)
+    most = needs_to_collect(shapes, interactions, learner, trees, keeps_images=True)
+    least = needs_to_collect(shapes, interactions, learner, images=1)
+    return most, replace(least, memory=least.memory + interactions * ROW)
 
 
 class School:
@@ -217,13 +223,11 @@ class School:
         eye = self.fitted.new_eye(met.percepts)
         with self.clock.phase(f"extract{self._which}", self._memory.n_new(eye, met.percepts)):
             database = self.fitted.look_again(met, self._memory, self._watcher.on_step, eye=eye)
-        self.stages.clear()
         name = f"learn{self._which}"
         with self.clock.phase(name):
-            for stage in self.fitted.stages(database, Section(self._keeper, name)):
-                self.stages.append(stage)
-                self._watcher.on_stage(stage)
-            return stage.policy()
+            keeper = Section(self._keeper, name)
+            self.stages = learn_stages(self.fitted, database, self._watcher, keeper)
+            return self.stages[-1].policy()
 
 
 def describe_round(one: Round[Policy]) -> dict[str, Any]:

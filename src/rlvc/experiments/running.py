@@ -10,9 +10,14 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final
 
-from rlvc.learner import Stage
+from rlvc.database import Database
+from rlvc.keeping import FORGETFUL, Keeper
+from rlvc.learner import RLVC, Stage
 from rlvc.needs import Needs
 
+PACKAGES: Final = (
+    "rlvc", "gymnasium", "numpy", "scipy", "numba", "opencv-python-headless", "scikit-image",
+)  # fmt: skip
 NEW: Final = 1000  # a seed for episodes and views that nobody learned from
 
 
@@ -25,14 +30,15 @@ class Watcher:
         on_step: Called after each of these steps.
         on_stage: Called after each stage of the learner.
         on_round: Called after each round of exploration with its numbers.
-        on_needs: Called with what the run will need, before anything is collected or looked at.
+        on_needs: Called with what the run will need, before anything is collected or looked at, and
+            with what it needs in any case, if that may be less.
     """
 
     on_phase: Callable[[str, int | None], None] = lambda phase, total: None
     on_step: Callable[[], None] = lambda: None
     on_stage: Callable[[Stage], None] = lambda stage: None
     on_round: Callable[[dict[str, Any]], None] = lambda numbers: None
-    on_needs: Callable[[Needs], None] = lambda needs: None
+    on_needs: Callable[[Needs, Needs | None], None] = lambda needs, least: None
 
 
 class Clock:
@@ -68,10 +74,20 @@ class Clock:
         self.end()
 
 
+def learn_stages(
+    learner: RLVC, database: Database, watcher: Watcher, keeper: Keeper = FORGETFUL
+) -> list[Stage]:
+    """Return all stages of a learning, and tell the watcher of each."""
+    stages = []
+    for stage in learner.stages(database, keeper):
+        stages.append(stage)
+        watcher.on_stage(stage)
+    return stages
+
+
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on."""
-    names = ("rlvc", "numpy", "scipy", "numba", "opencv-python-headless", "scikit-image")
-    return {"python": platform.python_version(), **{name: _version(name) for name in names}}
+    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
 
 
 def _version(distribution: str) -> str:

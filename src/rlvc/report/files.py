@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -32,13 +33,23 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
         )
 
 
+def check_strange(folder: Path, known: tuple[str, ...]) -> None:
+    """Refuse a folder that holds anything else than what is known, which could get lost."""
+    if others := sorted(path.name for path in folder.iterdir() if path.name not in known):
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        raise ValueError(
+            f"{folder} holds {others[0]}{more}, and a run may write over it; give a new folder "
+            "with --out, or add --overwrite."
+        )
+
+
 def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
     """Make the folder of a run; refuse one that holds results already, unless told otherwise."""
     check_folder(folder, overwrite=overwrite)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / ".probe", b"")  # now, and not after the work is done
-        (folder / ".probe").unlink()
+        with tempfile.TemporaryFile(dir=folder) as file:  # now, and not after the work is done
+            file.write(b"probe")
     except OSError as error:
         raise OSError(
             f"{folder} cannot be written to ({error.strerror}); give another folder with --out."

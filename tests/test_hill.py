@@ -29,6 +29,7 @@ from rlvc.experiments.hill_sights import N_IMAGES, POSITIONS, VELOCITIES, Sights
 from rlvc.experiments.running import NEW, Watcher
 from rlvc.features import Composite, Graph, Located, Primitive, Several, Sight
 from rlvc.generation import Canonical
+from rlvc.keeping import FORGETFUL
 from rlvc.parameters import as_json
 from rlvc.report.arrangements import YELLOW, arrange
 from rlvc.report.composites import caption, draw_composites, in_words, most_tested, ranges

@@ -29,8 +29,8 @@ from rlvc.vision.eye import SIDE
 from rlvc.vision.gathering import distinct_rows
 
 MB: Final = 10**6
-PROGRAM: Final = 400 * MB  # rlvc and the libraries that it needs, compiled kernels, figures
-WORK: Final = 350  # bytes for each pixel that a thread looks at: SIFT's pyramid needs most
+PROGRAM: Final = 430 * MB  # rlvc and the libraries that it needs, compiled kernels, figures
+WORK: Final = 400  # bytes for each pixel that a thread looks at: SIFT's pyramid needs most
 IMAGE: Final = 700  # bytes of what is known of each image, beside itself
 POINT: Final = 28  # bytes of an interest point
 ROW: Final = 20  # bytes beside each distinct descriptor, to find it again

@@ -35,7 +35,8 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Interactions, Percepts, collect
 from rlvc.cli import main as main_of_rlvc
 from rlvc.datasets.images import PHOTOGRAPHS, maze_picture
-from rlvc.needs import needs_of_data, needs_to_collect, shapes_of
+from rlvc.needs import needs_of_data, needs_to_collect
+from rlvc.perceiving import shapes_of
 from rlvc.vision.descriptors import OrbDescriptor, SiftDescriptor
 from rlvc.vision.detectors import Harris, Orb, Sift
 

@@ -169,7 +169,7 @@ def learn(
     folder = place_of(out, resume, Path("runs") / folder_name(source), overwrite)
     is_begun = resume is not None
     check_folder(folder, overwrite=overwrite or is_begun)
-    if folder.is_dir() and not overwrite and not is_begun:
+    if folder.is_dir() and not (folder / FOLDER).exists() and not overwrite and not is_begun:
         check_strange(folder, (FOLDER, ASIDE))
     data: Any
     n = interactions or INTERACTIONS

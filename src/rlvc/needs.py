@@ -9,20 +9,18 @@ from __future__ import annotations
 import errno
 import math
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import cv2
 import numpy as np
-from gymnasium import spaces
 
 from rlvc.compiled import n_threads
 from rlvc.interactions import Interactions
 from rlvc.learner import RLVC
-from rlvc.perceiving import as_percept
-from rlvc.percepts import IN_MEMORY, SINGLE, Images, Percepts
+from rlvc.percepts import IN_MEMORY, Images, Percepts
 from rlvc.room import Room, resident
 from rlvc.vision.choosing import CAMERA, DRAWN, SENSES, Sense
 from rlvc.vision.eye import SIDE
@@ -148,7 +146,7 @@ def needs_to_collect(
     many images as there surely are.
 
     Args:
-        shapes: Those of the images of every camera; see :func:`shapes_of`.
+        shapes: Those of the images of every camera; see :func:`rlvc.perceiving.shapes_of`.
         interactions: How many will be collected.
         learner: Who will learn.
         trees: How many trees of a forest will be learned as well.
@@ -175,17 +173,6 @@ def needs_to_collect(
         max(one.disk for one in found),
         max(one.spool for one in found),
     )
-
-
-def shapes_of(space: spaces.Space[Any]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the images by camera that an observation space promises.
-
-    >>> shapes_of(spaces.Dict(front=spaces.Box(0, 255, (2, 84, 84), np.uint8)))
-    {'front frame 1': (84, 84), 'front frame 2': (84, 84)}
-    """
-    percept = as_percept(_blank(space))
-    parts = percept if isinstance(percept, Mapping) else {SINGLE: percept}
-    return {camera: np.shape(image) for camera, image in parts.items()}
 
 
 def count(
@@ -318,12 +305,6 @@ def _beyond_memory(sights: Sequence[Sight]) -> int:
     """Return the bytes of images that are not kept in memory."""
     room = IN_MEMORY // max(len(sights), 1)
     return sum(max(one.images * one.n_bytes - room, 0) for one in sights)
-
-
-def _blank(space: spaces.Space[Any]) -> Any:
-    if isinstance(space, spaces.Dict):
-        return {name: _blank(part) for name, part in space.items()}
-    return np.zeros(space.shape or (), space.dtype)
 
 
 def _words(n_bytes: int) -> str:

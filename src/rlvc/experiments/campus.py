@@ -26,8 +26,9 @@ from rlvc.interactions import Interactions
 from rlvc.keeping import FORGETFUL, Keeper, Section
 from rlvc.learner import RLVC, Stage
 from rlvc.mdp import MappedSequence, estimate, greedy
-from rlvc.needs import needs_to_collect, shapes_of
+from rlvc.needs import needs_to_collect
 from rlvc.parameters import as_json
+from rlvc.perceiving import shapes_of
 from rlvc.percepts import Percepts
 from rlvc.policy import Policy
 from rlvc.solvers import Solver

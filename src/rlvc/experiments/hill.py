@@ -41,8 +41,9 @@ from rlvc.generation import Canonical
 from rlvc.keeping import FORGETFUL, Keeper, Section
 from rlvc.learner import RLVC, Stage
 from rlvc.mdp import greedy
-from rlvc.needs import needs_to_collect, shapes_of
+from rlvc.needs import needs_to_collect
 from rlvc.parameters import as_json
+from rlvc.perceiving import shapes_of
 from rlvc.policy import Policy
 from rlvc.vision.memory import Memory
 

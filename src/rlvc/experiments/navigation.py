@@ -33,8 +33,9 @@ from rlvc.incidence import Incidence
 from rlvc.keeping import FORGETFUL, Keeper, Section
 from rlvc.learner import RLVC, Stage
 from rlvc.mdp import greedy
-from rlvc.needs import needs_to_collect, shapes_of
+from rlvc.needs import SAMPLE, needs_to_collect
 from rlvc.parameters import as_json
+from rlvc.perceiving import shapes_of
 from rlvc.percepts import Percepts
 from rlvc.policy import Policy
 from rlvc.sightings import Sightings
@@ -141,7 +142,9 @@ def run(
     env = episodic.unwrapped
     assert isinstance(env, PictureEnv)
     shapes = shapes_of(env.observation_space).values()
-    watcher.on_needs(needs_to_collect(shapes, interactions, learner, trees), None)
+    sample = collect(episodic, min(SAMPLE, interactions), seed=seed)
+    needs = needs_to_collect(shapes, interactions, learner, trees, sample=sample)
+    watcher.on_needs(needs, None)
     with clock.phase("collect", interactions):
         data = collect(episodic, interactions, seed=seed, state="position", on_step=watcher.on_step)
     with clock.phase("extract", sum(map(len, data.percepts.images))):

@@ -20,8 +20,9 @@ from rlvc.interactions import Interactions
 from rlvc.journal import describe_stage
 from rlvc.keeping import FORGETFUL, Keeper, Section
 from rlvc.learner import RLVC, Stage
-from rlvc.needs import Needs, needs_of_data, needs_to_collect, shapes_of
+from rlvc.needs import Needs, needs_of_data, needs_to_collect
 from rlvc.parameters import as_json
+from rlvc.perceiving import shapes_of
 from rlvc.policy import Policy
 from rlvc.sources.arrays import read_arrays
 from rlvc.sources.folder import read_folder

@@ -27,13 +27,13 @@ from pathlib import Path
 
 TASKS = {
     "maze, with a forest": [
-        "run", "maze", "--interactions", "3000", "--episodes", "20", "--trees", "4",
+        "run", "maze", "--interactions", "2000", "--episodes", "10", "--trees", "3",
     ],
     "hill, two cameras, compacted": [
-        "run", "hill", "--interactions", "2000", "--episodes", "100", "--compact",
+        "run", "hill", "--interactions", "1500", "--episodes", "50", "--compact",
     ],
     "own, in rounds": [
-        "learn", "rlvc:rlvc/Maze-v0", "--interactions", "1200", "--rounds", "3", "--episodes", "2",
+        "learn", "rlvc:rlvc/Maze-v0", "--interactions", "800", "--rounds", "3", "--episodes", "2",
         "--trees", "2",
     ],
 }  # fmt: skip

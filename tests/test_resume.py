@@ -128,7 +128,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on(call: Any, tmp_path: Path) -> N
     assert names(stopped) == names(whole)
     done = call(*WORDS, "--seed", 3, "--resume", stopped)
     assert done.code == 2
-    assert "holds another run, which is finished" in done.err
+    assert "holds another run, which is finished:\n  seed was 0, and is 3 now\n" in done.err
 
 
 def test_a_run_goes_on_as_it_was_begun(call: Any, tmp_path: Path) -> None:
@@ -251,6 +251,44 @@ def test_a_run_that_cannot_begin_leaves_another_one_waiting(call: Any, tmp_path:
     stop_at(None)
     assert call(*WORDS, "--resume", out).code == 0
     assert not (out / "rlvc-checkpoint").exists()
+
+
+def test_a_run_that_was_stopped_too_soon_leaves_another_one_waiting(
+    call: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    stop_at(40)
+    assert call(*WORDS, "--out", out).code == 1
+    before = names(out)
+    stop_at(3)
+    done = call(*WORDS, "--seed", 9, "--out", out, "--overwrite")
+    assert (done.code, names(out)) == (1, before)
+    assert done.err == f"rlvc: Stopped. The run that waited in {out} waits on.\n"
+    stop_at(None)
+    assert call(*WORDS, "--resume", out).code == 0
+
+
+def test_a_disk_that_is_full_for_a_while_does_not_lock_a_run_out(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("rlvc.checkpoint.write_folder", fail)
+        full.setattr("rlvc.journal.CsvJournal.write", fail)
+        full.setattr("rlvc.experiments.own.evaluate", fail)
+        done = call(*WORDS, "--out", out)
+    assert done.code == 1
+    told = " ".join((done.out + done.err).split())
+    assert "nothing more of it can be kept" in told
+    assert "its curves cannot be written" in told
+    assert "go on with:" in told
+    done = call(*WORDS, "--resume", out)
+    assert done.code == 0
+    assert "rounds.csv" in names(out)
 
 
 def test_a_helper_that_a_signal_killed_is_no_failure() -> None:

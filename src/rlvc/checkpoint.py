@@ -116,6 +116,11 @@ class Checkpoint:
         return not any(path != self._path(RUN) for path in self.folder.glob("*"))
 
     @property
+    def has_other(self) -> bool:
+        """Whether what was kept of another run is still there."""
+        return self._aside.exists()
+
+    @property
     def works(self) -> bool:
         """Whether parts are still kept."""
         return self._works

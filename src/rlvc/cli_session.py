@@ -53,6 +53,8 @@ class Session:
 
         def why() -> str:
             kept = "and all" if self.checkpoint.works else "but not all"
+            if self.checkpoint.is_empty and self.checkpoint.has_other:
+                return f"Stopped. The run that waited in {self.folder} waits on."
             if self.checkpoint.is_empty:
                 return f"Stopped before there was anything to keep. Begin again with:\n  {self.how}"
             return f"Stopped, {kept} that was completed is kept. Go on with:\n  {self.how}"
@@ -137,11 +139,13 @@ def open_session(
         try:
             yield Session(folder, checkpoint, facts, how)
         except StoppedError:
-            raise
-        except BaseException:
-            if checkpoint.is_empty:
+            if checkpoint.is_empty and checkpoint.has_other:
                 checkpoint.withdraw()
-            else:
+            raise
+        except BaseException as error:
+            if checkpoint.is_empty and checkpoint.works:
+                checkpoint.withdraw()
+            elif not isinstance(error, FileFormatError):  # which says itself what to do
                 say_on(
                     console,
                     f"What was done is kept. Once the cause is mended, go on with:\n  {how}",
@@ -185,9 +189,13 @@ def is_finished(options: dict[str, Any], folder: Path, console: Console) -> bool
         return False
     except (ValueError, OSError):
         result = None
-    if not isinstance(result, dict) or result.get("options") != options:
+    before = result.get("options") if isinstance(result, dict) else None
+    if before != options:
+        told = (
+            f":\n  {differences(before, options)}\nGive" if isinstance(before, dict) else "; give"
+        )
         raise ValueError(
-            f"{folder} holds another run, which is finished; give another folder, or leave out "
+            f"{folder} holds another run, which is finished{told} another folder, or leave out "
             "--resume and add --overwrite."
         )
     say_on(console, f"The run in {folder} is finished; there is nothing left to do.")
@@ -199,16 +207,21 @@ def check_same(before: dict[str, Any], asked: dict[str, Any], folder: Path) -> N
     options, wanted = before.get("options"), asked["options"]
     if not isinstance(options, dict) or before.keys() - {"format", "version"} != asked.keys():
         raise FileFormatError(f"{folder} does not hold a run; begin one with --overwrite.")
-    names = sorted(options.keys() | wanted.keys())
-    if others := [name for name in names if options.get(name) != wanted.get(name)]:
-        listed = "\n  ".join(
-            f"{name} was {_shown(options.get(name))}, and is {_shown(wanted.get(name))} now"
-            for name in others
-        )
+    if listed := differences(options, wanted):
         raise ValueError(
             f"A run is gone on with as it was begun, or it would be another one. Of that in "
             f"{folder},\n  {listed}"
         )
+
+
+def differences(options: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """Return which options are others than before, a line for each."""
+    names = sorted(options.keys() | wanted.keys())
+    return "\n  ".join(
+        f"{name} was {_shown(options.get(name))}, and is {_shown(wanted.get(name))} now"
+        for name in names
+        if options.get(name) != wanted.get(name)
+    )
 
 
 def options_of(context: typer.Context) -> dict[str, Any]:

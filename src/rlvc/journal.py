@@ -7,11 +7,14 @@ exploration. Every line is on disk as soon as it is written, so that a run can b
 from __future__ import annotations
 
 import csv
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 from rlvc.learner import Stage
+
+log = logging.getLogger(__name__)
 
 GROUPS = ("stages", "rounds")
 ABOUT = ("result.json", "live.json", "live.rlvc", "examples.rlvc", "report.html")
@@ -89,11 +92,16 @@ class Journals:
             journal.close()
 
     def write(self, group: str, step: int, values: Numbers) -> None:
-        """Hand numbers to all journals."""
-        if self._journals is None:
-            self._journals = self._begin()
-        for journal in self._journals:
-            journal.write(group, step, values)
+        """Hand numbers to all journals, as long as they can be written."""
+        try:
+            if self._journals is None:
+                self._journals = []
+                self._journals = self._begin()
+            for journal in self._journals:
+                journal.write(group, step, values)
+        except OSError as error:
+            self._journals = []
+            log.warning("The run goes on, but its curves cannot be written (%s).", error)
 
     def write_stage(self, stage: Stage) -> None:
         """Take what a stage of learning found; stages are counted on over all that is learned."""

@@ -310,8 +310,10 @@ def _beyond_memory(sights: Sequence[Sight]) -> int:
 def _words(n_bytes: int) -> str:
     """Return a size for people.
 
-    >>> _words(40 * MB), _words(812 * MB), _words(21_400 * MB)
-    ('0.1 GB', '0.8 GB', '21 GB')
+    >>> _words(4 * MB), _words(812 * MB), _words(21_400 * MB)
+    ('4 MB', '0.8 GB', '21 GB')
     """
     size = n_bytes / 10**9
-    return f"{size:.0f} GB" if size >= 10 else f"{max(size, 0.1):.1f} GB"
+    if size < 0.1:
+        return f"{n_bytes / MB:.0f} MB"
+    return f"{size:.0f} GB" if size >= 10 else f"{size:.1f} GB"

@@ -37,7 +37,7 @@ TASKS = {
         "--trees", "2",
     ],
 }  # fmt: skip
-MOST = 8  # kills of one run
+MOST, SHARE = 10, 0.7  # kills of one run; of its time until each, at most
 PATIENCE = 2.0  # seconds in which forked processes must have noticed that they are alone
 
 
@@ -83,7 +83,7 @@ def kill_often(
             process, begin = start(words, stopped, temporary), time.time()
             try:
                 is_enough = n_kills == wanted or n_here == MOST
-                process.wait(None if is_enough else rng.uniform(0.0, seconds))
+                process.wait(None if is_enough else rng.uniform(0.0, SHARE * seconds))
                 break
             except subprocess.TimeoutExpired:
                 os.kill(process.pid, signal.SIGKILL)

@@ -218,6 +218,22 @@ def test_a_round_that_cannot_be_kept_is_no_reason_to_stop(
     assert len(caplog.records) == 1
 
 
+def test_a_round_without_an_end_is_no_reason_to_warn(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = Interactions.from_arrays(
+        COLOUR[:2], [0, 1], [0.0, 1.0], [False, False], [False, True], next_observations=COLOUR[1:3]
+    )
+    rounds = Checkpoint(tmp_path).rounds
+    rounds.keep(1, data)
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        found = rounds.find(1)
+    assert found is not None
+    assert found.reward.tolist() == [0.0, 1.0]
+    assert caplog.records == []
+
+
 def test_a_description_says_what_there_is(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     assert checkpoint.description() is None

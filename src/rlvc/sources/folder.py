@@ -42,6 +42,7 @@ def read_folder(
     action_start: int | None = None,
     action_names: tuple[str, ...] = (),
     on_image: OnImage = None,
+    doubts: bool = True,
 ) -> Interactions:
     """Read a log of camera frames.
 
@@ -57,6 +58,7 @@ def read_folder(
         action_start: The first action; unless given, what ``actions.txt`` says, or else 0.
         action_names: How to call the actions; unless given, what ``actions.txt`` says.
         on_image: Called after each image file that is read.
+        doubts: Whether to warn of what may be meant so, but rarely is.
 
     Raises:
         DataError: Anything that is wrong with the table, the images or ``actions.txt``; all of it
@@ -104,7 +106,8 @@ def read_folder(
     except ValueError as error:  # more actions than there can be
         problems.add(str(error))
         raise problems.error() from error
-    tell_doubts(found)
+    if doubts:
+        tell_doubts(found)
     return found
 
 

@@ -30,9 +30,9 @@ from rlvc.experiments.catalogue import base_learner
 from rlvc.forest import Forest
 from rlvc.forest_policy import AnyPolicy
 from rlvc.generation import Canonical
-from rlvc.storage import write_whole
 from rlvc.surrogates import Surrogates
 from rlvc.vision.detectors import Harris, Sift
+from rlvc.whole import write_whole
 from scenes import make_scene
 
 Change = Callable[[RLVC], RLVC]

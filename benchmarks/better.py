@@ -36,7 +36,7 @@ from rlvc.compaction import Compaction
 from rlvc.experiments.catalogue import base_learner
 from rlvc.forest import Forest
 from rlvc.incidence import Incidence
-from rlvc.storage import write_whole
+from rlvc.whole import write_whole
 from scenes import Act, Batch, Floats, Ints, Scene, make_scene
 
 DATABASES = (

@@ -42,7 +42,7 @@ from rlvc.configuring import make_learner
 from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, Acts
 from rlvc.forest import Forest
 from rlvc.report.style import BLUE, GREEN, GREY, ORANGE, house_style, new_figure, to_png
-from rlvc.storage import write_whole
+from rlvc.whole import write_whole
 
 METHODS = ("one", "forest", "dqn", "random")
 LOOKS = {

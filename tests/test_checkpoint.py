@@ -256,6 +256,20 @@ def test_a_description_says_what_there_is(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_another_run_waits_until_more_is_kept(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    checkpoint.begin({"options": {"seed": 3}})
+    checkpoint.keep("learn-stage-0", {}, {})
+    checkpoint.begin({"options": {"seed": 4}})
+    checkpoint.keep("run", {"options": {"seed": 4}}, {})
+    assert (checkpoint.has_other, checkpoint.is_empty) == (True, True)
+    checkpoint.withdraw()
+    assert (checkpoint.has_other, checkpoint.is_empty) == (False, False)
+    checkpoint.begin({"options": {"seed": 4}})
+    checkpoint.keep("learn-stage-0", {}, {})
+    assert (checkpoint.has_other, checkpoint.is_empty) == (False, False)
+
+
 # Stages
 
 

@@ -25,8 +25,8 @@ from rlvc import members as members_module
 from rlvc import whole as whole_module
 from rlvc.errors import DamagedFileError, FileFormatError, StrangeFileError
 from rlvc.members import MANIFEST
-from rlvc.storage import kind_of, read_archive, remove_parts, write_archive, write_whole
-from rlvc.whole import whole_file
+from rlvc.storage import kind_of, read_archive, write_archive
+from rlvc.whole import remove_parts, whole_file, write_whole
 
 KIND, VERSION = "soup", 3
 HEADER = {"format": KIND, "version": VERSION}

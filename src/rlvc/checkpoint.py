@@ -98,7 +98,8 @@ class Checkpoint:
         if self._works:
             try:
                 self._write(name, manifest, arrays)
-                _remove(self._aside)
+                if name != RUN:
+                    _remove(self._aside)
             except (OSError, ValueError) as error:
                 self.give_up(error)
 

@@ -304,7 +304,7 @@ def explain(
     from rlvc.report.explaining import draw_explanation
     from rlvc.report.style import to_png
     from rlvc.report.voting import draw_vote
-    from rlvc.storage import write_whole
+    from rlvc.whole import write_whole
 
     loaded = load_policy(policy)
     paths = _by_camera(images, sorted(loaded.shapes))

@@ -52,7 +52,7 @@ def report(
     from rlvc.report.terminal import LiveWatcher
     from rlvc.report.web.contents import Author
     from rlvc.report.web.page import render
-    from rlvc.storage import write_whole
+    from rlvc.whole import write_whole
 
     folder = find_folder(run)
     if not any((folder / name).is_file() for name in ("result.json", "live.json")):

@@ -12,7 +12,7 @@ from typing import Any
 from rlvc.classifier import Split
 from rlvc.database import Database
 from rlvc.feature_file import check_features, describe_feature, read_feature, symbols_of
-from rlvc.keeping import Keeper, fits
+from rlvc.keeping import Keeper, fits, fitting
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,8 @@ class Decisions:
         manifest, _ = found
         is_same = (manifest.get("classes"), manifest.get("residual")) == (n_classes, rms.hex())
         fits(is_same, "stages")
-        try:
+        with fitting("stages"):
             return _read(manifest, database, n_classes)
-        except (KeyError, TypeError, ValueError, IndexError, OverflowError):
-            fits(False, "stages")
-            raise
 
     def keep(
         self, decision: Decision, stage: int, database: Database, n_classes: int, rms: float

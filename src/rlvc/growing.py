@@ -8,17 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.database import Database
-from rlvc.keeping import Keeper, Part, fits
+from rlvc.keeping import Keeper, Part, fits, fitting
 from rlvc.policy import Policy
-from rlvc.policy_file import (
-    arrays_of_values,
-    check_base,
-    check_values,
-    describe_base,
-    kind_of_classifier,
-    read_base,
-    read_values,
-)
+from rlvc.policy_file import describe_policy, restore_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +42,23 @@ class Trees:
         found = self._keeper.find(f"tree-{number}")
         if found is None:
             return None
-        try:
+        with fitting("trees"):
             return self._read(found)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
-            fits(False, "trees")
-            raise
 
     def keep(self, number: int, grown: GrownTree) -> None:
         """Keep a tree."""
-        manifest, arrays = describe_base(grown.policy)
-        manifest["classifier"] = kind_of_classifier(grown.policy.classifier)
+        manifest, arrays = describe_policy(grown.policy)
         arrays = {name: one for name, one in arrays.items() if not name.startswith("vocabulary/")}
-        arrays |= arrays_of_values(grown.policy)
         arrays |= {"classes": grown.classes, "is_known": grown.is_known}
         self._keeper.keep(f"tree-{number}", manifest, arrays)
 
     def _read(self, part: Part) -> GrownTree:
         """Return the tree that a part describes, or raise an error if it makes no sense."""
         manifest, arrays = part
-        base = read_base(manifest, arrays)
-        base["eye"] = self._database.eye.snapshot()
-        classifier, q, count = read_values(manifest["classifier"], arrays)
-        check_values(classifier, q, count, len(base["graph"]))
-        check_base(**base, n_actions=q.shape[1])
+        policy = Policy(**restore_policy(manifest, arrays, self._database.eye.snapshot()))
         data, classes, is_known = self._database.interactions, arrays["classes"], arrays["is_known"]
         fits(classes.dtype == np.int64 and classes.shape == (len(data.percepts),), "trees")
-        fits(classes.min() >= 0 and classes.max() < len(q), "trees")
+        fits(classes.min() >= 0 and classes.max() < policy.n_classes, "trees")
         fits(is_known.dtype == np.bool_ and is_known.shape == (len(data),), "trees")
-        fits(q.shape[1] == data.n_actions, "trees")
-        return GrownTree(Policy(**base, classifier=classifier, q=q, count=count), classes, is_known)
+        fits(policy.n_actions == data.n_actions, "trees")
+        return GrownTree(policy, classes, is_known)

@@ -6,7 +6,8 @@ on the same data, and must be checked against that as far as it can be: a name p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from numpy.typing import NDArray
@@ -74,3 +75,12 @@ def fits(holds: Any, what: str) -> None:
             f"The {what} that were kept of this run are not those that it has now: its data, its "
             "settings or its packages have changed. Begin anew with --overwrite."
         )
+
+
+@contextmanager
+def fitting(what: str) -> Iterator[None]:
+    """Let whatever goes wrong with reading a part count as not fitting."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+        fits(False, what)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
-import tempfile
-import weakref
 from collections.abc import Iterator, Mapping
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.images import Image, as_image
+from rlvc.spool import Spool
 
 Percept = Image | Mapping[str, Image]
 SINGLE = ""  # the camera's name where a percept is one image
@@ -29,7 +26,7 @@ class Images:
         self._numbers: dict[bytes, int] = {}
         self._kept: list[Image] = []
         self._room = in_memory
-        self._spool: IO[bytes] | None = None
+        self._spool: Spool | None = None
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -62,11 +59,6 @@ class Images:
         digests = itertools.islice(self._numbers, first, last)
         return hashlib.blake2b(b"".join(digests), digest_size=16).hexdigest()
 
-    @property
-    def _n_bytes(self) -> int:
-        assert self.shape is not None
-        return int(np.prod(self.shape))
-
     def _store(self, number: int, image: Image) -> None:
         if self._spool is None and (number + 1) * image.nbytes <= self._room:
             kept = image.copy()
@@ -74,25 +66,9 @@ class Images:
             self._kept.append(kept)
             return
         if self._spool is None:
-            self._spool = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives with the store
-            weakref.finalize(self, self._spool.close)
-        data = memoryview(image.tobytes())
-        offset = self._offset(number)
-        try:
-            while data:  # a disk that fills up may take a part; the next call says why it stopped
-                written = os.pwrite(self._spool.fileno(), data, offset)
-                data, offset = data[written:], offset + written
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f"{error.strerror}; image {number} of {self.whose} does not fit in the temporary "
-                "file beside those before. Free some space there, or name another folder with "
-                "TMPDIR",
-                tempfile.gettempdir(),
-            ) from error
-
-    def _offset(self, number: int) -> int:
-        return (number - len(self._kept)) * self._n_bytes
+            self._spool = Spool()
+        name = f"image {number} of {self.whose}"
+        self._spool.write(number - len(self._kept), image.tobytes(), name)
 
     def __getitem__(self, number: int) -> Image:
         if not 0 <= number < len(self):
@@ -101,10 +77,8 @@ class Images:
             return self._kept[number]
         assert self._spool is not None
         assert self.shape is not None
-        # One call that moves no file pointer: safe from many threads.
-        data = os.pread(self._spool.fileno(), self._n_bytes, self._offset(number))
-        if len(data) != self._n_bytes:
-            raise OSError(f"Image {number} of {self.whose} could not be read back from the spool.")
+        name = f"Image {number} of {self.whose}"
+        data = self._spool.read(number - len(self._kept), int(np.prod(self.shape)), name)
         return np.frombuffer(data, np.uint8).reshape(self.shape)
 
 

@@ -35,10 +35,8 @@ CLASSIFIERS: dict[str, type[Tree] | type[Diagrams]] = {"tree": Tree, "diagrams":
 
 def write_policy(path: str | os.PathLike[str], policy: Policy) -> None:
     """Write a policy to one file, whole or not at all; equal policies give equal bytes."""
-    manifest, arrays = describe_base(policy)
-    manifest |= {"format": FORMAT, "version": VERSION}
-    manifest |= {"classifier": kind_of_classifier(policy.classifier)}
-    write_archive(path, manifest, arrays | arrays_of_values(policy))
+    manifest, arrays = describe_policy(policy)
+    write_archive(path, {**manifest, "format": FORMAT, "version": VERSION}, arrays)
 
 
 def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -49,11 +47,32 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     manifest, arrays = read_archive(path, FORMAT, VERSION, CURES, largest=MOST_BYTES)
     with refusing(path, "policy"):
-        parts = read_base(manifest, arrays)
-        classifier, q, count = read_values(manifest["classifier"], arrays)
-        check_values(classifier, q, count, len(parts["graph"]))
-        check_base(**parts, n_actions=q.shape[1])
-        return {**parts, "classifier": classifier, "q": q, "count": count}
+        return restore_policy(manifest, arrays)
+
+
+def describe_policy(policy: Policy) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the manifest and the arrays of a policy."""
+    manifest, arrays = describe_base(policy)
+    manifest["classifier"] = kind_of_classifier(policy.classifier)
+    return manifest, arrays | arrays_of_values(policy)
+
+
+def restore_policy(
+    manifest: dict[str, Any], arrays: dict[str, NDArray[Any]], eye: Eye | None = None
+) -> dict[str, Any]:
+    """Return the arguments of a Policy that was described; raise an error if it makes no sense.
+
+    Args:
+        manifest: As :func:`describe_policy` returns it.
+        arrays: The same.
+        eye: Who sees, where that was not described.
+    """
+    parts = read_base(manifest, arrays)
+    parts["eye"] = eye or parts["eye"]
+    classifier, q, count = read_values(manifest["classifier"], arrays)
+    check_values(classifier, q, count, len(parts["graph"]))
+    check_base(**parts, n_actions=q.shape[1])
+    return {**parts, "classifier": classifier, "q": q, "count": count}
 
 
 def describe_base(policy: Policy | ForestPolicy) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -23,7 +23,7 @@ from rlvc.experiments.running import Clock, Watcher, versions
 from rlvc.journal import describe_stage
 from rlvc.learner import Stage
 from rlvc.parameters import as_json
-from rlvc.storage import write_whole
+from rlvc.whole import write_whole
 
 log = logging.getLogger(__name__)
 

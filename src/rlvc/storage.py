@@ -32,9 +32,7 @@ from rlvc.members import (
     read_member,
     read_members,
 )
-from rlvc.whole import Pathlike, remove_parts, whole_file, write_whole
-
-__all__ = ["kind_of", "read_archive", "remove_parts", "whole_file", "write_archive", "write_whole"]
+from rlvc.whole import Pathlike, whole_file
 
 LARGEST: Final = 64 * 2**30  # bytes of a file
 LONGEST: Final = 2**24  # bytes of a manifest

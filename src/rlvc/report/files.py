@@ -18,7 +18,7 @@ from rlvc.report.campus import draw_campus_figures
 from rlvc.report.figures import draw_figures
 from rlvc.report.hill import draw_hill_figures
 from rlvc.report.style import to_png
-from rlvc.storage import write_whole
+from rlvc.whole import write_whole
 
 START = (-0.5, 0.0)  # the percept to try on the hill: at rest in the valley
 

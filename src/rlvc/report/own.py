@@ -27,7 +27,7 @@ from rlvc.report.figures import draw_features, draw_growth
 from rlvc.report.files import write_figures
 from rlvc.report.style import BLUE, GREY, ORANGE, house_style, new_figure
 from rlvc.report.terminal import say_report, say_resumed
-from rlvc.storage import write_whole
+from rlvc.whole import write_whole
 
 FILES = (
     ("classes.png", "what it does when it sees what"),

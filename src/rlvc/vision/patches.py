@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
-import weakref
 from collections.abc import Iterable, Sequence
-from typing import IO, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rlvc.spool import Spool
 
 Patch = NDArray[np.uint8]  # (side, side, 3)
 IN_MEMORY = 4096  # patches kept in memory, 12 MB; there may be a million symbols
@@ -30,7 +29,7 @@ class Patches(Sequence[Patch]):
         self._room = in_memory
         self._n_spooled = 0
         self._shape: tuple[int, ...] = ()
-        self._spool: IO[bytes] | None = None
+        self._spool: Spool | None = None
         self.extend(patches)
 
     def __len__(self) -> int:
@@ -47,12 +46,8 @@ class Patches(Sequence[Patch]):
 
     def _store(self, patch: Patch) -> None:
         if self._spool is None:
-            self._spool = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives with these
-            weakref.finalize(self, self._spool.close)
-        data, offset = memoryview(patch.tobytes()), self._n_spooled * patch.nbytes
-        while data:  # a disk that fills up may take a part; the next call says why it stopped
-            written = os.pwrite(self._spool.fileno(), data, offset)
-            data, offset = data[written:], offset + written
+            self._spool = Spool()
+        self._spool.write(self._n_spooled, patch.tobytes(), f"patch {len(self)}")
         self._n_spooled += 1
 
     @overload
@@ -71,8 +66,6 @@ class Patches(Sequence[Patch]):
         if number < len(self._kept):
             return self._kept[number]
         assert self._spool is not None
-        n_bytes = math.prod(self._shape)
-        data = os.pread(self._spool.fileno(), n_bytes, (number - len(self._kept)) * n_bytes)
-        if len(data) != n_bytes:
-            raise OSError(f"Patch {number} could not be read back from the temporary file.")
+        place, n_bytes = number - len(self._kept), math.prod(self._shape)
+        data = self._spool.read(place, n_bytes, f"Patch {number}")
         return np.frombuffer(data, np.uint8).reshape(self._shape)

@@ -151,14 +151,12 @@ def learn(
 
       rlvc learn my_log/ --actions left,right,stop
     """
-    from rlvc.checkpoint import ASIDE, FOLDER
     from rlvc.configuring import make_learner
     from rlvc.experiments.own import EPISODES, MINARI, is_data, learn_task, read_data
     from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, check_exploration
     from rlvc.journal import import_tensorboard, open_journals
     from rlvc.learner import RLVC
     from rlvc.perceiving import check_spaces
-    from rlvc.report.files import check_folder, check_strange
     from rlvc.report.own import show_own_summary, write_own_run
     from rlvc.report.terminal import LiveWatcher, watch_with
     from rlvc.snapshots import Snapshots
@@ -168,9 +166,6 @@ def learn(
     check_page(live, port)
     folder = place_of(out, resume, Path("runs") / folder_name(source), overwrite)
     is_begun = resume is not None
-    check_folder(folder, overwrite=overwrite or is_begun)
-    if folder.is_dir() and not (folder / FOLDER).exists() and not overwrite and not is_begun:
-        check_strange(folder, (FOLDER, ASIDE))
     data: Any
     n = interactions or INTERACTIONS
     k = min(ROUNDS, n) if rounds is None else rounds

@@ -84,13 +84,24 @@ class Session:
 
 
 def place_of(out: Path | None, resume: Path | None, default: Path, overwrite: bool) -> Path:
-    """Return the folder of a run, from the options that may name it."""
+    """Return the folder of a run, from the options that may name it.
+
+    One in which no run can begin is refused here, before anything is read or collected.
+    """
+    from rlvc.checkpoint import ASIDE, FOLDER
+    from rlvc.report.files import check_folder, check_strange
+
     if resume is None:
-        return out or default
+        folder = out or default
+        check_folder(folder, overwrite=overwrite)
+        if folder.is_dir() and not (folder / FOLDER).exists() and not overwrite:
+            check_strange(folder, (FOLDER, ASIDE))
+        return folder
     if overwrite:
         raise ValueError("--overwrite begins a run anew and --resume goes on with one; choose.")
     if out is not None and out.resolve() != resume.resolve():
         raise ValueError(f"--resume of a run says its folder, {resume}; leave out --out {out}.")
+    check_folder(resume, overwrite=True)
     return resume
 
 

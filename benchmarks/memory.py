@@ -55,7 +55,7 @@ CASES = ("filmed-default", "filmed-rootsift", "filmed-orb", "filmed-harris", "dr
          "drawn-sift", "drawn-orb")  # fmt: skip
 
 
-def megabytes(name: str) -> int:
+def mebibytes(name: str) -> int:
     """Return a line of what Linux says of this process: VmRSS now, VmHWM at most."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(name + ":"):
@@ -132,11 +132,11 @@ def store(kind: str, n: int) -> Interactions:
 def measure(case: str, n: int) -> None:
     """Print what one case takes, step by step."""
     kind, _, pair = case.partition("-")
-    steps = [f"imports {megabytes('VmRSS')}"]
+    steps = [f"imports {mebibytes('VmRSS')}"]
     data = store(kind, n)
-    steps.append(f"percepts {megabytes('VmRSS')}")
+    steps.append(f"percepts {mebibytes('VmRSS')}")
     learner = PAIRS[pair].fitted(data.percepts)
-    steps.append(f"choice {megabytes('VmRSS')}")
+    steps.append(f"choice {mebibytes('VmRSS')}")
     eye = learner.new_eye(data.percepts)
     peaks = list[str]()
     begin = time.perf_counter()
@@ -146,16 +146,16 @@ def measure(case: str, n: int) -> None:
         nonlocal n_images
         n_images += 1
         if n_images == n:
-            peaks.append(f"looked {megabytes('VmRSS')}")
+            peaks.append(f"looked {mebibytes('VmRSS')}")
 
     database = learner.look(data, on_image, eye=eye)
     seconds = time.perf_counter() - begin
-    steps += [*peaks, f"sightings {megabytes('VmRSS')}"]
+    steps += [*peaks, f"sightings {mebibytes('VmRSS')}"]
     name = type(learner.detector).__name__.lower()
     points = len(database.sightings.places[0].feature)
     print(
         f"{case} ({name}), {n} percepts: {seconds:.0f} s, {points / n:.0f} occurrences a percept, "
-        f"{eye.n_symbols} symbols; MB: {', '.join(steps)}; peak {megabytes('VmHWM')} MB",
+        f"{eye.n_symbols} symbols; MiB: {', '.join(steps)}; peak {mebibytes('VmHWM')} MiB",
         flush=True,
     )
 
@@ -185,11 +185,13 @@ def estimate(name: str, n: int) -> None:
     told = subprocess.run([*own, str(n)], check=True, capture_output=True, text=True).stdout
     peak, disk = map(int, told.splitlines()[-1].split())
     said, kept = before.memory / 2**20, before.disk / 2**20
-    line = f"{name}, {n} interactions: peak {peak} MB, said {said:.0f} MB (ratio {said / peak:.2f})"
+    line = (
+        f"{name}, {n} interactions: peak {peak} MiB, said {said:.0f} MiB (ratio {said / peak:.2f})"
+    )
     if known is not None:
         then = known.memory / 2**20
-        line += f", once collected {then:.0f} MB (ratio {then / peak:.2f})"
-    print(f"{line}; disk at most {disk} MB, said {kept:.0f} MB", flush=True)
+        line += f", once collected {then:.0f} MiB (ratio {then / peak:.2f})"
+    print(f"{line}; disk at most {disk} MiB, said {kept:.0f} MiB", flush=True)
 
 
 def run_here(name: str, n: int) -> None:
@@ -202,7 +204,7 @@ def run_here(name: str, n: int) -> None:
         except SystemExit as stop:
             if stop.code:
                 raise
-        print(megabytes("VmHWM"), round(max(sizes) / 2**20))
+        print(mebibytes("VmHWM"), round(max(sizes) / 2**20))
 
 
 def watch(folder: Path) -> list[int]:

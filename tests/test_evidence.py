@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc.aliasing import Residuals
-from rlvc.evidence import Candidates, group_interactions, sum_candidates
+from rlvc.evidence import Candidates, Groups, group_interactions, merge, sum_candidates
 from rlvc.incidence import Incidence
 from rlvc.sums import FixedPoint
 
@@ -113,6 +113,33 @@ def test_shards_add_up() -> None:
     whole = sums(np.arange(n), 5)
     assert whole
     assert all(added[key] == values for key, values in whole.items())
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds, st.integers(1, 60), st.integers(1, 6), st.integers(0, 4))
+def test_merged_shards_are_one_pass(seed: int, n: int, n_shards: int, min_samples: int) -> None:
+    rng = np.random.default_rng(seed)
+    n_features = int(rng.integers(1, 12))
+    dense = rng.random((9, n_features)) < 0.4
+    percept, group = rng.integers(0, 9, n), rng.integers(0, 4, n)
+    delta = rng.integers(-(2**25), 2**25, n)
+    is_aliased = rng.random(2) < 0.8
+
+    def shard(rows: NDArray[np.int64], least: int) -> tuple[Groups, Candidates]:
+        residuals = Residuals(delta[rows], FixedPoint(0), group[rows], 2, 2)
+        groups = group_interactions(residuals, is_aliased)
+        incidence = Incidence.from_dense(dense[percept[rows]].reshape(-1, n_features))
+        own = np.arange(len(rows))
+        return groups.sums(), sum_candidates(groups, delta[rows], own, incidence, least)
+
+    parts = [shard(rows, 0) for rows in np.array_split(rng.permutation(n), n_shards)]
+    expected_groups, expected = shard(np.arange(n), min_samples)
+    groups, candidates = merge(parts, min_samples)
+    for name in ("count", "total", "square"):
+        assert np.array_equal(getattr(groups, name), getattr(expected_groups, name))
+    assert as_dict(candidates) == as_dict(expected)
+    assert np.array_equal(candidates.begin, expected.begin)
+    assert candidates.feature.dtype == np.int32
 
 
 @settings(deadline=None)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc.aliasing import Residuals
+from rlvc.evidence import merge
 from rlvc.incidence import Incidence
 from rlvc.selection import Choice, Selector, reductions
 from rlvc.sums import FixedPoint
@@ -328,3 +329,55 @@ def test_residuals_by_percept_are_means(seed: int) -> None:
     found = zip(means.group.tolist(), percepts.tolist(), means.integers.tolist(), strict=True)
     assert {(g, p): mean for g, p, mean in found} == expected
     assert len(means.group) == len(expected)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 90), st.integers(1, 4),
+    st.sampled_from(["reduction", "remaining"]), st.sampled_from(["student", "welch"]),
+    st.sampled_from(["none", "bonferroni"]), st.integers(1, 4), st.booleans(),
+)  # fmt: skip
+def test_sums_of_shards_choose_what_one_search_chooses(
+    seed: int, size: int, n_shards: int, ranking: str, test: str, correction: str,
+    min_samples: int, relevant: bool,
+) -> None:  # fmt: skip
+    rng = np.random.default_rng(seed)
+    dense, percept, group, delta = draw(rng, size, int(rng.integers(0, 7)))
+    values = rng.integers(-6, 7, (N_CLASSES, N_ACTIONS)).astype(np.float64)
+    incidence, is_aliased = Incidence.from_dense(dense), rng.random(N_CLASSES) < 0.8
+    selector = Selector(
+        ranking=ranking, test=test, alpha=0.3, correction=correction, min_samples=min_samples,
+        relevant=relevant,
+    )  # fmt: skip
+    fixed = FixedPoint(0)
+
+    def residuals(rows: NDArray[np.int64]) -> Residuals:
+        return Residuals(delta[rows], fixed, group[rows], N_CLASSES, N_ACTIONS, values)
+
+    expected = selector.select(residuals(np.arange(size)), percept, incidence, is_aliased)
+    parts = [
+        selector.sums(residuals(rows), percept[rows], incidence, is_aliased)
+        for rows in np.array_split(rng.permutation(size), n_shards)
+    ]
+    found = selector.choose(*merge(parts, min_samples), values, fixed, N_CLASSES, N_ACTIONS)
+    for one, other in zip(dataclasses.astuple(found), dataclasses.astuple(expected), strict=True):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"test": "ks"}, r"^test of Selector must be student or welch where sums .*; got 'ks'\."),
+        ({"samples": "percepts"}, r"^samples of Selector must be interactions where sums .*\."),
+    ],
+)
+def test_what_is_no_matter_of_sums_is_refused(parameters: dict[str, str], message: str) -> None:
+    selector = Selector(**parameters)  # type: ignore[arg-type]
+    nothing = np.zeros(2, np.int64)
+    residuals = Residuals(nothing, FixedPoint(0), nothing, 1, 1, np.zeros((1, 1)))
+    incidence, every = Incidence.from_dense(np.zeros((2, 1), np.bool_)), np.ones(1, np.bool_)
+    with pytest.raises(ValueError, match=message):
+        selector.sums(residuals, nothing, incidence, every)
+    groups, candidates = Selector().sums(residuals, nothing, incidence, every)
+    with pytest.raises(ValueError, match=message):
+        selector.choose(groups, candidates, np.zeros((1, 1)), FixedPoint(0), 1, 1)

@@ -8,6 +8,7 @@ so they add up over threads, shards and machines to the same result.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,11 @@ class Groups:
     count: NDArray[np.int64]
     total: NDArray[np.int64]
     square: NDArray[np.int64]
+
+    def sums(self) -> Groups:
+        """Return the sums alone: what a part of the interactions has to say to the others."""
+        nothing = np.empty(0, np.int64)
+        return Groups(nothing, np.zeros_like(self.begin), self.count, self.total, self.square)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,10 @@ def sum_candidates(
     min_samples: int,
     threads: int = 1,
 ) -> Candidates:
-    """Sum the residuals of every (group, feature): the one pass over the incidence matrix."""
+    """Sum the residuals of every (group, feature): the one pass over the incidence matrix.
+
+    With ``min_samples`` of 0 no (group, feature) is left out, which is what :func:`merge` adds up.
+    """
     rows = percepts[groups.order]
     delta = integers[groups.order]
     n_groups = len(groups.count)
@@ -154,6 +163,76 @@ def _sum_groups(
             sums[f, 0], sums[f, 1], sums[f, 2] = 0, 0, 0
         lengths[g] = n - first
     return lengths, feature[:n].copy(), out[:n].copy()
+
+
+def merge(
+    parts: Sequence[tuple[Groups, Candidates]], min_samples: int
+) -> tuple[Groups, Candidates]:
+    """Add up what several parts of the interactions give, as one pass over all would.
+
+    Args:
+        parts: The sums of the same groups on each part, on one grid, with no candidate left out.
+        min_samples: Least number of samples on each side, in all.
+    """
+    count, total, square = (
+        np.asarray(np.stack([getattr(groups, name) for groups, _ in parts]).sum(axis=0), np.int64)
+        for name in ("count", "total", "square")
+    )
+    lengths = [len(one.feature) for _, one in parts]
+    offsets = np.cumsum([0, *lengths[:-1]])
+    begin = np.stack([one.begin for _, one in parts]) + offsets[:, np.newaxis]
+    feature = np.concatenate([one.feature for _, one in parts])
+    columns = (
+        np.concatenate([getattr(one, name) for _, one in parts])
+        for name in ("count", "total", "square")
+    )
+    n_features = int(feature.max(initial=-1)) + 1
+    sizes, feature, sums = _merge_groups(
+        begin, feature, *columns, count, n_features, max(min_samples, 0)
+    )
+    nothing = np.empty(0, np.int64)
+    groups = Groups(nothing, np.zeros(len(count) + 1, np.int64), count, total, square)
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    return groups, Candidates(first, feature, *np.ascontiguousarray(sums.T))
+
+
+@compiled
+def _merge_groups(
+    begin: NDArray[np.int64],
+    feature: NDArray[np.int32],
+    count: NDArray[np.int64],
+    total: NDArray[np.int64],
+    square: NDArray[np.int64],
+    size: NDArray[np.int64],
+    n_features: int,
+    min_samples: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    sums = np.zeros((n_features, 3), np.int64)  # count, total, square of the group at hand
+    touched = np.empty(n_features + 1, np.int32)
+    lengths = np.zeros(len(size), np.int64)
+    out_feature = np.empty(len(feature), np.int32)
+    out = np.empty((len(feature), 3), np.int64)
+    n = 0
+    for g in range(len(size)):
+        n_touched = 0
+        for part in range(len(begin)):
+            for i in range(begin[part, g], begin[part, g + 1]):
+                f = feature[i]
+                touched[n_touched] = f
+                n_touched += sums[f, 0] == 0
+                sums[f, 0] += count[i]
+                sums[f, 1] += total[i]
+                sums[f, 2] += square[i]
+        first = n
+        for k in range(n_touched):
+            f = touched[k]
+            if sums[f, 0] >= min_samples and size[g] - sums[f, 0] >= min_samples:
+                out_feature[n] = f
+                out[n, 0], out[n, 1], out[n, 2] = sums[f, 0], sums[f, 1], sums[f, 2]
+                n += 1
+            sums[f, 0], sums[f, 1], sums[f, 2] = 0, 0, 0
+        lengths[g] = n - first
+    return lengths, out_feature[:n].copy(), out[:n].copy()
 
 
 def sides(

@@ -13,6 +13,7 @@ from rlvc.evidence import Candidates, Groups, group_interactions, sum_candidates
 from rlvc.incidence import Incidence
 from rlvc.parameters import check, param
 from rlvc.significance import kolmogorov_smirnov, student, welch
+from rlvc.sums import FixedPoint
 
 NEVER = -1.0  # the score of a candidate that is not to be chosen; others have 0 at least
 
@@ -113,12 +114,86 @@ class Selector:
         candidates = sum_candidates(
             groups, residuals.integers, percepts, incidence, self.min_samples, threads
         )
+        p_values = None
+        if self.test == "ks":
+            p_values = kolmogorov_smirnov(
+                groups, candidates, residuals.integers, percepts, incidence
+            )
+        known = residuals.q, residuals.fixed, residuals.n_classes, residuals.n_actions
+        return self._choose(groups, candidates, *known, p_values)
+
+    def sums(
+        self,
+        residuals: Residuals,
+        percepts: NDArray[np.int64],
+        incidence: Incidence,
+        is_aliased: NDArray[np.bool_],
+        threads: int = 1,
+    ) -> tuple[Groups, Candidates]:
+        """Return all that :meth:`choose` needs to know of a part of the interactions.
+
+        No candidate is left out, as the other parts may have the samples that are missing here;
+        :func:`rlvc.evidence.merge` adds the parts up. The arguments are those of :meth:`select`.
+        """
+        self._check_sums()
+        groups = group_interactions(residuals, is_aliased)
+        candidates = sum_candidates(groups, residuals.integers, percepts, incidence, 0, threads)
+        return groups.sums(), candidates
+
+    def choose(
+        self,
+        groups: Groups,
+        candidates: Candidates,
+        q: NDArray[np.float64] | None,
+        fixed: FixedPoint,
+        n_classes: int,
+        n_actions: int,
+    ) -> Choice:
+        """Return the best feature of every class from sums alone, whoever summed.
+
+        Args:
+            groups: The sums of every (class, action).
+            candidates: Those of every (class, action, feature) with enough samples.
+            q: (n_classes, n_actions) the values, if splits must be relevant.
+            fixed: The grid of the sums.
+            n_classes: How many visual classes there are.
+            n_actions: How many actions there are.
+        """
+        self._check_sums()
+        return self._choose(groups, candidates, q, fixed, n_classes, n_actions, None)
+
+    def _check_sums(self) -> None:
+        """Raise an error if sums do not tell which feature is best."""
+        for name, wrong, right in (
+            ("test", "ks", "student or welch"),
+            ("samples", "percepts", "interactions"),
+        ):
+            if getattr(self, name) == wrong:
+                raise ValueError(
+                    f"{name} of Selector must be {right} where sums are all that is known, as on "
+                    f"several machines; got {wrong!r}. Choose {right}, or learn on one machine."
+                )
+
+    def _choose(
+        self,
+        groups: Groups,
+        candidates: Candidates,
+        q: NDArray[np.float64] | None,
+        fixed: FixedPoint,
+        n_classes: int,
+        n_actions: int,
+        p_values: NDArray[np.float64] | None,
+    ) -> Choice:
+        """Return the best feature of every class; ``p_values`` of a test that needs more than sums.
+
+        Where there is none, sums give them.
+        """
         reduction = _reductions(groups, candidates)
         if self.relevant:
-            reduction[_is_idle(groups, candidates, residuals)] = NEVER
-        counts = candidates.group[reduction > NEVER] // residuals.n_actions
-        n_tests = np.bincount(counts, minlength=is_aliased.size)
-        level = np.full(is_aliased.size, self.alpha)
+            reduction[_is_idle(groups, candidates, q, fixed)] = NEVER
+        counts = candidates.group[reduction > NEVER] // n_actions
+        n_tests = np.bincount(counts, minlength=n_classes)
+        level = np.full(n_classes, self.alpha)
         if self.correction == "bonferroni":
             level /= np.maximum(n_tests, 1)
         if self.test == "student":
@@ -126,15 +201,11 @@ class Selector:
             best = _best(candidates.begin, candidates.feature, reduction)
             p_value = np.ones(len(best))
             p_value[best >= 0] = student(groups, candidates, best[best >= 0])
-            best[p_value >= np.repeat(level, residuals.n_actions)] = -1
+            best[p_value >= np.repeat(level, n_actions)] = -1
         else:
-            if self.test == "welch":
+            if p_values is None:
                 p_values = welch(groups, candidates)
-            else:
-                p_values = kolmogorov_smirnov(
-                    groups, candidates, residuals.integers, percepts, incidence
-                )
-            is_significant = p_values < level[candidates.group // residuals.n_actions]
+            is_significant = p_values < level[candidates.group // n_actions]
             score = np.where(is_significant, reduction, NEVER)
             best = _best(candidates.begin, candidates.feature, score)
             p_value = np.where(best >= 0, p_values[best] if len(p_values) else 1.0, 1.0)
@@ -144,7 +215,7 @@ class Selector:
         merit[best >= 0] = (
             reduction[chosen] if is_reduction else -_remaining(groups, candidates, chosen)
         )
-        return _choose(candidates, best, merit.reshape(is_aliased.size, -1), p_value, n_tests)
+        return _choose(candidates, best, merit.reshape(n_classes, -1), p_value, n_tests)
 
 
 def _choose(
@@ -169,11 +240,13 @@ def _choose(
     )
 
 
-def _is_idle(groups: Groups, candidates: Candidates, residuals: Residuals) -> NDArray[np.bool_]:
+def _is_idle(
+    groups: Groups, candidates: Candidates, q: NDArray[np.float64] | None, fixed: FixedPoint
+) -> NDArray[np.bool_]:
     """Tell which splits change neither value nor policy: on both sides another action is best."""
-    if residuals.q is None:
+    if q is None:
         raise ValueError("relevant of Selector needs residuals that know the values.")
-    q = np.ldexp(residuals.q, residuals.fixed.exponent)
+    q = np.ldexp(q, fixed.exponent)
     others = np.full(q.shape, -np.inf)
     for action in range(q.shape[1]):
         rest = np.delete(q, action, axis=1)

@@ -182,13 +182,13 @@ def merge(
     offsets = np.cumsum([0, *lengths[:-1]])
     begin = np.stack([one.begin for _, one in parts]) + offsets[:, np.newaxis]
     feature = np.concatenate([one.feature for _, one in parts])
-    columns = (
+    counts, totals, squares = (
         np.concatenate([getattr(one, name) for _, one in parts])
         for name in ("count", "total", "square")
     )
     n_features = int(feature.max(initial=-1)) + 1
     sizes, feature, sums = _merge_groups(
-        begin, feature, *columns, count, n_features, max(min_samples, 0)
+        begin, feature, counts, totals, squares, count, n_features, min_samples
     )
     nothing = np.empty(0, np.int64)
     groups = Groups(nothing, np.zeros(len(count) + 1, np.int64), count, total, square)

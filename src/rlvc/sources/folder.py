@@ -11,8 +11,6 @@ a line for each action: its number and, if it has one, its name. Folders that ar
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,7 @@ from rlvc.sources.actions import Actions, read_actions, write_actions
 from rlvc.sources.doubts import tell_doubts
 from rlvc.sources.episodes import read_episodes
 from rlvc.sources.frames import OnImage, read_percepts, write_frames
-from rlvc.sources.places import check_place, missing_folders, remove_empty
+from rlvc.sources.places import check_place, whole_folder
 from rlvc.sources.problems import Problems
 from rlvc.sources.seal import Sealing, read_seal
 from rlvc.sources.table import SUFFIXES, encode_table, find_table, import_pyarrow, read_table
@@ -64,6 +62,7 @@ def read_folder(
         DataError: Anything that is wrong with the table, the images or ``actions.txt``; all of it
             is listed.
 
+    >>> import tempfile
     >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
     >>> data = Interactions.from_arrays(
     ...     image[:3], [0, 1, 0], [0, 0, 1], [False, False, True], next_observations=image[1:]
@@ -138,34 +137,18 @@ def write_folder(
         raise ValueError(f"interactions of write_folder must be whole episodes; {told}")
     _check_names(interactions)
     check_new_folder(path)
-    target = Path(path).resolve()
-    made = missing_folders(target.parent)
-    with telling(Path(path)):
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-            try:
-                _fill(hidden, interactions, table, on_image)
-                umask = os.umask(0)
-                os.umask(umask)
-                hidden.chmod(0o777 & ~umask)  # as if it had been made in the ordinary way
-                hidden.replace(target)
-            except BaseException:
-                shutil.rmtree(hidden, ignore_errors=True)
-                raise
-        except BaseException:
-            remove_empty(made)
-            raise
+    with whole_folder(path) as folder:
+        _fill(folder, interactions, table, on_image)
 
 
-def check_new_folder(path: str | os.PathLike[str]) -> None:
+def check_new_folder(path: str | os.PathLike[str], whose: str = "write_folder") -> None:
     """Raise a ValueError unless a path is free to be written to, an OSError if it may not be."""
     target = Path(path)
     with telling(target):
         is_free = not target.exists() or (target.is_dir() and not any(target.iterdir()))
     if not is_free:
         raise ValueError(
-            f"path of write_folder must be new or an empty folder; got {path}, which "
+            f"path of {whose} must be new or an empty folder; got {path}, which "
             f"{'holds files' if target.is_dir() else 'is a file'}."
         )
     check_place(target)

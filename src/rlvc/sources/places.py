@@ -6,8 +6,8 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rlvc.whole import telling
@@ -27,6 +27,36 @@ def remove_empty(folders: Iterable[Path]) -> None:
     with suppress(OSError):
         for folder in folders:
             folder.rmdir()
+
+
+@contextmanager
+def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Make a folder to fill, which takes its place whole when the block ends well, or not at all.
+
+    Args:
+        path: A folder that does not exist yet, or is empty.
+
+    Raises:
+        OSError: It cannot be written; the text says what to do.
+    """
+    target = Path(path).resolve()
+    made = missing_folders(target.parent)
+    with telling(Path(path)):
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+            try:
+                yield hidden
+                umask = os.umask(0)
+                os.umask(umask)
+                hidden.chmod(0o777 & ~umask)  # as if it had been made in the ordinary way
+                hidden.replace(target)
+            except BaseException:
+                shutil.rmtree(hidden, ignore_errors=True)
+                raise
+        except BaseException:
+            remove_empty(made)
+            raise
 
 
 def check_place(path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Interactions, and the symbols that were seen, as shards on disk: Parquet files in a folder."""

@@ -86,7 +86,7 @@ def parts() -> Parts:
     recorder.keep("run", {"command": ["learn", "maze"], "seed": 3, "packages": {"rlvc": "1"}}, {})
     *_, last = LEARNER.stages(data, recorder)
     Memory(recorder).look(LEARNER.new_eye(data.interactions.percepts), data.interactions.percepts)
-    classes = last.classifier.classify(last.database.incidence)
+    classes = last.classifier.classify(last.database.whole().incidence)
     policy = last.policy()
     policy = replace(policy, patches=policy.patches[:, :2, :2])  # small, to be broken elsewhere
     grown = GrownTree(policy, classes, np.ones(len(data.interactions), bool))
@@ -130,7 +130,9 @@ def load_looks(path: Path) -> list[Looks]:
 def split(decision: Decision) -> None:
     """Split the one class of all percepts."""
     tree = Tree().refine(decision.splits)
-    assert len(tree.classify(decision.database.incidence)) == len(database().interactions.percepts)
+    assert len(tree.classify(decision.database.whole().incidence)) == len(
+        database().interactions.percepts
+    )
 
 
 def see(looks: list[Looks]) -> None:

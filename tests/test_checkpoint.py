@@ -287,7 +287,7 @@ LEARNERS: dict[str, Callable[[], RLVC]] = {
 
 def same(one: Stage, other: Stage) -> bool:
     names = ("number", "residual", "n_aliased", "n_refinable", "n_refined")
-    graphs = [stage.database.sightings.graph.features for stage in (one, other)]
+    graphs = [stage.database.graph.features for stage in (one, other)]
     return (
         all(getattr(one, name) == getattr(other, name) for name in names)
         and np.array_equal(one.q, other.q)

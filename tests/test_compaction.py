@@ -762,7 +762,7 @@ def test_the_loop_with_merging_is_that_of_the_paper_stage_by_stage(
         stages = list(learner.stages(problem.database))
         assert len(stages) == len(expected)
         for stage, wanted in zip(stages, expected, strict=True):
-            classes = stage.classifier.classify(stage.database.incidence)
+            classes = stage.classifier.classify(stage.database.whole().incidence)
             assert classes.tolist() == wanted.classes
             table = [[wanted.q[V, a] for a in range(3)] for V in range(len(stage.q))]
             assert stage.q == pytest.approx(np.array(table), abs=1e-6)

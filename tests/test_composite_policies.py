@@ -149,7 +149,7 @@ def test_one_percept_or_many_alone_or_in_bulk(
     stage: Stage, policy: Policy, saved: bytes, tmp_path: Path
 ) -> None:
     database = stage.database
-    bulk = stage.classifier.classify(database.incidence)
+    bulk = database.classes(stage.classifier)
     assert len(set(bulk.tolist())) == policy.n_classes
     again = loads(saved, tmp_path / "again")
     assert again is not None
@@ -510,7 +510,7 @@ def test_composites_keep_their_numbers_while_new_symbols_appear() -> None:
         return act([one.picture for one in shown], [one.right for one in shown], n=3)
 
     stages = list(RLVC(detector=Harris(), generator=Composites(), cap=1, threads=1).stages(source))
-    graphs = [stage.database.sightings.graph for stage in stages]
+    graphs = [stage.database.graph for stage in stages]
     for before, after in itertools.pairwise(graphs):
         assert after.features[: len(before)] == before.features
     last = graphs[-1].features
@@ -522,6 +522,6 @@ def test_composites_keep_their_numbers_while_new_symbols_appear() -> None:
         assert policy.predict(one.picture)[0] == one.right
     for stage in stages:
         early, database = stage.policy(), stage.database
-        bulk = stage.classifier.classify(database.incidence)
+        bulk = database.classes(stage.classifier)
         for percept, visual_class in zip(database.interactions.percepts, bulk, strict=True):
             assert early.classify(percept) == visual_class

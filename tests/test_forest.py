@@ -36,7 +36,7 @@ PLAIN = literal()
 def test_a_part_of_the_sightings_keeps_all_numbers() -> None:
     looked = RLVC(threads=1).look(database(COLOUR))
     *_, last = RLVC(threads=1).stages(looked)
-    sightings = last.database.sightings  # with features that have parts
+    sightings = last.database.whole().sightings  # with features that have parts
     assert any(one.parts for one in sightings.graph.features)
     kept = draw_symbols(sightings.graph, 0.5, np.random.default_rng(0))
     part, n_higher = sightings.only(kept), 0

@@ -88,7 +88,7 @@ def test_the_loop_is_algorithm_1_stage_by_stage(rules: oracle.Rules) -> None:
         assert len(stages) == len(expected)
         for k, (stage, wanted) in enumerate(zip(stages, expected, strict=True)):
             assert stage.number == k
-            incidence = stage.database.incidence
+            incidence = stage.database.whole().incidence
             assert stage.classifier.classify(incidence).tolist() == wanted.classes
             table = [[wanted.q[V, a] for a in range(3)] for V in range(len(stage.q))]
             assert stage.q == pytest.approx(np.array(table), abs=1e-6)
@@ -105,7 +105,7 @@ def test_the_loop_is_algorithm_1_stage_by_stage(rules: oracle.Rules) -> None:
                 assert np.array_equal(grown.present, after.present)
                 assert np.array_equal(grown.absent, after.absent)
         assert policy.n_classes == stages[-1].classifier.n_classes
-        tests = [stages[-1].database.sightings.graph[n] for n in stages[-1].classifier.features]
+        tests = [stages[-1].database.graph[n] for n in stages[-1].classifier.features]
         n_several += sum(isinstance(test, Several) for test in tests)
         if rules.most_parts == 1:
             assert symbols_of(policy) == stages[-1].classifier.features.tolist()

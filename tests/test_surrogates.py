@@ -186,7 +186,7 @@ def test_a_percept_that_misses_a_feature_goes_the_same_way(features: int) -> Non
     dense[4:] = True  # five features tell the second place from the first
     database = Database(twins(80), sightings_of(Incidence.from_dense(dense)), blind_eye(5))
     stage = list(RLVC(threads=1, surrogates=Surrogates(features=features)).stages(database))[-1]
-    graph, tree = stage.database.sightings.graph, stage.classifier
+    graph, tree = stage.database.graph, stage.classifier
     (number,) = tree.features.tolist()
 
     def right(shown: set[int]) -> bool:

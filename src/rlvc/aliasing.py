@@ -100,10 +100,22 @@ def bellman_residuals(
     return Residuals(fixed.encode(delta), fixed, group, n_classes, n_actions, q)
 
 
+class Evidence(Protocol):
+    """What is known of residuals, whoever has them."""
+
+    def variances(self) -> NDArray[np.float64]:
+        """Return σ²(Δ) for every (class, action), in units of reward²; 0 where never tried."""
+        ...
+
+    def rms(self) -> float:
+        """Return the root mean square residual, in units of reward."""
+        ...
+
+
 class AliasingDetector(Protocol):
     """Tell which visual classes mix percepts that must be told apart."""
 
-    def detect(self, residuals: Residuals, scale: float) -> NDArray[np.bool_]:
+    def detect(self, residuals: Evidence, scale: float) -> NDArray[np.bool_]:
         """Return a mask (n_classes,); ``scale`` is the variance of the returns of the database."""
         ...
 
@@ -117,7 +129,7 @@ class RelativeVariance:
     def __post_init__(self) -> None:
         check(self)
 
-    def detect(self, residuals: Residuals, scale: float) -> NDArray[np.bool_]:
+    def detect(self, residuals: Evidence, scale: float) -> NDArray[np.bool_]:
         """Return the classes above the threshold."""
         return np.asarray(residuals.variances().max(axis=1) > self.tau * scale)
 
@@ -131,7 +143,7 @@ class AbsoluteVariance:
     def __post_init__(self) -> None:
         check(self)
 
-    def detect(self, residuals: Residuals, scale: float) -> NDArray[np.bool_]:
+    def detect(self, residuals: Evidence, scale: float) -> NDArray[np.bool_]:
         """Return the classes above the threshold, whatever the scale."""
         return np.asarray(residuals.variances().max(axis=1) > self.tau)
 

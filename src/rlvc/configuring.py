@@ -10,6 +10,7 @@ from rlvc.aliasing import aliasing_detectors
 from rlvc.clustering import Hierarchical, clusterings
 from rlvc.compaction import post_processes
 from rlvc.composing import Composites
+from rlvc.engines import engines
 from rlvc.errors import unknown
 from rlvc.features import HIGHEST
 from rlvc.generation import Canonical, generators
@@ -34,6 +35,7 @@ PARTS: dict[str, Registry[Any] | None] = {
     "selector": None,  # there is one kind; its parameters choose
     "surrogates": None,
     "post_process": post_processes,
+    "engine": engines,
 }
 PRESETS = ("default", "paper")
 AUTO = "auto"  # the name of a part that is left to the percepts

@@ -1,21 +1,33 @@
-"""Interactions as learning has them: looked at once, and mapped by a classifier."""
+"""Interactions as learning has them: looked at once, and seen through a classifier."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.aliasing import Evidence, Residuals, bellman_residuals, variance_of
 from rlvc.classifier import Classifier, Split
-from rlvc.generation import Candidates
+from rlvc.features import Feature, Graph, Several
+from rlvc.generation import Candidates, Offering
 from rlvc.incidence import Incidence
 from rlvc.interactions import Interactions
 from rlvc.mdp import MappedMDP, MappedSequence, estimate
+from rlvc.packing import Spot, first_spot
 from rlvc.percepts import Percepts
+from rlvc.selection import Choice, Selector
 from rlvc.sightings import Sightings
-from rlvc.sums import Scale
+from rlvc.sums import FixedPoint, Scale
+from rlvc.surrogates import Surrogates
 from rlvc.vision.eye import Eye, Looks
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,37 +38,73 @@ class Database:
         interactions: ⟨s, a, r, s′⟩, percepts by number.
         sightings: What the percepts show of the features known so far.
         eye: Who looked.
+        kept: What is worked out once for all stages.
     """
 
     interactions: Interactions
     sightings: Sightings
     eye: Eye
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def incidence(self) -> Incidence:
         """Which percept exhibits which feature."""
         return self.sightings.incidence
 
-    def map(
-        self,
-        classifier: Classifier,
-        classes: NDArray[np.int64] | None = None,
-        forever: float | None = None,
-    ) -> MappedMDP:
-        """Return the MDP that a classifier makes of the interactions.
+    @property
+    def graph(self) -> Graph:
+        """The features known so far."""
+        return self.sightings.graph
+
+    def variance(self, gamma: float) -> float:
+        """Return the variance of the discounted returns: the scale of aliasing."""
+        scale = Scale.of(self.interactions.reward)
+        return variance_of_returns([sum_returns(self.interactions, gamma, scale)], gamma, scale)
+
+    def through(
+        self, classifier: Classifier, forever: float | None = None, threads: int = 1
+    ) -> View:
+        """Return the interactions as a classifier shows them.
 
         Args:
             classifier: From what percepts exhibit to visual classes.
-            classes: Those of the percepts, to spare the work of classifying them again.
             forever: See :func:`map_interactions`.
+            threads: How many threads to use; no result depends on it.
         """
-        if classes is None:
-            classes = classifier.classify(self.incidence)
-        sequence = map_interactions(self.interactions, classes, forever)
-        scale = Scale.of(self.interactions.reward)
-        if forever is not None:
-            scale = replace(scale, largest=scale.largest / (1.0 - forever))
-        return estimate(sequence, classifier.n_classes, self.interactions.n_actions, scale)
+        return View.of(self, classifier, forever, threads)
+
+    def map(self, classifier: Classifier, forever: float | None = None) -> MappedMDP:
+        """Return the MDP that a classifier makes of the interactions."""
+        return self.through(classifier, forever).mdp
+
+    def classes(self, classifier: Classifier) -> Ints:
+        """Return the (n_percepts,) visual classes of the percepts."""
+        return classifier.classify(self.incidence)
+
+    def usage(self, classifier: Classifier) -> Ints:
+        """Return on how many percepts each of the classifier's features is tested."""
+        return classifier.usage(self.incidence)
+
+    def spots(self, numbers: Sequence[int]) -> list[Spot | None]:
+        """Return where some features are first seen; None where they are not."""
+        return [first_spot(self.sightings, number) for number in numbers]
+
+    def add(self, features: Iterable[Feature]) -> tuple[Database, list[int]]:
+        """Return the database in which some more features are known, and the number of each."""
+        sightings, numbers = self.sightings.add(features)
+        return replace(self, sightings=sightings), numbers
+
+    def whole(self) -> Database:
+        """Return itself, as it is in memory."""
+        return self
+
+    def once(self, name: Any, work: Callable[[], T]) -> T:
+        """Return what some work makes of the interactions; it is done once."""
+        whose, found = self.kept.get(name, (None, None))
+        if whose is not self.interactions:  # a copy of the database may have others
+            found = work()
+            self.kept[name] = self.interactions, found
+        return cast("T", found)
 
     def see(
         self, percepts: Percepts, threads: int = 0, looks: list[Looks] | None = None
@@ -65,23 +113,276 @@ class Database:
         seen = self.eye.see(percepts, threads, learn=False, looks=looks)
         return Sightings.of(self.sightings.graph, percepts, seen)
 
-    def admit(self, splits: list[Split], offered: list[Candidates]) -> tuple[Database, list[Split]]:
-        """Return the database in which the features that split classes are known, and the splits.
 
-        Features that are new get numbers of their own, in the order of the splits.
+class Shown(Protocol):
+    """Interactions as a classifier shows them, wherever they are: all that a stage asks for."""
+
+    @property
+    def database(self) -> Learnable:
+        """The interactions."""
+        ...
+
+    @property
+    def mdp(self) -> MappedMDP:
+        """The mapped MDP."""
+        ...
+
+    def residuals(self, q: Floats, gamma: float) -> Evidence:
+        """Return the Bellman residuals of some values."""
+        ...
+
+    def select(
+        self, offering: Offering, selector: Selector, residuals: Any, is_open: Bools, attempt: int
+    ) -> tuple[Choice, Candidates] | None:
+        """Return the best feature of every class, and what there was; None if no others are left.
+
+        Args:
+            offering: Who offers features.
+            selector: Who chooses.
+            residuals: What :meth:`residuals` returned.
+            is_open: (n_classes,) the classes to split.
+            attempt: How often it was asked before at this stage.
         """
-        new = [one for one in offered if len(one.new)]
-        if len(new) > 1:
-            raise ValueError("A generator must offer all new features of a stage at one attempt.")
-        made = [one for one in splits if one.feature >= len(self.sightings.graph)]
-        if not made:
-            return self, splits
-        (candidates,) = new
-        features = [candidates.new[one.feature - candidates.n_known] for one in made]
-        sightings, numbers = self.sightings.add(features)
-        number = dict(zip((split.feature for split in made), numbers, strict=True))
-        splits = [Split(one.visual_class, number.get(one.feature, one.feature)) for one in splits]
-        return replace(self, sightings=sightings), splits
+        ...
+
+    def stand_in(
+        self,
+        surrogates: Surrogates,
+        database: Any,
+        splits: list[Split],
+        choice: Choice,
+        residuals: Any,
+        min_samples: int,
+    ) -> list[Several | None]:
+        """Return what to test instead of some features; see :meth:`Surrogates.extend`.
+
+        ``database`` knows the features by which the splits are made.
+        """
+        ...
+
+
+@runtime_checkable
+class Learnable(Protocol):
+    """A database, wherever what was seen is kept: what learning and reports ask for.
+
+    :class:`Database` has it in memory; :class:`rlvc.engines.spread.Spread` on several workers.
+    """
+
+    @property
+    def interactions(self) -> Interactions:
+        """The interactions ⟨s, a, r, s′⟩."""
+        ...
+
+    @property
+    def eye(self) -> Eye:
+        """Who looked."""
+        ...
+
+    @property
+    def graph(self) -> Graph:
+        """The features known so far."""
+        ...
+
+    def variance(self, gamma: float) -> float:
+        """Return the variance of the discounted returns."""
+        ...
+
+    def through(
+        self, classifier: Classifier, forever: float | None = None, threads: int = 1
+    ) -> Shown:
+        """Return the interactions as a classifier shows them."""
+        ...
+
+    def map(self, classifier: Classifier, forever: float | None = None) -> MappedMDP:
+        """Return the MDP that a classifier makes of the interactions."""
+        ...
+
+    def classes(self, classifier: Classifier) -> Ints:
+        """Return the (n_percepts,) visual classes of the percepts."""
+        ...
+
+    def usage(self, classifier: Classifier) -> Ints:
+        """Return on how many percepts each of the classifier's features is tested."""
+        ...
+
+    def spots(self, numbers: Sequence[int]) -> list[Spot | None]:
+        """Return where some features are first seen; None where they are not."""
+        ...
+
+    def add(self, features: Iterable[Feature]) -> tuple[Learnable, list[int]]:
+        """Return the database in which some more features are known, and the number of each."""
+        ...
+
+    def see(
+        self, percepts: Percepts, threads: int = 0, looks: list[Looks] | None = None
+    ) -> Sightings:
+        """Return what other percepts show of the features known here; nothing is learned."""
+        ...
+
+    def whole(self) -> Database:
+        """Return it in memory."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A database as a classifier shows it.
+
+    Attributes:
+        database: The interactions.
+        classes: (n_percepts,) the visual classes.
+        sequence: The interactions as the classes of their percepts.
+        mdp: The mapped MDP.
+        threads: How many threads to use.
+    """
+
+    database: Database
+    classes: Ints
+    sequence: MappedSequence
+    mdp: MappedMDP
+    threads: int
+
+    @classmethod
+    def of(
+        cls, database: Database, classifier: Classifier, forever: float | None, threads: int
+    ) -> View:
+        """Return what a classifier shows of a database."""
+        interactions = database.interactions
+        classes = database.classes(classifier)
+        scale = database.once(("scale", forever), lambda: scale_of(interactions.reward, forever))
+        believed = database.once(("belief", forever), lambda: Belief.of(interactions, forever))
+        sequence = believed.map(interactions, classes)
+        mdp = estimate(sequence, classifier.n_classes, interactions.n_actions, scale)
+
+        def again() -> MappedSequence:
+            return believed.map(interactions, database.classes(classifier))
+
+        return cls(database, classes, sequence, replace(mdp, source=again), threads)
+
+    def residuals(self, q: Floats, gamma: float) -> Residuals:
+        """Return the Bellman residuals of some values."""
+        return bellman_residuals(self.sequence, q, gamma, self.mdp.scale)
+
+    def select(
+        self,
+        offering: Offering,
+        selector: Selector,
+        residuals: Residuals,
+        is_open: Bools,
+        attempt: int,
+    ) -> tuple[Choice, Candidates] | None:
+        """Return the best feature of every class, and what there was; None if no others are left.
+
+        The arguments are those of :meth:`Shown.select`.
+        """
+        offered = offering.generate(
+            self.database.sightings, self.classes, is_open, attempt, self.threads
+        )
+        if offered is None:
+            return None
+        start = self.database.interactions.start
+        choice = selector.select(residuals, start, offered.incidence, is_open, self.threads)
+        return choice, offered
+
+    def stand_in(
+        self,
+        surrogates: Surrogates,
+        database: Database,
+        splits: list[Split],
+        choice: Choice,
+        residuals: Residuals,
+        min_samples: int,
+    ) -> list[Several | None]:
+        """Return what to test instead of some features; see :meth:`Surrogates.extend`."""
+        return surrogates.extend(
+            splits, choice, database.sightings, self.classes, residuals,
+            database.interactions.start, min_samples,
+        )  # fmt: skip
+
+
+def admit(
+    database: Learnable, splits: list[Split], offered: list[Candidates]
+) -> tuple[Learnable, list[Split]]:
+    """Return the database in which the features that split classes are known, and the splits.
+
+    Features that are new get numbers of their own, in the order of the splits.
+    """
+    new = [one for one in offered if len(one.new)]
+    if len(new) > 1:
+        raise ValueError("A generator must offer all new features of a stage at one attempt.")
+    made = [one for one in splits if one.feature >= len(database.graph)]
+    if not made:
+        return database, splits
+    (candidates,) = new
+    grown, numbers = database.add(candidates.new[one.feature - candidates.n_known] for one in made)
+    number = dict(zip((split.feature for split in made), numbers, strict=True))
+    return grown, [Split(s.visual_class, number.get(s.feature, s.feature)) for s in splits]
+
+
+def scale_of(reward: Floats, forever: float | None) -> Scale:
+    """Return the scale of rewards, of which some may be taken for ever."""
+    scale = Scale.of(reward)
+    return scale if forever is None else replace(scale, largest=scale.largest / (1.0 - forever))
+
+
+Sums = tuple[int, int, int]  # how many numbers, their sum, the sum of their squares
+
+
+def sum_returns(interactions: Interactions, gamma: float, scale: Scale) -> Sums:
+    """Return the sums of the discounted returns of whole episodes; they add up over parts."""
+    integers = _fixed(gamma, scale).encode(interactions.returns(gamma))
+    return len(integers), int(integers.sum()), int((integers * integers).sum())
+
+
+def variance_of_returns(parts: Iterable[Sums], gamma: float, scale: Scale) -> float:
+    """Return the variance of all returns, given the sums of the parts."""
+    sums = np.asarray(list(parts), np.int64).sum(axis=0, keepdims=True)
+    (variance,) = np.ldexp(variance_of(*sums.T), -2 * _fixed(gamma, scale).exponent)
+    return float(variance)
+
+
+def _fixed(gamma: float, scale: Scale) -> FixedPoint:
+    return FixedPoint.for_squares(scale.largest / (1.0 - gamma), scale.n)
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """What the interactions are taken to say, whatever the classes.
+
+    Attributes:
+        reward: (N,) what follows from each.
+        terminated: (N,) whether nothing comes after it.
+        is_last: (N,) whether the next row does not continue the episode.
+    """
+
+    reward: Floats
+    terminated: Bools
+    is_last: Bools
+
+    @classmethod
+    def of(
+        cls, interactions: Interactions, forever: float | None, is_stuck: Bools | None = None
+    ) -> Belief:
+        """Return what interactions say; for ``forever`` see :func:`map_interactions`.
+
+        Args:
+            interactions: ⟨s, a, r, s′⟩.
+            forever: The discount factor, or None.
+            is_stuck: (N,) which lead nowhere, where more is known than these interactions.
+        """
+        reward, terminated = interactions.reward, interactions.terminated
+        if forever is not None:
+            stuck = interactions.is_stuck if is_stuck is None else is_stuck
+            reward = np.where(stuck, reward / (1.0 - forever), reward)
+            terminated = terminated | stuck
+        return cls(reward, terminated, interactions.is_last)
+
+    def map(self, interactions: Interactions, classes: Ints) -> MappedSequence:
+        """Return the interactions as the classes of their percepts show them."""
+        start, end = classes[interactions.start], classes[interactions.end]
+        return MappedSequence(
+            start, interactions.action, self.reward, end, self.terminated, self.is_last
+        )
 
 
 def map_interactions(
@@ -96,16 +397,4 @@ def map_interactions(
             such an interaction ends there, with a return of r / (1 − γ). None to believe, as the
             paper does, that the next try may lead on.
     """
-    reward, terminated = interactions.reward, interactions.terminated
-    if forever is not None:
-        is_stuck = interactions.is_stuck
-        reward = np.where(is_stuck, reward / (1.0 - forever), reward)
-        terminated = terminated | is_stuck
-    return MappedSequence(
-        classes[interactions.start],
-        interactions.action,
-        reward,
-        classes[interactions.end],
-        terminated,
-        interactions.is_last,
-    )
+    return Belief.of(interactions, forever).map(interactions, classes)

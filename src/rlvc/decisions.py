@@ -6,11 +6,11 @@ the rest follows from the interactions, and is found again the way it was found 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from rlvc.classifier import Split
-from rlvc.database import Database
+from rlvc.database import Learnable
 from rlvc.feature_file import check_features, describe_feature, read_feature, symbols_of
 from rlvc.keeping import Keeper, fits, fitting
 
@@ -27,7 +27,7 @@ class Decision:
 
     n_refinable: int
     splits: list[Split]
-    database: Database
+    database: Learnable
 
 
 class Decisions:
@@ -36,7 +36,7 @@ class Decisions:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
 
-    def find(self, stage: int, database: Database, n_classes: int, rms: float) -> Decision | None:
+    def find(self, stage: int, database: Learnable, n_classes: int, rms: float) -> Decision | None:
         """Return what a stage decided that came as far before; None if it did not.
 
         Args:
@@ -55,10 +55,10 @@ class Decisions:
             return _read(manifest, database, n_classes)
 
     def keep(
-        self, decision: Decision, stage: int, database: Database, n_classes: int, rms: float
+        self, decision: Decision, stage: int, database: Learnable, n_classes: int, rms: float
     ) -> Decision:
         """Keep what a stage decided, and return it; the other arguments are those of `find`."""
-        new = decision.database.sightings.graph.features[len(database.sightings.graph) :]
+        new = decision.database.graph.features[len(database.graph) :]
         manifest = {
             "classes": n_classes,
             "residual": rms.hex(),
@@ -70,16 +70,14 @@ class Decisions:
         return decision
 
 
-def _read(manifest: dict[str, Any], database: Database, n_classes: int) -> Decision:
+def _read(manifest: dict[str, Any], database: Learnable, n_classes: int) -> Decision:
     """Return the decision that a manifest describes, or raise an error if it makes no sense."""
-    sightings = database.sightings
     new = [read_feature(entry) for entry in manifest["features"]]
-    graph, numbers = sightings.graph.add(new)
-    n_known = len(sightings.graph)
+    graph, numbers = database.graph.add(new)
+    n_known = len(database.graph)
     check_features(graph, symbols_of(database.eye), n_known)
     fits(numbers == list(range(n_known, len(graph))), "features")
     splits = [Split(int(number), int(feature)) for number, feature in manifest["splits"]]
     is_right = all(0 <= s.visual_class < n_classes and 0 <= s.feature < len(graph) for s in splits)
     fits(is_right and len({one.visual_class for one in splits}) == len(splits), "stages")
-    grown = replace(database, sightings=sightings.add(new)[0])
-    return Decision(int(manifest["refinable"]), splits, grown)
+    return Decision(int(manifest["refinable"]), splits, database.add(new)[0])

@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.database import Database, map_interactions
+from rlvc.database import Database, Learnable, map_interactions
 from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.features import Graph, Primitive
 from rlvc.forest_policy import ForestPolicy
@@ -85,7 +85,7 @@ class Forest:
 
     def learn(
         self,
-        data: Database | Interactions | gymnasium.Env[Any, Any],
+        data: Learnable | Interactions | gymnasium.Env[Any, Any],
         on_tree: Callable[[], None] = lambda: None,
         *,
         interactions: int = INTERACTIONS,
@@ -114,12 +114,13 @@ class Forest:
             return last.policy
         if isinstance(data, Interactions):
             data = self.learner.look(data)
-        if not isinstance(data, Database):
+        if not isinstance(data, Learnable):
             raise TypeError(
                 "data of Forest must be Interactions, a Database or a Gymnasium environment; "
                 f"got {type(data).__name__}."
             )
-        database, trees, grown = data, Trees(keeper, data), list[GrownTree]()
+        database, grown = data.whole(), list[GrownTree]()
+        trees = Trees(keeper, database)
         while len(grown) < self.trees and (known := trees.find(len(grown))) is not None:
             grown.append(known)
             on_tree()
@@ -149,7 +150,7 @@ class Forest:
         learner = replace(self.learner, threads=1, cap=self.cap, selector=selector)
         for stage in learner.stages(Database(part, shown, database.eye)):  # noqa: B007 - the last
             pass
-        everywhere = stage.database.sightings.of_percepts(sightings.table)
+        everywhere = stage.database.whole().sightings.of_percepts(sightings.table)
         return GrownTree(
             stage.policy(),
             stage.classifier.classify(everywhere.incidence),

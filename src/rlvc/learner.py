@@ -12,13 +12,15 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.aliasing import AliasingDetector, RelativeVariance, Residuals, bellman_residuals
+from rlvc.aliasing import AliasingDetector, Evidence, RelativeVariance
 from rlvc.classifier import Classifier, Split
 from rlvc.classifier.tree import Tree
 from rlvc.compaction import Keep, PostProcess
 from rlvc.composing import Composites
-from rlvc.database import Database
+from rlvc.database import Database, Learnable, Shown, admit
 from rlvc.decisions import Decision, Decisions
+from rlvc.engines import Engine
+from rlvc.engines.local import Local
 from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.features import Graph
 from rlvc.generation import Candidates, Generator, Offering
@@ -65,7 +67,7 @@ class Stage:
     """
 
     number: int
-    database: Database
+    database: Learnable
     classifier: Classifier
     mdp: MappedMDP
     q: Values
@@ -91,11 +93,9 @@ class Stage:
 
     def policy(self) -> Policy:
         """Return the policy of this stage, ready to act."""
-        database = self.database
         return make_policy(
-            database.eye, database.interactions, database.sightings, self.classifier,
-            self.values(), self.mdp.count, self.learner.gamma,
-        )  # fmt: skip
+            self.database, self.classifier, self.values(), self.mdp.count, self.learner.gamma
+        )
 
 
 Source = Callable[[int, Policy | None], Interactions]
@@ -105,8 +105,9 @@ Source = Callable[[int, Policy | None], Interactions]
 class RLVC:
     """Learn a visual control policy from interactions.
 
-    Every box of the paper's figure is an argument, with a default that needs no tuning. A detector,
-    descriptor or metric that is None is chosen from the percepts: see :meth:`fitted`.
+    Every box of the paper's figure is an argument, with a default that needs no tuning, and so is
+    who does the work. A detector, descriptor or metric that is None is chosen from the percepts:
+    see :meth:`fitted`.
 
     >>> rng = np.random.default_rng(0)
     >>> images = rng.integers(0, 256, (2, 64, 64, 3), dtype=np.uint8)  # two places, two actions:
@@ -136,6 +137,7 @@ class RLVC:
     surrogates: Surrogates = field(default_factory=Surrogates)
     classifier: Classifier = field(default_factory=Tree)
     post_process: PostProcess = field(default_factory=Keep)
+    engine: Engine = field(default_factory=Local)
     gamma: float = param(0.9, "discount factor (γ)", low=0.0, below=1.0)
     nothing_moved: bool = param(
         True,
@@ -168,7 +170,7 @@ class RLVC:
 
     def learn(
         self,
-        data: Database | Interactions | Source | gymnasium.Env[Any, Any],
+        data: Learnable | Interactions | Source | gymnasium.Env[Any, Any],
         *,
         interactions: int = INTERACTIONS,
         rounds: int = ROUNDS,
@@ -197,7 +199,7 @@ class RLVC:
         return stage.policy()
 
     def stages(
-        self, data: Database | Interactions | Source, keeper: Keeper = FORGETFUL
+        self, data: Learnable | Interactions | Source, keeper: Keeper = FORGETFUL
     ) -> Iterator[Stage]:
         """Yield the stages of Algorithm 1, until no class is refined any more.
 
@@ -208,25 +210,25 @@ class RLVC:
         fetch, decisions = self._source(data), Decisions(keeper)
         generator, post_process = self.generator.start(), self.post_process.start()
         classifier, is_over = self.classifier, False
-        stage, database, interactions = None, None, None
+        stage, interactions = None, None
+        database: Learnable | None = None
         for k in range(self.max_stages + 1):
             database = fetch(k, stage, database)
             if interactions is not database.interactions:
                 interactions = database.interactions
-                spread = float(np.var(interactions.returns(self.gamma)))  # the scale of aliasing
-            classes = classifier.classify(database.incidence)
-            mdp = database.map(classifier, classes, self.forever)
-            q = self.solver.solve(mdp, self.gamma)
-            residuals = bellman_residuals(mdp.sequence, q, self.gamma, mdp.scale)
+                spread = database.variance(self.gamma)  # the scale of aliasing
+            view = database.through(classifier, self.forever, self.threads)
+            q = self.solver.solve(view.mdp, self.gamma)
+            residuals = view.residuals(q, self.gamma)
             is_aliased = self.aliasing.detect(residuals, spread)
             rms = residuals.rms()
             here = k, database, len(q), rms
             decision = decisions.find(*here) or decisions.keep(
-                self._decide(generator, database, classes, mdp, residuals, is_aliased), *here
+                self._decide(generator, view, residuals, is_aliased), *here
             )
             splits = [] if is_over else decision.splits
             stage = Stage(
-                k, database, classifier, mdp, q, self, rms, int(is_aliased.sum()),
+                k, database, classifier, view.mdp, q, self, rms, int(is_aliased.sum()),
                 decision.n_refinable, len(splits),
             )  # fmt: skip
             yield stage
@@ -245,25 +247,22 @@ class RLVC:
     def _decide(
         self,
         generator: Offering,
-        database: Database,
-        classes: NDArray[np.int64],
-        mdp: MappedMDP,
-        residuals: Residuals,
+        view: Shown,
+        residuals: Evidence,
         is_aliased: NDArray[np.bool_],
     ) -> Decision:
         """Return which classes are split, and by what."""
-        choice, offered = self._choose(generator, database, classes, residuals, is_aliased)
-        splits = largest_first(choice, mdp.count, self.cap)
-        database, splits = database.admit(splits, offered)
-        database, splits = self._forgive(database, splits, choice, classes, residuals)
+        choice, offered = self._choose(generator, view, residuals, is_aliased)
+        splits = largest_first(choice, view.mdp.count, self.cap)
+        database, splits = admit(view.database, splits, offered)
+        database, splits = self._forgive(view, database, splits, choice, residuals)
         return Decision(int((choice.feature >= 0).sum()), splits, database)
 
     def _choose(
         self,
         generator: Offering,
-        database: Database,
-        classes: NDArray[np.int64],
-        residuals: Residuals,
+        view: Shown,
+        residuals: Evidence,
         is_aliased: NDArray[np.bool_],
     ) -> tuple[Choice, list[Candidates]]:
         """Return the best feature of every aliased class, and all candidates there were.
@@ -273,37 +272,30 @@ class RLVC:
         choice, offered = Choice.none(len(is_aliased)), list[Candidates]()
         while True:
             is_open = is_aliased & (choice.feature < 0)
-            candidates = generator.generate(
-                database.sightings, classes, is_open, len(offered), self.threads
-            )
-            if candidates is None:
+            found = view.select(generator, self.selector, residuals, is_open, len(offered))
+            if found is None:
                 return choice, offered
-            offered.append(candidates)
-            start = database.interactions.start
-            choice = choice.or_else(
-                self.selector.select(residuals, start, candidates.incidence, is_open, self.threads)
-            )
+            choice = choice.or_else(found[0])
+            offered.append(found[1])
 
     def _forgive(
         self,
-        database: Database,
+        view: Shown,
+        database: Learnable,
         splits: list[Split],
         choice: Choice,
-        classes: NDArray[np.int64],
-        residuals: Residuals,
-    ) -> tuple[Database, list[Split]]:
+        residuals: Evidence,
+    ) -> tuple[Learnable, list[Split]]:
         """Return the database and the splits in which others stand in for the best features."""
-        tests = self.surrogates.extend(
-            splits, choice, database.sightings, classes, residuals, database.interactions.start,
-            self.selector.min_samples,
-        )  # fmt: skip
-        sightings, numbers = database.sightings.add([test for test in tests if test])
+        tests = view.stand_in(
+            self.surrogates, database, splits, choice, residuals, self.selector.min_samples
+        )
+        database, numbers = database.add([test for test in tests if test])
         number = iter(numbers)
-        splits = [
+        return database, [
             Split(split.visual_class, next(number)) if test else split
             for split, test in zip(splits, tests, strict=True)
         ]
-        return replace(database, sightings=sightings), splits
 
     def look(
         self,
@@ -337,7 +329,7 @@ class RLVC:
         The result is that of :meth:`look`.
         """
         eye = eye or self.new_eye(interactions.percepts)
-        looks = memory.look(eye, interactions.percepts, self.threads, on_image)
+        looks = memory.look(eye, interactions.percepts, self.threads, on_image, self.engine.look)
         return self.look(interactions, eye=eye, looks=looks)
 
     @property
@@ -345,7 +337,7 @@ class RLVC:
         """With what an action that leads nowhere is discounted; see :func:`map_interactions`."""
         return self.gamma if self.nothing_moved else None
 
-    def _solve(self, database: Database, classifier: Classifier) -> tuple[MappedMDP, Values]:
+    def _solve(self, database: Learnable, classifier: Classifier) -> tuple[MappedMDP, Values]:
         mdp = database.map(classifier, forever=self.forever)
         return mdp, self.solver.solve(mdp, self.gamma)
 
@@ -378,7 +370,11 @@ class RLVC:
         on_image: Callable[[], None] | None = None,
         looks: list[Looks] | None = None,
     ) -> Database:
-        seen = eye.see(interactions.percepts, self.threads, on_image, looks=looks)
+        if looks is None:
+            looks = eye.look_at_all(
+                interactions.percepts, self.threads, on_image, looking=self.engine.look
+            )
+        seen = eye.see(interactions.percepts, self.threads, looks=looks)
         sightings = Sightings.of(graph.add_symbols(eye), interactions.percepts, seen)
         if len(sightings.incidence.indices) == 0:
             log.warning("No percept has an interest point: all look the same to this detector.")
@@ -391,12 +387,14 @@ class RLVC:
         return Database(interactions, sightings, eye)
 
     def _source(
-        self, data: Database | Interactions | Source
-    ) -> Callable[[int, Stage | None, Database | None], Database]:
+        self, data: Learnable | Interactions | Source
+    ) -> Callable[[int, Stage | None, Learnable | None], Learnable]:
         """Return who brings the database of a stage: that before, or fresh interactions."""
         if isinstance(data, Interactions):
             data = self.look(data)
         if isinstance(data, Database):
+            data = self.engine.spread(data, self.threads)
+        if isinstance(data, Learnable):
             static = data
             return lambda k, stage, database: database or static
         if not callable(data):
@@ -407,7 +405,7 @@ class RLVC:
             )
         fresh = data
 
-        def fetch(k: int, stage: Stage | None, database: Database | None) -> Database:
+        def fetch(k: int, stage: Stage | None, database: Learnable | None) -> Learnable:
             interactions = fresh(k, stage.policy() if stage else None)
             if not isinstance(interactions, Interactions):
                 raise TypeError(
@@ -416,7 +414,7 @@ class RLVC:
                 )
             if database is None:
                 return self.look(interactions)
-            return self._look(database.eye, database.sightings.graph, interactions)
+            return self._look(database.eye, database.graph, interactions)
 
         return fetch
 
@@ -433,6 +431,7 @@ _METHODS = {
     "surrogates": ("extend",),
     "classifier": ("classify", "refine", "merge"),
     "post_process": ("start",),
+    "engine": ("look", "spread", "run"),
 }
 
 

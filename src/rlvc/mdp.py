@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,14 +49,20 @@ class MappedMDP:
         transition: (n_classes · n_actions, n_classes) sparse probabilities T_k(V, a, V′). A row
             sums to the share of its interactions that did not terminate.
         scale: Of the rewards.
-        sequence: What it was estimated from, for methods without a model.
+        source: Brings what it was estimated from, for methods without a model. That is large, and
+            an MDP may be kept for long.
     """
 
     count: NDArray[np.int64]
     reward: NDArray[np.float64]
     transition: sparse.csr_array
     scale: Scale
-    sequence: MappedSequence
+    source: Callable[[], MappedSequence]
+
+    @property
+    def sequence(self) -> MappedSequence:
+        """What it was estimated from."""
+        return self.source()
 
     @property
     def n_classes(self) -> int:
@@ -82,6 +89,45 @@ class MappedMDP:
         return np.where(self.is_tried, self.reward + gamma * ahead, self.floor(gamma))
 
 
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What an MDP is estimated from: whole numbers, which add up over parts of a sequence.
+
+    Attributes:
+        count: (n_classes · n_actions,) how often each pair was tried.
+        total: The sum of its rewards, in fixed point.
+        steps: (n_classes · n_actions, n_classes) how often it went on to each class.
+    """
+
+    count: NDArray[np.int64]
+    total: NDArray[np.int64]
+    steps: sparse.csr_array
+
+    @classmethod
+    def of(cls, sequence: MappedSequence, n_classes: int, n_actions: int, scale: Scale) -> Tally:
+        """Return the tally of a sequence, or of a part of one whose rewards have a scale."""
+        pair = sequence.start * n_actions + sequence.action
+        size = n_classes * n_actions
+        total = np.zeros(size, np.int64)
+        np.add.at(total, pair, _fixed(scale).encode(sequence.reward))
+        goes_on = ~sequence.terminated
+        key = pair[goes_on] * np.int64(n_classes) + sequence.end[goes_on]
+        if size * n_classes <= max(len(key), DENSE):
+            every = np.bincount(key, minlength=size * n_classes)
+            steps = sparse.csr_array(every.reshape(size, n_classes))
+        else:
+            met, times = np.unique(key, return_counts=True)
+            where = (met // n_classes, met % n_classes)
+            steps = sparse.csr_array((times, where), shape=(size, n_classes))
+        return cls(np.bincount(pair, minlength=size), total, steps)
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.count + other.count, self.total + other.total, self.steps + other.steps)
+
+
+DENSE = 1 << 16  # entries of a matrix for which it is not worth while to sort
+
+
 def estimate(
     sequence: MappedSequence, n_classes: int, n_actions: int, scale: Scale | None = None
 ) -> MappedMDP:
@@ -92,23 +138,32 @@ def estimate(
     >>> estimate(here, 1, 2).count.tolist()
     [[1, 0]]
     """
-    pair = sequence.start * n_actions + sequence.action
-    size = n_classes * n_actions
-    count = np.bincount(pair, minlength=size)
-    tries = np.maximum(count, 1)
     scale = scale or Scale.of(sequence.reward)
-    fixed = FixedPoint.for_sums(scale.largest, scale.n)
-    total = np.zeros(size, np.int64)
-    np.add.at(total, pair, fixed.encode(sequence.reward))
-    goes_on = ~sequence.terminated
-    ones = np.ones(int(goes_on.sum()))
-    where = (pair[goes_on], sequence.end[goes_on])
-    counts = sparse.csr_array((ones, where), shape=(size, n_classes))
-    counts.sum_duplicates()
-    counts.data /= np.repeat(tries, np.diff(counts.indptr))
-    shape = (n_classes, n_actions)
-    reward = (fixed.decode(total) / tries).reshape(shape)
-    return MappedMDP(count.reshape(shape), reward, counts, scale, sequence)
+    tally = Tally.of(sequence, n_classes, n_actions, scale)
+    return estimate_from([tally], n_actions, scale, lambda: sequence)
+
+
+def estimate_from(
+    tallies: Sequence[Tally], n_actions: int, scale: Scale, source: Callable[[], MappedSequence]
+) -> MappedMDP:
+    """Return the mapped MDP of a sequence, given the tallies of its parts."""
+    tally = tallies[0]
+    for one in tallies[1:]:
+        tally = tally + one
+    tries = np.maximum(tally.count, 1)
+    steps = sparse.csr_array(tally.steps, copy=True)
+    steps.sort_indices()
+    rows = np.repeat(tries, np.diff(steps.indptr))
+    transition = sparse.csr_array(
+        (steps.data / rows, steps.indices, steps.indptr), shape=steps.shape
+    )
+    shape = (-1, n_actions)
+    reward = (_fixed(scale).decode(tally.total) / tries).reshape(shape)
+    return MappedMDP(tally.count.reshape(shape), reward, transition, scale, source)
+
+
+def _fixed(scale: Scale) -> FixedPoint:
+    return FixedPoint.for_sums(scale.largest, scale.n)
 
 
 def greedy(q: NDArray[np.float64], is_tried: NDArray[np.bool_]) -> NDArray[np.int64]:

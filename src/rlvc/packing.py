@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,50 +19,120 @@ from rlvc.vision.detectors import Points
 from rlvc.vision.eye import SIDE, Eye, cut_patch
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Spot:
+    """Where a feature is first seen.
+
+    Attributes:
+        image: The number of the image of its camera.
+        x: Where, pixels.
+        y: Where, pixels.
+        scale: How large, pixels.
+    """
+
+    image: int
+    x: float
+    y: float
+    scale: float
+
+
+class Seen(Protocol):
+    """Interactions that were looked at, wherever what was seen is kept."""
+
+    @property
+    def interactions(self) -> Interactions:
+        """The interactions ⟨s, a, r, s′⟩."""
+        ...
+
+    @property
+    def eye(self) -> Eye:
+        """Who looked."""
+        ...
+
+    @property
+    def graph(self) -> Graph:
+        """The features known so far."""
+        ...
+
+    def usage(self, classifier: Classifier) -> NDArray[np.int64]:
+        """Return on how many percepts each of the classifier's features is tested."""
+        ...
+
+    def spots(self, numbers: Sequence[int]) -> list[Spot | None]:
+        """Return where some features are first seen; None where they are not."""
+        ...
+
+
 def make_policy(
-    eye: Eye,
-    interactions: Interactions,
-    sightings: Sightings,
+    seen: Seen,
     classifier: Classifier,
     q: NDArray[np.float64],
     count: NDArray[np.int64],
     gamma: float,
 ) -> Policy:
-    """Return the policy of a solved stage; ``sightings`` are those of the database's percepts."""
+    """Return the policy of a solved stage."""
     selected = classifier.features.tolist()
-    graph, numbers = sightings.graph.only(selected)
+    graph, numbers = seen.graph.only(selected)
     usage = np.zeros(len(graph), np.int64)
-    usage[[numbers[feature] for feature in selected]] = classifier.usage(sightings.incidence)
-    patches = [_patch(number, eye, sightings, interactions.percepts) for number in numbers]
-    return Policy(
-        eye=eye.snapshot(),
+    usage[[numbers[feature] for feature in selected]] = seen.usage(classifier)
+    interactions = seen.interactions
+    policy = Policy(
+        eye=seen.eye.snapshot(),
         graph=graph,
         classifier=classifier.renumber(numbers),
         q=q,
         count=count,
         usage=usage,
-        patches=np.stack(patches) if patches else np.empty((0, SIDE, SIDE, 3), np.uint8),
+        patches=np.zeros((len(graph), SIDE, SIDE, 3), np.uint8),
         shapes={images.camera: images.shape or () for images in interactions.percepts.images},
         gamma=gamma,
         action_start=interactions.action_start,
         action_names=interactions.action_names,
     )
+    if interactions.percepts.is_seen:
+        policy.patches[:] = draw_patches(
+            graph, spots_of(policy, seen), seen.eye, interactions.percepts
+        )
+    return policy
 
 
-def _patch(number: int, eye: Eye, sightings: Sightings, percepts: Percepts) -> NDArray[np.uint8]:
-    """Return what a feature looks like: a composite where it is first found, all parts in view."""
-    feature = sightings.graph[number]
-    if isinstance(feature, Primitive):
-        return eye.patches[feature.camera][feature.symbol]
-    if isinstance(feature, Several):
-        return _patch(feature.parts[0], eye, sightings, percepts)
-    camera = sightings.cameras.index(sightings.graph.camera[number])
+def spots_of(policy: Policy, seen: Seen) -> dict[int, Spot]:
+    """Return where the features of a policy that have no patch of their own are first seen."""
+    numbers = seen.graph.join(policy.graph)[1]
+    wanted = [
+        number
+        for number, feature in enumerate(policy.graph.features)
+        if not isinstance(feature, (Primitive, Several))
+    ]
+    spots = seen.spots([numbers[number] for number in wanted])
+    return {n: spot for n, spot in zip(wanted, spots, strict=True) if spot is not None}
+
+
+def draw_patches(
+    graph: Graph, spots: Mapping[int, Spot], eye: Eye, percepts: Percepts
+) -> NDArray[np.uint8]:
+    """Return what the features of a graph look like: a composite with all its parts in view."""
+    patches = np.zeros((len(graph), SIDE, SIDE, 3), np.uint8)
+    for number, feature in enumerate(graph.features):  # parts come first
+        if isinstance(feature, Primitive):
+            patches[number] = eye.patches[feature.camera][feature.symbol]
+        elif isinstance(feature, Several):
+            patches[number] = patches[feature.parts[0]]
+        elif number in spots:  # fresh interactions may not show it any more
+            spot, camera = spots[number], percepts.cameras.index(graph.camera[number])
+            size = _extent(graph, number, spot.scale)
+            point = Points.at(np.array([[spot.x, spot.y]], np.float32), size)
+            patches[number] = cut_patch(percepts.images[camera][spot.image], point, 0)
+    return patches
+
+
+def first_spot(sightings: Sightings, number: int) -> Spot | None:
+    """Return where a feature is first seen, among the images that were looked at."""
     image, found = sightings.find(number)
-    if len(image) == 0:  # fresh interactions may not show it any more
-        return np.zeros((SIDE, SIDE, 3), np.uint8)
-    size = _extent(sightings.graph, number, float(found[0, 2]))
-    point = Points.at(found[:1, :2].astype(np.float32), size)
-    return cut_patch(percepts.images[camera][int(image[0])], point, 0)
+    if len(image) == 0:
+        return None
+    x, y, scale, _ = found[0].tolist()
+    return Spot(int(image[0]), x, y, scale)
 
 
 def _extent(graph: Graph, number: int, scale: float) -> float:

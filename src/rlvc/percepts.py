@@ -82,6 +82,20 @@ class Images:
         return np.frombuffer(data, np.uint8).reshape(self.shape)
 
 
+class Unseen(Images):
+    """Images of which it is known how many there are and how large, and nothing more."""
+
+    def __init__(self, images: Images) -> None:
+        super().__init__(images.camera)
+        self.shape, self._n = images.shape, len(images)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, number: int) -> Image:
+        raise LookupError(f"Image {number} of {self.whose} is not in this process.")
+
+
 class Percepts:
     """The distinct percepts of a database, each an image or a dict of images.
 
@@ -145,6 +159,17 @@ class Percepts:
         part._keys = [self._keys[number] for number in numbers.tolist()]
         part._numbers = {key: number for number, key in enumerate(part._keys)}
         return part
+
+    def unseen(self) -> Percepts:
+        """Return the same percepts without their images, to be sent to other processes."""
+        others = self.take(np.arange(len(self)))
+        others._images = [Unseen(images) for images in self._images]
+        return others
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether there are images."""
+        return not any(isinstance(images, Unseen) for images in self._images)
 
     def __getitem__(self, number: int) -> Percept:
         if not 0 <= number < len(self):

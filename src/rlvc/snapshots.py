@@ -123,7 +123,7 @@ class Snapshots:
         """Write the policy of a stage, and examples where they are due."""
         database, classifier = stage.database, stage.classifier
         if self._wants_examples:
-            classes = classifier.classify(database.incidence)
+            classes = database.classes(classifier)
             chosen = Examples.choose(database.interactions, classes)
             # Their classes will be others soon.
             replace(chosen, classes=None).save(self._folder / FILE)

@@ -8,7 +8,9 @@ percepts, its surrogates, and is content with some of them.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,34 +70,57 @@ class Surrogates:
             start: (N,) the percept s_t of every interaction.
             min_samples: Least number of interactions on each side.
         """
-        tests: list[Several | None] = []
-        for split in splits:
-            feature = split.feature
-            if self.features == 1 or isinstance(sightings.graph[feature], Several):
-                tests.append(None)
-                continue
-            members = np.flatnonzero(classes == split.visual_class)
-            shown = sightings.incidence.take(members)
-            parts = self._agreeing(shown, feature, sightings.graph)
-            group = split.visual_class * residuals.n_actions + choice.action[split.visual_class]
-            rows = np.flatnonzero(residuals.group == group)
-            percept = np.searchsorted(members, start[rows])
-            delta = residuals.integers[rows]
-            (_, alone), (least, together) = (
-                best_count(shown.count(some)[percept], delta, len(some), min_samples)
-                for some in (parts[:1], parts)
-            )
-            enough = len(parts) > 1 and together >= ENOUGH * alone
-            tests.append(Several(parts=tuple(parts.tolist()), least=least) if enough else None)
+        members = Members(sightings.incidence, classes, residuals, start)
+        return self.stand_in(
+            splits, choice, sightings.graph, residuals.n_actions, members, min_samples
+        )
+
+    def stand_in(
+        self,
+        splits: list[Split],
+        choice: Choice,
+        graph: Graph,
+        n_actions: int,
+        witness: Witness,
+        min_samples: int,
+    ) -> list[Several | None]:
+        """Return what :meth:`extend` does, from sums alone.
+
+        Args:
+            splits: Classes and their features, by their numbers in the graph.
+            choice: The action whose residuals each feature explains.
+            graph: The features.
+            n_actions: How many actions there are.
+            witness: Who knows the percepts and the residuals.
+            min_samples: Least number of interactions on each side.
+        """
+        if self.features == 1:
+            return [None] * len(splits)
+        alone = [n for n, one in enumerate(splits) if not isinstance(graph[one.feature], Several)]
+        chosen = [splits[n] for n in alone]
+        company = witness.company([(one.visual_class, one.feature) for one in chosen])
+        parts = [
+            self._agreeing(one, split.feature, graph)
+            for split, one in zip(chosen, company, strict=True)
+        ]
+        groups = [one.visual_class * n_actions + choice.action[one.visual_class] for one in chosen]
+        asked = [
+            (int(group), some)
+            for group, all_parts in zip(groups, parts, strict=True)
+            for some in (all_parts[:1], all_parts)
+        ]
+        best = [best_from(*tally, min_samples) for tally in witness.tallies(asked)]
+        tests: list[Several | None] = [None] * len(splits)
+        for n, some, (_, before), (least, together) in zip(
+            alone, parts, best[::2], best[1::2], strict=True
+        ):
+            if len(some) > 1 and together >= ENOUGH * before:
+                tests[n] = Several(parts=tuple(some.tolist()), least=least)
         return tests
 
-    def _agreeing(self, shown: Incidence, feature: int, graph: Graph) -> Ints:
+    def _agreeing(self, company: Company, feature: int, graph: Graph) -> Ints:
         """Return a feature and those that agree with it most, among equals the lowest numbers."""
-        has = shown.count(np.array([feature])) > 0
-        n, n_has = len(has), int(has.sum())
-        rows = np.repeat(np.arange(n), np.diff(shown.indptr))
-        count = np.bincount(shown.indices, minlength=shown.n_features)
-        both = np.bincount(shown.indices[has[rows]], minlength=shown.n_features)
+        n, n_has, count, both = company.n, company.n_has, company.count, company.both
         spread = np.sqrt(count.astype(np.float64) * (n - count) * n_has * (n - n_has))
         gap = (n * both - count * n_has).astype(np.float64)
         phi = np.divide(gap, spread, out=np.full(len(gap), -1.0), where=spread > 0)
@@ -111,6 +136,101 @@ class Surrogates:
         return np.array([feature, *itertools.islice(able, self.features - 1)], np.int64)
 
 
+@dataclass(frozen=True, slots=True)
+class Company:
+    """In what company a feature is seen in a class: numbers of percepts, which add up.
+
+    Attributes:
+        n: How many distinct percepts the class has.
+        n_has: How many of them exhibit the feature.
+        count: (n_features,) how many exhibit each feature.
+        both: (n_features,) how many exhibit each together with the one.
+    """
+
+    n: int
+    n_has: int
+    count: Ints
+    both: Ints
+
+    def __add__(self, other: Company) -> Company:
+        return Company(
+            self.n + other.n,
+            self.n_has + other.n_has,
+            self.count + other.count,
+            self.both + other.both,
+        )
+
+
+Tally = tuple[Ints, Ints]  # by how many of some features are exhibited: interactions, residuals
+
+
+class Witness(Protocol):
+    """Who knows the percepts of classes and the residuals of interactions."""
+
+    def company(self, pairs: Sequence[tuple[int, int]]) -> list[Company]:
+        """Return for pairs of a class and a feature the company in which that is seen."""
+        ...
+
+    def tallies(self, asked: Sequence[tuple[int, Ints]]) -> list[Tally]:
+        """Return for groups (class · n_actions + action) how many of some features are exhibited.
+
+        The result for a group and m features are two arrays of m + 1: the interactions in which the
+        percept exhibits so many of them, and the sum of their residuals.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The witness of interactions that are in memory.
+
+    Attributes:
+        incidence: Which percept exhibits which feature.
+        classes: (n_percepts,) the visual class of each percept.
+        residuals: Δ_t of every interaction, with its class and action.
+        start: (N,) the percept s_t of every interaction.
+        counts: (n_percepts,) which percepts count; all, unless others have some of them as well.
+    """
+
+    incidence: Incidence
+    classes: Ints
+    residuals: Residuals
+    start: Ints
+    counts: NDArray[np.bool_] | None = None
+
+    def company(self, pairs: Sequence[tuple[int, int]]) -> list[Company]:
+        """Return for pairs of a class and a feature the company in which that is seen."""
+        return [self._company(*pair) for pair in pairs]
+
+    def _company(self, visual_class: int, feature: int) -> Company:
+        is_member = self.classes == visual_class
+        if self.counts is not None:
+            is_member &= self.counts
+        shown = self.incidence.take(np.flatnonzero(is_member))
+        has = shown.count(np.array([feature])) > 0
+        rows = np.repeat(np.arange(len(has)), np.diff(shown.indptr))
+        count = np.bincount(shown.indices, minlength=shown.n_features)
+        both = np.bincount(shown.indices[has[rows]], minlength=shown.n_features)
+        return Company(len(has), int(has.sum()), count, both)
+
+    def tallies(self, asked: Sequence[tuple[int, Ints]]) -> list[Tally]:
+        """Return for groups how many of some features are exhibited; see :class:`Witness`."""
+        return [self._tally(*one) for one in asked]
+
+    def _tally(self, group: int, features: Ints) -> Tally:
+        rows = np.flatnonzero(self.residuals.group == group)
+        percepts, where = np.unique(self.start[rows], return_inverse=True)
+        n_shown = self.incidence.take(percepts).count(features)[where]
+        return tally(n_shown, self.residuals.integers[rows], len(features))
+
+
+def tally(n_shown: Ints, residuals: Ints, most: int) -> Tally:
+    """Return how many interactions exhibit 0, 1 … features, and the sums of their residuals."""
+    total = np.zeros(most + 1, np.int64)
+    np.add.at(total, n_shown, residuals)
+    return np.bincount(n_shown, minlength=most + 1), total
+
+
 def best_count(n_shown: Ints, residuals: Ints, most: int, min_samples: int) -> tuple[int, float]:
     """Return the count from which on percepts are told apart best, and the reduction it brings.
 
@@ -121,15 +241,18 @@ def best_count(n_shown: Ints, residuals: Ints, most: int, min_samples: int) -> t
         min_samples: Least number of interactions on each side; if no count leaves as many, the
             reduction is -1.
     """
-    count = np.bincount(n_shown, minlength=most + 1)
-    total = np.zeros(most + 1, np.int64)
-    np.add.at(total, n_shown, residuals)
+    return best_from(*tally(n_shown, residuals, most), min_samples)
+
+
+def best_from(count: Ints, total: Ints, min_samples: int) -> tuple[int, float]:
+    """Return what :func:`best_count` does, from the sums for every number of features."""
+    n = int(count.sum())
     with_count = np.cumsum(count[::-1])[::-1]
     with_total = np.cumsum(total[::-1])[::-1]
-    enough = (with_count >= min_samples) & (len(n_shown) - with_count >= min_samples)
+    enough = (with_count >= min_samples) & (n - with_count >= min_samples)
     least = np.flatnonzero(enough)
     if len(least) == 0:
         return 1, -1.0
-    score = reductions(len(n_shown), int(with_total[0]), with_count[least], with_total[least])
+    score = reductions(n, int(with_total[0]), with_count[least], with_total[least])
     best = int(np.argmax(score))
     return int(least[best]), float(score[best])

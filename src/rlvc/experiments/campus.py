@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rlvc.classifier import Classifier
 from rlvc.compaction import Compaction, Keep, PostProcess
-from rlvc.database import Database
+from rlvc.database import Learnable
 from rlvc.datasets.views import DIVISIONS, Views, campus_views
 from rlvc.envs.spots import CAMPUS, Spots
 from rlvc.experiments.forests import learn_forest, values_of
@@ -88,12 +88,12 @@ class Division:
     percepts: Percepts
     looks: Looks
 
-    def sights(self, database: Database) -> Sights:
+    def sights(self, database: Learnable) -> Sights:
         """Return what the views show of the features that a database knows."""
         shown = database.see(self.percepts, looks=[self.looks]).incidence
         return Sights(self.state, shown.take(self.number))
 
-    def is_optimal(self, forest: ForestPolicy, database: Database) -> NDArray[np.bool_]:
+    def is_optimal(self, forest: ForestPolicy, database: Learnable) -> NDArray[np.bool_]:
         """Return for each view whether the action of a forest is optimal."""
         actions = greedy(*values_of(forest, database.see(self.percepts, looks=[self.looks])))
         return CAMPUS.is_optimal(actions[self.number], self.state)
@@ -231,7 +231,7 @@ def _look(
     clock: Clock,
     watcher: Watcher,
     keeper: Keeper,
-) -> tuple[RLVC, Database, dict[str, Division], NDArray[np.int64]]:
+) -> tuple[RLVC, Learnable, dict[str, Division], NDArray[np.int64]]:
     """Look at all views; return the fitted learner, the database, both divisions, and a vote."""
     # With few interactions the agent may miss some views; that is no reason not to measure on them.
     state, images = _division(views, "learn")
@@ -240,14 +240,15 @@ def _look(
         learner = learner.fitted(data.percepts)
         eye = learner.new_eye(data.percepts)
         memory = Memory(Section(keeper, "look"))
-        (looks,) = memory.look(eye, data.percepts, learner.threads, watcher.on_step)
+        how = learner.threads, watcher.on_step, learner.engine.look
+        (looks,) = memory.look(eye, data.percepts, *how)
         database = learner.look(data, eye=eye, looks=[looks])
     test_state, images = _division(views, "test")
     test = Percepts()
     test_number = np.asarray([test.add(image) for image in images])
     with clock.phase("test", len(test)):
         memory = Memory(Section(keeper, "test"))
-        (test_looks,) = memory.look(eye, test, learner.threads, watcher.on_step)
+        (test_looks,) = memory.look(eye, test, *how)
     with clock.phase("vote"):
         state_of_image = np.zeros(len(data.percepts), np.int64)
         state_of_image[number] = state

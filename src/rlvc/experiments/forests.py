@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.database import Database
+from rlvc.database import Learnable
 from rlvc.experiments.running import Clock, Watcher
 from rlvc.features import Graph
 from rlvc.forest import Forest
@@ -54,7 +54,7 @@ class Grown:
 def learn_forest(
     trees: int,
     learner: RLVC,
-    database: Database,
+    database: Learnable,
     seed: int,
     about: Mapping[str, str],
     clock: Clock,

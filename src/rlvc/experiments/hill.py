@@ -144,12 +144,12 @@ def run(
     n_steps = len(stages) + (0 if simple is stages else len(simple))
     with clock.phase("evaluate", N_IMAGES + n_steps):
         last = stages[-1]
-        graph = last.database.sightings.graph
+        graph = last.database.graph
         seen = see_hill(database.eye, graph, env.strip, learner.threads, watcher.on_step)
         sights, begin = Sights.of_sightings(seen), starts(seed, trials)
         history = alone = _history(stages, sights, begin, watcher)
         if simple is not stages:  # what it tests has other numbers
-            others = Sights.of_sightings(seen, simple[-1].database.sightings.graph)
+            others = Sights.of_sightings(seen, simple[-1].database.graph)
             alone = _history(simple, others, begin, watcher)
         direct = compare(data, last.classifier.n_classes, learner.solver, learner.gamma, begin)
         optimum = as_dict(*drive(optimal_action, begin))

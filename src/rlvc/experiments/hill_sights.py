@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rlvc.classifier import Classifier
 from rlvc.classifier.nodes import LEAF, Nodes
 from rlvc.compiled import chunks, compiled, n_threads, run_threads, share_threads
-from rlvc.database import Database
+from rlvc.database import Learnable
 from rlvc.envs.hill_scene import (
     LAST_GAUGE,
     LAST_GROUND,
@@ -66,13 +66,13 @@ class Sights:
     @classmethod
     def of_database(
         cls,
-        database: Database,
+        database: Learnable,
         strip: Image,
         threads: int = 0,
         on_image: Callable[[], None] | None = None,
     ) -> Sights:
         """Look at all images for the features that a database knows."""
-        graph = database.sightings.graph
+        graph = database.graph
         return cls.of_sightings(see_hill(database.eye, graph, strip, threads, on_image))
 
     @classmethod

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.database import Database
+from rlvc.database import Learnable
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.world import MAZE, SUBWAY, World
 from rlvc.errors import unknown
@@ -204,7 +204,7 @@ def run(
     return Run(result, policy, env, grid, actions, values, voting)
 
 
-def see_grid(env: PictureEnv, grid: Grid, database: Database, threads: int = 0) -> Sightings:
+def see_grid(env: PictureEnv, grid: Grid, database: Learnable, threads: int = 0) -> Sightings:
     """Return what the percepts at the grid's positions show of the known features, row by row."""
     percepts = Percepts()
     numbers = [percepts.add(env.percept(position)) for position in grid.positions]
@@ -212,7 +212,7 @@ def see_grid(env: PictureEnv, grid: Grid, database: Database, threads: int = 0) 
     return seen.of_percepts(seen.table[numbers])
 
 
-def look_at_grid(env: PictureEnv, grid: Grid, database: Database, threads: int = 0) -> Incidence:
+def look_at_grid(env: PictureEnv, grid: Grid, database: Learnable, threads: int = 0) -> Incidence:
     """Return the known features that the percepts at the grid's positions exhibit, row by row."""
     return see_grid(env, grid, database, threads).incidence
 

@@ -179,7 +179,7 @@ def learn_task(
     }
     if grown is not None:
         result["forest"] = grown.describe(measures or {})
-    classes = stage.classifier.classify(stage.database.incidence)
+    classes = stage.database.classes(stage.classifier)
     return OwnRun(result, policy, met, classes, grown.policy if grown else None)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final
 
-from rlvc.database import Database
+from rlvc.database import Learnable
 from rlvc.keeping import FORGETFUL, Keeper
 from rlvc.learner import RLVC, Stage
 from rlvc.needs import Needs
@@ -75,7 +75,7 @@ class Clock:
 
 
 def learn_stages(
-    learner: RLVC, database: Database, watcher: Watcher, keeper: Keeper = FORGETFUL
+    learner: RLVC, database: Learnable, watcher: Watcher, keeper: Keeper = FORGETFUL
 ) -> list[Stage]:
     """Return all stages of a learning, and tell the watcher of each."""
     stages = []

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import cv2
 import numpy as np
@@ -23,6 +23,7 @@ from rlvc.vision.search import Search
 from rlvc.vision.vocabulary import Vocabulary
 
 SIDE = 32  # pixels of a patch
+Look = tuple[Points, Descriptors]  # what is seen on one image
 OnLook = Callable[[Points, Descriptors], None]
 
 
@@ -58,6 +59,23 @@ class Occurrences:
     symbol: NDArray[np.int32]
     point: NDArray[np.int32]
     points: Points
+
+
+class Looking(Protocol):
+    """Who looks at many images."""
+
+    def __call__(
+        self, eye: Eye, images: Images, numbers: Sequence[int], threads: int
+    ) -> Iterator[Look]:
+        """Yield what an eye sees on some images, in their order."""
+        ...
+
+
+def look_in_threads(
+    eye: Eye, images: Images, numbers: Sequence[int], threads: int
+) -> Iterator[Look]:
+    """Yield what an eye sees on some images, in their order, looking with some threads."""
+    return run_threads(lambda number: eye.look_at(images[number]), numbers, threads)
 
 
 class Gathering:
@@ -153,6 +171,7 @@ class Eye:
         on_image: Callable[[], None] | None = None,
         before: Looks | None = None,
         on_look: OnLook | None = None,
+        looking: Looking = look_in_threads,
     ) -> Looks:
         """Look once at each image; no more than a few are in memory at a time.
 
@@ -162,14 +181,13 @@ class Eye:
             on_image: Called after each image.
             before: What was seen on the first of these images already, not to look again.
             on_look: Called with what was seen on each image, in their order.
+            looking: Who does it.
         """
         n_known = 0 if before is None else len(before.begin) - 1
         if before is not None and n_known == len(images):
             return before
         gathering = Gathering(before)
-        for points, descriptors in run_threads(
-            lambda number: self.look_at(images[number]), range(n_known, len(images)), threads
-        ):
+        for points, descriptors in looking(self, images, range(n_known, len(images)), threads):
             gathering.add([len(points)], points, descriptors)
             if on_look is not None:
                 on_look(points, descriptors)
@@ -183,11 +201,12 @@ class Eye:
         threads: int = 1,
         on_image: Callable[[], None] | None = None,
         before: list[Looks] | None = None,
+        looking: Looking = look_in_threads,
     ) -> list[Looks]:
         """Look once at each distinct image of each camera; see :meth:`look`."""
         known: list[Looks | None] = [*before] if before else [None] * len(percepts.images)
         return [
-            self.look(images, threads, on_image, one)
+            self.look(images, threads, on_image, one, looking=looking)
             for images, one in zip(percepts.images, known, strict=True)
         ]
 

@@ -14,7 +14,7 @@ from rlvc.keeping import FORGETFUL, Keeper, fits
 from rlvc.percepts import Images, Percepts
 from rlvc.vision.descriptors import Descriptor, Descriptors
 from rlvc.vision.detectors import Detector, Points
-from rlvc.vision.eye import Eye, Gathering, Looks
+from rlvc.vision.eye import Eye, Gathering, Looking, Looks, look_in_threads
 
 PAUSE: Final = 2.0  # seconds of looking that may be lost
 Part = tuple[list[int], Points, Descriptors]  # how many points each image has, and these
@@ -40,12 +40,13 @@ class Memory:
         percepts: Percepts,
         threads: int = 1,
         on_image: Callable[[], None] | None = None,
+        looking: Looking = look_in_threads,
     ) -> list[Looks]:
         """Return what an eye sees on all percepts; an eye of another kind looks at all of them."""
         seen_with = eye.detector, eye.descriptor
         before = self._looks if self._seen_with == seen_with else None
         self._looks = [
-            self._look(eye, images, threads, on_image, before[i] if before else None, i)
+            self._look(eye, images, threads, on_image, before[i] if before else None, i, looking)
             for i, images in enumerate(percepts.images)
         ]
         self._seen_with = seen_with
@@ -65,6 +66,7 @@ class Memory:
         on_image: Callable[[], None] | None,
         before: Looks | None,
         camera: int,
+        looking: Looking,
     ) -> Looks:
         """Return what an eye sees on all images of a camera, given what it saw on the first."""
         first = 0 if before is None else len(before.begin) - 1
@@ -79,7 +81,7 @@ class Memory:
             before = kept.finish()
         del kept  # it is large
         try:
-            return eye.look(images, threads, on_image, before, album.take)
+            return eye.look(images, threads, on_image, before, album.take, looking)
         finally:  # whatever stops it: what was seen is not lost
             album.flush()
 

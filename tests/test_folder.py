@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, collect
-from rlvc.errors import DataError
+from rlvc.errors import DataError, PictureError
+from rlvc.sources.files import Filed
 from rlvc.sources.folder import read_folder, write_folder
 from rlvc.sources.seal import checksum
 from tests.builders import pictures
@@ -954,3 +955,21 @@ def test_a_folder_is_whole_or_not_there(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write_folder(chain(), tmp_path / "log", on_image=stop)
     assert not list(tmp_path.iterdir())
+
+
+def test_images_may_stay_in_their_files(folder: Path) -> None:
+    write(folder, SOUND)
+    there, referred = read_folder(folder), read_folder(folder, refer=True)
+    assert all_same(there, referred)
+    (images,) = referred.percepts.images
+    assert isinstance(images, Filed)
+    assert images.paths == ["0.png", "1.png", "2.png"]
+    assert images.fingerprint(0, 3) == there.percepts.images[0].fingerprint(0, 3)
+    (folder / "1.png").write_bytes((folder / "2.png").read_bytes())
+    with pytest.raises(PictureError, match=r"1\.png does not show what it did when image 1"):
+        images[1]
+    (folder / "2.png").unlink()
+    with pytest.raises(PictureError, match="Image 2 of the percept names a file that is not"):
+        images[2]
+    with pytest.raises(IndexError, match="there is no number 3"):
+        images[3]

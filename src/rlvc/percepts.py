@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +47,7 @@ class Images:
                 f"The shape of {self.whose} must be {self.shape}, as before; got {image.shape}. "
                 "Resize the images to one size."
             )
-        digest = hashlib.blake2b(image.data, digest_size=16).digest()
+        digest = digest_of(image)
         number = self._numbers.get(digest)
         if number is None:
             number = len(self._numbers)
@@ -56,8 +57,12 @@ class Images:
 
     def fingerprint(self, first: int, last: int) -> str:
         """Return what tells some images in this order from any others, by their numbers."""
-        digests = itertools.islice(self._numbers, first, last)
-        return hashlib.blake2b(b"".join(digests), digest_size=16).hexdigest()
+        digests = b"".join(self.digests(first, last))
+        return hashlib.blake2b(digests, digest_size=16).hexdigest()
+
+    def digests(self, first: int, last: int) -> list[bytes]:
+        """Return what tells each of some images from any other: BLAKE2b of its bytes."""
+        return list(itertools.islice(self._numbers, first, last))
 
     def _store(self, number: int, image: Image) -> None:
         if self._spool is None and (number + 1) * image.nbytes <= self._room:
@@ -80,6 +85,11 @@ class Images:
         name = f"Image {number} of {self.whose}"
         data = self._spool.read(number - len(self._kept), int(np.prod(self.shape)), name)
         return np.frombuffer(data, np.uint8).reshape(self.shape)
+
+
+def digest_of(image: Image) -> bytes:
+    """Return what tells an image from any other."""
+    return hashlib.blake2b(image.data, digest_size=16).digest()
 
 
 class Unseen(Images):
@@ -107,12 +117,28 @@ class Percepts:
     (2, np.uint8(1))
     """
 
-    def __init__(self, *, in_memory: int = IN_MEMORY) -> None:
-        self._in_memory = in_memory
+    def __init__(
+        self, *, in_memory: int = IN_MEMORY, new_images: Callable[[str], Images] | None = None
+    ) -> None:
+        self._in_memory, self._new_images = in_memory, new_images
         self._cameras: tuple[str, ...] | None = None
         self._images: list[Images] = []
         self._numbers: dict[tuple[int, ...], int] = {}
         self._keys: list[tuple[int, ...]] = []
+
+    @classmethod
+    def of(cls, images: Sequence[Images], table: NDArray[np.int64]) -> Percepts:
+        """Return the distinct percepts that images make up.
+
+        Args:
+            images: Those of every camera, in the alphabetical order of their names.
+            table: (n, n_cameras) the numbers of the images that make up each percept.
+        """
+        made = cls()
+        made._cameras, made._images = tuple(one.camera for one in images), list(images)
+        made._keys = [tuple(key) for key in table.tolist()]
+        made._numbers = {key: number for number, key in enumerate(made._keys)}
+        return made
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -135,7 +161,8 @@ class Percepts:
                 raise ValueError("A percept must have at least one image; got an empty dict.")
             self._cameras = cameras
             room = self._in_memory // len(cameras)
-            self._images = [Images(name, in_memory=room) for name in cameras]
+            new = self._new_images or partial(Images, in_memory=room)
+            self._images = [new(name) for name in cameras]
         if cameras != self._cameras:
             raise ValueError(
                 f"The cameras of a percept must be {list(self._cameras)}, as before; "
@@ -182,3 +209,14 @@ class Percepts:
 
     def __iter__(self) -> Iterator[Percept]:
         return (self[number] for number in range(len(self)))
+
+
+class Elsewhere(Percepts):
+    """Percepts of which only the number is known here: others have them."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self._n = n
+
+    def __len__(self) -> int:
+        return self._n

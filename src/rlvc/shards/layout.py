@@ -10,8 +10,10 @@
     frames/                      images that had no file of their own, as PNG
     vocabulary.rlvc              the eye: what the symbols are
 
-Percepts and images have the numbers that they have in the whole dataset. Shards are cut by
-episodes, blocks by images: what is seen on an image is there once, however many shards mention it.
+The path of an image starts from the folder, unless it is absolute; its digest is BLAKE2b, of 16
+bytes, of its pixels. Percepts and images have the numbers that they have in the whole dataset.
+Shards are cut by episodes, blocks by images: what is seen on an image is there once, however many
+shards mention it.
 """
 
 from __future__ import annotations

@@ -28,7 +28,13 @@ INTERACTIONS: Kinds = {
     "truncated": "bool",
     "stuck": "bool",
 }
-IMAGES: Kinds = {"camera": "string", "image": "int64", "path": "string?", "symbols": "int32"}
+IMAGES: Kinds = {
+    "camera": "string",
+    "image": "int64",
+    "path": "string?",
+    "digest": "string",
+    "symbols": "int32",
+}
 SYMBOLS: Kinds = {
     "camera": "string",
     "image": "int64",

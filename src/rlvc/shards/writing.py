@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rlvc.database import Database
 from rlvc.interactions import Interactions
+from rlvc.percepts import Images
 from rlvc.shards.layout import (
     BLOCK,
     GROUP,
@@ -54,12 +55,14 @@ class Seen:
         symbol: (n,) which; in ascending order on every image.
         place: (n, 4) x, y, scale and angle.
         paths: Where each image is; None where it has no file.
+        digests: What tells each image from any other.
     """
 
     count: Ints
     symbol: NDArray[np.int32]
     place: NDArray[np.float32]
     paths: Sequence[str | None]
+    digests: Sequence[bytes]
 
 
 def write_shards(database: Database, folder: Pathlike, shards: int) -> About:
@@ -93,7 +96,7 @@ def write_shards(database: Database, folder: Pathlike, shards: int) -> About:
         writer = ShardWriter(place)
         for images, places in zip(interactions.percepts.images, sightings.places, strict=True):
             symbols = sightings.graph.symbols(images.camera)
-            seen = _seen(places, symbols)
+            seen = _seen(places, symbols, images)
             writer.add_camera(images.camera, images.shape, len(symbols), seen)
         return writer.finish(interactions, sightings.table, cut, database.eye)
 
@@ -158,8 +161,9 @@ class ShardWriter:
         ):
             for seen in groups:
                 image = first + n + np.arange(len(seen.count))
-                told = {"image": image, "path": seen.paths, "symbols": seen.count}
-                images.add({"camera": camera, **told})
+                digest = [one.hex() for one in seen.digests]
+                told = {"image": image, "path": seen.paths, "digest": digest}
+                images.add({"camera": camera, **told, "symbols": seen.count})
                 places = dict(zip(("x", "y", "scale", "angle"), seen.place.T, strict=True))
                 shown = {"image": np.repeat(image, seen.count), "symbol": seen.symbol}
                 symbols.add({"camera": camera, **shown, **places})
@@ -233,8 +237,9 @@ class ShardWriter:
             is_known |= is_here
 
 
-def _seen(places: Places, symbols: NDArray[np.int32]) -> Iterator[Seen]:
+def _seen(places: Places, symbols: NDArray[np.int32], images: Images) -> Iterator[Seen]:
     """Yield what the images of a camera show, GROUP images at a time."""
+    digests = images.digests(0, len(images)) or [b""] * places.n_images
     for first in range(0, places.n_images, GROUP):
         begin = places.begin[first : first + GROUP + 1]
         rows = slice(begin[0], begin[-1])
@@ -246,7 +251,8 @@ def _seen(places: Places, symbols: NDArray[np.int32]) -> Iterator[Seen]:
                 "positions finite, to be written; got others. Convert what the detector returns."
             )
         symbol = np.searchsorted(symbols, feature).astype(np.int32)
-        yield Seen(np.diff(begin), symbol, place, [None] * (len(begin) - 1))
+        count, there = np.diff(begin), digests[first : first + GROUP]
+        yield Seen(count, symbol, place, [None] * len(count), there)
 
 
 def _describe(eye: Eye) -> dict[str, Any] | None:

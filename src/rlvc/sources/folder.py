@@ -41,6 +41,7 @@ def read_folder(
     action_names: tuple[str, ...] = (),
     on_image: OnImage = None,
     doubts: bool = True,
+    refer: bool = False,
 ) -> Interactions:
     """Read a log of camera frames.
 
@@ -57,6 +58,8 @@ def read_folder(
         action_names: How to call the actions; unless given, what ``actions.txt`` says.
         on_image: Called after each image file that is read.
         doubts: Whether to warn of what may be meant so, but rarely is.
+        refer: Whether images stay in their files, to be read again when they are asked for, instead
+            of in memory or in a temporary file.
 
     Raises:
         DataError: Anything that is wrong with the table, the images or ``actions.txt``; all of it
@@ -83,7 +86,9 @@ def read_folder(
     table = read_table(source, seal, problems)
     episodes = read_episodes(table, actions, problems)
     rows = np.empty(0, np.int64) if episodes is None else episodes.rows
-    percepts, numbers = read_percepts(table, rows, source.parent, seal, problems, on_image)
+    percepts, numbers = read_percepts(
+        table, rows, source.parent, seal, problems, on_image, refer=refer
+    )
     seal.check_rest(problems)
     if problems or episodes is None:
         raise problems.error()

@@ -1,0 +1,221 @@
+"""The tables and pictures of what was gathered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlvc.report.style import BLUE, GREEN, GREY, INK, ORANGE, house_style, new_figure, to_png
+from rlvc.whole import write_whole
+
+LOOKS = {
+    "one": ("rlvc, one classifier", BLUE, "o"),
+    "forest": ("rlvc, forest of 25", GREEN, "s"),
+    "d3rlpy-dqn": ("d3rlpy DQN", ORANGE, "^"),
+    "d3rlpy-cql": ("d3rlpy discrete CQL", "#E69F00", "v"),
+    "sb3-dqn": ("Stable-Baselines3 DQN", "#CC79A7", "D"),
+    "sb3-ppo": ("Stable-Baselines3 PPO", "#56B4E9", "P"),
+    "fqi": ("Fitted Q Iteration, pixels", INK, "X"),
+    "random": ("random actions", GREY, ""),
+}
+TITLES = {"maze": "Maze", "campus": "Campus", "hill": "Hill"}
+VIEWS = 264  # that the campus is examined on
+Z = 1.96  # of a 95% interval
+
+Result = dict[str, Any]
+SHARES: dict[str, tuple[str, str, Callable[[float], str]]] = {
+    "maze": ("success", "success", lambda v: f"{v:.3f}"),
+    "campus": ("error", "wrong on new views", lambda v: f"{v:.1%}"),
+    "hill": ("missed", "missed", lambda v: f"{v:.1%}"),
+}  # what is measured, how it is called, how it is written
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """Return the 95% interval of a share that was found in n trials.
+
+    >>> [round(end, 3) for end in wilson(0.5, 100)]
+    [0.404, 0.596]
+    """
+    middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
+    half = Z / (1 + Z**2 / n) * np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
+    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
+
+
+def spread(values: list[float], form: Callable[[float], str]) -> str:
+    """Return the mean, with the lowest and the highest if there are several."""
+    if not values:
+        return "–"
+    text = form(float(np.mean(values)))
+    return text if len(values) == 1 else f"{text} ({form(min(values))}–{form(max(values))})"
+
+
+def quality(task: str, rows: list[Result]) -> str:
+    """Return the measure of a task: over seeds, or with the 95% interval of the only one."""
+    name, _, form = SHARES[task]
+    values = [row[name] for row in rows]
+    if len(values) > 1:
+        return spread(values, form)
+    low, high = wilson(values[0], VIEWS if task == "campus" else rows[0]["episodes"])
+    return f"{form(values[0])} [{form(low)}–{form(high)}]"
+
+
+def seconds(value: float) -> str:
+    """Return seconds as a table has them."""
+    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def size(value: float) -> str:
+    """Return bytes in megabytes."""
+    return f"{value / 1e6:.1f}"
+
+
+def print_task(task: str, results: list[Result]) -> None:
+    """Print the table of a task."""
+    ours = [row for row in results if row["task"] == task]
+    if not ours:
+        return
+    more = {"maze": ["steps", "suboptimal", "restless"], "campus": [], "hill": ["steps"]}[task]
+    names = {"restless": "success, 5% at random"}
+    heads = [
+        SHARES[task][1], *(names.get(name, name) for name in more), "training, s",
+        "of it looking, s", "decision, ms", "size, MB", "seeds",
+    ]  # fmt: skip
+    print(f"\n{TITLES[task]}, {ours[0]['pictures']}\n\n| | " + " | ".join(heads) + " |")
+    print("|---" * (len(heads) + 1) + "|")
+    for method, (label, *_) in LOOKS.items():
+        rows = [row for row in ours if row["method"] == method]
+        if not rows:
+            continue
+        for row in rows:
+            row["restless"] = row.get("restless", {}).get("success")
+        three: Callable[[float], str] = lambda v: f"{v:.3f}"  # noqa: E731
+        forms = {"steps": lambda v: f"{v:.1f}", "suboptimal": three, "restless": three}
+        cells = [quality(task, rows)]
+        cells += [spread([row[name] for row in rows if row.get(name) is not None], forms[name])
+                  for name in more]  # fmt: skip
+        if method == "random":
+            cells += ["–"] * 4
+        else:
+            looking = [row["looking"] for row in rows if "looking" in row]
+            cells += [
+                spread([row["seconds"] for row in rows], seconds),
+                seconds(float(np.mean(looking))) if looking else "–",
+                f"{1000 * np.mean([row['decision'] for row in rows]):.1f}",
+                size(float(np.mean([row["bytes"] for row in rows]))),
+            ]
+        print(f"| {label} | " + " | ".join(cells) + f" | {len(rows)} |")
+    drawn = [row["sampled"][SHARES[task][0]] for row in ours if "sampled" in row]
+    if drawn:
+        print(f"\nPPO with actions drawn as while it learns: {spread(drawn, SHARES[task][2])}.")
+    best = {
+        label: spread([max(p["success"] for p in row["curve"]) for row in ours
+                       if row["method"] == method], SHARES[task][2])
+        for method, (label, *_) in LOOKS.items() if task == "maze" and method != "random"
+    }  # fmt: skip
+    if best:
+        print("\nBest point of the curve: "
+              + "; ".join(f"{label} {text}" for label, text in best.items() if text != "–")
+              + ".")  # fmt: skip
+
+
+def print_tuning(tries: list[Result]) -> None:
+    """Print which settings were tried, and what came of them."""
+    if not tries:
+        return
+    print("\nSettings tried on the maze, seed 100\n\n| | setting | success | training, s |")
+    print("|---|---|---|---|")
+    for row in sorted(tries, key=lambda one: list(LOOKS).index(one["method"])):
+        setting = ", ".join(f"{name} {value}" for name, value in row["settings"].items())
+        print(f"| {LOOKS[row['method']][0]} | {setting} | {row['success']:.3f} | "
+              f"{seconds(row['seconds'])} |")  # fmt: skip
+
+
+def print_all(found: dict[str, list[Result]]) -> None:
+    """Print all tables."""
+    for task in TITLES:
+        print_task(task, found["results"])
+    print_tuning(found["tuning"])
+
+
+def draw_curves(results: list[Result]) -> bytes:
+    """Return what every method reaches over time: a line for each seed."""
+    tasks = [task for task in TITLES if any(row["task"] == task for row in results)]
+    with house_style():
+        figure = new_figure(3.5 * len(tasks), 3.8)
+        entries: dict[str, Any] = {}
+        for number, task in enumerate(tasks):
+            ax = figure.add_subplot(1, len(tasks), number + 1)
+            name = SHARES[task][0]
+            for method, (label, colour, marker) in LOOKS.items():
+                rows = [r for r in results if r["task"] == task and r["method"] == method]
+                for row in rows:
+                    good = [p[name] if task == "maze" else 1 - p[name] for p in row["curve"]]
+                    if method == "random":
+                        line = ax.axhline(good[-1], color=colour, ls=":", lw=1.2, zorder=1)
+                    else:
+                        at = [p["seconds"] for p in row["curve"]]
+                        (line,) = ax.plot(at, good, color=colour, lw=1.3, alpha=0.85)
+                        line = ax.plot(at[-1:], good[-1:], marker, color=colour, ms=6,
+                                       markeredgecolor="white", zorder=4)[0]  # fmt: skip
+                    entries.setdefault(label, line)
+            ax.set_xscale("log")
+            ax.set_ylim(-0.02, 1.03)
+            ax.set_xlim(1, 800)
+            ax.set_xticks([1, 10, 100, 600], ["1", "10", "100", "600"])
+            ax.minorticks_off()
+            ax.set_xlabel("processor time, seconds")
+            ax.set_title(TITLES[task])
+            ax.set_ylabel({"maze": "episodes that reach an exit",
+                           "campus": "optimal decisions on new views",
+                           "hill": "trials that reach the top"}[task])  # fmt: skip
+        order = [label for label, *_ in LOOKS.values() if label in entries]
+        figure.legend([entries[label] for label in order], order, loc="outside lower center",
+                      ncols=4)  # fmt: skip
+        return to_png(figure)
+
+
+def draw_costs(results: list[Result]) -> bytes:
+    """Return training time, decision time and size of every method on each task."""
+    methods = [m for m in LOOKS if m != "random" and any(r["method"] == m for r in results)]
+    marks = {"maze": ("o", BLUE), "campus": ("s", ORANGE), "hill": ("^", GREEN)}
+    columns = (
+        ("training, seconds of the processor", "seconds", 1.0),
+        ("decision, milliseconds", "decision", 1e3),
+        ("policy, megabytes", "bytes", 1e-6),
+    )
+    with house_style():
+        figure = new_figure(10.5, 3.2)
+        axes = figure.subplots(1, 3, sharey=True)
+        for ax, (title, name, factor) in zip(axes, columns, strict=True):
+            for task, (marker, colour) in marks.items():
+                for row, method in enumerate(methods):
+                    values = [r[name] * factor for r in results
+                              if r["task"] == task and r["method"] == method]  # fmt: skip
+                    if values:
+                        label = TITLES[task] if row == 0 else None
+                        ax.plot([np.mean(values)], [row], marker, color=colour, ms=6.5,
+                                markeredgecolor="white", label=label)  # fmt: skip
+            ax.set_xscale("log")
+            low, high = ax.get_xlim()
+            ticks = [t for k in range(-2, 5) for t in (10.0**k, 3 * 10.0**k) if low < t < high]
+            ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            ax.minorticks_off()
+            ax.set_title(title)
+        axes[0].set_yticks(range(len(methods)), [LOOKS[m][0] for m in methods])
+        axes[0].tick_params(axis="y", labelcolor=INK)
+        axes[0].invert_yaxis()
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+        return to_png(figure)
+
+
+def draw_all(found: dict[str, list[Result]], folder: Path) -> None:
+    """Draw all pictures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, draw in (("peers-curves", draw_curves), ("peers-costs", draw_costs)):
+        file = folder / f"{name}.png"
+        write_whole(file, draw(found["results"]))
+        print(f"\nDrew {file}.")

@@ -1,7 +1,8 @@
-"""The commands about data: what can be downloaded, and downloading it."""
+"""The commands about data: photographs to download, and datasets of shards."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +10,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from rlvc.cli_options import PresetOption, SetOption, parse_actions
+
 data_app = typer.Typer(
-    help="Download photographs for the tasks, and see which are here.", no_args_is_help=True
+    help="Download photographs for the tasks, and make datasets of shards.", no_args_is_help=True
 )
 console = Console()
 
@@ -88,6 +91,90 @@ def get_set(
         _say(f"The tasks use {in_use}, because RLVC_DATA comes first.")
     elif to is not None and not in_use:
         _say(f"To use what is there: export RLVC_DATA={folder.parent}")
+
+
+@data_app.command("shard")
+def write_shards(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="Where interactions come from: minari:ID, a folder of images with one table, or a "
+            ".npz file of arrays.",
+        ),
+    ],
+    to: Annotated[Path, typer.Option(metavar="FOLDER", help="The new folder to write to.")],
+    shards: Annotated[
+        int, typer.Option(min=1, help="In how many parts: workers learn from one each.")
+    ] = 1,
+    actions: Annotated[
+        str | None,
+        typer.Option(
+            help="For a folder or arrays: how many actions there are, or their names in order with "
+            "commas between them.",
+        ),
+    ] = None,
+    first_action: Annotated[
+        int | None,
+        typer.Option(
+            help="For a folder or arrays: the number of the first action.", show_default="0"
+        ),
+    ] = None,
+    preset: PresetOption = "default",
+    settings: SetOption = None,
+) -> None:
+    """Look at the images of a log once, and keep what was seen as shards: Parquet files.
+
+    Neither images nor what is seen on them need fit in memory. Image files stay where they are;
+    other images are written as PNG. What `rlvc learn FOLDER` learns is what it would learn from the
+    source, to the last bit, however many shards there are. DuckDB, Polars and Spark read the files
+    as they are.
+
+    For example:
+
+      rlvc data shard my_log --to my_shards --shards 4 --actions left,right,stop
+
+      rlvc learn my_shards
+    """
+    from rlvc.configuring import make_learner
+    from rlvc.experiments.own import is_data, read_data
+    from rlvc.learner import RLVC
+    from rlvc.report.terminal import LiveWatcher
+    from rlvc.shards import Telling, is_shards, write_dataset
+    from rlvc.sources.folder import check_new_folder
+    from rlvc.sources.table import import_pyarrow
+
+    if not is_data(source):
+        raise ValueError(
+            f"SOURCE must be data; got {source!r}. Collect interactions first, with: "
+            f"rlvc collect {source} --to FOLDER"
+        )
+    if is_shards(source):
+        raise ValueError(
+            f"{source} holds shards already; name the source that they were made from."
+        )
+    learner = make_learner(preset, settings or [], RLVC())
+    n_actions, names = parse_actions(actions)
+    import_pyarrow()
+    check_new_folder(to, "rlvc data shard")
+    with LiveWatcher(console) as live:
+        watcher = live.watcher
+        data = read_data(
+            source, n_actions=n_actions, action_start=first_action, action_names=names,
+            watcher=watcher, refer=True,
+        )  # fmt: skip
+        about = write_dataset(
+            data, to, shards, learner.new_eye(data.percepts), threads=learner.threads,
+            telling=Telling(watcher.on_phase, watcher.on_step), looking=learner.engine.look,
+        )  # fmt: skip
+    n_images = sum(camera.images for camera in about.cameras)
+    n_symbols = sum(camera.symbols for camera in about.cameras)
+    _say(
+        f"{about.interactions} interactions in {about.episodes} episodes with {about.percepts} "
+        f"distinct percepts ({n_images} images, {n_symbols} symbols) are in {to}, in "
+        f"{len(about.shards)} shard{'' if len(about.shards) == 1 else 's'}."
+    )
+    _say(f"Learn from them: rlvc learn {shlex.quote(str(to))}")
 
 
 def _say(text: str) -> None:

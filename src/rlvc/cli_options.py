@@ -258,3 +258,19 @@ def _plain(value: Any) -> str:
 
     is_same = parse_arguments([f"value={value}"])["value"] == value
     return str(value) if is_same else repr(value)
+
+
+def parse_actions(text: str | None) -> tuple[int | None, tuple[str, ...]]:
+    """Return the number of actions and their names, from either.
+
+    >>> parse_actions("3"), parse_actions("left, right"), parse_actions(None)
+    ((3, ()), (2, ('left', 'right')), (None, ()))
+    """
+    if text is None:
+        return None, ()
+    if text.strip().isdecimal():
+        return int(text), ()
+    names = tuple(name.strip() for name in text.split(","))
+    if "" in names or len(set(names)) < len(names):
+        raise ValueError(f"The names of --actions must be different, and none empty; got {text!r}.")
+    return len(names), names

@@ -32,6 +32,7 @@ from rlvc.cli_options import (
     WrapOption,
     make_env,
     make_visible,
+    parse_actions,
     recipe_of,
     say_on,
     words_of,
@@ -53,7 +54,8 @@ def learn(
             metavar="SOURCE",
             help="Where interactions come from. An environment: its Gymnasium id, with the module "
             "that brings it, such as CartPole-v1 or minigrid:MiniGrid-Empty-8x8-v0. Or data: "
-            "minari:ID, a folder of images with one table, or a .npz file of arrays.",
+            "minari:ID, a folder of images with one table, a folder of shards, or a .npz file of "
+            "arrays.",
         ),
     ],
     render: RenderOption = False,
@@ -159,6 +161,7 @@ def learn(
     from rlvc.perceiving import check_spaces
     from rlvc.report.own import show_own_summary, write_own_run
     from rlvc.report.terminal import LiveWatcher, watch_with
+    from rlvc.shards import is_shards, open_dataset
     from rlvc.snapshots import Snapshots
 
     changes = [f"gamma={gamma}"] * (gamma is not None) + ["post_process=compaction"] * compact
@@ -179,12 +182,17 @@ def learn(
             epsilon=epsilon, episodes=episodes, render=render or None, wrap=wrap, arg=arg,
             size=size, frames=frames if frames > 1 else None,
         )  # fmt: skip
-    if not from_data or source.startswith(MINARI):
-        what = "a Minari dataset" if from_data else "an environment"
+    from_shards = from_data and is_shards(source)
+    if not from_data or from_shards or source.startswith(MINARI):
+        dataset = "a dataset of shards" if from_shards else "a Minari dataset"
+        what = dataset if from_data else "an environment"
         given = {"actions": actions, "first-action": first_action}
         refuse(f"{what} tells its actions", "a folder or arrays", **given)
     if from_data:
         check_apart(folder, source)
+    if from_shards:
+        data = open_dataset(source).database()
+    elif from_data:
         n_actions, names = parse_actions(actions)
         with LiveWatcher(console) as shown:
             data = read_data(
@@ -355,22 +363,6 @@ def refuse(why: str, whose: str, **options: Any) -> None:
     if given := [f"--{name}" for name, value in options.items() if value is not None]:
         verb = "are" if len(given) > 1 else "is"
         raise ValueError(f"{', '.join(given)} {verb} for {whose} only; {why}.")
-
-
-def parse_actions(text: str | None) -> tuple[int | None, tuple[str, ...]]:
-    """Return the number of actions and their names, from either.
-
-    >>> parse_actions("3"), parse_actions("left, right"), parse_actions(None)
-    ((3, ()), (2, ('left', 'right')), (None, ()))
-    """
-    if text is None:
-        return None, ()
-    if text.strip().isdecimal():
-        return int(text), ()
-    names = tuple(name.strip() for name in text.split(","))
-    if "" in names or len(set(names)) < len(names):
-        raise ValueError(f"The names of --actions must be different, and none empty; got {text!r}.")
-    return len(names), names
 
 
 def folder_name(source: str) -> str:

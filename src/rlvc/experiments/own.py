@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.checkpoint import Checkpoint
+from rlvc.database import Database
 from rlvc.evaluating import evaluate
 from rlvc.experiments.forests import learn_forest
 from rlvc.experiments.running import NEW, Clock, Watcher, learn_stages, versions
@@ -19,7 +20,7 @@ from rlvc.forest_policy import AnyPolicy, ForestPolicy
 from rlvc.interactions import Interactions
 from rlvc.journal import describe_stage
 from rlvc.keeping import FORGETFUL, Keeper, Section
-from rlvc.learner import RLVC, Stage
+from rlvc.learner import CHOSEN, RLVC, Stage
 from rlvc.needs import Needs, needs_of_data, needs_to_collect
 from rlvc.parameters import as_json
 from rlvc.perceiving import shapes_of
@@ -27,6 +28,7 @@ from rlvc.policy import Policy
 from rlvc.sources.arrays import read_arrays
 from rlvc.sources.folder import read_folder
 from rlvc.sources.minari_datasets import read_minari
+from rlvc.vision.eye import Eye
 from rlvc.vision.memory import Memory
 
 MINARI = "minari:"
@@ -78,8 +80,11 @@ def read_data(
     action_start: int | None = None,
     action_names: tuple[str, ...] = (),
     watcher: Watcher | None = None,
+    refer: bool = False,
 ) -> Interactions:
     """Return the interactions of a Minari dataset, a folder with a table, or a file of arrays.
+
+    With ``refer``, images that are in files of their own stay there.
 
     Raises:
         DataError: With all that is wrong with them.
@@ -91,12 +96,27 @@ def read_data(
     known: dict[str, Any] = {"n_actions": n_actions, "action_names": action_names}
     if source.endswith(".npz"):
         return read_arrays(source, action_start=action_start or 0, **known)
-    return read_folder(source, on_image=watcher.on_step, action_start=action_start, **known)
+    return read_folder(
+        source, on_image=watcher.on_step, action_start=action_start, refer=refer, **known
+    )
+
+
+def seen_with(learner: RLVC, eye: Eye) -> RLVC:
+    """Return a learner that sees with what an eye looked with, unless it was told otherwise."""
+    found: dict[str, Any] = {name: getattr(eye, name) for name in (*CHOSEN, "threshold")}
+    for name, part in found.items():
+        given = getattr(learner, name)
+        if given and given != part:
+            raise ValueError(
+                f"{name} of RLVC must be {part}, which this dataset was made with; got {given}. "
+                "Leave it out, or make the dataset again with it."
+            )
+    return replace(learner, **found)
 
 
 def learn_task(
     task: str,
-    data: Interactions | gymnasium.Env[Any, Any],
+    data: Interactions | Database | gymnasium.Env[Any, Any],
     *,
     learner: RLVC | None = None,
     interactions: int = INTERACTIONS,
@@ -113,7 +133,7 @@ def learn_task(
 
     Args:
         task: How to call it.
-        data: An environment, or interactions.
+        data: An environment, or interactions, or what was seen on their images already.
         learner: With which parameters to learn.
         interactions: How many to collect in an environment.
         rounds: In how many rounds; each but the first follows what was learned so far.
@@ -127,11 +147,14 @@ def learn_task(
     """
     watcher = watcher or Watcher()
     keeper: Keeper = FORGETFUL if checkpoint is None else checkpoint
-    learner = learner or RLVC()
+    learner, looked = learner or RLVC(), None
+    if isinstance(data, Database):
+        learner, looked = seen_with(learner, data.eye), data
+        data = data.interactions
     if isinstance(data, Interactions):
         learner = learner.fitted(data.percepts)
     watcher.on_needs(*_needs(data, learner, interactions, trees))
-    school, history = School(learner, watcher, keeper), list[dict[str, Any]]()
+    school, history = School(learner, watcher, keeper, looked), list[dict[str, Any]]()
     if isinstance(data, gymnasium.Env):
         for one in explore(
             data, school.learn, interactions=interactions, rounds=rounds, epsilon=epsilon,
@@ -207,8 +230,15 @@ class School:
         stages: What was learned last.
     """
 
-    def __init__(self, learner: RLVC, watcher: Watcher, keeper: Keeper = FORGETFUL) -> None:
+    def __init__(
+        self,
+        learner: RLVC,
+        watcher: Watcher,
+        keeper: Keeper = FORGETFUL,
+        looked: Database | None = None,
+    ) -> None:
         self.clock, self.fitted, self.stages = Clock(watcher), learner, list[Stage]()
+        self._looked = looked  # what was seen on the only interactions there will be
         self._learner, self._watcher, self._keeper = learner, watcher, keeper
         self._memory = Memory(Section(keeper, "look"))
         self._which = ""
@@ -222,8 +252,11 @@ class School:
         """Return what ``RLVC.learn`` would; only percepts that are new are looked at."""
         self.fitted = self._learner.fitted(met.percepts)
         eye = self.fitted.new_eye(met.percepts)
-        with self.clock.phase(f"extract{self._which}", self._memory.n_new(eye, met.percepts)):
-            database = self.fitted.look_again(met, self._memory, self._watcher.on_step, eye=eye)
+        n_new = 0 if self._looked else self._memory.n_new(eye, met.percepts)
+        with self.clock.phase(f"extract{self._which}", n_new):
+            database = self._looked or self.fitted.look_again(
+                met, self._memory, self._watcher.on_step, eye=eye
+            )
         name = f"learn{self._which}"
         with self.clock.phase(name):
             keeper = Section(self._keeper, name)

@@ -12,8 +12,9 @@ import functools
 import itertools
 import logging
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +24,17 @@ from rlvc.cooccurrence import exhibited, find_pairs
 from rlvc.features import HIGHEST, Composite, Graph, Several
 from rlvc.generation import Candidates, Offering, generators
 from rlvc.incidence import Incidence
-from rlvc.jobs import Block, Jobs, Offer, Share, assemble, class_keys
-from rlvc.locating import Cells, locate
+from rlvc.jobs import Block, Jobs, Made, Offer, Share, assemble, class_keys
+from rlvc.locating import Cells, choose_cells, count_cells, show_cells
 from rlvc.parameters import check, param
+from rlvc.sampling import Sample
 from rlvc.sightings import Found, Places, Sightings
 
 log = logging.getLogger(__name__)
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +85,63 @@ class Composites:
         return Composer(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """New features of one kind for some classes, as one camera sees them.
+
+    Attributes:
+        camera: Which camera.
+        keys: What tells the percepts of each class from those of any other; see
+            :func:`rlvc.jobs.class_keys`.
+        made: The features of each class: all are pairs, or all are in cells.
+    """
+
+    camera: int
+    keys: list[tuple[int, ...]]
+    made: list[Made]
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """New features for some classes, without who exhibits them.
+
+    Attributes:
+        height: The greatest height that composites may have.
+        kinds: What there is of each kind, for each camera; in the order of their numbers.
+    """
+
+    height: int
+    kinds: list[Offered]
+
+    def features(self) -> Offer:
+        """Return the features in the order of their numbers."""
+        nobody, nothing = np.empty(0, np.int64), np.empty(0, np.int32)
+        return Offer([Block(nobody, nothing, made) for one in self.kinds for made in one.made])
+
+
+class Crowd(Protocol):
+    """Who has the percepts, if they are elsewhere."""
+
+    @property
+    def n_cameras(self) -> int:
+        """How many cameras there are."""
+        ...
+
+    def keys(self) -> Ints:
+        """Return what tells the percepts of classes apart; see :func:`rlvc.jobs.class_keys`."""
+        ...
+
+    def sample(self, wanted: list[int], camera: int, seed: int, most: int, height: int) -> Sample:
+        """Return the first images of some classes, in an order of all that a seed draws."""
+        ...
+
+    def cells(
+        self, wanted: list[int], camera: int, levels: int, height: int
+    ) -> tuple[Ints, tuple[Ints, Ints, Ints, Ints]]:
+        """Return how many images classes have, and how many show what in which cell of a grid."""
+        ...
+
+
 class Composer:
     """Composes features for the classes of one run.
 
@@ -94,9 +154,10 @@ class Composer:
         self._table: Ints | None = None
         self._n_parts = 0
         self._found: dict[int, Found] = {}
-        self._places: list[Places] = []
+        self._places: tuple[Places, ...] = ()
         self._orders: list[Ints] = []
         self._kept: dict[tuple[int, str], dict[tuple[int, ...], Block]] = {}
+        self._made: dict[tuple[int, str], dict[tuple[int, ...], Made]] = {}
 
     def generate(
         self,
@@ -117,17 +178,84 @@ class Composer:
             return Candidates(sightings.incidence.append(new.incidence), new.new)
         return new
 
+    def offer(
+        self, crowd: Crowd, graph: Graph, is_aliased: NDArray[np.bool_], attempt: int
+    ) -> tuple[bool, News | None] | None:
+        """Return what :meth:`generate` does where others have the percepts.
+
+        Args:
+            crowd: Who has them.
+            graph: The features known so far.
+            is_aliased: (n_classes,) the classes for which candidates are wanted.
+            attempt: How often it was asked before at this stage.
+
+        Returns:
+            Whether the features known so far are candidates, and the new ones; None if there are
+            no others than at earlier attempts.
+        """
+        together = self._rules.together
+        if attempt > (0 if together else 1):
+            return None
+        if attempt == 0 and not together:
+            return True, None
+        return together, self._compose_elsewhere(crowd, graph, is_aliased)
+
+    def _compose_elsewhere(self, crowd: Crowd, graph: Graph, is_aliased: NDArray[np.bool_]) -> News:
+        """Return the new features of each aliased class, from what others show of it."""
+        rules = self._rules
+        is_part = may_be_part(graph, rules.height)
+        if (n_parts := int(is_part.sum())) != self._n_parts:
+            self._n_parts, self._made = n_parts, {}
+        every_key = [tuple(key) for key in crowd.keys().tolist()]
+        wanted = np.flatnonzero(is_aliased).tolist()
+        keys, kinds = [every_key[c] for c in wanted], list[Offered]()
+        makers = [self._pairs_of] * (rules.pairs > 0) + [self._cells_of] * (rules.grid > 0)
+        for camera, maker in itertools.product(range(crowd.n_cameras), makers):
+            made = self._made.get((camera, maker.__name__), {})
+            missing = [c for c, key in zip(wanted, keys, strict=True) if key not in made]
+            if missing:
+                new = maker(crowd, camera, missing, is_part)
+                made = made | dict(zip((every_key[c] for c in missing), new, strict=True))
+            self._made[camera, maker.__name__] = {
+                key: made[key] for key in every_key if key in made
+            }
+            kinds.append(Offered(camera, keys, [made[key] for key in keys]))
+        return News(rules.height, kinds)
+
+    def _pairs_of(
+        self, crowd: Crowd, camera: int, wanted: list[int], is_part: NDArray[np.bool_]
+    ) -> list[Made]:
+        """Return the composites of some classes."""
+        rules = self._rules
+        sample = crowd.sample(wanted, camera, rules.seed, rules.images, rules.height)
+        self._check_angles(sample.places)
+        image = np.arange(len(sample.rank))
+        made, _ = compose(rules, sample.begin, image, sample.places, is_part, slice(0, len(wanted)))
+        edges = np.searchsorted(made.job, np.arange(len(wanted) + 1)).tolist()
+        return [made.take(slice(a, b)) for a, b in itertools.pairwise(edges)]
+
+    def _cells_of(
+        self, crowd: Crowd, camera: int, wanted: list[int], is_part: NDArray[np.bool_]
+    ) -> list[Made]:
+        """Return the located features of some classes."""
+        rules = self._rules
+        n_images, counted = crowd.cells(wanted, camera, rules.grid, rules.height)
+        return [*choose_cells(*counted, n_images, rules.candidates)[0]]
+
+    def _check_angles(self, places: Places) -> None:
+        if self._rules.use_angle and self._rules.pairs and np.isnan(places.marks[:, 3]).any():
+            raise ValueError(
+                "use_angle of Composites needs a detector that gives orientations, such as "
+                "sift or orb."
+            )
+
     def _compose(
         self, sightings: Sightings, classes: Ints, is_aliased: NDArray[np.bool_], threads: int
     ) -> Candidates:
         """Return the new features of each aliased class."""
         for places in sightings.places:
-            if self._rules.use_angle and self._rules.pairs and np.isnan(places.marks[:, 3]).any():
-                raise ValueError(
-                    "use_angle of Composites needs a detector that gives orientations, such as "
-                    "sift or orb."
-                )
-        is_part = _may_be_part(sightings.graph, self._rules.height)
+            self._check_angles(places)
+        is_part = may_be_part(sightings.graph, self._rules.height)
         self._forget(sightings, is_part)
         keys = [tuple(key) for key in class_keys(classes, len(is_aliased)).tolist()]
         wanted = np.flatnonzero(is_aliased).tolist()
@@ -166,13 +294,7 @@ class Composer:
         if sightings.table is not self._table:
             self._found = {}
         self._table, self._n_parts, self._kept = sightings.table, n_parts, {}
-        graph = sightings.graph
-        higher = [n for n in np.flatnonzero(is_part).tolist() if graph.height[n] > 0]
-        found = {number: sightings.find(number, self._found) for number in higher}
-        self._places = [
-            places.join({n: where for n, where in found.items() if graph.camera[n] == camera})
-            for camera, places in zip(sightings.cameras, sightings.places, strict=True)
-        ]
+        self._places = sightings.places_of(np.flatnonzero(is_part).tolist(), self._found)
         # Images are taken in an order of their own, so that the first few are a fair sample.
         rng = np.random.default_rng(self._rules.seed)
         self._orders = [rng.permutation(places.n_images) for places in sightings.places]
@@ -181,52 +303,94 @@ class Composer:
         self, jobs: Jobs, places: Places, is_part: NDArray[np.bool_], span: slice
     ) -> Share:
         """Make composites for some of the classes."""
-        rules = self._rules
-        where = jobs.begin, jobs.image, places.begin, places.feature, places.marks
-        job, parts, count, relation, cut = find_pairs(
-            span.start, span.stop, *where, is_part, float(rules.support), rules.images,
-            rules.features, rules.pairs, rules.distances, 4.0 * rules.deviation,
-            rules.seed % 2**62,
-        )  # fmt: skip
-        made, n_cut = self._fit(job, parts, count, relation)
-        first = np.searchsorted(made.job, np.arange(len(jobs.begin)))
-        length, columns = exhibited(
-            span.start, span.stop, *where, made.parts, made.pair, made.rows, first, len(is_part)
-        )
-        ours = [made.take(slice(first[i], first[i + 1])) for i in range(span.start, span.stop)]
-        return Share(ours, length, columns, np.append(cut, n_cut))
+        made, n_cut = compose(self._rules, jobs.begin, jobs.image, places, is_part, span)
+        return show(made, jobs, places, len(is_part), span)._replace(n_cut=n_cut)
 
     def _locate(self, jobs: Jobs, places: Places, is_part: NDArray[np.bool_], span: slice) -> Share:
         """Make located features for some of the classes."""
-        n_made, rows, length, columns, n_cut = locate(
-            span.start, span.stop, jobs.begin, jobs.image, places.begin, places.feature,
-            places.marks, is_part, places.size, self._rules.grid,
-            self._rules.candidates,
-        )  # fmt: skip
-        edges = [0, *np.cumsum(n_made).tolist()]
-        ours = [Cells(rows[a:b]) for a, b in itertools.pairwise(edges)]
-        return Share(ours, length, columns, np.array([0, 0, 0, 0, n_cut]))
-
-    def _fit(self, job: Ints, parts: Ints, count: Ints, relation: Floats) -> tuple[Pairs, int]:
-        """Return a composite for each cluster of each pair, and how many classes had too many."""
-        rules = self._rules
-        begin = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-        labels = rules.clustering.cluster(begin, np.ascontiguousarray(relation[:, 0]))
-        _check_labels(rules.clustering, labels, len(relation))
-        limit = -2.0 * math.log(rules.likelihood)
-        pair, rows = fit(
-            begin, relation, labels, limit, float(rules.deviation), rules.use_angle,
-            rules.use_scale,
-        )  # fmt: skip
-        made = Pairs(job[pair], parts[pair], pair, rows, rules.likelihood)
-        number = np.arange(len(pair)) - np.searchsorted(made.job, made.job)  # within the class
-        keep = number < rules.candidates
-        if keep.all():
-            return made, 0
-        return made.take(keep), len(np.unique(made.job[~keep]))
+        counted = locate(self._rules.grid, jobs, places, is_part, span)
+        made, n_cut = choose_cells(*counted, np.diff(jobs.begin), self._rules.candidates)
+        shown = show_located(made, jobs, places, len(is_part), span)
+        return shown._replace(n_cut=np.array([0, 0, 0, 0, n_cut]))
 
 
-def _may_be_part(graph: Graph, height: int) -> NDArray[np.bool_]:
+def compose(
+    rules: Composites, begin: Ints, image: Ints, places: Places, is_part: Bools, span: slice
+) -> tuple[Pairs, Ints]:
+    """Return the composites of some classes, and how often each of the caps bit.
+
+    Args:
+        rules: What may be composed.
+        begin: (n_jobs + 1,) where the images of each class begin.
+        image: The images; of each class, the first ones are a fair sample.
+        places: Where features occur on them.
+        is_part: (n_features,) which of these may be parts.
+        span: Which classes.
+    """
+    job, parts, count, relation, cut = find_pairs(
+        span.start, span.stop, begin, image, places.begin, places.feature, places.marks, is_part,
+        float(rules.support), rules.images, rules.features, rules.pairs, rules.distances,
+        4.0 * rules.deviation, rules.seed % 2**62,
+    )  # fmt: skip
+    made, n_cut = _fit(rules, job, parts, count, relation)
+    return made, np.append(cut, n_cut)
+
+
+def show(made: Pairs, jobs: Jobs, places: Places, n_features: int, span: slice) -> Share:
+    """Return which images of some classes exhibit the composites of their class."""
+    first = np.searchsorted(made.job, np.arange(len(jobs.begin)))
+    length, columns = exhibited(
+        span.start, span.stop, jobs.begin, jobs.image, places.begin, places.feature, places.marks,
+        made.parts, made.pair, made.rows, first, n_features,
+    )  # fmt: skip
+    ours = [made.take(slice(first[i], first[i + 1])) for i in range(span.start, span.stop)]
+    return Share(ours, length, columns, np.zeros(len(_CAPS), np.int64))
+
+
+def locate(
+    levels: int, jobs: Jobs, places: Places, is_part: Bools, span: slice
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return how many images of some classes show each feature in each cell of a grid."""
+    return count_cells(
+        span.start, span.stop, jobs.begin, jobs.image, places.begin, places.feature, places.marks,
+        is_part, places.size, levels,
+    )  # fmt: skip
+
+
+def show_located(
+    made: Sequence[Cells], jobs: Jobs, places: Places, n_features: int, span: slice
+) -> Share:
+    """Return which images of some classes exhibit the located features of their class."""
+    begin = np.cumsum([0, *(len(one) for one in made)])
+    rows = np.concatenate([np.empty((0, 4), np.int64), *(one.rows for one in made)])
+    length, columns = show_cells(
+        span.start, span.stop, jobs.begin, jobs.image, places.begin, places.feature, places.marks,
+        places.size, rows, begin, n_features,
+    )  # fmt: skip
+    return Share(made[span], length, columns, np.zeros(len(_CAPS), np.int64))
+
+
+def _fit(
+    rules: Composites, job: Ints, parts: Ints, count: Ints, relation: Floats
+) -> tuple[Pairs, int]:
+    """Return a composite for each cluster of each pair, and how many classes had too many."""
+    begin = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    labels = rules.clustering.cluster(begin, np.ascontiguousarray(relation[:, 0]))
+    _check_labels(rules.clustering, labels, len(relation))
+    limit = -2.0 * math.log(rules.likelihood)
+    pair, rows = fit(
+        begin, relation, labels, limit, float(rules.deviation), rules.use_angle,
+        rules.use_scale,
+    )  # fmt: skip
+    made = Pairs(job[pair], parts[pair], pair, rows, rules.likelihood)
+    number = np.arange(len(pair)) - np.searchsorted(made.job, made.job)  # within the class
+    keep = number < rules.candidates
+    if keep.all():
+        return made, 0
+    return made.take(keep), len(np.unique(made.job[~keep]))
+
+
+def may_be_part(graph: Graph, height: int) -> NDArray[np.bool_]:
     """Tell which features may be part of a composite: all that are low enough, in one place."""
     low = np.asarray(graph.height, np.int64) < height
     if height > 1:  # else only symbols are
@@ -275,6 +439,16 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.parts)
+
+    @classmethod
+    def concatenate(cls, every: Sequence[Pairs]) -> Pairs:
+        """Return the composites of several jobs, numbered by their place in the list."""
+        job = np.repeat(np.arange(len(every)), [len(one) for one in every])
+        parts, pair, rows = (
+            np.concatenate([getattr(one, name) for one in every])
+            for name in ("parts", "pair", "rows")
+        )
+        return cls(job, parts, pair, rows, every[0].likelihood)
 
     def take(self, some: slice | NDArray[np.bool_]) -> Pairs:
         """Return some of them."""

@@ -203,12 +203,18 @@ def _distinct_images(
     return begin, order[ranks[:n]], row
 
 
-@compiled
 def class_keys(classes: Ints, n_classes: int) -> Ints:
     """Return (n_classes, 3) what tells sets of percepts apart: their size and two hashes."""
+    return sum_keys(classes, n_classes, np.arange(len(classes)))
+
+
+@compiled
+def sum_keys(classes: Ints, n_classes: int, numbers: Ints) -> Ints:
+    """Return the part that some percepts have in :func:`class_keys`, given by number."""
     keys = np.zeros((n_classes, 3), np.int64)
-    for p in range(len(classes)):
-        key = keys[classes[p]]
+    for i in range(len(numbers)):
+        p = numbers[i]
+        key = keys[classes[i]]
         key[0] += 1
         key[1] += scramble(p, 1, 2)  # addition, as the order of percepts does not matter
         key[2] += scramble(3, p, 5)

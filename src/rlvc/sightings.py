@@ -106,12 +106,18 @@ class Sightings:
             _symbols(graph.symbols(images.camera), occurrences, images.shape or (0, 0))
             for images, occurrences in zip(percepts.images, seen, strict=True)
         )
+        return cls.at(graph, percepts.cameras, places, percepts.table())
+
+    @classmethod
+    def at(
+        cls, graph: Graph, cameras: tuple[str, ...], places: tuple[Places, ...], table: Ints
+    ) -> Sightings:
+        """Return what percepts show of a graph, given where its symbols are on their images."""
         n = len(graph)
         shown = tuple(Incidence(*_each_once(here.begin, here.feature), n) for here in places)
-        table = percepts.table()
         incidence = _of_percepts(shown, table, n)
         higher = [n for n, one in enumerate(graph.features) if not isinstance(one, Primitive)]
-        return cls(graph, percepts.cameras, places, table, shown, incidence)._show(higher)
+        return cls(graph, cameras, places, table, shown, incidence)._show(higher)
 
     def add(self, features: Iterable[Feature]) -> tuple[Sightings, list[int]]:
         """Return the sightings of a graph with some more features, and the number of each."""
@@ -160,6 +166,16 @@ class Sightings:
                 self.find(part, known)
             known[number] = self._find(number, known, MOST)
         return known[number]
+
+    def places_of(self, numbers: Sequence[int], known: dict[int, Found]) -> tuple[Places, ...]:
+        """Return where primitive features occur, and some others, given by number."""
+        graph = self.graph
+        higher = [number for number in numbers if graph.height[number] > 0]
+        found = {number: self.find(number, known) for number in higher}
+        return tuple(
+            places.join({n: where for n, where in found.items() if graph.camera[n] == camera})
+            for camera, places in zip(self.cameras, self.places, strict=True)
+        )
 
     def _find(self, number: int, known: dict[int, Found], most: int) -> Found:
         """Return the first ``most`` occurrences on every image, given those of the parts."""

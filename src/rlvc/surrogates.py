@@ -189,39 +189,61 @@ class Members:
         classes: (n_percepts,) the visual class of each percept.
         residuals: Δ_t of every interaction, with its class and action.
         start: (N,) the percept s_t of every interaction.
-        counts: (n_percepts,) which percepts count; all, unless others have some of them as well.
     """
 
     incidence: Incidence
     classes: Ints
     residuals: Residuals
     start: Ints
-    counts: NDArray[np.bool_] | None = None
 
     def company(self, pairs: Sequence[tuple[int, int]]) -> list[Company]:
         """Return for pairs of a class and a feature the company in which that is seen."""
-        return [self._company(*pair) for pair in pairs]
+        return company_of(self.incidence, self.classes, pairs)
 
-    def _company(self, visual_class: int, feature: int) -> Company:
-        is_member = self.classes == visual_class
-        if self.counts is not None:
-            is_member &= self.counts
-        shown = self.incidence.take(np.flatnonzero(is_member))
+    def tallies(self, asked: Sequence[tuple[int, Ints]]) -> list[Tally]:
+        """Return for groups how many of some features are exhibited; see :class:`Witness`."""
+        return tallies_of(self.incidence, self.residuals, self.start, asked)
+
+
+def company_of(
+    incidence: Incidence,
+    classes: Ints,
+    pairs: Sequence[tuple[int, int]],
+    counts: NDArray[np.bool_] | None = None,
+) -> list[Company]:
+    """Return for pairs of a class and a feature the company in which that is seen.
+
+    Args:
+        incidence: Which percept exhibits which feature.
+        classes: (n_percepts,) the visual class of each percept.
+        pairs: Classes and features.
+        counts: (n_percepts,) which percepts count; all, unless others have some of them as well.
+    """
+    found = list[Company]()
+    for visual_class, feature in pairs:
+        is_member = classes == visual_class
+        if counts is not None:
+            is_member &= counts
+        shown = incidence.take(np.flatnonzero(is_member))
         has = shown.count(np.array([feature])) > 0
         rows = np.repeat(np.arange(len(has)), np.diff(shown.indptr))
         count = np.bincount(shown.indices, minlength=shown.n_features)
         both = np.bincount(shown.indices[has[rows]], minlength=shown.n_features)
-        return Company(len(has), int(has.sum()), count, both)
+        found.append(Company(len(has), int(has.sum()), count, both))
+    return found
 
-    def tallies(self, asked: Sequence[tuple[int, Ints]]) -> list[Tally]:
-        """Return for groups how many of some features are exhibited; see :class:`Witness`."""
-        return [self._tally(*one) for one in asked]
 
-    def _tally(self, group: int, features: Ints) -> Tally:
-        rows = np.flatnonzero(self.residuals.group == group)
-        percepts, where = np.unique(self.start[rows], return_inverse=True)
-        n_shown = self.incidence.take(percepts).count(features)[where]
-        return tally(n_shown, self.residuals.integers[rows], len(features))
+def tallies_of(
+    incidence: Incidence, residuals: Residuals, start: Ints, asked: Sequence[tuple[int, Ints]]
+) -> list[Tally]:
+    """Return for groups how many of some features are exhibited; see :class:`Witness`."""
+    found = list[Tally]()
+    for group, features in asked:
+        rows = np.flatnonzero(residuals.group == group)
+        percepts, where = np.unique(start[rows], return_inverse=True)
+        n_shown = incidence.take(percepts).count(features)[where]
+        found.append(tally(n_shown, residuals.integers[rows], len(features)))
+    return found
 
 
 def tally(n_shown: Ints, residuals: Ints, most: int) -> Tally:

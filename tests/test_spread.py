@@ -1,0 +1,131 @@
+"""A database in parts: whoever has them, the policy is that of the whole, bit for bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from rlvc import RLVC, Database, collect
+from rlvc.compaction import Compaction
+from rlvc.composing import Composites
+from rlvc.engines.part import Facts, Part
+from rlvc.engines.spread import Spread
+from rlvc.generation import Canonical
+from rlvc.policy_file import describe_policy
+from rlvc.selection import Selector
+from rlvc.shards.reading import read_shard
+from rlvc.shards.writing import write_shards
+from rlvc.solvers import solvers
+from rlvc.surrogates import Surrogates
+
+
+@dataclass(frozen=True)
+class Here:
+    """A team in this process; parts that are lost are made again, as on a cluster."""
+
+    folder: Path
+    facts: Facts
+    n: int
+    lose: int = 0  # every so many answers, a part forgets all that it knew
+
+    def ask(self, question: str, *more: Any) -> list[Any]:
+        parts = KEPT.setdefault(str(self.folder), {})
+        answers = []
+        for number in range(self.n):
+            COUNT[0] += 1
+            if number not in parts or (self.lose and COUNT[0] % self.lose == 0):
+                parts[number] = Part(read_shard(self.folder, number), self.facts, threads=2)
+            answers.append(getattr(parts[number], question)(*more))
+        return answers
+
+
+KEPT: dict[str, dict[int, Part]] = {}
+COUNT = [0]
+
+
+def spread(database: Database, folder: Path, shards: int, lose: int = 0) -> Spread:
+    write_shards(database, folder, shards)
+    cameras = database.interactions.percepts.images
+    facts = Facts(
+        database.graph.features,
+        database.sightings.cameras,
+        tuple(len(images) for images in cameras),
+        database.interactions.n_actions,
+    )
+    team = Here(folder, facts, shards, lose)
+    known = len(database.graph)
+    return Spread(
+        database.interactions, database.eye, database.graph, team, known, lambda: database
+    )
+
+
+def look(env_id: str, n: int, learner: RLVC, seed: int = 0) -> Database:
+    env = gymnasium.make(env_id, disable_env_checker=True)
+    return learner.look(collect(env, n, seed=seed))
+
+
+def same(one: Any, other: Any) -> None:
+    (manifest, arrays), (told, found) = describe_policy(one), describe_policy(other)
+    assert manifest == told
+    assert arrays.keys() == found.keys()
+    for name, array in arrays.items():
+        assert array.dtype == found[name].dtype
+        assert array.tobytes() == found[name].tobytes(), name
+
+
+LEARNERS = {
+    "default": RLVC(max_stages=12),
+    "canonical": RLVC(generator=Canonical(), max_stages=15, nothing_moved=False),
+    "grid": RLVC(generator=Composites(grid=2), max_stages=5),
+    "high": RLVC(generator=Composites(height=2, together=False), max_stages=8, cap=0),
+    "alone": RLVC(surrogates=Surrogates(features=1), max_stages=6),
+    "compact": RLVC(post_process=Compaction(every=3), max_stages=10),
+    "welch": RLVC(selector=Selector(test="welch", min_samples=3), max_stages=6),
+    "sarsa": RLVC(solver=solvers.make("sarsa", sweeps=3), generator=Canonical(), max_stages=4),
+}
+
+
+@pytest.fixture(scope="module")
+def maze() -> Database:
+    return look("rlvc/Maze-v0", 600, RLVC())
+
+
+@pytest.fixture(scope="module")
+def hill() -> Database:
+    return look("rlvc/Hill-v0", 500, RLVC(gamma=0.75))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_parts_teach_what_the_whole_does(name: str, maze: Database, tmp_path: Path) -> None:
+    learner = LEARNERS[name]
+    stages = list(learner.stages(maze))
+    assert stages[-1].number > 2
+    for shards in (1, 3):
+        others = list(learner.stages(spread(maze, tmp_path / str(shards), shards)))
+        assert [one.residual for one in others] == [one.residual for one in stages]
+        assert [one.n_refinable for one in others] == [one.n_refinable for one in stages]
+        same(stages[-1].policy(), others[-1].policy())
+        assert np.array_equal(
+            stages[-1].database.classes(stages[-1].classifier),
+            others[-1].database.classes(others[-1].classifier),
+        )
+
+
+@pytest.mark.parametrize("name", ["default", "canonical"])
+def test_two_cameras_share_images_between_parts(name: str, hill: Database, tmp_path: Path) -> None:
+    learner = replace(LEARNERS[name], gamma=0.75)
+    policy = learner.learn(hill)
+    assert policy.n_classes > 5
+    same(policy, learner.learn(spread(hill, tmp_path / "parts", 4)))
+
+
+def test_a_part_that_is_lost_is_made_again(maze: Database, tmp_path: Path) -> None:
+    learner = LEARNERS["default"]
+    policy = learner.learn(maze)
+    for lose in (2, 3, 7):
+        same(policy, learner.learn(spread(maze, tmp_path / str(lose), 2, lose)))

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvc.compiled import chunks, n_threads, run_threads, share_threads
+from rlvc.compiled import chunks, n_threads, run_threads, share_threads, spread_threads
 
 THREADS = pytest.mark.parametrize("threads", [1, 2, 3, 0])
 Share = Callable[[Callable[[Any], Any], list[Any], int], Iterable[Any]]
-BOTH = pytest.mark.parametrize("share", [run_threads, share_threads])
+BOTH = pytest.mark.parametrize("share", [run_threads, share_threads, spread_threads])
 
 
 @given(st.integers(0, 200), st.integers(1, 40))

@@ -57,9 +57,14 @@ def test_sums_are_those_of_every_interaction(
     groups = group_interactions(residuals, is_aliased)
     expected = by_hand(dense, percept, group, delta, np.repeat(is_aliased, n_actions), min_samples)
     incidence = Incidence.from_dense(dense)
+    cut = int(rng.integers(0, n_features + 1))
+    left, right = (dense & (np.arange(n_features) < cut), dense & (np.arange(n_features) >= cut))
+    in_parts = Incidence.from_dense(left).append(Incidence.from_dense(right))
+    assert len(in_parts.parts) == 2
     for threads in (1, 2, 3):
-        found = sum_candidates(groups, delta, percept, incidence, min_samples, threads)
-        assert as_dict(found) == expected
+        for matrix in (incidence, in_parts):
+            found = sum_candidates(groups, delta, percept, matrix, min_samples, threads)
+            assert as_dict(found) == expected
     for g in range(n_classes * n_actions):
         members = delta[(group == g) & np.repeat(is_aliased, n_actions)[g]].tolist()
         assert groups.count[g] == len(members)

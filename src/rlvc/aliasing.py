@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import functools
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.compiled import chunks, compiled, n_threads, share_threads
 from rlvc.mdp import MappedSequence
 from rlvc.parameters import check, param
 from rlvc.registry import Registry
-from rlvc.sums import FixedPoint, Scale
+from rlvc.sums import FixedPoint, Scale, group_sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class Residuals:
         n_classes: How many visual classes there are.
         n_actions: How many actions there are.
         q: (n_classes, n_actions) the values that they are residuals of, if they are known.
+        threads: How many threads sum them up; no result depends on it.
+        known: Their sums, once they were asked for.
     """
 
     integers: NDArray[np.int64]
@@ -33,6 +37,8 @@ class Residuals:
     n_classes: int
     n_actions: int
     q: NDArray[np.float64] | None = None
+    threads: int = 1
+    known: list[ResidualSums] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -41,7 +47,7 @@ class Residuals:
 
     def rms(self) -> float:
         """Return the root mean square residual, in units of reward."""
-        return float(np.sqrt(np.mean(self.values**2)))
+        return self.sums().rms()
 
     def by_percept(self, percepts: NDArray[np.int64]) -> tuple[Residuals, NDArray[np.int64]]:
         """Return the mean residual of every percept and pair, and the percepts.
@@ -54,17 +60,51 @@ class Residuals:
         total = np.zeros(len(pairs), np.int64)
         np.add.at(total, which, self.integers)
         mean = np.rint(total / np.bincount(which)).astype(np.int64)
-        return replace(self, integers=mean, group=pairs // width), pairs % width
+        return replace(self, integers=mean, group=pairs // width, known=[]), pairs % width
+
+    def sums(self) -> ResidualSums:
+        """Return what adds up over parts of the interactions."""
+        if not self.known:
+            shape = self.n_classes, self.n_actions
+            sums = group_sums(self.group, self.integers, shape[0] * shape[1], self.threads)
+            count, total, square = (one.reshape(shape) for one in sums)
+            self.known.append(ResidualSums(count, total, square, self.fixed))
+        return self.known[0]
 
     def variances(self) -> NDArray[np.float64]:
         """Return σ²(Δ) for every (class, action), in units of reward²; 0 where never tried."""
-        size = self.n_classes * self.n_actions
-        count = np.bincount(self.group, minlength=size)
-        total, square = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        np.add.at(total, self.group, self.integers)
-        np.add.at(square, self.group, self.integers * self.integers)
-        variance = variance_of(count, total, square)
-        return np.ldexp(variance, -2 * self.fixed.exponent).reshape(self.n_classes, self.n_actions)
+        return self.sums().variances()
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualSums:
+    """All that must be known of residuals to tell which classes are aliased.
+
+    Attributes:
+        count: (n_classes, n_actions) how many there are of each pair.
+        total: (n_classes, n_actions) their sums.
+        square: (n_classes, n_actions) the sums of their squares.
+        fixed: The grid of the sums.
+    """
+
+    count: NDArray[np.int64]
+    total: NDArray[np.int64]
+    square: NDArray[np.int64]
+    fixed: FixedPoint
+
+    def __add__(self, other: ResidualSums) -> ResidualSums:
+        sums = self.count + other.count, self.total + other.total, self.square + other.square
+        return ResidualSums(*sums, self.fixed)
+
+    def variances(self) -> NDArray[np.float64]:
+        """Return σ²(Δ) for every (class, action), in units of reward²; 0 where never tried."""
+        variance = variance_of(self.count, self.total, self.square)
+        return np.ldexp(variance, -2 * self.fixed.exponent)
+
+    def rms(self) -> float:
+        """Return the root mean square residual, in units of reward."""
+        mean = int(self.square.sum()) / max(int(self.count.sum()), 1)
+        return float(np.ldexp(np.sqrt(mean), -self.fixed.exponent))
 
 
 def variance_of(
@@ -79,7 +119,11 @@ def variance_of(
 
 
 def bellman_residuals(
-    sequence: MappedSequence, q: NDArray[np.float64], gamma: float, scale: Scale | None = None
+    sequence: MappedSequence,
+    q: NDArray[np.float64],
+    gamma: float,
+    scale: Scale | None = None,
+    threads: int = 1,
 ) -> Residuals:
     """Return Δ_t = r_{t+1} + γ max_a′ Q(C(s_{t+1}), a′) − Q(C(s_t), a_t) for every interaction.
 
@@ -89,15 +133,44 @@ def bellman_residuals(
     [0.75]
     """
     value = q.max(axis=1)
-    ahead = np.where(sequence.terminated, 0.0, value[sequence.end])
-    delta = sequence.reward + gamma * ahead - q[sequence.start, sequence.action]
     scale = scale or Scale.of(sequence.reward)
     # A bound that every shard of the interactions knows without seeing the others'.
     largest = scale.largest + gamma * float(np.abs(value).max()) + float(np.abs(q).max())
     fixed = FixedPoint.for_squares(largest, scale.n)
     n_classes, n_actions = q.shape
-    group = sequence.start * n_actions + sequence.action
-    return Residuals(fixed.encode(delta), fixed, group, n_classes, n_actions, q)
+    integers, group = np.empty(len(sequence), np.int64), np.empty(len(sequence), np.int64)
+    work = functools.partial(
+        _differ, sequence.start, sequence.action, sequence.reward, sequence.end,
+        sequence.terminated, np.ascontiguousarray(q, np.float64), value, gamma,
+        *fixed.factors(), integers, group,
+    )  # fmt: skip
+    spans = [(piece.start, piece.stop) for piece in chunks(len(sequence), n_threads(threads))]
+    share_threads(work, spans, threads)
+    return Residuals(integers, fixed, group, n_classes, n_actions, q, threads)
+
+
+@compiled
+def _differ(
+    start: NDArray[np.int64],
+    action: NDArray[np.int64],
+    reward: NDArray[np.float64],
+    end: NDArray[np.int64],
+    terminated: NDArray[np.bool_],
+    q: NDArray[np.float64],
+    value: NDArray[np.float64],
+    gamma: float,
+    first: float,
+    second: float,
+    integers: NDArray[np.int64],
+    group: NDArray[np.int64],
+    span: tuple[int, int],
+) -> None:
+    """Write the residuals of some interactions in fixed point, and the pair of each."""
+    for t in range(span[0], span[1]):
+        ahead = 0.0 if terminated[t] else value[end[t]]
+        delta = reward[t] + gamma * ahead - q[start[t], action[t]]
+        integers[t] = np.int64(np.rint(delta * first * second))
+        group[t] = start[t] * q.shape[1] + action[t]
 
 
 class Evidence(Protocol):

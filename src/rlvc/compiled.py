@@ -5,11 +5,15 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import types
+from numba.extending import intrinsic
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,6 +31,59 @@ def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
     except RuntimeError:  # no folder for the cache may be written, as in some containers
         made = numba.njit(nogil=True)(kernel)
     return cast("Callable[P, R]", made)
+
+
+@intrinsic
+def _prefetch(_: Any, array: Any, index: Any) -> Any:
+    """Have the memory around ``array[index]``, with one dimension, brought near; in kernels only.
+
+    For rows that are read in an order that the processor cannot guess: what is asked for some rows
+    ahead is there when it is needed.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        at = context.cast(builder, args[1], signature.args[1], types.intp)
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        call = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        where = builder.bitcast(builder.gep(data, [at]), byte)
+        builder.call(call, [where, number(0), number(3), number(1)])  # to read, to keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate
+
+
+prefetch = cast("Callable[[Any, Any], None]", _prefetch)
+
+
+@intrinsic
+def _add_to_row(_: Any, array: Any, row: Any, first: Any, second: Any, third: Any) -> Any:
+    """Add to the first three of the four integers in a row, all at once; in kernels only.
+
+    ``array`` is (n, 4), int64, contiguous. Processors add four numbers as fast as one, but Numba
+    finds that out only if it is told.
+    """
+    del first, second, third
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        word, lane = ir.IntType(64), ir.IntType(32)
+        four = ir.VectorType(word, 4)
+        at = context.cast(builder, args[1], signature.args[1], types.intp)
+        where = builder.gep(data, [builder.mul(at, word(4))])
+        where = builder.bitcast(where, four.as_pointer())
+        more = ir.Constant(four, [0, 0, 0, 0])
+        for i, number in enumerate(args[2:]):
+            more = builder.insert_element(more, number, lane(i))
+        total = builder.add(builder.load(where, align=8), more)
+        builder.store(total, where, align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, row, types.int64, types.int64, types.int64), generate
+
+
+add_to_row = cast("Callable[[Any, Any, Any, Any, Any], None]", _add_to_row)
 
 
 def n_threads(asked: int) -> int:
@@ -80,6 +137,26 @@ def share_threads(work: Callable[[T], R], pieces: list[T], threads: int) -> list
         return [work(piece) for piece in pieces]
     others = [_pool(threads - 1).submit(work, piece) for piece in pieces[1:]]
     return [work(pieces[0]), *(future.result() for future in others)]
+
+
+def spread_threads(work: Callable[[T], R], pieces: list[T], threads: int) -> list[R]:
+    """Return ``[work(piece) for piece in pieces]``; whoever is done takes the next piece.
+
+    For pieces that may take longer than others; give the long ones first.
+    """
+    waiting = deque(enumerate(pieces))
+    done: dict[int, R] = {}
+
+    def go_on(_: int) -> None:
+        while waiting:
+            try:
+                number, piece = waiting.popleft()
+            except IndexError:  # another one was faster
+                return
+            done[number] = work(piece)
+
+    share_threads(go_on, list(range(min(n_threads(threads), len(pieces)))), threads)
+    return [done[number] for number in range(len(pieces))]
 
 
 @functools.cache

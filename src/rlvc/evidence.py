@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.aliasing import Residuals, variance_of
-from rlvc.compiled import chunks, compiled, n_threads, share_threads
+from rlvc.compiled import add_to_row, chunks, compiled, n_threads, prefetch, spread_threads
 from rlvc.incidence import Incidence
 
 
@@ -70,16 +70,30 @@ class Candidates:
 
 def group_interactions(residuals: Residuals, is_aliased: NDArray[np.bool_]) -> Groups:
     """Sort the interactions of the aliased classes by (class, action), in order within each."""
-    wanted = np.flatnonzero(np.repeat(is_aliased, residuals.n_actions)[residuals.group])
-    group = residuals.group[wanted]
-    size = residuals.n_classes * residuals.n_actions
-    order = wanted[np.argsort(group, kind="stable")]
-    count = np.bincount(group, minlength=size)
-    delta = residuals.integers[wanted]
-    total, square = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    np.add.at(total, group, delta)
-    np.add.at(square, group, delta * delta)
-    return Groups(order, np.concatenate([[0], np.cumsum(count)]), count, total, square)
+    is_wanted = np.repeat(is_aliased, residuals.n_actions)
+    sums = residuals.sums()
+    count, total, square = (
+        np.where(is_wanted, one.ravel(), 0) for one in (sums.count, sums.total, sums.square)
+    )
+    begin = np.concatenate([[0], np.cumsum(count)])
+    is_small = len(residuals.group) < 2**31  # half the memory
+    order = np.empty(begin[-1], np.int32 if is_small else np.int64)
+    _sort_groups(residuals.group, is_wanted, begin[:-1].copy(), order)
+    return Groups(order, begin, count, total, square)
+
+
+@compiled
+def _sort_groups(
+    group: NDArray[np.int64],
+    is_wanted: NDArray[np.bool_],
+    at: NDArray[np.int64],
+    order: NDArray[np.int64],
+) -> None:
+    for t in range(len(group)):
+        g = group[t]
+        if is_wanted[g]:
+            order[at[g]] = t
+            at[g] += 1
 
 
 def sum_candidates(
@@ -94,58 +108,139 @@ def sum_candidates(
 
     With ``min_samples`` of 0 no (group, feature) is left out, which is what :func:`merge` adds up.
     """
-    rows = percepts[groups.order]
-    delta = integers[groups.order]
-    n_groups = len(groups.count)
-    # Threads get runs of groups with about as many interactions each.
-    shares = chunks(len(rows), n_threads(threads))
-    cuts = np.searchsorted(groups.begin, [piece.start for piece in shares][1:])
-    edges = [0, *cuts.tolist(), n_groups]
+    spans = _spans(groups.begin, n_threads(threads))
+    tasks = [(part, span) for part in incidence.parts for span in spans]
 
-    def work(span: tuple[int, int]) -> tuple[NDArray[Any], ...]:
+    def work(task: tuple[Incidence, tuple[int, int]]) -> tuple[NDArray[Any], ...]:
+        part, span = task
+        width = part.n_features
+        # With more to add up than there are features, all of these are looked through in the end.
+        many = width * max(part.n_percepts, 1) / max(len(part.indices), 1)
         return _sum_groups(
-            groups.begin[span[0] : span[1] + 1], rows, delta, incidence.indptr, incidence.indices,
-            incidence.n_features, min_samples,
+            groups.begin[span[0] : span[1] + 1], groups.order, percepts, integers, part.indptr,
+            part.indices, np.zeros((width, 4), np.int64), min_samples, many,
         )  # fmt: skip
 
-    parts = share_threads(work, list(itertools.pairwise(edges)), threads)
-    lengths, feature, sums = (np.concatenate(part) for part in zip(*parts, strict=True))
+    found = spread_threads(work, tasks, threads)
+    by_part = [
+        [np.concatenate(column) for column in zip(*found[i : i + len(spans)], strict=True)]
+        for i in range(0, len(found), len(spans))
+    ]
+    if len(by_part) == 1:
+        ((lengths, feature, sums),) = by_part
+    else:
+        lengths, feature, sums = _by_group(by_part)
     begin = np.concatenate([[0], np.cumsum(lengths)])
-    return Candidates(begin, feature.astype(np.int32), *np.ascontiguousarray(sums.T))
+    return Candidates(begin, feature, *np.ascontiguousarray(sums.T))
+
+
+PIECES = 4  # of the work for each thread: who is done early takes another one
+
+
+def _spans(begin: NDArray[np.int64], threads: int) -> list[tuple[int, int]]:
+    """Cut groups into runs with about as many interactions each."""
+    pieces = chunks(int(begin[-1]), PIECES * threads if threads > 1 else 1)
+    cuts = np.searchsorted(begin, [piece.start for piece in pieces][1:])
+    edges = np.unique([0, *cuts.tolist(), len(begin) - 1]).tolist()
+    return list(itertools.pairwise(edges)) if len(edges) > 1 else [(0, len(begin) - 1)]
+
+
+def _by_group(by_part: list[list[NDArray[Any]]]) -> tuple[NDArray[Any], ...]:
+    """Return lengths, features and sums group by group, given them part by part."""
+    lengths = np.stack([one[0] for one in by_part])
+    feature, sums = (np.concatenate([one[i] for one in by_part]) for i in (1, 2))
+    begin = np.concatenate([[0], np.cumsum(lengths.ravel())])[:-1].reshape(lengths.shape)
+    out = np.empty_like(feature), np.empty_like(sums)
+    _copy_groups(begin, lengths, feature, sums, *out)
+    return lengths.sum(axis=0), *out
+
+
+@compiled
+def _copy_groups(
+    begin: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    feature: NDArray[np.int32],
+    sums: NDArray[np.int64],
+    out_feature: NDArray[np.int32],
+    out: NDArray[np.int64],
+) -> None:
+    n = 0
+    for g in range(begin.shape[1]):
+        for part in range(len(begin)):
+            for i in range(begin[part, g], begin[part, g] + lengths[part, g]):
+                out_feature[n] = feature[i]
+                out[n, 0], out[n, 1], out[n, 2] = sums[i, 0], sums[i, 1], sums[i, 2]
+                n += 1
+
+
+FAR, NEAR, NEXT = 64, 32, 12  # interactions ahead of the one at hand
+LINE = 16  # features that the memory brings at a time
 
 
 @compiled
 def _sum_groups(
     begin: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    delta: NDArray[np.int64],
+    order: NDArray[np.int64],
+    percepts: NDArray[np.int64],
+    integers: NDArray[np.int64],
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
-    n_features: int,
+    sums: NDArray[np.int64],
     min_samples: int,
+    many: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-    sums = np.zeros((n_features, 3), np.int64)  # count, total, square of the group at hand
-    touched = np.empty(n_features + 1, np.uint32)  # one more: the last is written in any case
+    """Return how many candidates each group has, their features and their sums.
+
+    Args:
+        begin: Where each group begins in ``order``.
+        order: Interactions, group by group.
+        percepts: The percept of each interaction.
+        integers: The residual of each.
+        indptr: Where the row of each percept begins.
+        indices: The features of the percepts.
+        sums: (n_features, 4) zeros: room for count, total and square of the group at hand.
+        min_samples: Least number of samples on each side.
+        many: From how many interactions on a group is taken to show most features.
+    """
+    width = len(sums)
+    touched = np.empty(width + 1, np.uint32)  # one more: the last is written in any case
     lengths = np.zeros(len(begin) - 1, np.int64)
     feature = np.empty(1024, np.int32)
     out = np.empty((1024, 3), np.int64)
-    n = 0
+    n, end = 0, begin[-1]
     for g in range(len(begin) - 1):
         size = begin[g + 1] - begin[g]
         if size < 2 * min_samples:
             continue
         n_touched = 0
         for k in range(begin[g], begin[g + 1]):
-            d = delta[k]
+            # Rows that follow each other here do not do so in memory, which takes a hundred times
+            # as long to answer as the cache: what is needed next is asked for some rows ahead.
+            if k + FAR < end:
+                prefetch(percepts, order[k + FAR])
+                prefetch(integers, order[k + FAR])
+            if k + NEAR < end:
+                prefetch(indptr, percepts[order[k + NEAR]])
+            if k + NEXT < end:
+                row = percepts[order[k + NEXT]]
+                for i in range(indptr[row], indptr[row + 1], LINE):
+                    prefetch(indices, i)
+            d = integers[order[k]]
             d2 = d * d
-            for i in range(indptr[rows[k]], indptr[rows[k] + 1]):
-                f = np.uint32(indices[i])  # unsigned: no check for indices from the end
-                met = sums[f, 0]
-                touched[n_touched] = f
-                n_touched += met == 0  # no branch, which would be guessed wrong
-                sums[f, 0] = met + 1
-                sums[f, 1] += d
-                sums[f, 2] += d2
+            row = percepts[order[k]]
+            if size >= many:
+                for i in range(indptr[row], indptr[row + 1]):
+                    add_to_row(sums, np.uint32(indices[i]), 1, d, d2)
+            else:
+                for i in range(indptr[row], indptr[row + 1]):
+                    f = np.uint32(indices[i])  # unsigned: no check for indices from the end
+                    touched[n_touched] = f
+                    n_touched += sums[f, 0] == 0  # no branch, which would be guessed wrong
+                    add_to_row(sums, f, 1, d, d2)
+        if size >= many:
+            for number in range(width):
+                touched[n_touched] = number
+                n_touched += sums[number, 0] > 0
         first = n
         if n + n_touched > len(feature):
             room = 2 * (n + n_touched)

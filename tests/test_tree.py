@@ -46,6 +46,11 @@ def test_refined_classifiers_classify_as_nested_objects_do(
     trees, nodes = grow(kind, rng, stages)
     dense = rng.random((40, N_FEATURES)) < 0.4
     incidence = Incidence.from_dense(dense)
+    in_parts = Incidence.from_dense(dense[:, :1])
+    for n in range(1, N_FEATURES):
+        alone = dense[:, : n + 1] & (np.arange(n + 1) == n)
+        more = Incidence.from_dense(alone)
+        in_parts = in_parts.append(more) if rng.random() < 0.2 else in_parts.join(more)
     shows = [set(np.flatnonzero(row).tolist()) for row in dense]
     previous = np.zeros(40, np.int64)
     for k, (tree, node) in enumerate(zip(trees, nodes, strict=True)):
@@ -60,6 +65,9 @@ def test_refined_classifiers_classify_as_nested_objects_do(
                 assert there == (feature in symbols)
                 asked[feature] += 1
         assert tree.usage(incidence).tolist() == list(asked.values())
+        assert tree.usage(in_parts).tolist() == list(asked.values())
+        for threads in (1, 2, 3):
+            assert np.array_equal(tree.classify(in_parts, threads), classes)
         if k:
             # Every old class is the union of its two children, or stayed as it was.
             born = tree.n_classes - trees[k - 1].n_classes

@@ -20,6 +20,7 @@ from rlvc.checking import (
     check_rewards,
     held,
 )
+from rlvc.compiled import compiled
 from rlvc.perceiving import see_rows
 from rlvc.percepts import Percepts
 
@@ -79,6 +80,8 @@ class Interactions:
         yield from check_numbers("action", self.action, self.action_start, self.n_actions, ACTIONS)
         for name in ("start", "end"):
             yield from check_numbers(name, getattr(self, name), 0, len(self.percepts))
+        if (self.episode[1:] >= self.episode[:-1]).all():  # as is usual, and soon said
+            return
         _, first = np.unique(self.episode, return_index=True)
         begins = np.ones(len(self), np.bool_)
         begins[1:] = self.episode[1:] != self.episode[:-1]
@@ -115,9 +118,9 @@ class Interactions:
         >>> data.is_stuck.tolist()
         [True, False, False]
         """
-        pair = self.start * self.n_actions + self.action
-        moves = (self.start != self.end) | self.terminated
-        return np.asarray(np.bincount(pair, moves)[pair] == 0)
+        return _find_stuck(
+            self.start, self.action, self.end, self.terminated, len(self.percepts), self.n_actions
+        )
 
     def of_episodes(self, numbers: ArrayLike) -> tuple[Interactions, NDArray[np.int64]]:
         """Return the interactions of some episodes, in their order, and which percepts they have.
@@ -149,12 +152,7 @@ class Interactions:
     def returns(self, gamma: float) -> NDArray[np.float64]:
         """Return the (N,) discounted returns from each interaction to the end of its episode."""
         total = np.empty(len(self))
-        ahead = 0.0
-        for t, (reward, last) in enumerate(
-            zip(self.reward[::-1].tolist(), self.is_last[::-1].tolist(), strict=True)
-        ):
-            ahead = reward + gamma * (0.0 if last else ahead)
-            total[-1 - t] = ahead
+        _look_ahead(self.reward, self.is_last, gamma, total)
         return total
 
     @classmethod
@@ -287,6 +285,38 @@ class Interactions:
             "terminals": self.terminated.astype(np.float32),
             "timeouts": (self.is_last & ~self.terminated).astype(np.float32),
         }
+
+
+@compiled
+def _find_stuck(
+    start: NDArray[np.int64],
+    action: NDArray[np.int64],
+    end: NDArray[np.int64],
+    terminated: NDArray[np.bool_],
+    n_percepts: int,
+    n_actions: int,
+) -> NDArray[np.bool_]:
+    moves = np.zeros((n_percepts, n_actions), np.bool_)
+    for t in range(len(start)):
+        if start[t] != end[t] or terminated[t]:
+            moves[start[t], action[t]] = True
+    is_stuck = np.empty(len(start), np.bool_)
+    for t in range(len(start)):
+        is_stuck[t] = not moves[start[t], action[t]]
+    return is_stuck
+
+
+@compiled
+def _look_ahead(
+    reward: NDArray[np.float64],
+    is_last: NDArray[np.bool_],
+    gamma: float,
+    total: NDArray[np.float64],
+) -> None:
+    ahead = 0.0
+    for t in range(len(reward) - 1, -1, -1):
+        ahead = reward[t] + gamma * (0.0 if is_last[t] else ahead)
+        total[t] = ahead
 
 
 def check_episodes(interactions: Interactions) -> list[str]:

@@ -47,8 +47,8 @@ class Classifier(Protocol):
         """
         ...
 
-    def classify(self, incidence: Incidence) -> NDArray[np.int64]:
-        """Return the (n_percepts,) visual classes of many percepts."""
+    def classify(self, incidence: Incidence, threads: int = 1) -> NDArray[np.int64]:
+        """Return the (n_percepts,) visual classes of many percepts, whatever the threads."""
         ...
 
     def walk(self, exhibits: Callable[[int], bool]) -> tuple[list[tuple[int, bool]], int]:

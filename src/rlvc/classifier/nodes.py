@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.classifier import Split
-from rlvc.compiled import compiled
+from rlvc.compiled import chunks, compiled, n_threads, share_threads
 from rlvc.incidence import Incidence
 
 LEAF = -1
@@ -61,9 +62,17 @@ class Nodes:
         """The distinct features that are tested, in ascending order."""
         return np.unique(self.feature[self.feature != LEAF])
 
-    def classify(self, incidence: Incidence) -> Ints:
-        """Return the (n_percepts,) visual classes of many percepts."""
-        return self._visit(incidence)[0]
+    def classify(self, incidence: Incidence, threads: int = 1) -> Ints:
+        """Return the (n_percepts,) visual classes of many percepts.
+
+        Args:
+            incidence: What they exhibit.
+            threads: How many threads to use; the result does not depend on it.
+        """
+        classes = np.empty(incidence.n_percepts, np.int64)
+        nothing = np.empty(0, np.int64)
+        self._visit(incidence, classes, nothing, threads)
+        return classes
 
     def walk(self, exhibits: Callable[[int], bool]) -> tuple[list[tuple[int, bool]], int]:
         """Return the tests on the path of one percept, with their outcomes, and its class."""
@@ -77,7 +86,9 @@ class Nodes:
 
     def usage(self, incidence: Incidence) -> Ints:
         """Return on how many percepts each of :attr:`features` is tested."""
-        return self._visit(incidence)[1][self.features]
+        n_tested = np.zeros(int(self.feature.max()) + 1, np.int64)
+        self._visit(incidence, np.empty(incidence.n_percepts, np.int64), n_tested, 1)
+        return n_tested[self.features]
 
     def renumber(self, numbers: dict[int, int]) -> Self:
         """Return the same nodes with their features called by other numbers."""
@@ -103,9 +114,21 @@ class Nodes:
     def _arrays(self) -> tuple[Ints, Ints, Ints]:
         return self.feature, self.present, self.absent
 
-    def _visit(self, incidence: Incidence) -> tuple[Ints, Ints]:
+    def _visit(self, incidence: Incidence, classes: Ints, n_tested: Ints, threads: int) -> None:
+        """Write the class of each percept and, if there is room, how often features are tested."""
+        # Only what is tested is looked for: mostly what stages added, whose rows are short.
+        features = self.features
+        lowest = int(features.min(initial=incidence.n_features))
+        parts = [one for one in incidence.parts if lowest < one.n_features]
+        nothing = np.zeros(incidence.n_percepts + 1, np.int64), np.empty(0, np.int32)
+        rows = [(one.indptr, one.indices) for one in parts] + [nothing] * (2 - len(parts))
+        if len(rows) > 2:
+            whole = incidence.only(np.isin(np.arange(incidence.n_features), features))
+            rows = [(whole.indptr, whole.indices), nothing]
         n = max(incidence.n_features, int(self.feature.max()) + 1)
-        return _visit(*self._arrays(), incidence.indptr, incidence.indices, n)
+        work = functools.partial(_visit, *self._arrays(), *rows[0], *rows[1], n, classes, n_tested)
+        spans = [(one.start, one.stop) for one in chunks(len(classes), n_threads(threads))]
+        share_threads(work, spans, threads)
 
 
 def split_leaves(nodes: Nodes, splits: list[Split]) -> tuple[Ints, Ints, Ints]:
@@ -132,25 +155,28 @@ def _visit(
     feature: Ints,
     present: Ints,
     absent: Ints,
-    indptr: Ints,
-    indices: NDArray[np.int32],
+    first: Ints,
+    first_indices: NDArray[np.int32],
+    second: Ints,
+    second_indices: NDArray[np.int32],
     n_features: int,
-) -> tuple[Ints, Ints]:
-    """Return the class of each percept, and on how many percepts each feature is tested."""
-    classes = np.empty(len(indptr) - 1, np.int64)
-    n_tested = np.zeros(n_features, np.int64)
-    last = np.full(n_features, -1, np.int64)  # the percept on which a feature was tested last
-    exhibits = np.zeros(n_features, np.bool_)  # of the percept at hand
-    for p in range(len(classes)):
-        for i in range(indptr[p], indptr[p + 1]):
-            exhibits[indices[i]] = True
+    classes: Ints,
+    n_tested: Ints,
+    span: tuple[int, int],
+) -> None:
+    """Write the class of some percepts, and on how many of them each feature is tested."""
+    shown = np.full(n_features, -1, np.int64)  # the percept that exhibited a feature last
+    tested = np.full(n_features, -1, np.int64)  # the percept on which it was tested last
+    for p in range(span[0], span[1]):
+        for i in range(first[p], first[p + 1]):
+            shown[np.uint32(first_indices[i])] = p
+        for i in range(second[p], second[p + 1]):
+            shown[np.uint32(second_indices[i])] = p
         node = 0
         while feature[node] != LEAF:
             f = feature[node]
-            n_tested[f] += last[f] != p
-            last[f] = p
-            node = present[node] if exhibits[f] else absent[node]
+            if len(n_tested) and tested[f] != p:
+                n_tested[f] += 1
+                tested[f] = p
+            node = present[node] if shown[f] == p else absent[node]
         classes[p] = present[node]
-        for i in range(indptr[p], indptr[p + 1]):
-            exhibits[indices[i]] = False
-    return classes, n_tested

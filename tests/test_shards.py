@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+import re
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +18,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvc import RLVC, Database, Interactions, Percepts
-from rlvc.shards.layout import read_about
+from rlvc.errors import DamagedFileError, FileFormatError, PictureError, StrangeFileError
+from rlvc.shards import is_shards, open_dataset, write_dataset
+from rlvc.shards.layout import file_of, read_about
 from rlvc.shards.reading import ShardData, read_shard
+from rlvc.shards.tables import sum_up
 from rlvc.shards.writing import cut_episodes, write_shards
+from rlvc.sources.seal import checksum
 from rlvc.vision.detectors import Harris
-from tests.builders import pictures
+from tests.builders import blocks
+from tests.test_unwritable import limited
+
+pyarrow: Any = importlib.import_module("pyarrow")
+importlib.import_module("pyarrow.parquet")
 
 
 def logged(
@@ -24,7 +39,10 @@ def logged(
 ) -> Interactions:  # fmt: skip
     """Return episodes of several lengths; percepts share images where there are two cameras."""
     rng = np.random.default_rng(seed)
-    images = {name: pictures(n_images, i, (48, 56, 3)) for i, name in enumerate(cameras)}
+    images = {
+        name: [blocks(100 * i + k, (64, 72, 3)) for k in range(n_images)]
+        for i, name in enumerate(cameras)
+    }
     percepts = Percepts()
     shown = []
     for _ in range(n + 1):
@@ -44,7 +62,9 @@ def logged(
 
 
 def looked(interactions: Interactions) -> Database:
-    return RLVC(detector=Harris(threshold=1e-3), threads=1).look(interactions)
+    database = RLVC(detector=Harris(), threads=1).look(interactions)
+    assert all(len(places.feature) for places in database.sightings.places)
+    return database
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -123,3 +143,233 @@ def test_shards_are_balanced() -> None:
     assert cut_episodes(uneven, 3).tolist() == [0, 97, 98, 100]
     with pytest.raises(ValueError, match="between 1 and 3, as there are so many episodes; got 4"):
         cut_episodes(uneven, 4)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small dataset with two cameras."""
+    folder = tmp_path_factory.mktemp("whole") / "shards"
+    data = logged(30, cameras=("left", "right"), n_images=5)
+    eye = RLVC(detector=Harris()).new_eye(data.percepts)
+    write_dataset(data, folder, 2, eye)
+    return folder
+
+
+@pytest.fixture
+def copy(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "copy"))
+
+
+def read_all(folder: Path) -> None:
+    """Read all that there is."""
+    dataset = open_dataset(folder)
+    for number in range(len(dataset.about.shards)):
+        dataset.shard(number)
+    for one in dataset.database().interactions.percepts.images:
+        for number in range(len(one)):
+            one[number]
+
+
+def test_every_file_is_needed(whole: Path, tmp_path: Path) -> None:
+    read_all(whole)
+    files = [path.relative_to(whole) for path in sorted(whole.rglob("*")) if path.is_file()]
+    assert len(files) == 1 + 2 * 2 + 2 * 2 + 10 + 1
+    for file in files:
+        folder = Path(shutil.copytree(whole, tmp_path / "copy"))
+        (folder / file).unlink()
+        with pytest.raises((FileFormatError, PictureError), match=str(file)):
+            read_all(folder)
+        shutil.rmtree(folder)
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_damage_is_noticed(
+    whole: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    files = [path.relative_to(whole) for path in sorted(whole.rglob("*")) if path.is_file()]
+    file = data.draw(st.sampled_from(files))
+    old = (whole / file).read_bytes()
+    at = data.draw(st.integers(0, len(old) - 1))
+    kind = data.draw(st.sampled_from(["flip", "cut", "more"]))
+    flipped = old[:at] + bytes([old[at] ^ data.draw(st.integers(1, 255))]) + old[at + 1 :]
+    new = {"flip": flipped, "cut": old[:at], "more": old + b"x"}[kind]
+    folder = Path(shutil.copytree(whole, tmp_path_factory.mktemp("damaged") / "copy"))
+    (folder / file).write_bytes(new)
+    if file.suffix == ".png" or file.name == "dataset.json":  # some bytes of these mean nothing
+        with suppress(FileFormatError, PictureError):
+            read_all(folder)
+        return
+    with pytest.raises(DamagedFileError, match="is damaged: it changed since it was written"):
+        read_all(folder)
+
+
+def change_about(folder: Path, change: Callable[[Any], object]) -> None:
+    """Change what dataset.json says, so that nothing of it is damaged."""
+    told = json.loads((folder / "dataset.json").read_text("utf-8"))
+    change(told)
+    told.pop("checksum")
+    text = json.dumps({**told, "checksum": checksum(told)})
+    (folder / "dataset.json").write_text(text, "utf-8")
+
+
+STRANGE: list[tuple[Callable[[Any], object], str]] = [
+    (lambda told: told.update(format="rlvc-dataset"), "it says format 'rlvc-dataset'"),
+    (lambda told: told.update(version=2), "has version 2 of the format; this rlvc reads version 1"),
+    (lambda told: told.pop("cameras"), "it has no 'cameras'"),
+    (lambda told: told.update(n_actions=0), "its actions do not fit the rest"),
+    (lambda told: told.update(action_names=["go"]), "its actions do not fit the rest"),
+    (lambda told: told.update(action_names="go"), "its lists do not fit"),
+    (lambda told: told.update(interactions=31), "its shards do not fit the rest"),
+    (lambda told: told.update(interactions=2**50), "its counts do not fit the rest"),
+    (lambda told: told.update(interactions=-1), "its counts do not fit the rest"),
+    (lambda told: told.update(interactions=30.0), "it has 30.0 where an integer must be"),
+    (lambda told: told.update(lowest=-99), "its rewards do not fit the rest"),
+    (lambda told: told.update(lowest="low"), "it has 'low' where a number must be"),
+    (lambda told: told.update(eye="mine"), "its eye do not fit the rest"),
+    (lambda told: told["cameras"].reverse(), "its cameras do not fit the rest"),
+    (lambda told: told["cameras"][0].update(images=6), "its blocks do not fit the rest"),
+    (lambda told: told["cameras"][0].update(shape=[3, 3]), "not enough values"),
+    (lambda told: told["cameras"][0].update(shape=[3, 3, 2]), "its cameras do not fit the rest"),
+    (lambda told: told["cameras"][0].update(symbols=2**31), "its symbols do not fit the rest"),
+    (lambda told: told["cameras"][0].update(symbols=1), "its symbols do not fit the rest"),
+    (lambda told: told["blocks"].reverse(), "its blocks do not fit the rest"),
+    (lambda told: told["blocks"][0]["symbols"].update(rows=1), "its symbols do not fit the rest"),
+    (lambda told: told["shards"][0]["percepts"].update(rows=1), "rows; 1 are told"),
+    (lambda told: told["shards"].clear(), "its shards do not fit the rest"),
+    (lambda told: told.update(percepts=2), "its shards do not fit the rest"),
+    (lambda told: told.update(percepts=99), "its percepts do not fit the rest"),
+]
+
+
+@pytest.mark.parametrize(("change", "why"), STRANGE)
+def test_a_strange_description_is_refused(
+    copy: Path, change: Callable[[Any], object], why: str
+) -> None:
+    change_about(copy, change)
+    with pytest.raises(StrangeFileError, match=re.escape(why)):
+        read_all(copy)
+
+
+def test_what_is_no_dataset(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match="Name a folder that rlvc wrote shards to"):
+        open_dataset(tmp_path)
+    assert not is_shards(tmp_path)
+    for text in ("{", "[1]", "[" * 100_000, "\xff"):
+        (tmp_path / "dataset.json").write_bytes(text.encode("latin-1"))
+        assert not is_shards(tmp_path)
+        with pytest.raises(DamagedFileError, match="is damaged: it is no JSON"):
+            open_dataset(tmp_path)
+    (tmp_path / "dataset.json").unlink()
+    (tmp_path / "dataset.json").mkdir()
+    with pytest.raises(DamagedFileError):
+        open_dataset(tmp_path)
+
+
+def rewrite(folder: Path, kind: str, number: int, name: str, change: Any) -> None:
+    """Change a column of a file, so that nothing of it is damaged."""
+    path = folder / file_of(kind, number)
+    table = pyarrow.parquet.read_table(path)
+    old = table.column(name)
+    new = change(old.to_numpy().copy())
+    column = new if isinstance(new, pyarrow.Array) else pyarrow.array(new, old.type)
+    at, nullable = table.column_names.index(name), table.schema.field(name).nullable
+    table = table.set_column(at, pyarrow.field(name, column.type, nullable), column)
+    pyarrow.parquet.write_table(table, path, store_schema=False)
+    piece = asdict(sum_up(path, table.num_rows))
+    place = "shards" if kind in ("interactions", "percepts") else "blocks"
+    change_about(folder, lambda told: told[place][number].update({kind: piece}))
+
+
+def first(value: Any) -> Callable[[Any], Any]:
+    def change(column: Any) -> Any:
+        column[0] = value
+        return column
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "change"),
+    [
+        ("interactions", "action", first(3)),
+        ("interactions", "action", first(-1)),
+        ("interactions", "start", first(-1)),
+        ("interactions", "end", first(10**6)),
+        ("interactions", "reward", first(np.nan)),
+        ("interactions", "reward", first(1e6)),
+        ("interactions", "reward", lambda column: pyarrow.array(["x"] * len(column))),
+        ("interactions", "stuck", lambda column: ~column),
+        ("percepts", "percept", first(-1)),
+        ("percepts", "percept", lambda column: column[::-1]),
+        ("percepts", "image.left", first(5)),
+        ("percepts", "image.left", first(-1)),
+        ("percepts", "is_first", lambda column: ~column),
+        ("images", "symbols", first(-1)),
+        ("images", "symbols", lambda column: column + 1),
+        ("images", "digest", first("no digest")),
+        ("images", "digest", lambda column: np.full(len(column), column[0])),
+        ("symbols", "symbol", first(2**30)),
+        ("symbols", "symbol", first(-1)),
+        ("symbols", "symbol", lambda column: column[::-1]),
+        ("symbols", "x", first(np.nan)),
+        ("symbols", "y", first(np.inf)),
+    ],
+)
+def test_strange_tables_are_refused(copy: Path, kind: str, name: str, change: Any) -> None:
+    rewrite(copy, kind, 0, name, change)
+    with pytest.raises(StrangeFileError):
+        read_all(copy)
+
+
+def test_a_file_that_is_no_table(copy: Path) -> None:
+    path = copy / file_of("symbols", 0)
+    path.write_bytes(b"PAR1" * 20)
+    rows = read_about(copy).blocks[0].symbols.rows
+    piece = asdict(sum_up(path, rows))
+    change_about(copy, lambda told: told["blocks"][0].update(symbols=piece))
+    with pytest.raises(StrangeFileError, match="is not a Parquet file that can be read"):
+        read_all(copy)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(StrangeFileError, match="is no ordinary file"):
+        read_all(copy)
+
+
+def test_there_is_no_such_shard(whole: Path) -> None:
+    with pytest.raises(IndexError, match="has 2 shards; there is no number 2"):
+        read_shard(whole, 2)
+
+
+def test_percepts_that_nobody_mentions(tmp_path: Path) -> None:
+    data = logged(20)
+    data.percepts.add(blocks(77, (64, 72, 3)))
+    database = looked(data)
+    write_shards(database, tmp_path / "shards", 2)
+    one, two = (read_shard(tmp_path / "shards", number) for number in range(2))
+    assert two.percepts[-1] == len(data.percepts) - 1
+    assert two.is_first[-1]
+    assert set(one.percepts.tolist()) | set(two.percepts.tolist()) == set(range(len(data.percepts)))
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+    data = logged(60)
+    eye = RLVC(detector=Harris()).new_eye(data.percepts)
+    for size in (100, 2_000, 10_000, 40_000):
+        place = tmp_path / "deep" / "shards"
+        with limited(size), pytest.raises(OSError, match="raise the limit or choose another disk"):
+            write_dataset(data, place, 2, eye.snapshot())
+        assert not list(tmp_path.iterdir())
+    with limited(1000), pytest.raises(OSError, match="raise the limit or choose another disk"):
+        write_shards(looked(data), tmp_path / "deep" / "shards", 2)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_detector_of_another_kind(tmp_path: Path) -> None:
+    database = looked(logged(10))
+    places = database.sightings.places[0]
+    odd = replace(places, marks=places.marks + 1e-9)
+    strange = replace(database, sightings=replace(database.sightings, places=(odd,)))
+    with pytest.raises(ValueError, match="must be float32"):
+        write_shards(strange, tmp_path / "shards", 1)
+    assert not list(tmp_path.iterdir())

@@ -71,7 +71,7 @@ def telling(target: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _CURES or error.strerror is None:
             raise
-        told = f"{error.strerror}; {_CURES[error.errno]}"
+        told = f"{error.strerror.removesuffix(cure := f'; {_CURES[error.errno]}')}{cure}"
         raise type(error)(error.errno, told, str(target)) from error
 
 

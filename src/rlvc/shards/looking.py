@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from rlvc.sources.folder import check_new_folder
 from rlvc.sources.frames import place_of
 from rlvc.sources.places import whole_folder
 from rlvc.sources.table import import_pyarrow
+from rlvc.storage import read_archive, write_archive
 from rlvc.vision.descriptors import Descriptors
 from rlvc.vision.detectors import Points
 from rlvc.vision.eye import Eye, Gathering, Looking, Looks, look_in_threads
@@ -39,6 +41,7 @@ from rlvc.vocabulary_file import save_vocabulary
 from rlvc.whole import Pathlike
 
 HIDDEN = ".looks"  # what was seen, until it is written
+LOOKS = "rlvc-looks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ class _Stream:
                     _check_kind(kind, rows)
                 gathering.add([len(points)], points, rows)
                 on_image()
-            _keep(self._folder / f"{number}.npy", gathering.finish())
+            _keep(self._folder / f"{number}.rlvc", gathering.finish())
 
     def learn(self, on_group: Callable[[], None]) -> None:
         """Let the vocabulary grow, as if all descriptors were shown to it at once."""
@@ -174,7 +177,7 @@ class _Stream:
     def _groups(self) -> Iterator[tuple[int, Looks]]:
         """Yield the number of the first image of each group, and what was seen."""
         for number, first in enumerate(self._first):
-            yield first, _restore(self._folder / f"{number}.npy")
+            yield first, _restore(self._folder / f"{number}.rlvc")
 
     def _rows(self) -> Iterator[Descriptors]:
         """Yield the descriptors of each group."""
@@ -245,18 +248,14 @@ def _check_kind(kind: tuple[np.dtype[np.generic], int], rows: Descriptors) -> No
 
 def _keep(path: Path, looks: Looks) -> None:
     points = looks.points
-    arrays: Sequence[NDArray[np.generic]] = (
-        looks.begin, points.xy, points.scale, points.angle, points.octave, looks.descriptors,
-        looks.row,
-    )  # fmt: skip
-    with path.open("wb") as file:
-        for array in arrays:
-            np.save(file, array, allow_pickle=False)
+    arrays: dict[str, NDArray[Any]] = {
+        "begin": looks.begin, "xy": points.xy, "scale": points.scale, "angle": points.angle,
+        "octave": points.octave, "descriptors": looks.descriptors, "row": looks.row,
+    }  # fmt: skip
+    write_archive(path, {"format": LOOKS, "version": 1}, arrays)
 
 
 def _restore(path: Path) -> Looks:
-    with path.open("rb") as file:
-        begin, xy, scale, angle, octave, descriptors, row = (
-            np.load(file, allow_pickle=False) for _ in range(7)
-        )
-    return Looks(begin, Points(xy, scale, angle, octave), descriptors, row)
+    arrays = read_archive(path, LOOKS, 1)[1]
+    points = Points(*(arrays[name] for name in ("xy", "scale", "angle", "octave")))
+    return Looks(arrays["begin"], points, arrays["descriptors"], arrays["row"])

@@ -77,9 +77,9 @@ class Database:
         """Return the MDP that a classifier makes of the interactions."""
         return self.through(classifier, forever).mdp
 
-    def classes(self, classifier: Classifier) -> Ints:
-        """Return the (n_percepts,) visual classes of the percepts."""
-        return classifier.classify(self.incidence)
+    def classes(self, classifier: Classifier, threads: int = 1) -> Ints:
+        """Return the (n_percepts,) visual classes of the percepts, whatever the threads."""
+        return classifier.classify(self.incidence, threads)
 
     def usage(self, classifier: Classifier) -> Ints:
         """Return on how many percepts each of the classifier's features is tested."""
@@ -248,7 +248,7 @@ class View:
     ) -> View:
         """Return what a classifier shows of a database."""
         interactions = database.interactions
-        classes = database.classes(classifier)
+        classes = database.classes(classifier, threads)
         scale = database.once(("scale", forever), lambda: scale_of(interactions.reward, forever))
         believed = database.once(("belief", forever), lambda: Belief.of(interactions, forever))
         sequence = believed.map(interactions, classes)
@@ -261,7 +261,7 @@ class View:
 
     def residuals(self, q: Floats, gamma: float) -> Residuals:
         """Return the Bellman residuals of some values."""
-        return bellman_residuals(self.sequence, q, gamma, self.mdp.scale)
+        return bellman_residuals(self.sequence, q, gamma, self.mdp.scale, self.threads)
 
     def select(
         self,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rlvc.compiled import compiled
 from rlvc.sums import FixedPoint, Scale
 
 
@@ -106,19 +107,24 @@ class Tally:
     @classmethod
     def of(cls, sequence: MappedSequence, n_classes: int, n_actions: int, scale: Scale) -> Tally:
         """Return the tally of a sequence, or of a part of one whose rewards have a scale."""
-        pair = sequence.start * n_actions + sequence.action
         size = n_classes * n_actions
+        if size * n_classes <= max(len(sequence), DENSE):
+            count, total = np.zeros(size, np.int64), np.zeros(size, np.int64)
+            every = np.zeros((size, n_classes), np.int64)
+            _tally(
+                sequence.start, sequence.action, sequence.reward, sequence.end,
+                sequence.terminated, n_actions, *_fixed(scale).factors(), count, total,
+                every,
+            )  # fmt: skip
+            return cls(count, total, sparse.csr_array(every))
+        pair = sequence.start * n_actions + sequence.action
         total = np.zeros(size, np.int64)
         np.add.at(total, pair, _fixed(scale).encode(sequence.reward))
         goes_on = ~sequence.terminated
         key = pair[goes_on] * np.int64(n_classes) + sequence.end[goes_on]
-        if size * n_classes <= max(len(key), DENSE):
-            every = np.bincount(key, minlength=size * n_classes)
-            steps = sparse.csr_array(every.reshape(size, n_classes))
-        else:
-            met, times = np.unique(key, return_counts=True)
-            where = (met // n_classes, met % n_classes)
-            steps = sparse.csr_array((times, where), shape=(size, n_classes))
+        met, times = np.unique(key, return_counts=True)
+        where = (met // n_classes, met % n_classes)
+        steps = sparse.csr_array((times, where), shape=(size, n_classes))
         return cls(np.bincount(pair, minlength=size), total, steps)
 
     def __add__(self, other: Tally) -> Tally:
@@ -126,6 +132,28 @@ class Tally:
 
 
 DENSE = 1 << 16  # entries of a matrix for which it is not worth while to sort
+
+
+@compiled
+def _tally(
+    start: NDArray[np.int64],
+    action: NDArray[np.int64],
+    reward: NDArray[np.float64],
+    end: NDArray[np.int64],
+    terminated: NDArray[np.bool_],
+    n_actions: int,
+    first: float,
+    second: float,
+    count: NDArray[np.int64],
+    total: NDArray[np.int64],
+    steps: NDArray[np.int64],
+) -> None:
+    for t in range(len(start)):
+        pair = start[t] * n_actions + action[t]
+        count[pair] += 1
+        total[pair] += np.int64(np.rint(reward[t] * first * second))
+        if not terminated[t]:
+            steps[pair, end[t]] += 1
 
 
 def estimate(

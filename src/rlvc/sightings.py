@@ -218,13 +218,17 @@ class Sightings:
                 plain[number] = self._find(number, known, 1)[0]
         grown = self._join(plain)
         several: dict[int, Ints] = {}
-        for number in numbers:
-            feature = self.graph[number]
-            if isinstance(feature, Several):  # of others, whose images are known by now
-                images = grown.shown[self.cameras.index(self.graph.camera[number])]
-                enough = images.count(np.asarray(feature.parts, np.int64)) >= feature.least
-                several[number] = np.flatnonzero(enough)
-        return grown._join(several)
+        for camera, images in zip(self.cameras, grown.shown, strict=True):
+            here = {  # of others, whose images are known by now
+                number: feature
+                for number in numbers
+                if isinstance(feature := self.graph[number], Several)
+                and self.graph.camera[number] == camera
+            }
+            parts = [np.asarray(feature.parts, np.int64) for feature in here.values()]
+            for number, count in zip(here, images.counts(parts), strict=True):
+                several[number] = np.flatnonzero(count >= here[number].least)
+        return grown._join(dict(sorted(several.items())))
 
     def _join(self, images: dict[int, Ints]) -> Sightings:
         """Add the images on which some features of the graph are seen."""
@@ -239,7 +243,9 @@ class Sightings:
             for name, places in zip(self.cameras, self.places, strict=True)
         ]
         shown = tuple(Joined(one, more) for one, more in zip(self.shown, new, strict=True))
-        incidence = Joined(self.incidence, _of_percepts(new, self.table, n))
+        added = _of_percepts(new, self.table, n)
+        is_same = self.incidence is self.shown[0] and added is new[0]  # percepts are single images
+        incidence = shown[0] if is_same else Joined(self.incidence, added)
         return Sightings(self.graph, self.cameras, self.places, self.table, shown, incidence)
 
 

@@ -198,7 +198,8 @@ class Members:
 
     def company(self, pairs: Sequence[tuple[int, int]]) -> list[Company]:
         """Return for pairs of a class and a feature the company in which that is seen."""
-        return company_of(self.incidence, self.classes, pairs)
+        threads = self.residuals.threads
+        return company_of(self.incidence, self.classes, pairs, threads=threads)
 
     def tallies(self, asked: Sequence[tuple[int, Ints]]) -> list[Tally]:
         """Return for groups how many of some features are exhibited; see :class:`Witness`."""
@@ -210,27 +211,27 @@ def company_of(
     classes: Ints,
     pairs: Sequence[tuple[int, int]],
     counts: NDArray[np.bool_] | None = None,
+    threads: int = 1,
 ) -> list[Company]:
     """Return for pairs of a class and a feature the company in which that is seen.
 
     Args:
         incidence: Which percept exhibits which feature.
         classes: (n_percepts,) the visual class of each percept.
-        pairs: Classes and features.
+        pairs: Classes, each named once, and features.
         counts: (n_percepts,) which percepts count; all, unless others have some of them as well.
+        threads: How many threads to use; the result does not depend on it.
     """
-    found = list[Company]()
-    for visual_class, feature in pairs:
-        is_member = classes == visual_class
-        if counts is not None:
-            is_member &= counts
-        shown = incidence.take(np.flatnonzero(is_member))
-        has = shown.count(np.array([feature])) > 0
-        rows = np.repeat(np.arange(len(has)), np.diff(shown.indptr))
-        count = np.bincount(shown.indices, minlength=shown.n_features)
-        both = np.bincount(shown.indices[has[rows]], minlength=shown.n_features)
-        found.append(Company(len(has), int(has.sum()), count, both))
-    return found
+    if not pairs:
+        return []
+    number = np.full(int(classes.max(initial=0)) + 1, -1, np.int64)
+    for job, (visual_class, _) in enumerate(pairs):
+        number[visual_class : visual_class + 1] = job  # no percept here may be of that class
+    jobs = number[classes]
+    if counts is not None:
+        jobs[~counts] = -1
+    found = incidence.company(jobs, np.asarray([feature for _, feature in pairs]), threads)
+    return [Company(int(n), int(n_has), *rest) for n, n_has, *rest in zip(*found, strict=True)]
 
 
 def tallies_of(
@@ -238,10 +239,11 @@ def tallies_of(
 ) -> list[Tally]:
     """Return for groups how many of some features are exhibited; see :class:`Witness`."""
     found = list[Tally]()
+    before, rows = -1, np.empty(0, np.int64)
     for group, features in asked:
-        rows = np.flatnonzero(residuals.group == group)
-        percepts, where = np.unique(start[rows], return_inverse=True)
-        n_shown = incidence.take(percepts).count(features)[where]
+        if group != before:  # the same is often asked for one feature and for several
+            before, rows = group, np.flatnonzero(residuals.group == group)
+        n_shown = incidence.count(features, start[rows])
         found.append(tally(n_shown, residuals.integers[rows], len(features)))
     return found
 

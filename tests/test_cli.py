@@ -387,8 +387,8 @@ def test_a_policy_of_grey_images_can_be_explained(call: Any, tmp_path: Path) -> 
          "Unknown preset 'papr'. Did you mean 'paper'? Known: default, paper."),
         (["maze", "--set", "gama=1"],
          "Unknown parameter 'gama'. Did you mean 'gamma'? Known: aliasing, cap, descriptor, "
-         "detector, gamma, generator, max_stages, metric, nothing_moved, post_process, selector, "
-         "shrinkage, solver, surrogates, threads, threshold."),
+         "detector, engine, gamma, generator, max_stages, metric, nothing_moved, post_process, "
+         "selector, shrinkage, solver, surrogates, threads, threshold."),
         (["maze", "--set", "solver=sarse"],
          "Unknown solver 'sarse'. Did you mean 'sarsa'? Known: modified_policy_iteration, "
          "policy_iteration, q_lambda, q_learning, sarsa, value_iteration."),

@@ -173,8 +173,8 @@ def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
         (["cap"], "A setting must read NAME=VALUE; got 'cap'."),
         ([""], "A setting must read NAME=VALUE; got ''."),
         (["gama=0.5"], "Unknown parameter 'gama'. Did you mean 'gamma'? Known: aliasing, cap, "
-         "descriptor, detector, gamma, generator, max_stages, metric, nothing_moved, post_process, "
-         "selector, shrinkage, solver, surrogates, threads, threshold."),
+         "descriptor, detector, engine, gamma, generator, max_stages, metric, nothing_moved, "
+         "post_process, selector, shrinkage, solver, surrogates, threads, threshold."),
         (["gamma.x=0.5"], "Unknown parameter 'gamma.x'. Did you mean 'gamma'? Known: *"),
         (["post_process=compation"], "Unknown post-processing 'compation'. Did you mean "
          "'compaction'? Known: compaction, none."),
@@ -279,7 +279,7 @@ def test_every_declared_parameter_is_described_once() -> None:
     for name, default, must, meaning in describe_parameters():
         text, choices = choices_of(meaning)
         assert text
-        assert must or default in ("True", "False")
+        assert must or default in ("True", "False", "")  # or any text
         for choice in choices:
             assert (choice, name) not in described
             described[choice, name] = default

@@ -49,14 +49,7 @@ COUNT = [0]
 
 
 def spread(database: Database, folder: Path, shards: int, lose: int = 0) -> Spread:
-    write_shards(database, folder, shards)
-    cameras = database.interactions.percepts.images
-    facts = Facts(
-        database.graph.features,
-        database.sightings.cameras,
-        tuple(len(images) for images in cameras),
-        database.interactions.n_actions,
-    )
+    facts = Facts.of(write_shards(database, folder, shards))
     team = Here(folder, facts, shards, lose)
     known = len(database.graph)
     return Spread(

@@ -20,8 +20,10 @@ import rlvc
 from rlvc import cli_own, cli_report
 from rlvc.cli_data import data_app
 from rlvc.cli_options import (
+    AddressOption,
     ArgumentOption,
     CompactOption,
+    EngineOption,
     FramesOption,
     LiveOption,
     OverwriteOption,
@@ -35,6 +37,7 @@ from rlvc.cli_options import (
     TensorBoardOption,
     TreesOption,
     WrapOption,
+    engine_settings,
     flow,
     make_env,
     recipe_of,
@@ -108,6 +111,8 @@ def run(
     trees: TreesOption = 0,
     preset: PresetOption = "default",
     settings: SetOption = None,
+    engine: EngineOption = None,
+    address: AddressOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results; runs/TASK unless given.")
     ] = None,
@@ -136,7 +141,7 @@ def run(
     from rlvc.snapshots import Snapshots
 
     changes = [*settings_of(task, preset), *["post_process=compaction"] * compact]
-    changes += settings or []
+    changes += [*engine_settings(engine, address), *(settings or [])]
     learner = make_learner(preset, changes, base_learner(task))
     cli_report.check_page(live, port)
     if tensorboard:

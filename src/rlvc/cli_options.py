@@ -115,6 +115,27 @@ PresetOption = Annotated[
         rich_help_panel=LEARNING,
     ),
 ]
+EngineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="Who does the work: local, all cores of this machine; or ray, workers that may be on "
+        "other machines. The policy is the same.",
+        show_default="local",
+        rich_help_panel=LEARNING,
+    ),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="ADDRESS",
+        help="With --engine ray: that of a cluster, such as ray://head:10001, or auto for the one "
+        "on this machine. One is started here unless given.",
+        rich_help_panel=LEARNING,
+    ),
+]
 OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace the results that are in the folder.")
 ]
@@ -192,6 +213,18 @@ def flow(text: str | None) -> str:
     """
     paragraphs = inspect.cleandoc(text or "").split("\n\n")
     return "\n\n".join(one if one.startswith(" ") else " ".join(one.split()) for one in paragraphs)
+
+
+def engine_settings(engine: str | None, address: str | None) -> list[str]:
+    """Return who does the work, as settings of a learner.
+
+    >>> engine_settings("ray", "auto")
+    ['engine=ray', 'engine.address=auto']
+    """
+    if address is not None and engine != "ray":
+        raise ValueError("--address is that of a Ray cluster; add --engine ray.")
+    chosen = [] if engine is None else [f"engine={engine}"]
+    return chosen if address is None else [*chosen, f"engine.address={address}"]
 
 
 def recipe_of(

@@ -13,8 +13,10 @@ from rich.console import Console
 from rlvc.cli_options import (
     EXPLORING,
     LEARNING,
+    AddressOption,
     ArgumentOption,
     CompactOption,
+    EngineOption,
     EnvArgument,
     FramesOption,
     LiveOption,
@@ -30,6 +32,7 @@ from rlvc.cli_options import (
     TensorBoardOption,
     TreesOption,
     WrapOption,
+    engine_settings,
     make_env,
     make_visible,
     parse_actions,
@@ -126,6 +129,8 @@ def learn(
     compact: CompactOption = False,
     preset: PresetOption = "default",
     settings: SetOption = None,
+    engine: EngineOption = None,
+    address: AddressOption = None,
     seed: SeedOption = 0,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results; runs/SOURCE unless given.")
@@ -165,7 +170,8 @@ def learn(
     from rlvc.snapshots import Snapshots
 
     changes = [f"gamma={gamma}"] * (gamma is not None) + ["post_process=compaction"] * compact
-    learner = make_learner(preset, [*changes, *(settings or [])], RLVC())
+    changes += [*engine_settings(engine, address), *(settings or [])]
+    learner = make_learner(preset, changes, RLVC())
     check_page(live, port)
     folder = place_of(out, resume, Path("runs") / folder_name(source), overwrite)
     is_begun = resume is not None
@@ -191,7 +197,7 @@ def learn(
     if from_data:
         check_apart(folder, source)
     if from_shards:
-        data = open_dataset(source).database()
+        data = learner.engine.open(open_dataset(source), learner.threads)
     elif from_data:
         n_actions, names = parse_actions(actions)
         with LiveWatcher(console) as shown:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from rlvc.experiments.running import Watcher
     from rlvc.needs import Needs
 
-FREE: Final = ("overwrite", "live", "port", "tensorboard", "out", "resume")  # may be others later
+FREE: Final = (  # may be others later
+    "overwrite", "live", "port", "tensorboard", "out", "resume", "engine", "address",
+)  # fmt: skip
 ELSEWHERE: Final = ("--overwrite", "--live", "--port", "--out", "--resume")
 
 

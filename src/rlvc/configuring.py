@@ -11,6 +11,7 @@ from rlvc.clustering import Hierarchical, clusterings
 from rlvc.compaction import post_processes
 from rlvc.composing import Composites
 from rlvc.engines import engines
+from rlvc.engines import ray as _ray  # noqa: F401 - it has a name then
 from rlvc.errors import unknown
 from rlvc.features import HIGHEST
 from rlvc.generation import Canonical, generators

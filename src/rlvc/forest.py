@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.database import Database, Learnable, map_interactions
+from rlvc.engines.local import Local
 from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.features import Graph, Primitive
 from rlvc.forest_policy import ForestPolicy
@@ -23,9 +25,9 @@ from rlvc.growing import GrownTree, Trees
 from rlvc.interactions import Interactions
 from rlvc.keeping import FORGETFUL, Keeper
 from rlvc.learner import RLVC
+from rlvc.packing import draw_patches, spots_of
 from rlvc.parameters import check, param
 from rlvc.policy import Policy
-from rlvc.processes import run_processes
 from rlvc.sums import Scale
 from rlvc.together import solve_together
 from rlvc.vision.memory import Memory
@@ -124,11 +126,10 @@ class Forest:
         while len(grown) < self.trees and (known := trees.find(len(grown))) is not None:
             grown.append(known)
             on_tree()
-        for one in run_processes(
-            lambda number: self.grow(database, number),
-            range(len(grown), self.trees),
-            self.learner.threads,
-        ):
+        engine, threads = self.learner.engine, self.learner.threads
+        grow = partial(self.grow, unseen(database))
+        for tree in engine.run(grow, range(len(grown), self.trees), threads):
+            one = with_patches(tree, database)
             trees.keep(len(grown), one)
             grown.append(one)
             on_tree()
@@ -147,15 +148,31 @@ class Forest:
         part, percepts = interactions.of_episodes(episodes)
         shown = sightings.only(symbols).of_percepts(sightings.table[percepts])
         selector = replace(self.learner.selector, relevant=self.relevant)
-        learner = replace(self.learner, threads=1, cap=self.cap, selector=selector)
+        learner = replace(self.learner, threads=1, cap=self.cap, selector=selector, engine=Local())
         for stage in learner.stages(Database(part, shown, database.eye)):  # noqa: B007 - the last
             pass
         everywhere = stage.database.whole().sightings.of_percepts(sightings.table)
+        policy = stage.policy()
         return GrownTree(
-            stage.policy(),
+            policy,
             stage.classifier.classify(everywhere.incidence),
             np.isin(interactions.episode, episodes),
+            spots_of(policy, stage.database),
         )
+
+
+def unseen(database: Database) -> Database:
+    """Return a database without images, to be sent to those who grow trees."""
+    interactions = database.interactions
+    blind = replace(interactions, percepts=interactions.percepts.unseen())
+    return Database(blind, database.sightings, database.eye.snapshot())
+
+
+def with_patches(tree: GrownTree, database: Database) -> GrownTree:
+    """Return a tree that was grown without images, with what its features look like."""
+    policy, percepts = tree.policy, database.interactions.percepts
+    patches = draw_patches(policy.graph, tree.spots, database.eye, percepts)
+    return replace(tree, policy=replace(policy, patches=patches), spots={})
 
 
 def draw(numbers: Ints, share: float, rng: np.random.Generator) -> Ints:

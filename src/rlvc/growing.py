@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.database import Database
 from rlvc.keeping import Keeper, Part, fits, fitting
+from rlvc.packing import Spot
 from rlvc.policy import Policy
 from rlvc.policy_file import describe_policy, restore_policy
 
@@ -21,11 +23,13 @@ class GrownTree:
         policy: What it learned.
         classes: (n_percepts,) the visual classes of all percepts of the database.
         is_known: (N,) of which interactions it learned.
+        spots: Where features are first seen, by their number in the policy, if it has no patches.
     """
 
     policy: Policy
     classes: NDArray[np.int64]
     is_known: NDArray[np.bool_]
+    spots: Mapping[int, Spot] = field(default_factory=dict)
 
 
 class Trees:

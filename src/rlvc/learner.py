@@ -431,7 +431,7 @@ _METHODS = {
     "surrogates": ("extend",),
     "classifier": ("classify", "refine", "merge"),
     "post_process": ("start",),
-    "engine": ("look", "spread", "run"),
+    "engine": ("look", "spread", "open", "run"),
 }
 
 

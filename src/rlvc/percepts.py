@@ -6,6 +6,7 @@ import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,14 @@ from rlvc.spool import Spool
 Percept = Image | Mapping[str, Image]
 SINGLE = ""  # the camera's name where a percept is one image
 IN_MEMORY = 64 * 2**20  # bytes of images kept in memory; the rest goes to a temporary file
+
+
+class Some(Protocol):
+    """Some images, by number."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, number: int) -> Image: ...
 
 
 class Images:
@@ -54,6 +63,10 @@ class Images:
             self._store(number, image)
             self._numbers[digest] = number  # after the store, which a full disk may refuse
         return number
+
+    def some(self, numbers: Sequence[int]) -> Some:
+        """Return some images, to be sent to another process."""
+        return [self[number] for number in numbers]
 
     def fingerprint(self, first: int, last: int) -> str:
         """Return what tells some images in this order from any others, by their numbers."""

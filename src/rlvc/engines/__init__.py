@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 from rlvc.database import Database, Learnable
 from rlvc.percepts import Images
 from rlvc.registry import Registry
+from rlvc.shards import Dataset
 from rlvc.vision.eye import Eye, Look
 
 R = TypeVar("R")
@@ -37,6 +38,10 @@ class Engine(Protocol):
 
     def spread(self, database: Database, threads: int) -> Learnable:
         """Return the database where its sums are done: here, or in parts elsewhere."""
+        ...
+
+    def open(self, dataset: Dataset, threads: int) -> Learnable:
+        """Return a dataset of shards on disk where its sums are done."""
         ...
 
     def run(self, work: Callable[[T], R], pieces: Sequence[T], threads: int) -> Iterator[R]:

@@ -10,6 +10,7 @@ from rlvc.database import Database
 from rlvc.engines import engines
 from rlvc.percepts import Images
 from rlvc.processes import run_processes
+from rlvc.shards import Dataset
 from rlvc.vision.eye import Eye, Look, look_in_threads
 
 R = TypeVar("R")
@@ -29,6 +30,10 @@ class Local:
     def spread(self, database: Database, threads: int) -> Database:
         """Return the database as it is."""
         return database
+
+    def open(self, dataset: Dataset, threads: int) -> Database:
+        """Return a dataset of shards, read into memory."""
+        return dataset.database()
 
     def run(self, work: Callable[[T], R], pieces: Sequence[T], threads: int) -> Iterator[R]:
         """Yield ``work(piece)`` for every piece, in order."""

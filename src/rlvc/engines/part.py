@@ -20,7 +20,7 @@ from rlvc.classifier import Classifier
 from rlvc.composing import News, Pairs, locate, may_be_part, show, show_located
 from rlvc.database import Belief, Database, Sums, sum_returns
 from rlvc.evidence import Candidates, Groups
-from rlvc.features import Feature, Graph
+from rlvc.features import Feature, Graph, Primitive
 from rlvc.incidence import Incidence
 from rlvc.interactions import Interactions
 from rlvc.jobs import Block, Jobs, Made, Share, assemble, sum_keys
@@ -30,7 +30,7 @@ from rlvc.packing import Spot, first_spot
 from rlvc.percepts import Elsewhere
 from rlvc.sampling import Sample, cut_sample
 from rlvc.selection import Selector
-from rlvc.shards.reading import ShardData
+from rlvc.shards import About, ShardData
 from rlvc.sightings import Places, Sightings
 from rlvc.sums import Scale
 from rlvc.surrogates import Company, company_of, tallies_of
@@ -47,7 +47,7 @@ class Facts:
     """What all parts of a database have in common.
 
     Attributes:
-        features: Those that were known when it was spread.
+        features: The symbols of all cameras.
         cameras: The names of the cameras.
         n_images: How many images each of them has, over all parts.
         n_actions: How many actions there are.
@@ -58,6 +58,17 @@ class Facts:
     n_images: tuple[int, ...]
     n_actions: int
 
+    @classmethod
+    def of(cls, about: About) -> Facts:
+        """Return what the description of a dataset of shards says."""
+        cameras = about.cameras
+        return cls(
+            tuple(Primitive(one.name, symbol) for one in cameras for symbol in range(one.symbols)),
+            tuple(one.name for one in cameras),
+            tuple(one.images for one in cameras),
+            about.n_actions,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Glass:
@@ -65,7 +76,7 @@ class Glass:
 
     Attributes:
         number: Tells this one from those before.
-        extra: The features that were added since the database was spread.
+        extra: The features that are known beside symbols.
         classifier: From what percepts exhibit to visual classes.
         forever: See :func:`rlvc.database.map_interactions`.
         scale: Of the rewards of all parts.

@@ -63,7 +63,7 @@ class Spread:
         eye: Who looked.
         graph: The features known so far.
         team: Those who have the parts.
-        n_known: How many features were known when it was spread.
+        n_symbols: How many features are symbols, the first ones.
         bring: Brings it into the memory of this process.
         numbers: Of what parts are asked for, so that they can tell it from what was before.
     """
@@ -72,14 +72,14 @@ class Spread:
     eye: Eye
     graph: Graph
     team: Team
-    n_known: int
+    n_symbols: int
     bring: Callable[[], Database]
     numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     @property
     def extra(self) -> tuple[Feature, ...]:
-        """The features that became known since it was spread."""
-        return self.graph.features[self.n_known :]
+        """The features beside symbols."""
+        return self.graph.features[self.n_symbols :]
 
     def variance(self, gamma: float) -> float:
         """Return the variance of the discounted returns."""

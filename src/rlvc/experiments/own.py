@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.checkpoint import Checkpoint
-from rlvc.database import Database
+from rlvc.database import Learnable
 from rlvc.evaluating import evaluate
 from rlvc.experiments.forests import learn_forest
 from rlvc.experiments.running import NEW, Clock, Watcher, learn_stages, versions
@@ -116,7 +116,7 @@ def seen_with(learner: RLVC, eye: Eye) -> RLVC:
 
 def learn_task(
     task: str,
-    data: Interactions | Database | gymnasium.Env[Any, Any],
+    data: Interactions | Learnable | gymnasium.Env[Any, Any],
     *,
     learner: RLVC | None = None,
     interactions: int = INTERACTIONS,
@@ -148,7 +148,7 @@ def learn_task(
     watcher = watcher or Watcher()
     keeper: Keeper = FORGETFUL if checkpoint is None else checkpoint
     learner, looked = learner or RLVC(), None
-    if isinstance(data, Database):
+    if isinstance(data, Learnable):
         learner, looked = seen_with(learner, data.eye), data
         data = data.interactions
     if isinstance(data, Interactions):
@@ -235,7 +235,7 @@ class School:
         learner: RLVC,
         watcher: Watcher,
         keeper: Keeper = FORGETFUL,
-        looked: Database | None = None,
+        looked: Learnable | None = None,
     ) -> None:
         self.clock, self.fitted, self.stages = Clock(watcher), learner, list[Stage]()
         self._looked = looked  # what was seen on the only interactions there will be

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -52,6 +52,12 @@ class Filed(Images):
         if number == len(self._digests):
             self._digests.append(next(reversed(self._numbers)))
         return number
+
+    def some(self, numbers: Sequence[int]) -> Filed:
+        """Return some images, which another process reads from the same files."""
+        digests = [self._digests[number] for number in numbers]
+        paths = [self.paths[number] for number in numbers]
+        return Filed(self.camera, self.folder.resolve(), self.shape, digests, paths)
 
     def _store(self, number: int, image: Image) -> None:
         """Keep nothing: the file is there."""

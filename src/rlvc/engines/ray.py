@@ -1,0 +1,237 @@
+"""Workers on many machines, by Ray: they hold parts of the database, and hand back sums.
+
+A worker that is lost is replaced. The new one reads the same shards and is asked the same question
+again, so that nothing changes but the time that it takes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import cv2
+
+from rlvc.compiled import n_threads
+from rlvc.database import Database
+from rlvc.engines import engines
+from rlvc.engines.part import Facts, Part
+from rlvc.engines.spread import Spread
+from rlvc.features import Graph
+from rlvc.parameters import check, param
+from rlvc.percepts import Images, Some
+from rlvc.shards import Dataset, read_about, read_shard, write_shards
+from rlvc.vision.eye import Eye, Look
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+BATCH: Final = 2**22  # bytes of images that are sent at a time
+LOSSES: Final = 100  # times that a worker may be lost before it is given up
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ray:
+    """Do the work on a Ray cluster, or in processes of this machine that Ray keeps.
+
+    The policy is that of the local engine, byte for byte.
+    """
+
+    address: str = param(
+        "", "of a cluster, or auto for the one on this machine; if empty, one is started here"
+    )
+    workers: int = param(0, "how many workers; 0 for one for each core of the cluster", low=0)
+    shards: int = param(0, "how many parts; 0 for as many as there are workers", low=0)
+    folder: str = param(
+        "", "where shards are written for the workers: on several machines, one that all of them "
+        "have under this name; if empty, a temporary one",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def look(
+        self, eye: Eye, images: Images, numbers: Sequence[int], threads: int
+    ) -> Iterator[Look]:
+        """Yield what an eye sees on some images, in their order; workers look."""
+        ray = self._connect()
+        fresh = ray.put(Eye(eye.detector, eye.descriptor, eye.metric, eye.threshold))
+        look = ray.remote(_look).options(max_retries=LOSSES)
+        size = 1
+        if images.shape is not None:
+            height, width, channels = images.shape
+            size = max(1, min(64, BATCH // (height * width * channels)))
+        batches = (numbers[i : i + size] for i in range(0, len(numbers), size))
+        asked = (look.remote(fresh, images.some(batch)) for batch in batches)
+        for batch in self._in_order(asked):
+            yield from batch
+
+    def spread(self, database: Database, threads: int) -> Spread:
+        """Return the database in parts, which workers hold.
+
+        Args:
+            database: What to spread.
+            threads: How many threads each worker uses; 0 for one.
+        """
+        self._connect()
+        interactions = database.interactions
+        symbols = Graph().add_symbols(database.eye).features
+        if database.graph.features[: len(symbols)] != symbols:
+            raise ValueError(
+                "The first features of a database must be its symbols for it to be spread over "
+                "workers. Look at the interactions anew: RLVC().look(interactions)."
+            )
+        folder = tempfile.mkdtemp(prefix="rlvc-shards-", dir=self.folder or None)
+        n_episodes = len(set(interactions.episode.tolist()))
+        shards = min(self.shards or self.n_workers, n_episodes)
+        try:
+            write_shards(database, folder, shards)
+        except BaseException:
+            _remove(folder)
+            raise
+        team = RayTeam(folder, shards, min(self.n_workers, shards), threads or 1)
+        weakref.finalize(team, _remove, folder)
+        return Spread(
+            interactions, database.eye, database.graph, team, len(symbols), lambda: database
+        )
+
+    def open(self, dataset: Dataset, threads: int) -> Spread:
+        """Return a dataset of shards on disk, which workers read for themselves.
+
+        Args:
+            dataset: One that all machines have under the same name.
+            threads: How many threads each worker uses; 0 for one.
+        """
+        self._connect()
+        eye, interactions = dataset.eye(), dataset.interactions()
+        graph, shards = Graph().add_symbols(eye), len(dataset.about.shards)
+        workers = min(self.n_workers, shards)
+        team = RayTeam(str(dataset.folder.resolve()), shards, workers, threads or 1)
+        return Spread(interactions, eye, graph, team, len(graph), dataset.database)
+
+    def run(self, work: Callable[[T], R], pieces: Sequence[T], threads: int) -> Iterator[R]:
+        """Yield ``work(piece)`` for every piece, in order; workers get the work once."""
+        ray = self._connect()
+        shared = ray.put(work)
+        call = ray.remote(_call).options(max_retries=LOSSES)
+        return self._in_order(call.remote(shared, piece) for piece in pieces)
+
+    @property
+    def n_workers(self) -> int:
+        """How many workers there are."""
+        return self.workers or max(1, int(self._connect().cluster_resources().get("CPU", 1)))
+
+    def _in_order(self, asked: Iterable[Any]) -> Iterator[Any]:
+        """Yield results in order, with a few more on their way than there are workers."""
+        ray, room = self._connect(), 2 * self.n_workers
+        waiting: deque[Any] = deque()
+        try:
+            for one in asked:
+                waiting.append(one)
+                if len(waiting) >= room:
+                    yield ray.get(waiting.popleft())
+            while waiting:
+                yield ray.get(waiting.popleft())
+        finally:
+            for one in waiting:
+                ray.cancel(one, force=True)
+
+    def _connect(self) -> Any:
+        """Return Ray, connected to the cluster or started here."""
+        ray = import_ray()
+        if not ray.is_initialized():
+            quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+            if self.address:
+                ray.init(address=self.address, **quiet)
+            else:
+                n_cpus = self.workers or n_threads(0)
+                ray.init(num_cpus=n_cpus, include_dashboard=False, **quiet)
+        return ray
+
+
+class RayTeam:
+    """Workers that hold the parts of a database.
+
+    Args:
+        folder: Where the shards are.
+        shards: How many there are.
+        workers: How many workers share them.
+        threads: How many threads each worker uses.
+    """
+
+    def __init__(self, folder: str, shards: int, workers: int, threads: int) -> None:
+        options = {"max_restarts": LOSSES, "max_task_retries": LOSSES}
+        make = import_ray().remote(Worker).options(**options)
+        self._workers = [make.remote(folder, threads) for _ in range(workers)]
+        self._theirs = [list(range(shards))[i::workers] for i in range(workers)]
+        self._shards = shards
+
+    def ask(self, question: str, *more: Any) -> list[Any]:
+        """Return what each part answers, in the order of the parts."""
+        ray = import_ray()
+        told = ray.put(more)
+        asked = [
+            worker.answer.remote(numbers, question, told)
+            for worker, numbers in zip(self._workers, self._theirs, strict=True)
+        ]
+        answers: list[Any] = [None] * self._shards
+        for numbers, found in zip(self._theirs, ray.get(asked), strict=True):
+            for number, answer in zip(numbers, found, strict=True):
+                answers[number] = answer
+        return answers
+
+
+class Worker:
+    """A process that holds some parts; they are read when they are first asked."""
+
+    def __init__(self, folder: str, threads: int) -> None:
+        self._folder, self._threads, self._about = folder, threads, read_about(folder)
+        self._facts = Facts.of(self._about)
+        self._parts: dict[int, Part] = {}
+
+    def answer(self, numbers: list[int], question: str, more: tuple[Any, ...]) -> list[Any]:
+        """Return what some parts answer."""
+        return [getattr(self._part(number), question)(*more) for number in numbers]
+
+    def _part(self, number: int) -> Part:
+        if number not in self._parts:
+            data = read_shard(self._folder, number, self._about)
+            self._parts[number] = Part(data, self._facts, self._threads)
+        return self._parts[number]
+
+
+def import_ray() -> Any:
+    """Return Ray, or say how to install it."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told that it is used
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError(
+            "The engine ray needs Ray. Install it with: pip install 'rlvc[ray]'"
+        ) from error
+    return ray
+
+
+def _look(eye: Eye, images: Some) -> list[Look]:
+    """Return what an eye sees on some images, in a worker."""
+    cv2.setNumThreads(1)  # there is a worker for every core
+    return [eye.look_at(images[i]) for i in range(len(images))]
+
+
+def _call(work: Callable[[T], R], piece: T) -> R:
+    cv2.setNumThreads(1)
+    return work(piece)
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder of shards, if it is still there."""
+    shutil.rmtree(Path(folder), ignore_errors=True)
+
+
+engines.register("ray", Ray)

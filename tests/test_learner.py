@@ -15,6 +15,7 @@ from rlvc.classifier.tree import Tree
 from rlvc.compaction import Keep, Solve, Step
 from rlvc.database import Database
 from rlvc.features import Several
+from rlvc.generation import Canonical
 from rlvc.learner import largest_first
 from rlvc.selection import Choice, Selector
 from rlvc.solvers import solvers
@@ -144,6 +145,22 @@ def test_any_number_of_threads_gives_the_same_policy() -> None:
     assert one.n_classes > 10
     assert same(one, two)
     assert same(one, three)
+
+
+def test_runs_that_take_turns_on_one_database_do_not_disturb_each_other() -> None:
+    problem = Problem.draw(3, n=2000, n_percepts=300, n_features=60, n_copies=8)
+    learners = [RLVC(threads=1, selector=LOOSE, generator=Canonical(), cap=cap) for cap in (1, 2)]
+    alone = [[stage.q for stage in one.stages(problem.database)] for one in learners]
+    shared = problem.database
+    turns = zip(*(one.stages(shared) for one in learners), strict=False)
+    n_stages = 0
+    for expected, stages in zip(zip(*alone, strict=False), turns, strict=False):
+        n_stages += 1
+        for q, stage in zip(expected, stages, strict=True):
+            assert np.array_equal(q, stage.q)
+            classes = stage.database.classes(stage.classifier)
+            assert np.array_equal(classes, stage.classifier.classify(stage.database.incidence))
+    assert n_stages > 5
 
 
 def test_the_order_of_the_interactions_does_not_change_the_policy() -> None:

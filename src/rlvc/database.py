@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rlvc.aliasing import Evidence, Residuals, bellman_residuals, variance_of
 from rlvc.classifier import Classifier, Split
+from rlvc.classifier.nodes import Nodes
 from rlvc.features import Feature, Graph, Several
 from rlvc.generation import Candidates, Offering
 from rlvc.incidence import Incidence
@@ -79,7 +80,18 @@ class Database:
 
     def classes(self, classifier: Classifier, threads: int = 1) -> Ints:
         """Return the (n_percepts,) visual classes of the percepts, whatever the threads."""
-        return classifier.classify(self.incidence, threads)
+        if not isinstance(classifier, Nodes):
+            return classifier.classify(self.incidence, threads)
+        whose, graph, before, known = self.kept.get("classes", (None, (), None, None))
+        # Features that another run added may have the same numbers, and mean something else.
+        is_same = whose is self.interactions and graph == self.graph.features[: len(graph)]
+        if is_same:
+            classes = classifier.classify_on(before, known, self.incidence, threads)
+        else:
+            classes = classifier.classify(self.incidence, threads)
+        # The classifier of the next stage is often refined from that of this one.
+        self.kept["classes"] = self.interactions, self.graph.features, classifier, classes
+        return classes
 
     def usage(self, classifier: Classifier) -> Ints:
         """Return on how many percepts each of the classifier's features is tested."""

@@ -63,34 +63,28 @@ class Incidence:
         found = [_exhibits(one.indptr, one.indices, percepts, features) for one in self.parts]
         return found[0] if len(found) == 1 else np.logical_or.reduce(found)
 
-    def count(
-        self, features: NDArray[np.int64], rows: NDArray[np.int64] | None = None
-    ) -> NDArray[np.int64]:
-        """Return how many of some features, each named once, every percept exhibits.
+    def count(self, features: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many of some features, each named once, every percept exhibits."""
+        return np.asarray(self.counts([features])[0], np.int64)
 
-        Args:
-            features: The features.
-            rows: The percepts to look at, if not all; one may stand there twice.
-        """
-        total = np.zeros(self.n_percepts if rows is None else len(rows), np.int64)
-        lowest = int(features.min(initial=self.n_features))
-        for one in self.parts:
-            if lowest < one.n_features:
-                wanted = np.zeros(max(self.n_features, one.n_features), np.bool_)
-                wanted[features] = True
-                if rows is None:
-                    _count(one.indptr, one.indices, wanted, total)
-                else:
-                    _count_in(one.indptr, one.indices, wanted, rows, total)
-        return total
-
-    def counts(self, sets: Sequence[NDArray[np.int64]], threads: int = 1) -> NDArray[np.uint16]:
+    def counts(
+        self,
+        sets: Sequence[NDArray[np.int64]],
+        rows: NDArray[np.int64] | None = None,
+        threads: int = 1,
+    ) -> NDArray[np.uint16]:
         """Return (n_sets, n_percepts) what :meth:`count` does for each of some sets of features.
 
         All are counted in one pass, as reading the matrix is what takes time.
+
+        Args:
+            sets: The features of each.
+            rows: The percepts to look at, if not all; one may stand there twice.
+            threads: How many threads to use; the result does not depend on it.
         """
-        total = np.zeros((len(sets), self.n_percepts), np.uint16)
-        spans = [(piece.start, piece.stop) for piece in chunks(self.n_percepts, n_threads(threads))]
+        total = np.zeros((len(sets), self.n_percepts if rows is None else len(rows)), np.uint16)
+        every = np.empty(0, np.int64) if rows is None else rows
+        spans = [(one.start, one.stop) for one in chunks(total.shape[1], n_threads(threads))]
         for first in range(0, len(sets), 64):  # a bit of a word for each set
             asked = np.zeros(self.n_features, np.uint64)
             for number, features in enumerate(sets[first : first + 64]):
@@ -99,7 +93,7 @@ class Incidence:
             here = total[first : first + 64]
             for one in self.parts:
                 if lowest < one.n_features:
-                    work = functools.partial(_counts, one.indptr, one.indices, asked, here)
+                    work = functools.partial(_counts, one.indptr, one.indices, asked, every, here)
                     share_threads(work, spans, threads)
         return total
 
@@ -120,12 +114,13 @@ class Incidence:
             both: (n_jobs, n_features) how many of them exhibit each together with the one.
         """
         has = np.zeros(self.n_percepts, np.bool_)
+        spans = [(piece.start, piece.stop) for piece in chunks(self.n_percepts, n_threads(threads))]
         for one in self.parts:
-            _find_features(one.indptr, one.indices, job, features, has)
+            find = functools.partial(_find, one.indptr, one.indices, job, features, has)
+            share_threads(find, spans, threads)
         n, n_has = (
             np.bincount(which + 1, minlength=len(features) + 1)[1:] for which in (job, job[has])
         )
-        spans = [(piece.start, piece.stop) for piece in chunks(self.n_percepts, n_threads(threads))]
         shape = 2, len(features), self.n_features
         seen = np.zeros(shape, np.int64)  # without the feature, and with it
         for one in self.parts:
@@ -417,53 +412,42 @@ def _from_pairs(
 
 
 @compiled
-def _count(
-    indptr: Ints, indices: NDArray[np.int32], wanted: NDArray[np.bool_], total: Ints
-) -> None:
-    for row in range(len(total)):
-        n = 0
-        for i in range(indptr[row], indptr[row + 1]):
-            n += wanted[np.uint32(indices[i])]
-        total[row] += n
-
-
-@compiled
-def _count_in(
-    indptr: Ints, indices: NDArray[np.int32], wanted: NDArray[np.bool_], rows: Ints, total: Ints
-) -> None:
-    for k in range(len(rows)):
-        for i in range(indptr[rows[k]], indptr[rows[k] + 1]):
-            total[k] += wanted[np.uint32(indices[i])]
-
-
-@compiled
 def _counts(
     indptr: Ints,
     indices: NDArray[np.int32],
     asked: NDArray[np.uint64],
+    rows: Ints,
     total: NDArray[np.uint16],
     span: tuple[int, int],
 ) -> None:
-    for row in range(span[0], span[1]):
+    for k in range(span[0], span[1]):
+        row = rows[k] if len(rows) else k
         for i in range(indptr[row], indptr[row + 1]):
             sets = asked[np.uint32(indices[i])]
             number = 0
             while sets:  # few features are in any
                 if sets & np.uint64(1):
-                    total[number, row] += np.uint16(1)
+                    total[number, k] += np.uint16(1)
                 sets >>= np.uint64(1)
                 number += 1
 
 
 @compiled
-def _find_features(
-    indptr: Ints, indices: NDArray[np.int32], job: Ints, features: Ints, has: NDArray[np.bool_]
+def _find(
+    indptr: Ints,
+    indices: NDArray[np.int32],
+    job: Ints,
+    features: Ints,
+    has: NDArray[np.bool_],
+    span: tuple[int, int],
 ) -> None:
-    for row in range(len(job)):
+    for row in range(span[0], span[1]):
         if job[row] >= 0:
-            feature = features[job[row]]
+            feature = np.int32(features[job[row]])
+            found = 0
             for i in range(indptr[row], indptr[row + 1]):
-                has[row] |= indices[i] == feature
+                found += indices[i] == feature  # no end before the last: eight at a time are faster
+            has[row] |= found > 0
 
 
 @compiled

@@ -239,12 +239,12 @@ def tallies_of(
 ) -> list[Tally]:
     """Return for groups how many of some features are exhibited; see :class:`Witness`."""
     found = list[Tally]()
-    before, rows = -1, np.empty(0, np.int64)
-    for group, features in asked:
-        if group != before:  # the same is often asked for one feature and for several
-            before, rows = group, np.flatnonzero(residuals.group == group)
-        n_shown = incidence.count(features, start[rows])
-        found.append(tally(n_shown, residuals.integers[rows], len(features)))
+    for group, same in itertools.groupby(asked, lambda one: one[0]):  # one feature, then several
+        sets = [features for _, features in same]
+        rows = np.flatnonzero(residuals.group == group)
+        counts = incidence.counts(sets, start[rows], residuals.threads)
+        delta = residuals.integers[rows]
+        found += [tally(n, delta, len(some)) for n, some in zip(counts, sets, strict=True)]
     return found
 
 

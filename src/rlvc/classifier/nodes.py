@@ -74,6 +74,28 @@ class Nodes:
         self._visit(incidence, classes, nothing, threads)
         return classes
 
+    def classify_on(
+        self, before: Nodes, classes: Ints, incidence: Incidence, threads: int = 1
+    ) -> Ints:
+        """Return what :meth:`classify` does, given what another classifier said of the percepts.
+
+        If this one was refined from the other, only those whose class was split are looked at.
+        """
+        inner = np.flatnonzero(before.feature != LEAF)
+        is_refined = self.n_nodes >= before.n_nodes and all(
+            np.array_equal(ours[inner], theirs[inner])
+            for ours, theirs in zip(self._arrays(), before._arrays(), strict=True)
+        )
+        if not is_refined:
+            return self.classify(incidence, threads)
+        found = np.empty(incidence.n_percepts, np.int64)
+        leaves = before.leaves
+        first, second = _two_parts(incidence, self.features)
+        work = functools.partial(_go_on, *self._arrays(), leaves, classes, *first, *second, found)
+        spans = [(one.start, one.stop) for one in chunks(len(found), n_threads(threads))]
+        share_threads(work, spans, threads)
+        return found
+
     def walk(self, exhibits: Callable[[int], bool]) -> tuple[list[tuple[int, bool]], int]:
         """Return the tests on the path of one percept, with their outcomes, and its class."""
         known: dict[int, bool] = {}  # a path through merged classes may ask the same again
@@ -116,19 +138,25 @@ class Nodes:
 
     def _visit(self, incidence: Incidence, classes: Ints, n_tested: Ints, threads: int) -> None:
         """Write the class of each percept and, if there is room, how often features are tested."""
-        # Only what is tested is looked for: mostly what stages added, whose rows are short.
-        features = self.features
-        lowest = int(features.min(initial=incidence.n_features))
-        parts = [one for one in incidence.parts if lowest < one.n_features]
-        nothing = np.zeros(incidence.n_percepts + 1, np.int64), np.empty(0, np.int32)
-        rows = [(one.indptr, one.indices) for one in parts] + [nothing] * (2 - len(parts))
-        if len(rows) > 2:
-            whole = incidence.only(np.isin(np.arange(incidence.n_features), features))
-            rows = [(whole.indptr, whole.indices), nothing]
         n = max(incidence.n_features, int(self.feature.max()) + 1)
-        work = functools.partial(_visit, *self._arrays(), *rows[0], *rows[1], n, classes, n_tested)
+        first, second = _two_parts(incidence, self.features)
+        work = functools.partial(_visit, *self._arrays(), *first, *second, n, classes, n_tested)
         spans = [(one.start, one.stop) for one in chunks(len(classes), n_threads(threads))]
         share_threads(work, spans, threads)
+
+
+Rows = tuple[Ints, NDArray[np.int32]]
+
+
+def _two_parts(incidence: Incidence, features: Ints) -> tuple[Rows, Rows]:
+    """Return the rows of the parts that may show some features; usually there are two at most."""
+    lowest = int(features.min(initial=incidence.n_features))
+    parts = [one for one in incidence.parts if lowest < one.n_features]
+    if len(parts) > 2:
+        parts = [incidence.only(np.isin(np.arange(incidence.n_features), features))]
+    nothing = np.zeros(incidence.n_percepts + 1, np.int64), np.empty(0, np.int32)
+    first, second = [(one.indptr, one.indices) for one in parts] + [nothing] * (2 - len(parts))
+    return first, second
 
 
 def split_leaves(nodes: Nodes, splits: list[Split]) -> tuple[Ints, Ints, Ints]:
@@ -148,6 +176,34 @@ def split_leaves(nodes: Nodes, splits: list[Split]) -> tuple[Ints, Ints, Ints]:
         present[n + 1] = absent[n + 1] = split.visual_class
         n, m = n + 2, m + 1
     return feature, present, absent
+
+
+@compiled
+def _go_on(
+    feature: Ints,
+    present: Ints,
+    absent: Ints,
+    leaves: Ints,
+    before: Ints,
+    first: Ints,
+    first_indices: NDArray[np.int32],
+    second: Ints,
+    second_indices: NDArray[np.int32],
+    classes: Ints,
+    span: tuple[int, int],
+) -> None:
+    """Write the class of some percepts, going on from the leaf of the class that each had."""
+    for p in range(span[0], span[1]):
+        node = leaves[before[p]]
+        while feature[node] != LEAF:
+            f = np.int32(feature[node])
+            found = 0  # no end before the last: eight at a time are faster
+            for i in range(second[p], second[p + 1]):
+                found += second_indices[i] == f
+            for i in range(first[p], first[p + 1]):
+                found += first_indices[i] == f
+            node = present[node] if found else absent[node]
+        classes[p] = present[node]
 
 
 @compiled

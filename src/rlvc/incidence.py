@@ -339,6 +339,19 @@ def _put_together(left: Rows, right: Rows) -> Rows:
 
 
 @compiled
+def is_among(indices: NDArray[np.int32], first: int, end: int, feature: int) -> bool:
+    """Tell whether a feature stands in a row, which goes from ``first`` to ``end``."""
+    last = end
+    while first < last:
+        middle = (first + last) // 2
+        if indices[middle] < feature:
+            first = middle + 1
+        else:
+            last = middle
+    return bool(first < end and indices[first] == feature)
+
+
+@compiled
 def _fill_columns(
     indptr: Ints, indices: NDArray[np.int32], at: Ints, rows: NDArray[np.int32]
 ) -> None:
@@ -443,11 +456,7 @@ def _find(
 ) -> None:
     for row in range(span[0], span[1]):
         if job[row] >= 0:
-            feature = np.int32(features[job[row]])
-            found = 0
-            for i in range(indptr[row], indptr[row + 1]):
-                found += indices[i] == feature  # no end before the last: eight at a time are faster
-            has[row] |= found > 0
+            has[row] |= is_among(indices, indptr[row], indptr[row + 1], features[job[row]])
 
 
 @compiled
@@ -521,13 +530,6 @@ def _exhibits(
 ) -> NDArray[np.bool_]:
     found = np.zeros(len(percepts), np.bool_)
     for i in range(len(percepts)):
-        first, end = indptr[percepts[i]], indptr[percepts[i] + 1]
-        last = end
-        while first < last:
-            middle = (first + last) // 2
-            if indices[middle] < features[i]:
-                first = middle + 1
-            else:
-                last = middle
-        found[i] = first < end and indices[first] == features[i]
+        row = percepts[i]
+        found[i] = is_among(indices, indptr[row], indptr[row + 1], features[i])
     return found

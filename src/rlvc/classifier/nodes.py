@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rlvc.classifier import Split
 from rlvc.compiled import chunks, compiled, n_threads, share_threads
-from rlvc.incidence import Incidence
+from rlvc.incidence import Incidence, is_among
 
 LEAF = -1
 
@@ -196,13 +196,11 @@ def _go_on(
     for p in range(span[0], span[1]):
         node = leaves[before[p]]
         while feature[node] != LEAF:
-            f = np.int32(feature[node])
-            found = 0  # no end before the last: eight at a time are faster
-            for i in range(second[p], second[p + 1]):
-                found += second_indices[i] == f
-            for i in range(first[p], first[p + 1]):
-                found += first_indices[i] == f
-            node = present[node] if found else absent[node]
+            f = feature[node]
+            is_shown = is_among(second_indices, second[p], second[p + 1], f) or is_among(
+                first_indices, first[p], first[p + 1], f
+            )
+            node = present[node] if is_shown else absent[node]
         classes[p] = present[node]
 
 

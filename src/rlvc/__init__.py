@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rlvc.learner import RLVC, Stage
     from rlvc.percepts import Percepts
     from rlvc.policy import Explanation, Policy
+    from rlvc.shards import Dataset, open_dataset, write_dataset
     from rlvc.sources.arrays import read_arrays
     from rlvc.sources.folder import read_folder, write_folder
     from rlvc.sources.minari_datasets import read_minari, write_minari
@@ -33,6 +34,7 @@ __version__ = "0.1.0"
 __all__ = [
     "RLVC",
     "Database",
+    "Dataset",
     "Evaluation",
     "Explanation",
     "Forest",
@@ -48,11 +50,13 @@ __all__ = [
     "explore",
     "load_policy",
     "load_vocabulary",
+    "open_dataset",
     "read_arrays",
     "read_folder",
     "read_minari",
     "register_envs",
     "save_vocabulary",
+    "write_dataset",
     "write_folder",
     "write_minari",
 ]
@@ -60,6 +64,7 @@ __all__ = [
 _HOMES = {
     "RLVC": "rlvc.learner",
     "Database": "rlvc.database",
+    "Dataset": "rlvc.shards",
     "Evaluation": "rlvc.evaluating",
     "Explanation": "rlvc.policy",
     "Forest": "rlvc.forest",
@@ -75,10 +80,12 @@ _HOMES = {
     "explore": "rlvc.exploring",
     "load_policy": "rlvc.forest_policy",
     "load_vocabulary": "rlvc.vocabulary_file",
+    "open_dataset": "rlvc.shards",
     "read_arrays": "rlvc.sources.arrays",
     "read_folder": "rlvc.sources.folder",
     "read_minari": "rlvc.sources.minari_datasets",
     "save_vocabulary": "rlvc.vocabulary_file",
+    "write_dataset": "rlvc.shards",
     "write_folder": "rlvc.sources.folder",
     "write_minari": "rlvc.sources.minari_datasets",
 }

@@ -166,18 +166,18 @@ class RayTeam:
     """
 
     def __init__(self, folder: str, shards: int, workers: int, threads: int) -> None:
-        options = {"max_restarts": LOSSES, "max_task_retries": LOSSES}
-        make = import_ray().remote(Worker).options(**options)
-        self._workers = [make.remote(folder, threads) for _ in range(workers)]
+        self._workers = hire(workers)
         self._theirs = [list(range(shards))[i::workers] for i in range(workers)]
+        self._about = folder, threads
         self._shards = shards
+        weakref.finalize(self, _dismiss, self._workers, folder)
 
     def ask(self, question: str, *more: Any) -> list[Any]:
         """Return what each part answers, in the order of the parts."""
         ray = import_ray()
         told = ray.put(more)
         asked = [
-            worker.answer.remote(numbers, question, told)
+            worker.answer.remote(*self._about, numbers, question, told)
             for worker, numbers in zip(self._workers, self._theirs, strict=True)
         ]
         answers: list[Any] = [None] * self._shards
@@ -188,22 +188,51 @@ class RayTeam:
 
 
 class Worker:
-    """A process that holds some parts; they are read when they are first asked."""
+    """A process that holds parts of databases; they are read when they are first asked."""
 
-    def __init__(self, folder: str, threads: int) -> None:
-        self._folder, self._threads, self._about = folder, threads, read_about(folder)
-        self._facts = Facts.of(self._about)
-        self._parts: dict[int, Part] = {}
+    def __init__(self) -> None:
+        self._facts: dict[str, Facts] = {}
+        self._parts: dict[tuple[str, int], Part] = {}
 
-    def answer(self, numbers: list[int], question: str, more: tuple[Any, ...]) -> list[Any]:
-        """Return what some parts answer."""
-        return [getattr(self._part(number), question)(*more) for number in numbers]
+    def answer(
+        self, folder: str, threads: int, numbers: list[int], question: str, more: tuple[Any, ...]
+    ) -> list[Any]:
+        """Return what some parts answer, given where their shards are."""
+        parts = [self._part(folder, number, threads) for number in numbers]
+        return [getattr(part, question)(*more) for part in parts]
 
-    def _part(self, number: int) -> Part:
-        if number not in self._parts:
-            data = read_shard(self._folder, number, self._about)
-            self._parts[number] = Part(data, self._facts, self._threads)
-        return self._parts[number]
+    def _part(self, folder: str, number: int, threads: int) -> Part:
+        if (folder, number) not in self._parts:
+            about = read_about(folder)
+            facts = self._facts.setdefault(folder, Facts.of(about))
+            data = read_shard(folder, number, about)
+            self._parts[folder, number] = Part(data, facts, threads)
+        return self._parts[folder, number]
+
+    def forget(self, folder: str) -> None:
+        """Forget the parts of a database that nobody needs any more."""
+        self._facts.pop(folder, None)
+        for key in [key for key in self._parts if key[0] == folder]:
+            del self._parts[key]
+
+
+_hired: dict[str, list[Any]] = {}  # by cluster; starting a process takes longer than a stage
+
+
+def hire(n: int) -> list[Any]:
+    """Return so many workers: those that are there, and new ones if they are too few."""
+    ray = import_ray()
+    known = _hired.setdefault(ray.get_runtime_context().get_node_id(), [])
+    make = ray.remote(Worker).options(max_restarts=LOSSES, max_task_retries=LOSSES)
+    known += [make.remote() for _ in range(n - len(known))]
+    return known[:n]
+
+
+def _dismiss(workers: list[Any], folder: str) -> None:
+    """Let workers forget a database."""
+    if import_ray().is_initialized():
+        for worker in workers:
+            worker.forget.remote(folder)
 
 
 def import_ray() -> Any:

@@ -39,13 +39,13 @@ from rlvc.whole import write_whole  # noqa: E402
 BUDGET = 600.0  # seconds of the processor
 DECISIONS = 300  # single percepts to time
 TUNING_SEED = 100
-SEEDS = {"maze": (20, 21, 22), "campus": (20,), "hill": (20,)}
-ORDER = ("random", "one", "forest", "d3rlpy-dqn", "sb3-dqn", "d3rlpy-cql", "sb3-ppo", "fqi")
+SEEDS = {"maze": (20, 21, 22), "campus": (20, 21, 22), "hill": (20, 21, 22)}
+ORDER = ("random", "one", "forest", "sb3-ppo", "fqi", "d3rlpy-dqn", "sb3-dqn", "d3rlpy-cql")
 CHOSEN: dict[str, dict[str, Any]] = {
     "d3rlpy-dqn": {"learning_rate": 2.5e-4},
-    "d3rlpy-cql": {"learning_rate": 2.5e-4, "alpha": 1.0},
+    "d3rlpy-cql": {"learning_rate": 2.5e-4},
     "sb3-dqn": {"train_freq": 1},
-    "sb3-ppo": {"n_steps": 500},
+    "sb3-ppo": {"n_steps": 2000},
     "fqi": {"max_features": "sqrt", "stuck": True},
 }
 TRIED: tuple[tuple[str, dict[str, Any], float], ...] = (
@@ -53,14 +53,11 @@ TRIED: tuple[tuple[str, dict[str, Any], float], ...] = (
     ("sb3-ppo", {"n_steps": 2000}, BUDGET),
     ("d3rlpy-dqn", {"learning_rate": 2.5e-4}, 150.0),
     ("sb3-ppo", {"n_steps": 500}, BUDGET),
-    ("d3rlpy-dqn", {"learning_rate": 1e-3}, 150.0),
     ("sb3-dqn", {"train_freq": 4}, BUDGET),
     ("sb3-dqn", {"train_freq": 1}, 300.0),
-    ("fqi", {"max_features": "sqrt", "stuck": True}, 60.0),
-    ("fqi", {"max_features": "sqrt", "stuck": False}, 60.0),
-    ("fqi", {"max_features": 0.1, "stuck": True}, 60.0),
-    ("d3rlpy-cql", {"learning_rate": 2.5e-4, "alpha": 1.0}, 150.0),
-    ("d3rlpy-cql", {"learning_rate": 2.5e-4, "alpha": 0.1}, 150.0),
+    ("fqi", {"max_features": "sqrt", "stuck": True}, 40.0),
+    ("fqi", {"max_features": "sqrt", "stuck": False}, 40.0),
+    ("fqi", {"max_features": 0.1, "stuck": True}, 40.0),
 )  # the method, its settings, and seconds
 
 
@@ -163,20 +160,26 @@ def run_all(cells: list[dict[str, Any]], out: Path, workers: int) -> None:
 
 
 def cells_of(seeds: dict[str, tuple[int, ...]], budget: float, episodes: int) -> list[Any]:
-    """Return all cells, those first that fill the table early."""
-    cells = [
-        (rank, {"task": task, "pictures": pictures_of(task), "seed": seed, "method": method,
-                "settings": CHOSEN.get(method, {}), "budget": budget, "episodes": episodes})
-        for task in seeds for rank, seed in enumerate(seeds[task]) for method in ORDER
+    """Return all cells, those first that fill the table early: a seed of each task, the maze."""
+    order = sorted(
+        (min(rank, 1), number if rank else 0, which, number, rank)
+        for number, task in enumerate(seeds)
+        for rank in range(len(seeds[task]))
+        for which in range(len(ORDER))
+    )
+    tasks = list(seeds)
+    return [
+        {"task": tasks[number], "pictures": pictures_of(tasks[number]),
+         "seed": seeds[tasks[number]][rank], "method": ORDER[which],
+         "settings": CHOSEN.get(ORDER[which], {}), "budget": budget, "episodes": episodes}
+        for _, _, which, number, rank in order
     ]  # fmt: skip
-    return [cell for _, cell in sorted(cells, key=lambda pair: pair[0])]
 
 
-def gather(cells: list[dict[str, Any]], out: Path) -> list[dict[str, Any]]:
-    """Return the results of those cells that are done."""
-    files = [out / f"{name_of(cell)}.json" for cell in cells]
-    results = [json.loads(file.read_text()) for file in files if file.exists()]
-    return [{k: v for k, v in one.items() if k != "file"} for one in results]
+def gather(out: Path) -> list[dict[str, Any]]:
+    """Return the results of all cells that are done."""
+    results = [json.loads(file.read_text()) for file in sorted(out.glob("*.json"))]
+    return [{k: v for k, v in one.items() if k != "file"} for one in results if "curve" in one]
 
 
 def main() -> None:
@@ -185,7 +188,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs") / "peers")
     parser.add_argument("--results", type=Path, default=HERE / "results.json")
     parser.add_argument("--images", type=Path, default=Path("docs") / "images")
+    parser.add_argument("--page", type=Path, help="whose tables to bring up to date")
     parser.add_argument("--workers", type=int, default=2, help="processes side by side")
+    parser.add_argument("--methods", nargs="+", default=ORDER, choices=ORDER, help="to run")
     parser.add_argument("--table", action="store_true", help="only print and draw what is there")
     parser.add_argument("--gather", action="store_true", help="gather what is there, run nothing")
     parser.add_argument("--tune", action="store_true", help="try settings on another seed")
@@ -211,14 +216,18 @@ def main() -> None:
         if options.tune:
             run_all(tries, tuning, options.workers)
         elif not options.gather:
-            run_all(cells, options.out, options.workers)
-        found = {"results": gather(cells, options.out), "tuning": gather(tries, tuning)}
+            chosen = [cell for cell in cells if cell["method"] in options.methods]
+            run_all(chosen, options.out, options.workers)
+        found = {"results": gather(options.out), "tuning": gather(tuning)}
         write_whole(options.results, json.dumps(found, indent=1).encode())
-    from table import draw_all, print_all
+    from table import all_tables, draw_all, fill
 
     found = json.loads(options.results.read_text())
-    print_all(found)
+    tables = all_tables(found)
+    print("\n\n".join(tables.values()))
     draw_all(found, options.images)
+    if options.page:
+        write_whole(options.page, fill(options.page.read_text(), tables).encode())
 
 
 if __name__ == "__main__":

@@ -72,72 +72,101 @@ def size(value: float) -> str:
     return f"{value / 1e6:.1f}"
 
 
-def print_task(task: str, results: list[Result]) -> None:
-    """Print the table of a task."""
+def task_table(task: str, results: list[Result]) -> str:
+    """Return the table of a task."""
     ours = [row for row in results if row["task"] == task]
     if not ours:
-        return
+        return ""
     more = {"maze": ["steps", "suboptimal", "restless"], "campus": [], "hill": ["steps"]}[task]
     names = {"restless": "success, 5% at random"}
     heads = [
         SHARES[task][1], *(names.get(name, name) for name in more), "training, s",
         "of it looking, s", "decision, ms", "size, MB", "seeds",
     ]  # fmt: skip
-    print(f"\n{TITLES[task]}, {ours[0]['pictures']}\n\n| | " + " | ".join(heads) + " |")
-    print("|---" * (len(heads) + 1) + "|")
+    lines = [f"### {TITLES[task]}, {ours[0]['pictures']}", "", "| | " + " | ".join(heads) + " |",
+             "|---" * (len(heads) + 1) + "|"]  # fmt: skip
     for method, (label, *_) in LOOKS.items():
         rows = [row for row in ours if row["method"] == method]
-        if not rows:
-            continue
-        for row in rows:
-            row["restless"] = row.get("restless", {}).get("success")
-        three: Callable[[float], str] = lambda v: f"{v:.3f}"  # noqa: E731
-        forms = {"steps": lambda v: f"{v:.1f}", "suboptimal": three, "restless": three}
-        cells = [quality(task, rows)]
-        cells += [spread([row[name] for row in rows if row.get(name) is not None], forms[name])
-                  for name in more]  # fmt: skip
-        if method == "random":
-            cells += ["–"] * 4
-        else:
-            looking = [row["looking"] for row in rows if "looking" in row]
-            cells += [
-                spread([row["seconds"] for row in rows], seconds),
-                seconds(float(np.mean(looking))) if looking else "–",
-                f"{1000 * np.mean([row['decision'] for row in rows]):.1f}",
-                size(float(np.mean([row["bytes"] for row in rows]))),
-            ]
-        print(f"| {label} | " + " | ".join(cells) + f" | {len(rows)} |")
-    drawn = [row["sampled"][SHARES[task][0]] for row in ours if "sampled" in row]
+        if rows:
+            cells = [quality(task, rows), *(_further(name, rows) for name in more), *_costs(rows)]
+            lines.append(f"| {label} | " + " | ".join(cells) + f" | {len(rows)} |")
+    name, _, form = SHARES[task]
+    drawn = [row["sampled"][name] for row in ours if "sampled" in row]
     if drawn:
-        print(f"\nPPO with actions drawn as while it learns: {spread(drawn, SHARES[task][2])}.")
-    best = {
-        label: spread([max(p["success"] for p in row["curve"]) for row in ours
-                       if row["method"] == method], SHARES[task][2])
-        for method, (label, *_) in LOOKS.items() if task == "maze" and method != "random"
-    }  # fmt: skip
+        lines += [
+            "",
+            f"PPO with actions drawn at random, as while it learns: {spread(drawn, form)}.",
+        ]
+    best = [
+        f"{look[0]} {text}" for method, look in LOOKS.items()
+        if method not in ("one", "forest", "random")
+        and (text := _best(task, [row for row in ours if row["method"] == method])) != "–"
+    ]  # fmt: skip
     if best:
-        print("\nBest point of the curve: "
-              + "; ".join(f"{label} {text}" for label, text in best.items() if text != "–")
-              + ".")  # fmt: skip
+        lines += ["", "The best point of a curve, picked with hindsight: " + "; ".join(best) + "."]
+    return "\n".join(lines)
 
 
-def print_tuning(tries: list[Result]) -> None:
-    """Print which settings were tried, and what came of them."""
-    if not tries:
-        return
-    print("\nSettings tried on the maze, seed 100\n\n| | setting | success | training, s |")
-    print("|---|---|---|---|")
+def _further(name: str, rows: list[Result]) -> str:
+    """Return a cell of another measure."""
+    values = [row.get(name) for row in rows]
+    if name == "restless":
+        values = [value["success"] for value in values if value]
+    known = [value for value in values if value is not None]
+    return spread(known, lambda v: f"{v:.1f}" if name == "steps" else f"{v:.3f}")
+
+
+def _best(task: str, rows: list[Result]) -> str:
+    """Return the best that was reached on the way."""
+    name, _, form = SHARES[task]
+    pick = max if task == "maze" else min
+    return spread([pick(point[name] for point in row["curve"]) for row in rows], form)
+
+
+def _costs(rows: list[Result]) -> list[str]:
+    """Return the cells of time and size."""
+    if rows[0]["method"] == "random":
+        return ["–"] * 4
+    looking = [row["looking"] for row in rows if "looking" in row]
+    return [
+        spread([row["seconds"] for row in rows], seconds),
+        seconds(float(np.mean(looking))) if looking else "–",
+        f"{1000 * np.mean([row['decision'] for row in rows]):.1f}",
+        size(float(np.mean([row["bytes"] for row in rows]))),
+    ]
+
+
+def tuning_table(tries: list[Result]) -> str:
+    """Return which settings were tried, and what came of them."""
+    lines = ["| | setting | success | training, s |", "|---|---|---|---|"]
     for row in sorted(tries, key=lambda one: list(LOOKS).index(one["method"])):
-        setting = ", ".join(f"{name} {value}" for name, value in row["settings"].items())
-        print(f"| {LOOKS[row['method']][0]} | {setting} | {row['success']:.3f} | "
-              f"{seconds(row['seconds'])} |")  # fmt: skip
+        setting = ", ".join(f"`{name}` {value}" for name, value in row["settings"].items())
+        lines.append(f"| {LOOKS[row['method']][0]} | {setting} | {row['success']:.3f} | "
+                     f"{seconds(row['seconds'])} |")  # fmt: skip
+    return "\n".join(lines)
 
 
-def print_all(found: dict[str, list[Result]]) -> None:
-    """Print all tables."""
-    for task in TITLES:
-        print_task(task, found["results"])
-    print_tuning(found["tuning"])
+def all_tables(found: dict[str, list[Result]]) -> dict[str, str]:
+    """Return all tables by name."""
+    tables = [task_table(task, found["results"]) for task in TITLES]
+    return {
+        "results": "\n\n".join(table for table in tables if table),
+        "tuning": tuning_table(found["tuning"]),
+    }
+
+
+def fill(page: str, tables: dict[str, str]) -> str:
+    """Return a page with its tables brought up to date; comments mark where they are.
+
+    >>> fill("<!-- x -->old<!-- end of x -->", {"x": "new"}).split()
+    ['<!--', 'x', '-->', 'new', '<!--', 'end', 'of', 'x', '-->']
+    """
+    for name, table in tables.items():
+        begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        before, _, rest = page.partition(begin)
+        _, _, after = rest.partition(end)
+        page = f"{before}{begin}\n\n{table}\n\n{end}{after}"
+    return page
 
 
 def draw_curves(results: list[Result]) -> bytes:

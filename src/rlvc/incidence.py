@@ -279,8 +279,8 @@ class Joined(Appended):
             added.append(one)
             one = one._left
         split = (one.parts, None) if known is None else known
-        for more in reversed(added):
-            split = more._grow(*split)
+        for columns in _chained([more._added for more in reversed(added)]):
+            split = self._grow(*split, columns)
         if added:
             self._known.append((weakref.ref(self), split))
         base, tail = split
@@ -290,9 +290,9 @@ class Joined(Appended):
         """Return what it consists of, if that was asked for not long ago."""
         return next((split for asked, split in tuple(self._known) if asked() is self), None)
 
-    def _grow(self, base: tuple[Incidence, ...], tail: Incidence | None) -> Split:
-        """Return the parts with what is added here."""
-        begin, feature, rows = self._added
+    def _grow(self, base: tuple[Incidence, ...], tail: Incidence | None, added: Columns) -> Split:
+        """Return the parts with some columns added."""
+        begin, feature, rows = added
         n, m = self.n_percepts, self.n_features
         if len(rows) == 0:
             return base, tail
@@ -304,16 +304,36 @@ class Joined(Appended):
             indices = np.empty(len(tail.indices) + len(rows), np.int32)
             _add_columns(tail.indptr, tail.indices, begin, feature, rows, indptr, indices)
             return base, Incidence(indptr, indices, m)
-        added = Incidence.from_pairs(
-            rows.astype(np.int64), np.repeat(feature, np.diff(begin)), n, m
-        )
-        return (Incidence.union([*parts, added]),), None
+        new = Incidence.from_pairs(rows.astype(np.int64), np.repeat(feature, np.diff(begin)), n, m)
+        return (Incidence.union([*parts, new]),), None
 
 
-KEPT = 2  # matrices of a chain whose added columns are there as rows: of this stage and the next
+KEPT = 1  # matrices of a chain whose added columns are there as rows: the last one asked for
 Columns = tuple[Ints, NDArray[np.int32], NDArray[np.int32]]  # where each begins, number, percepts
 Split = tuple[tuple[Incidence, ...], Incidence | None]
 Rows = tuple[Ints, NDArray[np.int32]]
+
+
+def _chained(added: list[Columns]) -> list[Columns]:
+    """Return columns that were added one after the other in runs of ascending numbers.
+
+    Each run is then added at once.
+    """
+    runs = list[list[Columns]]()
+    for columns in added:
+        if len(columns[1]) == 0:
+            continue
+        if runs and columns[1][0] > runs[-1][-1][1][-1]:
+            runs[-1].append(columns)
+        else:
+            runs.append([columns])
+    return [run[0] if len(run) == 1 else _side_by_side(run) for run in runs]
+
+
+def _side_by_side(run: list[Columns]) -> Columns:
+    lengths = np.concatenate([np.diff(begin) for begin, _, _ in run])
+    feature, rows = (np.concatenate([columns[i] for columns in run]) for i in (1, 2))
+    return np.concatenate([[0], np.cumsum(lengths)]), feature, rows
 
 
 def _as_columns(matrix: Incidence) -> Columns:
@@ -468,13 +488,14 @@ def _company(
     shape: tuple[int, int, int],
     span: tuple[int, int],
 ) -> Ints:
-    seen = np.zeros(shape, np.int64)
+    n_jobs, n_features = shape[1], shape[2]
+    seen = np.zeros(2 * n_jobs * n_features, np.int64)
     for row in range(span[0], span[1]):
         if job[row] >= 0:
-            here = seen[1 if has[row] else 0, job[row]]
+            first = np.uint64(((n_jobs if has[row] else 0) + job[row]) * n_features)
             for i in range(indptr[row], indptr[row + 1]):
-                here[np.uint32(indices[i])] += 1
-    return seen
+                seen[first + np.uint64(indices[i])] += 1
+    return seen.reshape(shape)
 
 
 @compiled

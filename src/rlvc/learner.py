@@ -231,6 +231,7 @@ class RLVC:
                 k, database, classifier, view.mdp, q, self, rms, int(is_aliased.sum()),
                 decision.n_refinable, len(splits),
             )  # fmt: skip
+            del view, residuals  # as large as the interactions; the next ones need the room
             yield stage
             if is_over or k == self.max_stages:
                 break

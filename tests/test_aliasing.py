@@ -98,3 +98,24 @@ def test_a_negative_threshold_is_refused(kind: type) -> None:
         ValueError, match=rf"^tau of {kind.__name__} must be in \[0, inf\); got -1\.$"
     ):
         kind(tau=-1)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_residuals_in_threads_are_those_of_the_formula(seed: int, threads: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, q = 200, rng.normal(0, 10.0 ** rng.integers(-8, 9), (7, 3))
+    start, end, action = rng.integers(0, 7, n), rng.integers(0, 7, n), rng.integers(0, 3, n)
+    reward, terminated = rng.normal(0, 5, n), rng.random(n) < 0.2
+    sequence = MappedSequence(start, action, reward, end, terminated, terminated)
+    found = bellman_residuals(sequence, q, 0.9, threads=threads)
+    ahead = np.where(terminated, 0.0, q.max(axis=1)[end])
+    expected = found.fixed.encode(reward + 0.9 * ahead - q[start, action])
+    assert np.array_equal(found.integers, expected)
+    assert np.array_equal(found.group, start * 3 + action)
+    sums = found.sums()
+    assert sums is found.sums()  # added up once
+    assert int(sums.square.sum()) == sum(d * d for d in expected.tolist())
+    assert found.rms() == pytest.approx(np.sqrt(np.mean(found.values**2)))
+    means, _ = found.by_percept(end)
+    assert int(means.sums().count.sum()) == len(means.integers) < n

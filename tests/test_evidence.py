@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from rlvc.aliasing import Residuals
 from rlvc.evidence import Candidates, Groups, group_interactions, merge, sum_candidates
 from rlvc.incidence import Incidence
-from rlvc.sums import FixedPoint
+from rlvc.sums import FixedPoint, group_sums
 
 seeds = st.integers(0, 2**32 - 1)
 Sums = dict[tuple[int, int], tuple[int, int, int]]
@@ -169,6 +169,32 @@ def test_fixed_point_keeps_dyadic_numbers(multiples: list[int], exponent: int) -
         FixedPoint.for_sums(largest, len(numbers)), FixedPoint.for_squares(largest, len(numbers)),
     ):  # fmt: skip
         assert np.array_equal(fixed.decode(fixed.encode(numbers)), numbers)
+
+
+@settings(deadline=None)
+@given(
+    st.floats(1e-300, 1e300), st.integers(1, 10**12),
+    st.lists(st.floats(-1, 1), min_size=1, max_size=20), st.booleans(),
+)  # fmt: skip
+def test_numbers_are_encoded_by_two_factors(
+    largest: float, n: int, parts: list[float], squares: bool
+) -> None:
+    make = FixedPoint.for_squares if squares else FixedPoint.for_sums
+    fixed, numbers = make(largest, n), largest * np.array(parts)
+    first, second = fixed.factors()
+    assert np.array_equal(np.rint(numbers * first * second).astype(np.int64), fixed.encode(numbers))
+
+
+@settings(deadline=None)
+@given(seeds, st.integers(0, 50), st.integers(1, 3))
+def test_group_sums_are_those_of_the_members(seed: int, n: int, threads: int) -> None:
+    rng = np.random.default_rng(seed)
+    group, integers = rng.integers(0, 4, n), rng.integers(-(2**25), 2**25, n)
+    count, total, square = group_sums(group, integers, 5, threads)
+    for g in range(5):
+        members = integers[group == g].tolist()
+        expected = (len(members), sum(members), sum(d * d for d in members))
+        assert (count[g], total[g], square[g]) == expected
 
 
 @settings(deadline=None)

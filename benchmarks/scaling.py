@@ -13,8 +13,10 @@ For each size a fresh process learns some stages, and the table has:
 * the ratio of the last stage's search to its floor, the three ``numpy.bincount`` passes of
   ``benchmarks/floors.py``, done in blocks, as their own arrays are larger than ours.
 
+Then it fits a model, and prints what that says for 10⁹ interactions on many machines.
+
 Run it with ``python benchmarks/scaling.py [--sizes N ...] [--stages K] [--composites] [--check]
-[--out FILE] [--figure FILE]``; with ``--from FILE`` it reads what an earlier run wrote.
+[--out FILE] [--figure FILE]``; with ``--read FILE ...`` it reads what earlier runs wrote.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from rlvc.compiled import chunks, compiled, share_threads
 from rlvc.database import Belief, map_interactions
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.world import ACTION_NAMES, MAZE
+from rlvc.evidence import merge
 from rlvc.features import Graph
 from rlvc.generation import Canonical
 from rlvc.incidence import Incidence
@@ -60,7 +63,10 @@ STEPS = 100  # of an episode at most
 CELL = 32  # pixels a side: symbols are looked up by the cells that a window covers
 EPISODES = 500  # that walk together
 BLOCK = 500_000  # interactions at a time for the floor, whose own arrays are larger than ours
+MACHINES = 16  # whose sums are added up, to see how long that takes
 COLUMNS = ("start", "action", "reward", "end", "episode", "terminated", "truncated")
+SUM = 28  # bytes of one: feature, count, sum and sum of squares
+NETWORK = 1e9  # bytes a second that the driver can receive: an assumption, about 10 Gbit/s
 PARTS = {
     "classify": (Database, "classes"),
     "map": (Belief, "map"),
@@ -359,7 +365,7 @@ def measure(n: int, stages: int, *, composites: bool, threads: int, seed: int) -
         "parts": {name: parts[name] for name in PARTS}, "index": index, "peak": peak,
     }  # fmt: skip
     if not composites:
-        result["search"], result["floor"] = search_and_floor(learner, database, last)
+        result |= search_and_floor(learner, database, last)
     return result
 
 
@@ -377,10 +383,12 @@ def _run(learner: RLVC, database: Database, n: int) -> tuple[list[float], list[f
     return clock, processor, stage
 
 
-def search_and_floor(learner: RLVC, database: Database, stage: Stage) -> tuple[float, float]:
+def search_and_floor(learner: RLVC, database: Database, stage: Stage) -> dict[str, float]:
     """Return the seconds of a stage's search, in two threads, and of its three passes of bincount.
 
-    They are done in turn, a few times; the best of each counts.
+    They are done in turn, a few times; the best of each counts. And how many sums a machine would
+    hand over that has a part of the interactions, and how long the driver takes to add them to
+    those of others.
     """
     interactions, symbols = database.interactions, database.incidence
     sequence = map_interactions(interactions, stage.database.classes(stage.classifier))
@@ -406,7 +414,13 @@ def search_and_floor(learner: RLVC, database: Database, stage: Stage) -> tuple[f
             np.bincount(index, weights=square, minlength=n_bins)
             floor += time.perf_counter() - begin
         floors.append(floor)
-    return min(searches), min(floors)
+    start = interactions.start
+    groups, candidates = learner.selector.sums(residuals, start, symbols, everything, 2)
+    begin = time.perf_counter()
+    merge([(groups, candidates)] * MACHINES, learner.selector.min_samples)
+    merging = (time.perf_counter() - begin) / MACHINES
+    n_sums = len(candidates.feature)
+    return {"search": min(searches), "floor": min(floors), "sums": n_sums, "merge": merging}
 
 
 def check(n: int = 10_000) -> None:
@@ -426,7 +440,10 @@ def check(n: int = 10_000) -> None:
     )
     print(f"rows of 300 windows that differ from those of their images: {wrong}")
     learner = replace(learner, generator=Canonical())
+    begin = time.process_time()
     real = learner.look(collect(env, n, seed=0))
+    spent = (time.process_time() - begin) / real.incidence.n_percepts
+    print(f"collecting and looking: {spent * 1e3:.2f} ms of the processor a percept")
     for name, database in (("images", real), ("arrays", make(scene, n))):
         length = np.diff(database.incidence.indptr)
         _, _, last = _run(learner, database, 21)
@@ -464,7 +481,73 @@ def say(one: dict[str, Any]) -> None:
             f"  search of the last stage, two threads: {one['search']:.4f} s over "
             f"{one['floor']:.4f} s of bincount: ratio {one['search'] / one['floor']:.3f}"
         )
+        print(
+            f"  sums of (class, action, feature) to hand over: {one['sums']:,} "
+            f"({one['sums'] * SUM / 2**20:.1f} MiB), added up in {one['merge'] * 1e3:.2f} ms"
+        )
     sys.stdout.flush()
+
+
+def fit(results: list[dict[str, Any]], name: str) -> tuple[float, float]:
+    """Return c and k of the model c + k · N for the seconds of a stage, best in proportion."""
+    n = np.array([one["interactions"] for one in results], np.float64)
+    seconds = np.array([np.mean(one[name]) for one in results])
+    rows = np.column_stack([1.0 / seconds, n / seconds])  # so that each counts by its share
+    (c, k), *_ = np.linalg.lstsq(rows, np.ones(len(n)))
+    return float(c), float(k)
+
+
+def predict(results: list[dict[str, Any]]) -> None:
+    """Print the model, how it fits, and what it says for 10⁹ interactions on many machines."""
+    for name in ("clock", "processor"):
+        c, k = fit(results, name)
+        print(f"{name}: seconds of a stage = {c:.4f} + {k * 1e9:.0f} ns · N")
+        for one in results:
+            n, seconds = one["interactions"], float(np.mean(one[name]))
+            model = c + k * n
+            print(f"  {n:>12,}: {seconds:.4f} s, model {model:.4f} ({model / seconds:.2f} of it)")
+    c, k = fit(results, "clock")
+    largest = results[-1]
+    bytes_each = largest["peak"] / largest["interactions"]
+    one_part = largest["sums"] * SUM / NETWORK, largest["merge"]
+    print("10⁹ interactions: machines, GiB on each, s a stage = work + hand over + add up")
+    for machines in (1, 10, 100, 1000):
+        n = 10**9 / machines
+        work = c + k * n
+        send, add = (0.0, 0.0) if machines == 1 else (machines * part for part in one_part)
+        rounds = np.ceil(np.log2(machines)) * sum(one_part)
+        print(
+            f"  {machines:>4}: {n * bytes_each / 2**30:.1f} GiB, {work + send + add:.2f} = "
+            f"{work:.2f} + {send:.2f} + {add:.2f}; if added up two by two {work + rounds:.2f}"
+        )
+
+
+def draw(results: list[dict[str, Any]], path: Path) -> None:
+    """Draw seconds and bytes over the number of interactions."""
+    import matplotlib.pyplot as plt
+
+    n = np.array([one["interactions"] for one in results])
+    line = np.geomspace(n[0], n[-1])
+    blue, orange, grey = "#0060a0", "#c05000", "#808080"
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for name, label, color in (
+        ("processor", "of the processor", orange),
+        ("clock", "on the clock, two threads", blue),
+    ):
+        c, k = fit(results, name)
+        left.loglog(n, [np.mean(one[name]) for one in results], "o", color=color, label=label)
+        left.loglog(line, c + k * line, color=color, lw=1)
+    left.set(ylabel="seconds of a stage", title="Points: measured; lines: c + k · N")
+    for name, label, color in (("index", "index arrays", grey), ("peak", "all, at the peak", blue)):
+        each = [one[name] / one["interactions"] for one in results]
+        right.semilogx(n, each, "o-", color=color, label=label)
+    right.set(ylabel="bytes an interaction", ylim=(0, None), title="Memory")
+    for axes in (left, right):
+        axes.set_xlabel("interactions")
+        axes.legend(frameon=False)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
 
 
 def main() -> None:
@@ -477,8 +560,18 @@ def main() -> None:
     parser.add_argument("--composites", action="store_true", help="the default learner")
     parser.add_argument("--check", action="store_true", help="compare with the real database first")
     parser.add_argument("--out", type=Path, help="where to write what was measured")
+    parser.add_argument("--read", type=Path, nargs="+", help="print and draw what was written")
+    parser.add_argument("--figure", type=Path, help="where to draw it")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.read:
+        results = [one for path in options.read for one in json.loads(path.read_text())]
+        for one in results:
+            say(one)
+        predict(results)
+        if options.figure:
+            draw(results, options.figure)
+        return
     if options.one:
         found = measure(
             int(options.sizes[0]), options.stages, composites=options.composites,
@@ -498,6 +591,10 @@ def main() -> None:
         say(results[-1])
         if options.out:
             options.out.write_text(json.dumps(results, indent=1) + "\n")
+    if len(results) > 1 and not options.composites:
+        predict(results)
+        if options.figure:
+            draw(results, options.figure)
 
 
 if __name__ == "__main__":

@@ -79,6 +79,12 @@ def test_sets_are_counted_in_one_pass_as_one_by_one(seed: int, n_sets: int, thre
         assert np.array_equal(one, dense[:, features].sum(axis=1))
 
 
+def test_many_features_are_counted_without_an_overflow() -> None:
+    matrix = Incidence.from_dense(np.ones((2, 300), np.bool_))
+    assert matrix.counts([np.arange(300), np.arange(255)]).tolist() == [[300] * 2, [255] * 2]
+    assert matrix.counts([np.arange(255)]).tolist() == [[255] * 2]
+
+
 @settings(deadline=None, max_examples=60)
 @given(seeds, st.integers(1, 3), st.integers(1, 3))
 def test_the_company_of_features_is_counted(seed: int, n_jobs: int, threads: int) -> None:

@@ -72,7 +72,7 @@ class Incidence:
         sets: Sequence[NDArray[np.int64]],
         rows: NDArray[np.int64] | None = None,
         threads: int = 1,
-    ) -> NDArray[np.uint16]:
+    ) -> NDArray[np.integer]:
         """Return (n_sets, n_percepts) what :meth:`count` does for each of some sets of features.
 
         All are counted in one pass, as reading the matrix is what takes time.
@@ -82,7 +82,9 @@ class Incidence:
             rows: The percepts to look at, if not all; one may stand there twice.
             threads: How many threads to use; the result does not depend on it.
         """
-        total = np.zeros((len(sets), self.n_percepts if rows is None else len(rows)), np.uint16)
+        largest = max(map(len, sets), default=0)
+        small = np.uint8 if largest < 2**8 else np.uint32  # one for each percept and set
+        total = np.zeros((len(sets), self.n_percepts if rows is None else len(rows)), small)
         every = np.empty(0, np.int64) if rows is None else rows
         spans = [(one.start, one.stop) for one in chunks(total.shape[1], n_threads(threads))]
         for first in range(0, len(sets), 64):  # a bit of a word for each set
@@ -450,7 +452,7 @@ def _counts(
     indices: NDArray[np.int32],
     asked: NDArray[np.uint64],
     rows: Ints,
-    total: NDArray[np.uint16],
+    total: NDArray[np.integer],
     span: tuple[int, int],
 ) -> None:
     for k in range(span[0], span[1]):
@@ -460,7 +462,7 @@ def _counts(
             number = 0
             while sets:  # few features are in any
                 if sets & np.uint64(1):
-                    total[number, k] += np.uint16(1)
+                    total[number, k] += 1
                 sets >>= np.uint64(1)
                 number += 1
 

@@ -243,14 +243,14 @@ class View:
     Attributes:
         database: The interactions.
         classes: (n_percepts,) the visual classes.
-        sequence: The interactions as the classes of their percepts.
+        believed: What the interactions are taken to say.
         mdp: The mapped MDP.
         threads: How many threads to use.
     """
 
     database: Database
     classes: Ints
-    sequence: MappedSequence
+    believed: Belief
     mdp: MappedMDP
     threads: int
 
@@ -269,11 +269,13 @@ class View:
         def again() -> MappedSequence:
             return believed.map(interactions, database.classes(classifier))
 
-        return cls(database, classes, sequence, replace(mdp, source=again), threads)
+        return cls(database, classes, believed, replace(mdp, source=again), threads)
 
     def residuals(self, q: Floats, gamma: float) -> Residuals:
         """Return the Bellman residuals of some values."""
-        return bellman_residuals(self.sequence, q, gamma, self.mdp.scale, self.threads)
+        # Made again, which takes little time, as it would take much room until the next stage.
+        sequence = self.believed.map(self.database.interactions, self.classes)
+        return bellman_residuals(sequence, q, gamma, self.mdp.scale, self.threads)
 
     def select(
         self,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import builtins
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +202,24 @@ def test_it_says_how_to_install_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtins, "__import__", no_ray)
     with pytest.raises(ImportError, match=r"pip install 'rlvc\[ray\]'"):
         Ray().run(str, [1], 1)
+
+
+def test_a_cluster_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))  # nobody listens
+        address = f"127.0.0.1:{one.getsockname()[1]}"
+        with pytest.raises(
+            ConnectionError, match=f"No Ray cluster answers at {address} .*ray start"
+        ):
+            Ray(address=address).start()
+
+
+def test_errors_come_from_workers_as_they_are() -> None:
+    with pytest.raises(ZeroDivisionError, match="^division by zero$"):
+        list(RAY.run(partial(divmod, 1), [0], 1))
 
 
 def test_the_command_line_has_engines(call: Any, tmp_path: Path) -> None:

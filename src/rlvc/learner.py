@@ -432,7 +432,7 @@ _METHODS = {
     "surrogates": ("extend",),
     "classifier": ("classify", "refine", "merge"),
     "post_process": ("start",),
-    "engine": ("look", "spread", "open", "run"),
+    "engine": ("start", "look", "spread", "open", "run"),
 }
 
 

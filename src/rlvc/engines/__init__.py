@@ -23,6 +23,10 @@ T = TypeVar("T")
 class Engine(Protocol):
     """Do the work of learning somewhere; a frozen dataclass that can be registered by name."""
 
+    def start(self) -> None:
+        """Be ready to work, or raise an error that says what is missing."""
+        ...
+
     def look(
         self, eye: Eye, images: Images, numbers: Sequence[int], threads: int
     ) -> Iterator[Look]:

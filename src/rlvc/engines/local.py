@@ -21,6 +21,9 @@ T = TypeVar("T")
 class Local:
     """Do all work in the memory of this machine, with as many threads as the learner may use."""
 
+    def start(self) -> None:
+        """Be there: all is ready."""
+
     def look(
         self, eye: Eye, images: Images, numbers: Sequence[int], threads: int
     ) -> Iterator[Look]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import tempfile
 import weakref
 from collections import deque
@@ -34,6 +35,7 @@ T = TypeVar("T")
 
 BATCH: Final = 2**22  # bytes of images that are sent at a time
 LOSSES: Final = 100  # times that a worker may be lost before it is given up
+PATIENCE: Final = 5.0  # seconds until a cluster must answer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +57,10 @@ class Ray:
 
     def __post_init__(self) -> None:
         check(self)
+
+    def start(self) -> None:
+        """Connect to the cluster, or start one here."""
+        self._connect()
 
     def look(
         self, eye: Eye, images: Images, numbers: Sequence[int], threads: int
@@ -129,18 +135,18 @@ class Ray:
 
     def _in_order(self, asked: Iterable[Any]) -> Iterator[Any]:
         """Yield results in order, with a few more on their way than there are workers."""
-        ray, room = self._connect(), 2 * self.n_workers
+        room = 2 * self.n_workers
         waiting: deque[Any] = deque()
         try:
             for one in asked:
                 waiting.append(one)
                 if len(waiting) >= room:
-                    yield ray.get(waiting.popleft())
+                    yield fetch(waiting.popleft())
             while waiting:
-                yield ray.get(waiting.popleft())
+                yield fetch(waiting.popleft())
         finally:
             for one in waiting:
-                ray.cancel(one, force=True)
+                import_ray().cancel(one, force=True)
 
     def _connect(self) -> Any:
         """Return Ray, connected to the cluster or started here."""
@@ -148,10 +154,17 @@ class Ray:
         if not ray.is_initialized():
             quiet = {"log_to_driver": False, "logging_level": "ERROR"}
             if self.address:
-                ray.init(address=self.address, **quiet)
+                try:
+                    knock(self.address)
+                    ray.init(address=self.address, **quiet)
+                except (OSError, RuntimeError, ValueError) as error:
+                    raise ConnectionError(
+                        f"No Ray cluster answers at {self.address} ({error}). Start one there with "
+                        "`ray start --head`; if it asks for a token, set RAY_AUTH_MODE=token here."
+                    ) from error
             else:
                 n_cpus = self.workers or n_threads(0)
-                ray.init(num_cpus=n_cpus, include_dashboard=False, **quiet)
+                ray.init("local", num_cpus=n_cpus, include_dashboard=False, **quiet)
         return ray
 
 
@@ -181,7 +194,7 @@ class RayTeam:
             for worker, numbers in zip(self._workers, self._theirs, strict=True)
         ]
         answers: list[Any] = [None] * self._shards
-        for numbers, found in zip(self._theirs, ray.get(asked), strict=True):
+        for numbers, found in zip(self._theirs, fetch(asked), strict=True):
             for number, answer in zip(numbers, found, strict=True):
                 answers[number] = answer
         return answers
@@ -245,6 +258,29 @@ def import_ray() -> Any:
             "The engine ray needs Ray. Install it with: pip install 'rlvc[ray]'"
         ) from error
     return ray
+
+
+def knock(address: str) -> None:
+    """Raise an OSError if nobody listens at an address; Ray itself would wait for very long."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), PATIENCE).close()
+
+
+def fetch(asked: Any) -> Any:
+    """Return results, once they are there; what went wrong elsewhere went wrong here."""
+    ray = import_ray()
+    try:
+        return ray.get(asked)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, Exception):
+            raise error.cause from None
+        raise
+    except ray.exceptions.RayError as error:
+        raise OSError(
+            f"Ray could not finish the work: {error} If workers run out of memory, use more "
+            "machines, or fewer workers on each: engine.workers says how many."
+        ) from error
 
 
 def _look(eye: Eye, images: Some) -> list[Look]:

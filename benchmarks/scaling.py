@@ -26,6 +26,7 @@ import ctypes
 import functools
 import gc
 import json
+import os
 import subprocess
 import sys
 import time
@@ -39,6 +40,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+import rlvc.composing
 import rlvc.database
 from rlvc import RLVC, Database, Interactions, Percepts, Stage, collect
 from rlvc.aliasing import Residuals, bellman_residuals
@@ -65,6 +67,8 @@ EPISODES = 500  # that walk together
 BLOCK = 500_000  # interactions at a time for the floor, whose own arrays are larger than ours
 MACHINES = 16  # whose sums are added up, to see how long that takes
 COLUMNS = ("start", "action", "reward", "end", "episode", "terminated", "truncated")
+# The C library keeps what was freed, up to 32 MiB apiece, unless it is told to give it back.
+RETURNED = {"MALLOC_MMAP_THRESHOLD_": str(4 * 2**20)}
 SUM = 28  # bytes of one: feature, count, sum and sum of squares
 NETWORK = 1e9  # bytes a second that the driver can receive: an assumption, about 10 Gbit/s
 PARTS = {
@@ -74,6 +78,7 @@ PARTS = {
     "solve": (ModifiedPolicyIteration, "solve"),
     "residuals": (rlvc.database, "bellman_residuals"),
     "sums": (Residuals, "sums"),
+    "generate": (rlvc.composing.Composer, "generate"),
     "select": (Selector, "select"),
     "stand in": (Surrogates, "extend"),
     "show": (Database, "add"),
@@ -586,7 +591,9 @@ def main() -> None:
         command = [sys.executable, __file__, "--one", "--sizes", str(size)]
         command += ["--stages", str(options.stages), "--threads", str(options.threads)]
         command += ["--seed", str(options.seed), *(["--composites"] if options.composites else [])]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | RETURNED
+        )
         results.append(json.loads(done.stdout.splitlines()[-1]))
         say(results[-1])
         if options.out:

@@ -16,9 +16,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.compiled import chunks, compiled, n_threads, share_threads
-
-Ints = NDArray[np.int64]
+from rlvc.compiled import chunks, n_threads, share_threads
+from rlvc.rows import (
+    Ints,
+    Rows,
+    add_columns,
+    count_company,
+    count_sets,
+    exhibit_pairs,
+    fill_columns,
+    find_features,
+    join_rows,
+    only_wanted,
+    sort_pairs,
+    take_rows,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +72,7 @@ class Incidence:
         self, percepts: NDArray[np.int64], features: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Tell for pairs of a percept and a feature whether the one exhibits the other."""
-        found = [_exhibits(one.indptr, one.indices, percepts, features) for one in self.parts]
+        found = [exhibit_pairs(one.indptr, one.indices, percepts, features) for one in self.parts]
         return found[0] if len(found) == 1 else np.logical_or.reduce(found)
 
     def count(self, features: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -95,7 +107,9 @@ class Incidence:
             here = total[first : first + 64]
             for one in self.parts:
                 if lowest < one.n_features:
-                    work = functools.partial(_counts, one.indptr, one.indices, asked, every, here)
+                    work = functools.partial(
+                        count_sets, one.indptr, one.indices, asked, every, here
+                    )
                     share_threads(work, spans, threads)
         return total
 
@@ -118,7 +132,7 @@ class Incidence:
         has = np.zeros(self.n_percepts, np.bool_)
         spans = [(piece.start, piece.stop) for piece in chunks(self.n_percepts, n_threads(threads))]
         for one in self.parts:
-            find = functools.partial(_find, one.indptr, one.indices, job, features, has)
+            find = functools.partial(find_features, one.indptr, one.indices, job, features, has)
             share_threads(find, spans, threads)
         n, n_has = (
             np.bincount(which + 1, minlength=len(features) + 1)[1:] for which in (job, job[has])
@@ -126,14 +140,14 @@ class Incidence:
         shape = 2, len(features), self.n_features
         seen = np.zeros(shape, np.int64)  # without the feature, and with it
         for one in self.parts:
-            work = functools.partial(_company, one.indptr, one.indices, job, has, shape)
+            work = functools.partial(count_company, one.indptr, one.indices, job, has, shape)
             for some in share_threads(work, spans, threads):
                 seen += some
         return n, n_has, seen[0] + seen[1], seen[1]
 
     def take(self, rows: NDArray[np.int64]) -> Incidence:
         """Return the matrix of some rows, in the given order; a row may stand there twice."""
-        parts = [_take(one.indptr, one.indices, rows) for one in self.parts]
+        parts = [take_rows(one.indptr, one.indices, rows) for one in self.parts]
         return Incidence(*functools.reduce(_put_together, parts), self.n_features)
 
     def only(self, wanted: NDArray[np.bool_]) -> Incidence:
@@ -143,7 +157,7 @@ class Incidence:
         >>> shown.only(np.array([False, True])).indptr.tolist()
         [0, 1, 2]
         """
-        parts = [_only(one.indptr, one.indices, wanted) for one in self.parts]
+        parts = [only_wanted(one.indptr, one.indices, wanted) for one in self.parts]
         return Incidence(*functools.reduce(_put_together, parts), self.n_features)
 
     def join(self, other: Incidence) -> Incidence:
@@ -181,7 +195,7 @@ class Incidence:
         """Return the matrix of a list of (percept, feature) pairs, in which pairs may repeat."""
         indptr = np.zeros(n_percepts + 1, np.int64)
         indices = np.empty(len(feature), np.int32)
-        n = _from_pairs(
+        n = sort_pairs(
             np.asarray(percept, np.int64), np.asarray(feature, np.int32), indptr, indices
         )
         return cls(indptr, indices if n == len(indices) else indices[:n].copy(), n_features)
@@ -304,7 +318,7 @@ class Joined(Appended):
                 tail = Incidence(np.zeros(n + 1, np.int64), np.empty(0, np.int32), m)
             indptr = np.empty(n + 1, np.int64)
             indices = np.empty(len(tail.indices) + len(rows), np.int32)
-            _add_columns(tail.indptr, tail.indices, begin, feature, rows, indptr, indices)
+            add_columns(tail.indptr, tail.indices, begin, feature, rows, indptr, indices)
             return base, Incidence(indptr, indices, m)
         new = Incidence.from_pairs(rows.astype(np.int64), np.repeat(feature, np.diff(begin)), n, m)
         return (Incidence.union([*parts, new]),), None
@@ -313,7 +327,6 @@ class Joined(Appended):
 KEPT = 1  # matrices of a chain whose added columns are there as rows: the last one asked for
 Columns = tuple[Ints, NDArray[np.int32], NDArray[np.int32]]  # where each begins, number, percepts
 Split = tuple[tuple[Incidence, ...], Incidence | None]
-Rows = tuple[Ints, NDArray[np.int32]]
 
 
 def _chained(added: list[Columns]) -> list[Columns]:
@@ -348,7 +361,7 @@ def _as_columns(matrix: Incidence) -> Columns:
     rows = np.empty(begin[-1], np.int32)
     at = begin[:-1].copy()
     for one in matrix.parts:
-        _fill_columns(one.indptr, one.indices, at, rows)
+        fill_columns(one.indptr, one.indices, at, rows)
     feature = np.flatnonzero(count).astype(np.int32)
     return np.append(begin[feature], begin[-1]), feature, rows
 
@@ -356,203 +369,5 @@ def _as_columns(matrix: Incidence) -> Columns:
 def _put_together(left: Rows, right: Rows) -> Rows:
     """Return rows that begin as those of one matrix and go on as those of another."""
     indices = np.empty(len(left[1]) + len(right[1]), np.int32)
-    _join(*left, *right, indices)
+    join_rows(*left, *right, indices)
     return left[0] + right[0], indices
-
-
-@compiled
-def is_among(indices: NDArray[np.int32], first: int, end: int, feature: int) -> bool:
-    """Tell whether a feature stands in a row, which goes from ``first`` to ``end``."""
-    last = end
-    while first < last:
-        middle = (first + last) // 2
-        if indices[middle] < feature:
-            first = middle + 1
-        else:
-            last = middle
-    return bool(first < end and indices[first] == feature)
-
-
-@compiled
-def _fill_columns(
-    indptr: Ints, indices: NDArray[np.int32], at: Ints, rows: NDArray[np.int32]
-) -> None:
-    for row in range(len(indptr) - 1):
-        for i in range(indptr[row], indptr[row + 1]):
-            rows[at[indices[i]]] = row
-            at[indices[i]] += 1
-
-
-@compiled
-def _add_columns(
-    old: Ints,
-    old_indices: NDArray[np.int32],
-    begin: Ints,
-    feature: NDArray[np.int32],
-    rows: NDArray[np.int32],
-    indptr: Ints,
-    indices: NDArray[np.int32],
-) -> None:
-    """Write the rows of a matrix with columns of higher numbers added."""
-    n = len(old) - 1
-    indptr[:] = 0
-    for i in range(len(rows)):
-        indptr[rows[i] + 1] += 1
-    for row in range(n):  # where a row ends now; its new features are written from there back
-        indptr[row + 1] += indptr[row] + old[row + 1] - old[row]
-        first = indptr[row]
-        for i in range(old[row + 1] - old[row]):
-            indices[first + i] = old_indices[old[row] + i]
-    for k in range(len(feature) - 1, -1, -1):
-        for i in range(begin[k], begin[k + 1]):
-            row = rows[i]
-            indptr[row + 1] -= 1
-            indices[indptr[row + 1]] = feature[k]
-    for i in range(len(rows)):
-        indptr[rows[i] + 1] += 1
-
-
-@compiled
-def _from_pairs(
-    percept: Ints, feature: NDArray[np.int32], indptr: Ints, indices: NDArray[np.int32]
-) -> int:
-    """Write the rows in ascending order, each feature once; return how many there are."""
-    n = len(indptr) - 1
-    for i in range(len(percept)):
-        indptr[percept[i] + 1] += 1
-    for row in range(n):
-        indptr[row + 1] += indptr[row]
-    for i in range(len(percept) - 1, -1, -1):  # from the end of each row, back
-        row = percept[i]
-        indptr[row + 1] -= 1
-        indices[indptr[row + 1]] = feature[i]
-    # Now indptr[row + 1] is where the row begins, and it ends where the next one does.
-    out = 0
-    for row in range(n):
-        first = indptr[row + 1]
-        last = indptr[row + 2] if row + 1 < n else len(percept)
-        is_sorted = True
-        for i in range(first + 1, last):
-            is_sorted = is_sorted and indices[i - 1] <= indices[i]
-        if not is_sorted:
-            indices[first:last] = np.sort(indices[first:last])
-        indptr[row] = out
-        for i in range(first, last):
-            if i == first or indices[i] != indices[i - 1]:
-                kept = indices[i]
-                indices[out] = kept
-                out += 1
-    indptr[n] = out
-    return out
-
-
-@compiled
-def _counts(
-    indptr: Ints,
-    indices: NDArray[np.int32],
-    asked: NDArray[np.uint64],
-    rows: Ints,
-    total: NDArray[np.integer],
-    span: tuple[int, int],
-) -> None:
-    for k in range(span[0], span[1]):
-        row = rows[k] if len(rows) else k
-        for i in range(indptr[row], indptr[row + 1]):
-            sets = asked[np.uint32(indices[i])]
-            number = 0
-            while sets:  # few features are in any
-                if sets & np.uint64(1):
-                    total[number, k] += 1
-                sets >>= np.uint64(1)
-                number += 1
-
-
-@compiled
-def _find(
-    indptr: Ints,
-    indices: NDArray[np.int32],
-    job: Ints,
-    features: Ints,
-    has: NDArray[np.bool_],
-    span: tuple[int, int],
-) -> None:
-    for row in range(span[0], span[1]):
-        if job[row] >= 0:
-            has[row] |= is_among(indices, indptr[row], indptr[row + 1], features[job[row]])
-
-
-@compiled
-def _company(
-    indptr: Ints,
-    indices: NDArray[np.int32],
-    job: Ints,
-    has: NDArray[np.bool_],
-    shape: tuple[int, int, int],
-    span: tuple[int, int],
-) -> Ints:
-    n_jobs, n_features = shape[1], shape[2]
-    seen = np.zeros(2 * n_jobs * n_features, np.int64)
-    for row in range(span[0], span[1]):
-        if job[row] >= 0:
-            first = np.uint64(((n_jobs if has[row] else 0) + job[row]) * n_features)
-            for i in range(indptr[row], indptr[row + 1]):
-                seen[first + np.uint64(indices[i])] += 1
-    return seen.reshape(shape)
-
-
-@compiled
-def _take(indptr: Ints, indices: NDArray[np.int32], rows: Ints) -> Rows:
-    begin = np.zeros(len(rows) + 1, np.int64)
-    for i in range(len(rows)):
-        begin[i + 1] = begin[i] + indptr[rows[i] + 1] - indptr[rows[i]]
-    out = np.empty(begin[-1], indices.dtype)
-    for i in range(len(rows)):
-        first = indptr[rows[i]]
-        for k in range(begin[i + 1] - begin[i]):
-            out[begin[i] + k] = indices[first + k]
-    return begin, out
-
-
-@compiled
-def _only(indptr: Ints, indices: NDArray[np.int32], wanted: NDArray[np.bool_]) -> Rows:
-    begin = np.zeros(len(indptr), np.int64)
-    for row in range(len(indptr) - 1):
-        begin[row + 1] = begin[row]
-        for i in range(indptr[row], indptr[row + 1]):
-            begin[row + 1] += wanted[indices[i]]
-    out = np.empty(begin[-1], indices.dtype)
-    n = 0
-    for i in range(len(indices)):
-        if wanted[indices[i]]:
-            out[n] = indices[i]
-            n += 1
-    return begin, out
-
-
-@compiled
-def _join(
-    left: Ints,
-    left_indices: NDArray[np.int32],
-    right: Ints,
-    right_indices: NDArray[np.int32],
-    out: NDArray[np.int32],
-) -> None:
-    n = 0
-    for row in range(len(left) - 1):
-        for i in range(left[row], left[row + 1]):
-            out[n] = left_indices[i]
-            n += 1
-        for i in range(right[row], right[row + 1]):
-            out[n] = right_indices[i]
-            n += 1
-
-
-@compiled
-def _exhibits(
-    indptr: Ints, indices: NDArray[np.int32], percepts: Ints, features: Ints
-) -> NDArray[np.bool_]:
-    found = np.zeros(len(percepts), np.bool_)
-    for i in range(len(percepts)):
-        row = percepts[i]
-        found[i] = is_among(indices, indptr[row], indptr[row + 1], features[i])
-    return found

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from rlvc.classifier import Split
 from rlvc.compiled import chunks, compiled, n_threads, share_threads
-from rlvc.incidence import Incidence, is_among
+from rlvc.incidence import Incidence
+from rlvc.rows import Rows, is_among
 
 LEAF = -1
 
@@ -143,9 +144,6 @@ class Nodes:
         work = functools.partial(_visit, *self._arrays(), *first, *second, n, classes, n_tested)
         spans = [(one.start, one.stop) for one in chunks(len(classes), n_threads(threads))]
         share_threads(work, spans, threads)
-
-
-Rows = tuple[Ints, NDArray[np.int32]]
 
 
 def _two_parts(incidence: Incidence, features: Ints) -> tuple[Rows, Rows]:

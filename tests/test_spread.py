@@ -117,6 +117,18 @@ def test_two_cameras_share_images_between_parts(name: str, hill: Database, tmp_p
     same(policy, learner.learn(spread(hill, tmp_path / "parts", 4)))
 
 
+def test_several_may_learn_from_the_same_parts(maze: Database, tmp_path: Path) -> None:
+    parts = spread(maze, tmp_path / "parts", 2)
+    again = replace(parts)
+    for learner in (
+        RLVC(max_stages=4),
+        RLVC(generator=Composites(seed=1, images=8), max_stages=4, nothing_moved=False),
+        RLVC(generator=Composites(grid=1, likelihood=0.5), max_stages=4),
+    ):
+        for one in (parts, again):
+            same(learner.learn(maze), learner.learn(one))
+
+
 def test_a_part_that_is_lost_is_made_again(maze: Database, tmp_path: Path) -> None:
     learner = LEARNERS["default"]
     policy = learner.learn(maze)

@@ -12,6 +12,7 @@ import functools
 import itertools
 import logging
 import math
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -91,8 +92,7 @@ class Offered:
 
     Attributes:
         camera: Which camera.
-        keys: What tells the percepts of each class from those of any other; see
-            :func:`rlvc.jobs.class_keys`.
+        keys: What tells these features, and the percepts of each class, from any others.
         made: The features of each class: all are pairs, or all are in cells.
     """
 
@@ -219,7 +219,9 @@ class Composer:
             self._made[camera, maker.__name__] = {
                 key: made[key] for key in every_key if key in made
             }
-            kinds.append(Offered(camera, keys, [made[key] for key in keys]))
+            ours = [made[key] for key in keys]
+            names = [(*key, *one.stamp()) for key, one in zip(keys, ours, strict=True)]
+            kinds.append(Offered(camera, names, ours))
         return News(rules.height, kinds)
 
     def _pairs_of(
@@ -455,6 +457,10 @@ class Pairs:
         return Pairs(
             self.job[some], self.parts[some], self.pair[some], self.rows[some], self.likelihood
         )
+
+    def stamp(self) -> tuple[int, ...]:
+        """Return what tells these composites from others."""
+        return len(self), *(zlib.crc32(array.tobytes()) for array in (self.parts, self.rows))
 
     def feature(self, number: int) -> Composite:
         """Return one of them as a feature."""

@@ -33,6 +33,10 @@ class Made(Protocol):
         """Return one of them."""
         ...
 
+    def stamp(self) -> tuple[int, ...]:
+        """Return what tells these features from others."""
+        ...
+
 
 class Share(NamedTuple):
     """What one thread made for some classes that stand together.

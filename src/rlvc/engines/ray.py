@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import cv2
+import numpy as np
 
 from rlvc.compiled import n_threads
 from rlvc.database import Database
@@ -94,7 +95,7 @@ class Ray:
                 "workers. Look at the interactions anew: RLVC().look(interactions)."
             )
         folder = tempfile.mkdtemp(prefix="rlvc-shards-", dir=self.folder or None)
-        n_episodes = len(set(interactions.episode.tolist()))
+        n_episodes = 1 + int(np.count_nonzero(np.diff(interactions.episode)))
         shards = min(self.shards or self.n_workers, n_episodes)
         try:
             write_shards(database, folder, shards)

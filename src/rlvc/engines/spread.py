@@ -10,7 +10,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,6 +41,9 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
+NUMBERS = itertools.count()  # of questions, so that parts can tell one from those before
+
+
 class Team(Protocol):
     """Those who have the parts."""
 
@@ -65,7 +68,6 @@ class Spread:
         team: Those who have the parts.
         n_symbols: How many features are symbols, the first ones.
         bring: Brings it into the memory of this process.
-        numbers: Of what parts are asked for, so that they can tell it from what was before.
     """
 
     interactions: Interactions
@@ -74,7 +76,6 @@ class Spread:
     team: Team
     n_symbols: int
     bring: Callable[[], Database]
-    numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     @property
     def extra(self) -> tuple[Feature, ...]:
@@ -91,7 +92,7 @@ class Spread:
     ) -> SpreadView:
         """Return the interactions as a classifier shows them; parts have threads of their own."""
         scale = scale_of(self.interactions.reward, forever)
-        glass = Glass(next(self.numbers), self.extra, classifier, forever, scale)
+        glass = Glass(next(NUMBERS), self.extra, classifier, forever, scale)
         tallies = self.team.ask("tally", glass)
 
         def again() -> MappedSequence:
@@ -179,7 +180,7 @@ class SpreadView:
 
     def residuals(self, q: Floats, gamma: float) -> SpreadResiduals:
         """Return the Bellman residuals of some values."""
-        values = Values(next(self.database.numbers), q, gamma)
+        values = Values(next(NUMBERS), q, gamma)
         every = self.database.team.ask("residuals", self.glass, values)
         return SpreadResiduals(values, functools.reduce(operator.add, every))
 

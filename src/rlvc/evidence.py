@@ -135,11 +135,14 @@ def sum_candidates(
 
 
 PIECES = 4  # of the work for each thread: who is done early takes another one
+LEAST = 10_000  # interactions of a piece, if there are more pieces than threads
 
 
 def _spans(begin: NDArray[np.int64], threads: int) -> list[tuple[int, int]]:
     """Cut groups into runs with about as many interactions each."""
-    pieces = chunks(int(begin[-1]), PIECES * threads if threads > 1 else 1)
+    n = int(begin[-1])
+    # Fewer pieces where they are small: to wake a thread takes as long as a thousand interactions.
+    pieces = chunks(n, min(PIECES * threads, max(threads, n // LEAST)) if threads > 1 else 1)
     cuts = np.searchsorted(begin, [piece.start for piece in pieces][1:])
     edges = np.unique([0, *cuts.tolist(), len(begin) - 1]).tolist()
     return list(itertools.pairwise(edges)) if len(edges) > 1 else [(0, len(begin) - 1)]

@@ -11,16 +11,19 @@ import numpy as np
 import pytest
 
 from rlvc import RLVC, Database, collect
+from rlvc.classifier.tree import Tree
 from rlvc.compaction import Compaction
 from rlvc.composing import Composites
-from rlvc.engines.part import Facts, Part
+from rlvc.engines.part import Facts, Glass, Part
 from rlvc.engines.spread import Spread
+from rlvc.features import Composite
 from rlvc.generation import Canonical
 from rlvc.policy_file import describe_policy
 from rlvc.selection import Selector
 from rlvc.shards.reading import read_shard
 from rlvc.shards.writing import write_shards
 from rlvc.solvers import solvers
+from rlvc.sums import Scale
 from rlvc.surrogates import Surrogates
 
 
@@ -127,6 +130,47 @@ def test_several_may_learn_from_the_same_parts(maze: Database, tmp_path: Path) -
     ):
         for one in (parts, again):
             same(learner.learn(maze), learner.learn(one))
+
+
+def test_parts_tell_composites_of_one_learner_from_as_many_of_another(
+    maze: Database, tmp_path: Path
+) -> None:
+    facts = Facts.of(write_shards(maze, tmp_path / "parts", 1))
+    data = read_shard(tmp_path / "parts", 0)
+    used, scale = Part(data, facts), Scale.of(data.reward)
+    often = np.argsort(-np.bincount(maze.incidence.indices), kind="stable")[:3].tolist()
+    for number, second in enumerate(often[1:]):
+        composite = Composite(
+            first=often[0], second=second, mean=50.0, deviation=50.0, likelihood=0.2
+        )
+        glass = Glass(number, (composite,), Tree(), None, scale)
+        one, other = (
+            part.sample(glass, [0], 0, 0, 600, 2).places for part in (used, Part(data, facts))
+        )
+        assert (other.feature == len(facts.features)).any()
+        for name in ("begin", "feature", "marks"):
+            assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True)
+
+
+def test_parts_remember_what_earlier_stages_knew(
+    maze: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = Facts.of(write_shards(maze, tmp_path / "parts", 1))
+    part = Part(read_shard(tmp_path / "parts", 0), facts)
+    added, known = list[int](), Database.add
+
+    def add(self: Database, features: Any) -> Any:
+        many = list(features)
+        added.append(len(many))
+        return known(self, many)
+
+    monkeypatch.setattr(Database, "add", add)
+    extra = tuple(
+        Composite(first=0, second=n, mean=50.0, deviation=9.0, likelihood=0.2) for n in (1, 2)
+    )
+    for n in (0, 1, 2, 1, 2, 0, 2):  # policies of earlier stages may be asked for at any time
+        part.usage(extra[:n], Tree())
+    assert added == [1, 1]
 
 
 def test_a_part_that_is_lost_is_made_again(maze: Database, tmp_path: Path) -> None:

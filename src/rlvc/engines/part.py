@@ -128,11 +128,11 @@ class Part:
         self._facts, self._threads = facts, threads
         self._stuck, self._is_first, self._percepts = data.stuck, data.is_first, data.percepts
         self._images = [images.numbers for images in data.images]
-        self._grown, self._extra = self._base, tuple[Feature, ...]()
+        self._grown: list[tuple[tuple[Feature, ...], Database]] = [((), self._base)]
         self._seen: tuple[int, Ints, MappedSequence] | None = None
         self._residuals: tuple[int, Residuals] | None = None
         self._ranks: tuple[int, list[Ints]] | None = None
-        self._joined: tuple[int, tuple[Places, ...]] | None = None
+        self._joined: tuple[dict[int, Feature], tuple[Places, ...]] | None = None
         self._table = data.table
         self._blocks: dict[tuple[int, ...], Block] = {}
 
@@ -225,7 +225,7 @@ class Part:
         n = len(database.graph)
         incidence = database.incidence if known else _nothing(len(classes), n)
         if offer is not None:
-            incidence = incidence.append(self._show(offer, classes, is_open, n))
+            incidence = incidence.append(self._show(database, offer, classes, is_open))
         start = database.interactions.start
         residuals = self._differ(glass, values)
         return selector.sums(residuals, start, incidence, is_open, self._threads)
@@ -276,15 +276,19 @@ class Part:
         return found
 
     def _known(self, extra: tuple[Feature, ...]) -> Database:
-        """Return the database in which some more features are known; most are already."""
-        if extra[: len(self._extra)] != self._extra:
-            self._grown, self._extra = self._base, ()
-        if len(extra) > len(self._extra):
-            self._grown, _ = self._grown.add(extra[len(self._extra) :])
-            self._extra = extra
-        if extra == self._extra:
-            return self._grown
-        return self._base.add(extra)[0]
+        """Return the database in which some more features are known.
+
+        Those of the stages before are kept, of which policies may be made later; each has but a few
+        more features than the one before.
+        """
+        known, database = next(
+            one for one in reversed(self._grown) if extra[: len(one[0])] == one[0]
+        )
+        if len(known) < len(extra):
+            database, _ = database.add(extra[len(known) :])
+            same = [one for one in self._grown if extra[: len(one[0])] == one[0]]
+            self._grown = [*same, (extra, database)]  # the others are of another run
+        return database
 
     def _look(self, glass: Glass) -> tuple[Ints, MappedSequence]:
         """Return the classes of the percepts, and the interactions as these."""
@@ -323,19 +327,20 @@ class Part:
         sightings = database.sightings
         if height == 1:
             return sightings.places
-        is_part = may_be_part(database.graph, height)
-        n_parts = int(is_part.sum())
-        if self._joined is None or self._joined[0] != n_parts:
-            numbers = np.flatnonzero(is_part).tolist()
-            self._joined = n_parts, sightings.places_of(numbers, {})
+        numbers = np.flatnonzero(may_be_part(database.graph, height)).tolist()
+        # Not how many alone: who learns beside may have as many others.
+        parts = {n: database.graph[n] for n in numbers if n >= len(self._facts.features)}
+        if self._joined is None or self._joined[0] != parts:
+            self._joined = parts, sightings.places_of(numbers, {})
             self._blocks = {}
         return self._joined[1]
 
-    def _show(self, offer: News, classes: Ints, is_open: Bools, n: int) -> Incidence:
-        """Return which percepts exhibit new features, numbered from ``n`` on."""
+    def _show(self, database: Database, offer: News, classes: Ints, is_open: Bools) -> Incidence:
+        """Return which percepts exhibit new features, numbered after those of the database."""
+        n = len(database.graph)
         whole = _nothing(len(classes), n)
         wanted = np.flatnonzero(is_open).tolist()
-        every_place = self._places(self._grown, offer.height)
+        every_place = self._places(database, offer.height)
         kept: dict[tuple[int, ...], Block] = {}
         for kind, one in enumerate(offer.kinds):
             names = [(kind, *key) for key in one.keys]

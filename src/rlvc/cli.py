@@ -147,7 +147,8 @@ def run(
     if tensorboard:
         import_tensorboard()
     folder = place_of(out, resume, Path("runs") / task, overwrite)
-    learner.engine.start()
+    with console.status("getting ready"):
+        learner.engine.start()
     facts = {"task": task, "pictures": pictures, "seed": seed}
     about = {"task": task, "pictures": pictures, "seed": str(seed)}
     is_begun = resume is not None

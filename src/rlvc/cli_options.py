@@ -131,8 +131,8 @@ AddressOption = Annotated[
     typer.Option(
         "--address",
         metavar="ADDRESS",
-        help="With --engine ray: that of a cluster, such as ray://head:10001, or auto for the one "
-        "on this machine. One is started here unless given.",
+        help="With --engine ray: that of a cluster, such as head:6379, or auto for the one on "
+        "this machine. One is started here unless given.",
         rich_help_panel=LEARNING,
     ),
 ]

@@ -180,7 +180,8 @@ def learn(
     k = min(ROUNDS, n) if rounds is None else rounds
     e = EPSILON if epsilon is None else epsilon
     check_exploration(n, k, e)
-    learner.engine.start()
+    with console.status("getting ready"):
+        learner.engine.start()
     recipe = recipe_of(source, render, wrap, arg, size, frames)
     from_data = is_data(source)
     if from_data:

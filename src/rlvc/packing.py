@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.classifier import Classifier
+from rlvc.errors import PictureError
 from rlvc.features import Composite, Graph, Primitive, Several
 from rlvc.interactions import Interactions
 from rlvc.percepts import Percepts
@@ -18,8 +20,10 @@ from rlvc.sightings import Sightings
 from rlvc.vision.detectors import Points
 from rlvc.vision.eye import SIDE, Eye, cut_patch
 
+log = logging.getLogger(__name__)
 
-@dataclass(frozen=True, slots=True, order=True)
+
+@dataclass(frozen=True, slots=True)
 class Spot:
     """Where a feature is first seen.
 
@@ -112,7 +116,7 @@ def draw_patches(
     graph: Graph, spots: Mapping[int, Spot], eye: Eye, percepts: Percepts
 ) -> NDArray[np.uint8]:
     """Return what the features of a graph look like: a composite with all its parts in view."""
-    patches = np.zeros((len(graph), SIDE, SIDE, 3), np.uint8)
+    patches, missing = np.zeros((len(graph), SIDE, SIDE, 3), np.uint8), list[PictureError]()
     for number, feature in enumerate(graph.features):  # parts come first
         if isinstance(feature, Primitive):
             patches[number] = eye.patches[feature.camera][feature.symbol]
@@ -122,7 +126,12 @@ def draw_patches(
             spot, camera = spots[number], percepts.cameras.index(graph.camera[number])
             size = _extent(graph, number, spot.scale)
             point = Points.at(np.array([[spot.x, spot.y]], np.float32), size)
-            patches[number] = cut_patch(percepts.images[camera][spot.image], point, 0)
+            try:
+                patches[number] = cut_patch(percepts.images[camera][spot.image], point, 0)
+            except PictureError as error:  # that of a dataset on disk may be gone
+                missing.append(error)
+    if missing:
+        log.warning("%d features have no picture. %s", len(missing), missing[0])
     return patches
 
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from rlvc.errors import StoppedError
+from rlvc.errors import PictureError, StoppedError
 from rlvc.examples import FILE, Examples
 from rlvc.experiments.running import Clock, Watcher, versions
 from rlvc.journal import describe_stage
@@ -123,11 +123,12 @@ class Snapshots:
         """Write the policy of a stage, and examples where they are due."""
         database, classifier = stage.database, stage.classifier
         if self._wants_examples:
-            classes = database.classes(classifier)
-            chosen = Examples.choose(database.interactions, classes)
-            # Their classes will be others soon.
-            replace(chosen, classes=None).save(self._folder / FILE)
             self._wants_examples = False
+            classes = database.classes(classifier)
+            with suppress(PictureError):  # the images of a dataset on disk may be gone
+                chosen = Examples.choose(database.interactions, classes)
+                # Their classes will be others soon.
+                replace(chosen, classes=None).save(self._folder / FILE)
         replace(stage.policy(), about=self._about).save(self._folder / POLICY)
         self._facts |= {
             "interactions": len(database.interactions),

@@ -11,6 +11,7 @@ import shutil
 import socket
 import tempfile
 import weakref
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,10 +26,12 @@ from rlvc.database import Database
 from rlvc.engines import engines
 from rlvc.engines.part import Facts, Part
 from rlvc.engines.spread import Spread
+from rlvc.errors import DamagedFileError
 from rlvc.features import Graph
 from rlvc.parameters import check, param
 from rlvc.percepts import Images, Some
 from rlvc.shards import Dataset, read_about, read_shard, write_shards
+from rlvc.shards.layout import FILE
 from rlvc.vision.eye import Eye, Look
 
 R = TypeVar("R")
@@ -61,6 +64,10 @@ class Ray:
 
     def start(self) -> None:
         """Connect to the cluster, or start one here."""
+        if self.folder and not Path(self.folder).is_dir():
+            raise FileNotFoundError(
+                f"folder of Ray must be there; got {self.folder}. Make it where all workers see it."
+            )
         self._connect()
 
     def look(
@@ -86,7 +93,7 @@ class Ray:
             database: What to spread.
             threads: How many threads each worker uses; 0 for one.
         """
-        self._connect()
+        self.start()
         interactions = database.interactions
         symbols = Graph().add_symbols(database.eye).features
         if database.graph.features[: len(symbols)] != symbols:
@@ -94,7 +101,8 @@ class Ray:
                 "The first features of a database must be its symbols for it to be spread over "
                 "workers. Look at the interactions anew: RLVC().look(interactions)."
             )
-        folder = tempfile.mkdtemp(prefix="rlvc-shards-", dir=self.folder or None)
+        place = str(Path(self.folder).resolve()) if self.folder else None
+        folder = tempfile.mkdtemp(prefix="rlvc-shards-", dir=place)
         n_episodes = 1 + int(np.count_nonzero(np.diff(interactions.episode)))
         shards = min(self.shards or self.n_workers, n_episodes)
         try:
@@ -180,15 +188,20 @@ class RayTeam:
     """
 
     def __init__(self, folder: str, shards: int, workers: int, threads: int) -> None:
-        self._workers = hire(workers)
+        self._workers, self._connection = hire(workers), connection()
         self._theirs = [list(range(shards))[i::workers] for i in range(workers)]
-        self._about = folder, threads
+        self._about = folder, stamp_of(folder), threads
         self._shards = shards
-        weakref.finalize(self, _dismiss, self._workers, folder)
+        weakref.finalize(self, _dismiss, self._workers, self._connection, folder)
 
     def ask(self, question: str, *more: Any) -> list[Any]:
         """Return what each part answers, in the order of the parts."""
         ray = import_ray()
+        if connection() != self._connection:
+            raise ConnectionError(
+                "The workers that hold this database are gone, as Ray was shut down. Learn from "
+                "the interactions or from the dataset again."
+            )
         told = ray.put(more)
         asked = [
             worker.answer.remote(*self._about, numbers, question, told)
@@ -205,46 +218,70 @@ class Worker:
     """A process that holds parts of databases; they are read when they are first asked."""
 
     def __init__(self) -> None:
-        self._facts: dict[str, Facts] = {}
-        self._parts: dict[tuple[str, int], Part] = {}
+        self._parts: dict[tuple[str, int, int], Part] = {}
 
     def answer(
-        self, folder: str, threads: int, numbers: list[int], question: str, more: tuple[Any, ...]
+        self,
+        folder: str,
+        stamp: int,
+        threads: int,
+        numbers: list[int],
+        question: str,
+        more: tuple[Any, ...],
     ) -> list[Any]:
         """Return what some parts answer, given where their shards are."""
-        parts = [self._part(folder, number, threads) for number in numbers]
+        parts = [self._part(folder, stamp, number, threads) for number in numbers]
         return [getattr(part, question)(*more) for part in parts]
 
-    def _part(self, folder: str, number: int, threads: int) -> Part:
-        if (folder, number) not in self._parts:
+    def _part(self, folder: str, stamp: int, number: int, threads: int) -> Part:
+        name = folder, stamp, number
+        if name not in self._parts:
+            if stamp_of(folder) != stamp:
+                raise DamagedFileError(
+                    f"{folder} was written anew since it was opened. Start learning again."
+                )
             about = read_about(folder)
-            facts = self._facts.setdefault(folder, Facts.of(about))
             data = read_shard(folder, number, about)
-            self._parts[folder, number] = Part(data, facts, threads)
-        return self._parts[folder, number]
+            self._parts[name] = Part(data, Facts.of(about), threads)
+        return self._parts[name]
 
     def forget(self, folder: str) -> None:
         """Forget the parts of a database that nobody needs any more."""
-        self._facts.pop(folder, None)
-        for key in [key for key in self._parts if key[0] == folder]:
-            del self._parts[key]
+        for name in [name for name in self._parts if name[0] == folder]:
+            del self._parts[name]
 
 
-_hired: dict[str, list[Any]] = {}  # by cluster; starting a process takes longer than a stage
+Connection = tuple[str, str]  # a node of a cluster, and this process as it knows it
+_hired: dict[Connection, list[Any]] = {}  # starting a process takes longer than a stage
+
+
+def connection() -> Connection | None:
+    """Return what tells a connection to a cluster from one before; None if there is none."""
+    ray = import_ray()
+    if not ray.is_initialized():
+        return None
+    here = ray.get_runtime_context()
+    return here.get_node_id(), here.get_job_id()
+
+
+def stamp_of(folder: str) -> int:
+    """Return what tells a dataset from another one in the same folder."""
+    return zlib.crc32((Path(folder) / FILE).read_bytes())
 
 
 def hire(n: int) -> list[Any]:
     """Return so many workers: those that are there, and new ones if they are too few."""
-    ray = import_ray()
-    known = _hired.setdefault(ray.get_runtime_context().get_node_id(), [])
+    ray, here = import_ray(), connection()
+    assert here is not None  # an engine connects before it hires
+    known = _hired.setdefault(here, [])
     make = ray.remote(Worker).options(max_restarts=LOSSES, max_task_retries=LOSSES)
     known += [make.remote() for _ in range(n - len(known))]
     return known[:n]
 
 
-def _dismiss(workers: list[Any], folder: str) -> None:
-    """Let workers forget a database."""
-    if import_ray().is_initialized():
+def _dismiss(workers: list[Any], whose: Connection | None, folder: str) -> None:
+    """Let workers forget a database, if they are still there."""
+    if connection() == whose:
         for worker in workers:
             worker.forget.remote(folder)
 
@@ -252,6 +289,7 @@ def _dismiss(workers: list[Any], folder: str) -> None:
 def import_ray() -> Any:
     """Return Ray, or say how to install it."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told that it is used
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # the first of them is told
     try:
         import ray
     except ImportError as error:
@@ -278,6 +316,8 @@ def fetch(asked: Any) -> Any:
             raise error.cause from None
         raise
     except ray.exceptions.RayError as error:
+        if isinstance(error, ray.exceptions.RayActorError):
+            _hired.clear()  # who was lost for good does not come back; hire others next time
         raise OSError(
             f"Ray could not finish the work: {error} If workers run out of memory, use more "
             "machines, or fewer workers on each: engine.workers says how many."

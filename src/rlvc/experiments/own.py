@@ -153,7 +153,8 @@ def learn_task(
         data = data.interactions
     if isinstance(data, Interactions):
         learner = learner.fitted(data.percepts)
-    watcher.on_needs(*_needs(data, learner, interactions, trees))
+    if looked is None:  # what was seen already is there
+        watcher.on_needs(*_needs(data, learner, interactions, trees))
     school, history = School(learner, watcher, keeper, looked), list[dict[str, Any]]()
     if isinstance(data, gymnasium.Env):
         for one in explore(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,17 +18,20 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from rlvc.errors import PictureError
 from rlvc.examples import FILE as EXAMPLES
 from rlvc.examples import Examples
 from rlvc.experiments.own import OwnRun
 from rlvc.images import Image
-from rlvc.percepts import Percept
+from rlvc.percepts import SINGLE, Percept
 from rlvc.report.arrangements import show_image
 from rlvc.report.figures import draw_features, draw_growth
 from rlvc.report.files import write_figures
 from rlvc.report.style import BLUE, GREY, ORANGE, house_style, new_figure
 from rlvc.report.terminal import say_report, say_resumed
 from rlvc.whole import write_whole
+
+log = logging.getLogger(__name__)
 
 FILES = (
     ("classes.png", "what it does when it sees what"),
@@ -53,10 +57,22 @@ def write_own_run(run: OwnRun, folder: Path) -> None:
         run.policy.save(folder / "one.rlvc")
     with house_style():
         figures = {
-            "classes.png": draw_classes(run),
             "learning.png": draw_own_learning(run.result),
             "features.png": draw_features(run.best),
         }
+    write_figures(figures, folder)
+    try:
+        _write_images(run, folder)
+    except PictureError as error:  # those of a dataset on disk may be gone
+        log.warning("There are no pictures of what it sees: %s", error)
+    text = json.dumps(run.result, indent=1, ensure_ascii=False)
+    write_whole(folder / "result.json", text.encode())
+
+
+def _write_images(run: OwnRun, folder: Path) -> None:
+    """Write all that shows images of the interactions."""
+    with house_style():
+        figures = {"classes.png": draw_classes(run)}
     write_figures(figures, folder)
     examples = Examples.choose(run.interactions, run.classes)
     if run.forest is not None:  # each of its trees has classes of its own
@@ -65,8 +81,6 @@ def write_own_run(run: OwnRun, folder: Path) -> None:
     for name, image in percept_files(run).items():
         shown = image if image.shape[2] == 1 else cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
         write_whole(folder / name, cv2.imencode(".png", shown)[1].tobytes())
-    text = json.dumps(run.result, indent=1, ensure_ascii=False)
-    write_whole(folder / "result.json", text.encode())
 
 
 def percept_files(run: OwnRun) -> dict[str, Image]:
@@ -205,15 +219,16 @@ def show_own_summary(console: Console, run: OwnRun, folder: Path, source: str) -
         highlight=False, markup=False, soft_wrap=True,
     )  # fmt: skip
     for name, what in FILES:
+        if not (folder / name).exists():
+            continue
         console.print(
             f"  {escape(str(folder / name))}  [dim]{what}[/]", highlight=False, soft_wrap=True
         )
     say_report(console, folder)
     policy = shlex.quote(str(folder / "policy.rlvc"))
-    first = run.interactions.percepts[int(run.interactions.start[0])]
     images = [str(folder / "percept.png")]
-    if isinstance(first, Mapping):
-        images = [f"{camera}={folder / _file_name(camera)}.png" for camera in first]
+    if (cameras := run.interactions.percepts.cameras) != (SINGLE,):
+        images = [f"{camera}={folder / _file_name(camera)}.png" for camera in cameras]
     lines = [f"Ask why: rlvc explain {policy} {shlex.join(images)}"]
     if result["rounds"]:
         film = shlex.quote(str(folder / "play.mp4"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import shutil
 import signal
 import socket
 import threading
@@ -20,8 +21,9 @@ import pytest
 from rlvc import RLVC, Database, Interactions, collect
 from rlvc.compaction import Compaction
 from rlvc.engines.local import Local
-from rlvc.engines.ray import Ray
+from rlvc.engines.ray import Ray, hire
 from rlvc.engines.spread import Spread
+from rlvc.errors import DamagedFileError
 from rlvc.forest import Forest
 from rlvc.generation import Canonical, Offering
 from rlvc.selection import Selector
@@ -141,6 +143,35 @@ def test_lost_workers_are_replaced(maze: Database, tmp_path: Path) -> None:
     finally:
         is_over.set()
         thread.join()
+
+
+def test_who_is_given_up_is_not_asked_again(maze: Database, tmp_path: Path) -> None:
+    import ray
+
+    learner = RLVC(max_stages=2)
+    parts = RAY.spread(maze, 1)
+    for worker in hire(2):
+        ray.kill(worker)
+    with pytest.raises(OSError, match="Ray could not finish the work"):
+        learner.learn(parts)
+    policy = replace(learner, engine=RAY).learn(maze)
+    assert saved(policy, tmp_path) == saved(learner.learn(maze), tmp_path)
+
+
+def test_a_dataset_that_was_written_anew_is_not_the_old_one(tmp_path: Path) -> None:
+    learner, folder, opened = RLVC(max_stages=3), tmp_path / "shards", list[Spread]()
+    for n in (60, 90, 120):
+        data = meet(n)
+        write_dataset(data, folder, 1, learner.new_eye(data.percepts))
+        opened.append(RAY.open(open_dataset(folder), 1))
+        if n > 60:  # the first one is not asked before it is gone
+            assert saved(learner.learn(opened[-1]), tmp_path) == saved(
+                learner.learn(data), tmp_path
+            )
+        shutil.rmtree(folder)
+    write_dataset(data, folder, 1, learner.new_eye(data.percepts))
+    with pytest.raises(DamagedFileError, match="was written anew since it was opened"):
+        learner.learn(opened[0])
 
 
 def workers() -> list[int]:

@@ -213,6 +213,10 @@ def change_about(folder: Path, change: Callable[[Any], object]) -> None:
     (folder / "dataset.json").write_text(text, "utf-8")
 
 
+def one_less(piece: dict[str, int]) -> None:
+    piece["rows"] -= 1
+
+
 STRANGE: list[tuple[Callable[[Any], object], str]] = [
     (lambda told: told.update(format="rlvc-dataset"), "it says format 'rlvc-dataset'"),
     (lambda told: told.update(version=2), "has version 2 of the format; this rlvc reads version 1"),
@@ -235,10 +239,13 @@ STRANGE: list[tuple[Callable[[Any], object], str]] = [
     (lambda told: told["cameras"][0].update(symbols=1), "its symbols do not fit the rest"),
     (lambda told: told["blocks"].reverse(), "its blocks do not fit the rest"),
     (lambda told: told["blocks"][0]["symbols"].update(rows=1), "its symbols do not fit the rest"),
-    (lambda told: told["shards"][0]["percepts"].update(rows=1), "rows; 1 are told"),
+    (lambda told: one_less(told["shards"][0]["percepts"]), "are told"),
+    (lambda told: told["shards"][0]["percepts"].update(rows=1), "its percepts do not fit the rest"),
     (lambda told: told["shards"].clear(), "its shards do not fit the rest"),
     (lambda told: told.update(percepts=2), "its shards do not fit the rest"),
     (lambda told: told.update(percepts=99), "its percepts do not fit the rest"),
+    (lambda told: told.update(percepts=2**40), "its percepts do not fit the rest"),
+    (lambda told: told.update(episodes=told["interactions"]), "its episodes do not fit the rest"),
 ]
 
 
@@ -319,6 +326,19 @@ def first(value: Any) -> Callable[[Any], Any]:
 def test_strange_tables_are_refused(copy: Path, kind: str, name: str, change: Any) -> None:
     rewrite(copy, kind, 0, name, change)
     with pytest.raises(StrangeFileError):
+        read_all(copy)
+
+
+def test_an_episode_in_two_shards_is_refused(copy: Path) -> None:
+    last = read_shard(copy, 0).episode[-1]
+    rewrite(copy, "interactions", 1, "episode", lambda one: np.where(one == one[0], last, one))
+    with pytest.raises(StrangeFileError, match="its episodes do not fit the rest"):
+        read_all(copy)
+
+
+def test_no_room_is_asked_for_on_the_word_of_a_stranger(copy: Path) -> None:
+    change_about(copy, lambda told: told["shards"][0]["percepts"].update(bytes=2**40))
+    with pytest.raises(DamagedFileError, match=r"percepts/00000\.parquet is damaged"):
         read_all(copy)
 
 

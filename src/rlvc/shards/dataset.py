@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +57,8 @@ class Dataset:
         joined = {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
         stuck = joined.pop("stuck")
         with refusing(self.folder / FILE, "sound dataset"):
+            for before, after in itertools.pairwise(columns):  # workers take them for whole ones
+                must(before["episode"][-1] != after["episode"][0], "episodes")
             found = Interactions(
                 percepts=Percepts.of(self._images(), self._table()),
                 n_actions=about.n_actions,
@@ -64,6 +67,7 @@ class Dataset:
                 **joined,
             )
             must(np.array_equal(found.is_stuck, stuck), "interactions")
+            must(len(np.unique(found.episode)) == about.episodes, "episodes")
         return found
 
     def eye(self) -> Eye:

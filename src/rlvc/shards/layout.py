@@ -283,6 +283,7 @@ def _check(about: About) -> None:
     must(min(rows) > 0 and sum(rows) == about.interactions, "shards")
     for shard in about.shards:
         must(0 < shard.percepts.rows <= about.percepts, "shards")
+    must(about.percepts <= sum(shard.percepts.rows for shard in about.shards), "percepts")
     next_one = [0] * len(about.cameras)
     last = 0
     for block in about.blocks:

@@ -21,7 +21,7 @@ import pytest
 from rlvc import RLVC, Database, Interactions, collect
 from rlvc.compaction import Compaction
 from rlvc.engines.local import Local
-from rlvc.engines.ray import Ray, hire
+from rlvc.engines.ray import Ray, Worker, hire
 from rlvc.engines.spread import Spread
 from rlvc.errors import DamagedFileError
 from rlvc.forest import Forest
@@ -172,6 +172,11 @@ def test_a_dataset_that_was_written_anew_is_not_the_old_one(tmp_path: Path) -> N
     write_dataset(data, folder, 1, learner.new_eye(data.percepts))
     with pytest.raises(DamagedFileError, match="was written anew since it was opened"):
         learner.learn(opened[0])
+
+
+def test_a_worker_on_a_machine_without_the_shards_says_so(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="All machines must have them under this name"):
+        Worker().answer(str(tmp_path / "nowhere"), 0, 1, [0], "returns", ())
 
 
 def workers() -> list[int]:

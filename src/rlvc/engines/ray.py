@@ -218,6 +218,7 @@ class Worker:
     """A process that holds parts of databases; they are read when they are first asked."""
 
     def __init__(self) -> None:
+        self._facts: dict[tuple[str, int], Facts] = {}
         self._parts: dict[tuple[str, int, int], Part] = {}
 
     def answer(
@@ -236,19 +237,31 @@ class Worker:
     def _part(self, folder: str, stamp: int, number: int, threads: int) -> Part:
         name = folder, stamp, number
         if name not in self._parts:
-            if stamp_of(folder) != stamp:
-                raise DamagedFileError(
-                    f"{folder} was written anew since it was opened. Start learning again."
-                )
+            self._check(folder, stamp)
             about = read_about(folder)
+            facts = self._facts.setdefault((folder, stamp), Facts.of(about))
             data = read_shard(folder, number, about)
-            self._parts[name] = Part(data, Facts.of(about), threads)
+            self._parts[name] = Part(data, facts, threads)
         return self._parts[name]
+
+    def _check(self, folder: str, stamp: int) -> None:
+        """Raise an error unless a folder has the shards that are asked about."""
+        try:
+            found = stamp_of(folder)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"A worker finds no shards in {folder}. All machines must have them under this "
+                "name: choose a shared folder with engine.folder, or for the dataset."
+            ) from error
+        if found != stamp:
+            raise DamagedFileError(
+                f"{folder} was written anew since it was opened. Start learning again."
+            )
 
     def forget(self, folder: str) -> None:
         """Forget the parts of a database that nobody needs any more."""
-        for name in [name for name in self._parts if name[0] == folder]:
-            del self._parts[name]
+        self._facts = {name: one for name, one in self._facts.items() if name[0] != folder}
+        self._parts = {name: one for name, one in self._parts.items() if name[0] != folder}
 
 
 Connection = tuple[str, str]  # a node of a cluster, and this process as it knows it

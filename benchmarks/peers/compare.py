@@ -224,8 +224,8 @@ def main() -> None:
 
     found = json.loads(options.results.read_text())
     tables = all_tables(found)
-    print("\n\n".join(tables.values()))
     draw_all(found, options.images)
+    print("\n\n".join(tables.values()))
     if options.page:
         write_whole(options.page, fill(options.page.read_text(), tables).encode())
 

@@ -95,7 +95,7 @@ def task_table(task: str, results: list[Result]) -> str:
     if drawn:
         lines += [
             "",
-            f"PPO with actions drawn at random, as while it learns: {spread(drawn, form)}.",
+            f"PPO when it draws its actions, as while it learns: {spread(drawn, form)}.",
         ]
     best = [
         f"{look[0]} {text}" for method, look in LOOKS.items()
@@ -109,7 +109,7 @@ def task_table(task: str, results: list[Result]) -> str:
 
 def _further(name: str, rows: list[Result]) -> str:
     """Return a cell of another measure."""
-    values = [row.get(name) for row in rows]
+    values = [row.get(name) for row in rows if row["method"] != "random" or name == "steps"]
     if name == "restless":
         values = [value["success"] for value in values if value]
     known = [value for value in values if value is not None]
@@ -219,13 +219,13 @@ def draw_costs(results: list[Result]) -> bytes:
         figure = new_figure(10.5, 3.2)
         axes = figure.subplots(1, 3, sharey=True)
         for ax, (title, name, factor) in zip(axes, columns, strict=True):
-            for task, (marker, colour) in marks.items():
+            for lane, (task, (marker, colour)) in enumerate(marks.items()):
                 for row, method in enumerate(methods):
                     values = [r[name] * factor for r in results
                               if r["task"] == task and r["method"] == method]  # fmt: skip
                     if values:
                         label = TITLES[task] if row == 0 else None
-                        ax.plot([np.mean(values)], [row], marker, color=colour, ms=6.5,
+                        ax.plot([np.mean(values)], [row + 0.2 * (lane - 1)], marker, color=colour, ms=6.5,
                                 markeredgecolor="white", label=label)  # fmt: skip
             ax.set_xscale("log")
             low, high = ax.get_xlim()
@@ -247,4 +247,4 @@ def draw_all(found: dict[str, list[Result]], folder: Path) -> None:
     for name, draw in (("peers-curves", draw_curves), ("peers-costs", draw_costs)):
         file = folder / f"{name}.png"
         write_whole(file, draw(found["results"]))
-        print(f"\nDrew {file}.")
+        print(f"Drew {file}.\n")

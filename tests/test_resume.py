@@ -159,6 +159,14 @@ def test_a_run_goes_on_as_it_was_begun(call: Any, tmp_path: Path) -> None:
     assert json.loads((out / "result.json").read_text())["resumed"] == 0
 
 
+def test_another_engine_may_go_on(call: Any, tmp_path: Path) -> None:
+    stop_at(40)
+    assert call(*WORDS, "--set", "engine=local", "--out", tmp_path / "run").code == 1
+    stop_at(None)
+    done = call(*WORDS, "--resume", tmp_path / "run")
+    assert done.code == 0, done.err
+
+
 def test_a_run_that_ended_while_it_was_tidied_up_is_finished(call: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
     words = [*WORDS[:2], "--interactions", 20, "--rounds", 1, "--episodes", 1]

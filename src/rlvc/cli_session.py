@@ -240,8 +240,20 @@ def differences(options: dict[str, Any], wanted: dict[str, Any]) -> str:
 def options_of(context: typer.Context) -> dict[str, Any]:
     """Return all options that may change what is learned, ready for JSON."""
     chosen = {name: value for name, value in context.params.items() if name not in FREE}
+    if "settings" in chosen:  # whoever does the work, the result is the same
+        every = chosen["settings"] or []
+        chosen["settings"] = [one for one in every if not is_of_engine(one)] or None
     plain: dict[str, Any] = json.loads(json.dumps(chosen, default=str))
     return {"command": context.info_name, **plain}
+
+
+def is_of_engine(setting: str) -> bool:
+    """Tell whether a setting says who does the work, and so changes nothing that is learned.
+
+    >>> is_of_engine("engine.workers=2"), is_of_engine("gamma=0.9")
+    (True, False)
+    """
+    return setting.partition("=")[0].strip().partition(".")[0] == "engine"
 
 
 def resuming(context: typer.Context, folder: Path) -> str:

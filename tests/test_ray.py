@@ -226,6 +226,26 @@ def test_what_is_no_matter_of_sums_is_refused(maze: Database) -> None:
         replace(learner, generator=Mine()).learn(maze)
 
 
+class Own:
+    """Parts of one's own that know nothing of sums."""
+
+    min_samples = 2
+
+    def select(self, *more: Any) -> Any:
+        raise NotImplementedError
+
+    extend = select
+
+
+def test_parts_of_ones_own_are_told_what_they_lack(maze: Database) -> None:
+    own: Any = Own()
+    learner = RLVC(engine=RAY, max_stages=2)
+    with pytest.raises(TypeError, match="Own selects from interactions that are in memory"):
+        replace(learner, selector=own).learn(maze)
+    with pytest.raises(TypeError, match="Own needs interactions that are in memory"):
+        replace(learner, surrogates=own).learn(maze)
+
+
 def test_it_says_how_to_install_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     known = builtins.__import__
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
-import math
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -20,13 +18,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.clustering import Clustering, Tails, fit
-from rlvc.cooccurrence import exhibited, find_pairs
-from rlvc.features import HIGHEST, Composite, Graph, Several
+from rlvc.clustering import Clustering, Tails
+from rlvc.features import HIGHEST, Graph, Several
 from rlvc.generation import Candidates, Offering, generators
 from rlvc.incidence import Incidence
 from rlvc.jobs import Block, Jobs, Made, Offer, Share, assemble, class_keys
 from rlvc.locating import Cells, choose_cells, count_cells, show_cells
+from rlvc.pairs import N_CAPS, compose, show
 from rlvc.parameters import check, param
 from rlvc.sampling import Sample
 from rlvc.sightings import Found, Places, Sightings
@@ -264,7 +262,7 @@ class Composer:
         n = len(is_part)
         found: list[Incidence] = []
         blocks: list[Block] = []
-        n_cut = np.zeros(len(_CAPS), np.int64)
+        n_cut = np.zeros(N_CAPS, np.int64)
         makers = [self._pair_up] * (self._rules.pairs > 0) + [self._locate] * (self._rules.grid > 0)
         for (camera, places), maker in itertools.product(enumerate(self._places), makers):
             kept = self._kept.setdefault((camera, maker.__name__), {})
@@ -316,39 +314,6 @@ class Composer:
         return shown._replace(n_cut=np.array([0, 0, 0, 0, n_cut]))
 
 
-def compose(
-    rules: Composites, begin: Ints, image: Ints, places: Places, is_part: Bools, span: slice
-) -> tuple[Pairs, Ints]:
-    """Return the composites of some classes, and how often each of the caps bit.
-
-    Args:
-        rules: What may be composed.
-        begin: (n_jobs + 1,) where the images of each class begin.
-        image: The images; of each class, the first ones are a fair sample.
-        places: Where features occur on them.
-        is_part: (n_features,) which of these may be parts.
-        span: Which classes.
-    """
-    job, parts, count, relation, cut = find_pairs(
-        span.start, span.stop, begin, image, places.begin, places.feature, places.marks, is_part,
-        float(rules.support), rules.images, rules.features, rules.pairs, rules.distances,
-        4.0 * rules.deviation, rules.seed % 2**62,
-    )  # fmt: skip
-    made, n_cut = _fit(rules, job, parts, count, relation)
-    return made, np.append(cut, n_cut)
-
-
-def show(made: Pairs, jobs: Jobs, places: Places, n_features: int, span: slice) -> Share:
-    """Return which images of some classes exhibit the composites of their class."""
-    first = np.searchsorted(made.job, np.arange(len(jobs.begin)))
-    length, columns = exhibited(
-        span.start, span.stop, jobs.begin, jobs.image, places.begin, places.feature, places.marks,
-        made.parts, made.pair, made.rows, first, n_features,
-    )  # fmt: skip
-    ours = [made.take(slice(first[i], first[i + 1])) for i in range(span.start, span.stop)]
-    return Share(ours, length, columns, np.zeros(len(_CAPS), np.int64))
-
-
 def locate(
     levels: int, jobs: Jobs, places: Places, is_part: Bools, span: slice
 ) -> tuple[Ints, Ints, Ints, Ints]:
@@ -369,27 +334,7 @@ def show_located(
         span.start, span.stop, jobs.begin, jobs.image, places.begin, places.feature, places.marks,
         places.size, rows, begin, n_features,
     )  # fmt: skip
-    return Share(made[span], length, columns, np.zeros(len(_CAPS), np.int64))
-
-
-def _fit(
-    rules: Composites, job: Ints, parts: Ints, count: Ints, relation: Floats
-) -> tuple[Pairs, int]:
-    """Return a composite for each cluster of each pair, and how many classes had too many."""
-    begin = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-    labels = rules.clustering.cluster(begin, np.ascontiguousarray(relation[:, 0]))
-    _check_labels(rules.clustering, labels, len(relation))
-    limit = -2.0 * math.log(rules.likelihood)
-    pair, rows = fit(
-        begin, relation, labels, limit, float(rules.deviation), rules.use_angle,
-        rules.use_scale,
-    )  # fmt: skip
-    made = Pairs(job[pair], parts[pair], pair, rows, rules.likelihood)
-    number = np.arange(len(pair)) - np.searchsorted(made.job, made.job)  # within the class
-    keep = number < rules.candidates
-    if keep.all():
-        return made, 0
-    return made.take(keep), len(np.unique(made.job[~keep]))
+    return Share(made[span], length, columns, np.zeros(N_CAPS, np.int64))
 
 
 def may_be_part(graph: Graph, height: int) -> NDArray[np.bool_]:
@@ -400,18 +345,6 @@ def may_be_part(graph: Graph, height: int) -> NDArray[np.bool_]:
     return low
 
 
-def _check_labels(clustering: Clustering, labels: Ints, n: int) -> None:
-    """Raise a ValueError unless labels are such as compiled code can trust."""
-    is_table = isinstance(labels, np.ndarray) and labels.ndim == 2 and len(labels) == n
-    is_right = is_table and labels.dtype == np.int64
-    if not is_right or (n and not -1 <= labels.min() <= labels.max() < n):
-        raise ValueError(
-            f"{type(clustering).__name__}.cluster must return an array of int64 of shape ({n}, "
-            f"n_ways) with labels from 0, or -1; got {np.shape(labels)} of "
-            f"{getattr(labels, 'dtype', type(labels).__name__)}."
-        )
-
-
 _CAPS = (
     "classes have more images than are searched; images says how many may be.",
     "classes have more features than are paired; features says how many may be.",
@@ -419,62 +352,6 @@ _CAPS = (
     "pairs of features have more distances than are clustered; distances says how many may be.",
     "classes have more new candidates than are tried; candidates says how many may be.",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """New composites, as arrays.
-
-    Attributes:
-        job: (n,) the number of the class, in ascending order.
-        parts: (n, 2) the features that each is made of.
-        pair: (n,) which have their parts in common; they stand together.
-        rows: (n, 7) their relations; see :meth:`rlvc.features.Composite.row`.
-        likelihood: ν.
-    """
-
-    job: Ints
-    parts: Ints
-    pair: Ints
-    rows: Floats
-    likelihood: float
-
-    def __len__(self) -> int:
-        return len(self.parts)
-
-    @classmethod
-    def concatenate(cls, every: Sequence[Pairs]) -> Pairs:
-        """Return the composites of several jobs, numbered by their place in the list."""
-        job = np.repeat(np.arange(len(every)), [len(one) for one in every])
-        parts, pair, rows = (
-            np.concatenate([getattr(one, name) for one in every])
-            for name in ("parts", "pair", "rows")
-        )
-        return cls(job, parts, pair, rows, every[0].likelihood)
-
-    def take(self, some: slice | NDArray[np.bool_]) -> Pairs:
-        """Return some of them."""
-        return Pairs(
-            self.job[some], self.parts[some], self.pair[some], self.rows[some], self.likelihood
-        )
-
-    def stamp(self) -> tuple[int, ...]:
-        """Return what tells these composites from others."""
-        return len(self), *(zlib.crc32(array.tobytes()) for array in (self.parts, self.rows))
-
-    def feature(self, number: int) -> Composite:
-        """Return one of them as a feature."""
-        first, second = self.parts[number].tolist()
-        _, mean, inverse, turn, turn_inverse, ratio, ratio_inverse = self.rows[number].tolist()
-        more: dict[str, Any] = {}
-        if turn_inverse > 0.0:
-            more |= {"turn": turn, "turn_deviation": 1.0 / turn_inverse}
-        if ratio_inverse > 0.0:
-            more |= {"ratio": ratio, "ratio_deviation": 1.0 / ratio_inverse}
-        return Composite(
-            first=first, second=second, mean=mean, deviation=1.0 / inverse,
-            likelihood=self.likelihood, **more,
-        )  # fmt: skip
 
 
 generators.register("composites", Composites)

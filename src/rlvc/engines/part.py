@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rlvc.aliasing import Residuals, ResidualSums, bellman_residuals
 from rlvc.classifier import Classifier
-from rlvc.composing import News, Pairs, locate, may_be_part, show, show_located
+from rlvc.composing import News, locate, may_be_part, show_located
 from rlvc.database import Belief, Database, Sums, sum_returns
 from rlvc.evidence import Candidates, Groups
 from rlvc.features import Feature, Graph, Primitive
@@ -27,6 +27,7 @@ from rlvc.jobs import Block, Jobs, Made, Share, assemble, sum_keys
 from rlvc.locating import Cells
 from rlvc.mdp import MappedSequence, Tally
 from rlvc.packing import Spot, first_spot
+from rlvc.pairs import Pairs, show
 from rlvc.percepts import Elsewhere
 from rlvc.sampling import Sample, cut_sample
 from rlvc.selection import Selector
@@ -297,7 +298,7 @@ class Part:
             belief = self._base.once(
                 glass.forever, lambda: Belief.of(interactions, glass.forever, self._stuck)
             )
-            classes = self._known(glass.extra).classes(glass.classifier)
+            classes = self._known(glass.extra).classes(glass.classifier, self._threads)
             self._seen = glass.number, classes, belief.map(interactions, classes)
             self._residuals = None
         return self._seen[1:]
@@ -306,7 +307,7 @@ class Part:
         """Return the residuals of the interactions."""
         _, sequence = self._look(glass)
         if self._residuals is None or self._residuals[0] != values.number:
-            found = bellman_residuals(sequence, values.q, values.gamma, glass.scale)
+            found = bellman_residuals(sequence, values.q, values.gamma, glass.scale, self._threads)
             self._residuals = values.number, found
         return self._residuals[1]
 

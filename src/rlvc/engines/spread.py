@@ -196,6 +196,12 @@ class SpreadView:
 
         The arguments are those of :meth:`rlvc.database.Shown.select`.
         """
+        if not hasattr(selector, "sums"):
+            raise TypeError(
+                f"{type(selector).__name__} selects from interactions that are in memory; here "
+                "they lie in parts elsewhere. Give it the methods sums and choose that Selector "
+                "has, or choose the engine local."
+            )
         offer = self._offer(offering, is_open, attempt)
         if offer is None:
             return None
@@ -238,6 +244,12 @@ class SpreadView:
         min_samples: int,
     ) -> list[Several | None]:
         """Return what to test instead of some features; see :meth:`Surrogates.extend`."""
+        if not hasattr(surrogates, "stand_in"):
+            raise TypeError(
+                f"{type(surrogates).__name__} needs interactions that are in memory; here they lie "
+                "in parts elsewhere. Give it the method stand_in that Surrogates has, or choose "
+                "the engine local."
+            )
         witness = _Witness(database.team, self.glass, residuals.values, database.extra)
         n_actions = self.database.interactions.n_actions
         return surrogates.stand_in(splits, choice, database.graph, n_actions, witness, min_samples)

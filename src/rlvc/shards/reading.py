@@ -207,7 +207,8 @@ def read_symbols(folder: Path, camera: int, about: About, wanted: Ints) -> Shard
         climbs = np.diff(symbol) >= 0
         climbs[begin[(begin > 0) & (begin < n)] - 1] = True  # each image begins anew
         must(climbs.all(), "symbols")
-        must(np.isfinite(place["x"]).all() and np.isfinite(place["y"]).all(), "symbols")
+        for name in ("x", "y", "scale"):
+            must(np.isfinite(place[name]).all(), "symbols")
     size = one.shape[1], one.shape[0]
     return ShardImages(wanted, begin, symbol, **place, n_symbols=one.symbols, size=size)
 

@@ -104,6 +104,13 @@ def task_table(task: str, results: list[Result]) -> str:
     ]  # fmt: skip
     if best:
         lines += ["", "The best point of a curve, picked with hindsight: " + "; ".join(best) + "."]
+    for name in ("updates", "interactions", "iterations"):
+        counts = [
+            f"{look[0]} {spread(found, lambda v: f'{v:,.0f}')}" for method, look in LOOKS.items()
+            if (found := [r[name] for r in ours if r["method"] == method and name in r])
+        ]  # fmt: skip
+        if counts:
+            lines += ["", f"{name.capitalize()}: " + "; ".join(counts) + "."]
     return "\n".join(lines)
 
 
@@ -225,7 +232,8 @@ def draw_costs(results: list[Result]) -> bytes:
                               if r["task"] == task and r["method"] == method]  # fmt: skip
                     if values:
                         label = TITLES[task] if row == 0 else None
-                        ax.plot([np.mean(values)], [row + 0.2 * (lane - 1)], marker, color=colour, ms=6.5,
+                        height = row + 0.2 * (lane - 1)
+                        ax.plot([np.mean(values)], [height], marker, color=colour, ms=6.5,
                                 markeredgecolor="white", label=label)  # fmt: skip
             ax.set_xscale("log")
             low, high = ax.get_xlim()

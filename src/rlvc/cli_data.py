@@ -10,7 +10,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from rlvc.cli_options import PresetOption, SetOption, parse_actions
+from rlvc.cli_options import (
+    ActionsOption,
+    AddressOption,
+    EngineOption,
+    FirstActionOption,
+    PresetOption,
+    SetOption,
+    engine_settings,
+    flow,
+    parse_actions,
+)
 
 data_app = typer.Typer(
     help="Download photographs for the tasks, and make datasets of shards.", no_args_is_help=True
@@ -93,7 +103,6 @@ def get_set(
         _say(f"To use what is there: export RLVC_DATA={folder.parent}")
 
 
-@data_app.command("shard")
 def write_shards(
     source: Annotated[
         str,
@@ -107,21 +116,12 @@ def write_shards(
     shards: Annotated[
         int, typer.Option(min=1, help="In how many parts: workers learn from one each.")
     ] = 1,
-    actions: Annotated[
-        str | None,
-        typer.Option(
-            help="For a folder or arrays: how many actions there are, or their names in order with "
-            "commas between them.",
-        ),
-    ] = None,
-    first_action: Annotated[
-        int | None,
-        typer.Option(
-            help="For a folder or arrays: the number of the first action.", show_default="0"
-        ),
-    ] = None,
+    actions: ActionsOption = None,
+    first_action: FirstActionOption = None,
     preset: PresetOption = "default",
     settings: SetOption = None,
+    engine: EngineOption = None,
+    address: AddressOption = None,
 ) -> None:
     """Look at the images of a log once, and keep what was seen as shards: Parquet files.
 
@@ -153,10 +153,13 @@ def write_shards(
         raise ValueError(
             f"{source} holds shards already; name the source that they were made from."
         )
-    learner = make_learner(preset, settings or [], RLVC())
+    changes = [*engine_settings(engine, address), *(settings or [])]
+    learner = make_learner(preset, changes, RLVC())
     n_actions, names = parse_actions(actions)
     import_pyarrow()
     check_new_folder(to, "rlvc data shard")
+    with console.status("getting ready"):
+        learner.engine.start()
     with LiveWatcher(console) as live:
         watcher = live.watcher
         data = read_data(
@@ -175,6 +178,9 @@ def write_shards(
         f"{len(about.shards)} shard{'' if len(about.shards) == 1 else 's'}."
     )
     _say(f"Learn from them: rlvc learn {shlex.quote(str(to))}")
+
+
+data_app.command("shard", help=flow(write_shards.__doc__))(write_shards)
 
 
 def _say(text: str) -> None:

@@ -115,6 +115,17 @@ PresetOption = Annotated[
         rich_help_panel=LEARNING,
     ),
 ]
+ActionsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="For a folder or arrays: how many actions there are, or their names in order with "
+        "commas between them.",
+    ),
+]
+FirstActionOption = Annotated[
+    int | None,
+    typer.Option(help="For a folder or arrays: the number of the first action.", show_default="0"),
+]
 EngineOption = Annotated[
     str | None,
     typer.Option(

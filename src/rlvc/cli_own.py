@@ -13,11 +13,13 @@ from rich.console import Console
 from rlvc.cli_options import (
     EXPLORING,
     LEARNING,
+    ActionsOption,
     AddressOption,
     ArgumentOption,
     CompactOption,
     EngineOption,
     EnvArgument,
+    FirstActionOption,
     FramesOption,
     LiveOption,
     OverwriteOption,
@@ -104,19 +106,8 @@ def learn(
             rich_help_panel=EXPLORING,
         ),
     ] = None,
-    actions: Annotated[
-        str | None,
-        typer.Option(
-            help="For a folder or arrays: how many actions there are, or their names in order with "
-            "commas between them.",
-        ),
-    ] = None,
-    first_action: Annotated[
-        int | None,
-        typer.Option(
-            help="For a folder or arrays: the number of the first action.", show_default="0"
-        ),
-    ] = None,
+    actions: ActionsOption = None,
+    first_action: FirstActionOption = None,
     gamma: Annotated[
         float | None,
         typer.Option(

@@ -17,7 +17,7 @@ from rlvc.generation import Candidates, Offering
 from rlvc.incidence import Incidence
 from rlvc.interactions import Interactions
 from rlvc.mdp import MappedMDP, MappedSequence, estimate
-from rlvc.packing import Spot, first_spot
+from rlvc.packing import Seen, Spot, first_spot
 from rlvc.percepts import Percepts
 from rlvc.selection import Choice, Selector
 from rlvc.sightings import Sightings
@@ -174,26 +174,11 @@ class Shown(Protocol):
 
 
 @runtime_checkable
-class Learnable(Protocol):
+class Learnable(Seen, Protocol):
     """A database, wherever what was seen is kept: what learning and reports ask for.
 
     :class:`Database` has it in memory; :class:`rlvc.engines.spread.Spread` on several workers.
     """
-
-    @property
-    def interactions(self) -> Interactions:
-        """The interactions ⟨s, a, r, s′⟩."""
-        ...
-
-    @property
-    def eye(self) -> Eye:
-        """Who looked."""
-        ...
-
-    @property
-    def graph(self) -> Graph:
-        """The features known so far."""
-        ...
 
     def variance(self, gamma: float) -> float:
         """Return the variance of the discounted returns."""
@@ -211,14 +196,6 @@ class Learnable(Protocol):
 
     def classes(self, classifier: Classifier) -> Ints:
         """Return the (n_percepts,) visual classes of the percepts."""
-        ...
-
-    def usage(self, classifier: Classifier) -> Ints:
-        """Return on how many percepts each of the classifier's features is tested."""
-        ...
-
-    def spots(self, numbers: Sequence[int]) -> list[Spot | None]:
-        """Return where some features are first seen; None where they are not."""
         ...
 
     def add(self, features: Iterable[Feature]) -> tuple[Learnable, list[int]]:

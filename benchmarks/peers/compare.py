@@ -43,7 +43,7 @@ SEEDS = {"maze": (20, 21, 22), "campus": (20, 21, 22), "hill": (20, 21, 22)}
 ORDER = ("random", "one", "forest", "sb3-ppo", "fqi", "d3rlpy-dqn", "sb3-dqn", "d3rlpy-cql")
 CHOSEN: dict[str, dict[str, Any]] = {
     "d3rlpy-dqn": {"learning_rate": 2.5e-4},
-    "d3rlpy-cql": {"learning_rate": 2.5e-4},
+    "d3rlpy-cql": {"learning_rate": 2.5e-4, "alpha": 0.1},
     "sb3-dqn": {"train_freq": 1},
     "sb3-ppo": {"n_steps": 2000},
     "fqi": {"max_features": "sqrt", "stuck": True},
@@ -53,6 +53,8 @@ TRIED: tuple[tuple[str, dict[str, Any], float], ...] = (
     ("sb3-ppo", {"n_steps": 2000}, BUDGET),
     ("d3rlpy-dqn", {"learning_rate": 2.5e-4}, 150.0),
     ("sb3-ppo", {"n_steps": 500}, BUDGET),
+    ("d3rlpy-cql", {"learning_rate": 2.5e-4, "alpha": 1.0}, 150.0),
+    ("d3rlpy-cql", {"learning_rate": 2.5e-4, "alpha": 0.1}, 150.0),
     ("sb3-dqn", {"train_freq": 4}, BUDGET),
     ("sb3-dqn", {"train_freq": 1}, 300.0),
     ("fqi", {"max_features": "sqrt", "stuck": True}, 40.0),

@@ -8,8 +8,8 @@ Run it with ``python benchmarks/engines.py same|kills|looking|stages``; Ray is n
 * ``kills``: learns one classifier and a small forest on two workers again and again; each time one
   of the processes that work is killed (SIGKILL) at a random moment. Compares the files.
 * ``looking``: times extraction with two workers over one, alternately.
-* ``stages``: times the stages of a million interactions (``benchmarks/scaling.py`` makes them) with
-  two workers over two threads, alternately.
+* ``stages``: times the stages of a million interactions (``large_mazes.py`` makes them) with two
+  workers over two threads, alternately.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from large_mazes import Scene, make, maze
 from rlvc import RLVC, Interactions, collect
 from rlvc.engines.local import Local
 from rlvc.engines.ray import Ray
 from rlvc.forest import Forest
+from rlvc.generation import Canonical
 
 TASKS = ("maze", "campus", "hill")
 
@@ -239,15 +241,13 @@ def time_looking(workers: int, images: int, repeats: int) -> None:
 
 def time_stages(interactions: float, stages: int, repeats: int) -> None:
     """Time the stages of many interactions in threads and on workers."""
-    import scaling
-
-    learner, env = scaling.maze()
-    learner = replace(learner, generator=scaling.Canonical(), threads=2)
-    scene = scaling.Scene.look(learner, env)
-    database = scaling.make(scene, int(interactions), 0, with_places=True)
+    learner, env = maze()
+    learner = replace(learner, generator=Canonical(), threads=2)
+    scene = Scene.look(learner, env)
+    database = make(scene, int(interactions), 0, with_places=True)
     engines = {"local, 2 threads": Local(), "Ray, 2 workers": Ray(workers=2, shards=2)}
     seconds: dict[str, list[float]] = {name: [] for name in engines}
-    warm = scaling.make(scene, 3000, with_places=True)
+    warm = make(scene, 3000, with_places=True)
     n_classes = []
     for _ in range(repeats):
         for name, engine in engines.items():

@@ -1,0 +1,262 @@
+"""Databases of the maze of any size, made of arrays, without images.
+
+A window that slides over the maze's picture by whole pixels sees the very same interest points, so
+one look at the whole picture tells which symbols any percept shows. From that, and from agents that
+walk from fresh positions, databases are made with the statistics of the real one;
+``scaling.py --check`` holds them against it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc import RLVC, Database, Interactions, Percepts, collect
+from rlvc.compiled import chunks, compiled, share_threads
+from rlvc.envs.picture import PictureEnv
+from rlvc.envs.world import ACTION_NAMES, MAZE
+from rlvc.features import Graph
+from rlvc.incidence import Incidence
+from rlvc.percepts import Images
+from rlvc.sightings import Places, Sightings
+from rlvc.vision.detectors import Harris
+from rlvc.vision.eye import Eye
+
+Ints = NDArray[np.int64]
+
+STEPS = 100  # of an episode at most
+CELL = 32  # pixels a side: symbols are looked up by the cells that a window covers
+EPISODES = 500  # that walk together
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Which symbols stand where on the maze's picture, and who saw them.
+
+    Attributes:
+        eye: Who looked.
+        xy: (n, 2) whole pixels of the padded picture, cell by cell.
+        symbol: (n,) the symbol of each.
+        begin: Where those of each cell begin, row by row of the cells.
+        width: Cells in a row.
+        margin: Pixels at the border of a window in which nothing is seen.
+        offset: From the place of an agent, at the nearest whole pixel, to its window's corner.
+    """
+
+    eye: Eye
+    xy: NDArray[np.int32]
+    symbol: NDArray[np.int32]
+    begin: Ints
+    width: int
+    margin: int
+    offset: int
+
+    @classmethod
+    def look(cls, learner: RLVC, env: PictureEnv) -> Scene:
+        """Look once at the whole picture, with what suits its percepts."""
+        one = Percepts()
+        one.add(env.padded)
+        eye = learner.new_eye(one)
+        if not isinstance(eye.detector, Harris):
+            raise TypeError(f"Only Harris points stay where they are; got {eye.detector}.")
+        (seen,) = eye.see(one, 0)
+        xy = seen.points.xy[seen.point].astype(np.int32)
+        width = env.padded.shape[1] // CELL + 1
+        cell = xy[:, 1] // CELL * width + xy[:, 0] // CELL
+        order = np.argsort(cell, kind="stable")
+        begin = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=width * width))])
+        offset = env.margin - env.world.window // 2
+        return cls(eye, xy[order], seen.symbol[order], begin, width, eye.detector.margin, offset)
+
+    def rows(self, corner: NDArray[np.int32], threads: int = 0) -> Incidence:
+        """Return which symbols are seen in the windows with some corners, (n, 2)."""
+        n = self.eye.n_symbols
+        indptr = np.zeros(len(corner) + 1, np.int64)
+        low, high = self.margin, MAZE.window - self.margin - 1
+        cells = self.xy, self.symbol, self.begin, self.width, low, high, n
+        pieces = chunks(len(corner), 64)
+        nothing = np.empty(0, np.int32)
+
+        def count(piece: slice) -> None:
+            _seen(corner[piece], *cells, indptr[piece.start + 1 : piece.stop + 1], nothing)
+
+        def fill(piece: slice) -> None:
+            here = indices[indptr[piece.start] : indptr[piece.stop]]
+            _seen(corner[piece], *cells, np.empty(piece.stop - piece.start, np.int64), here)
+
+        share_threads(count, pieces, threads)
+        np.cumsum(indptr, out=indptr)
+        indices = np.empty(indptr[-1], np.int32)
+        share_threads(fill, pieces, threads)
+        return Incidence(indptr, indices, n)
+
+    def places(self, corner: NDArray[np.int32]) -> Places:
+        """Return where the symbols are seen in the windows."""
+        images, symbols, where = [], [], []
+        low, high = self.margin, MAZE.window - self.margin - 1
+        for image, here in enumerate(corner):
+            seen = self.xy - here
+            rows = np.flatnonzero(((seen >= low) & (seen <= high)).all(axis=1))
+            rows = rows[np.argsort(self.symbol[rows], kind="stable")]
+            images.append(np.full(len(rows), image))
+            symbols.append(self.symbol[rows])
+            where.append(seen[rows])
+        xy = np.concatenate(where).astype(np.float64)
+        marks = np.column_stack([xy, np.full(len(xy), 2.0 * low), np.full(len(xy), np.nan)])
+        lengths = [len(one) for one in images]
+        begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return Places(begin, np.concatenate(symbols), marks, (MAZE.window, MAZE.window))
+
+
+@compiled
+def _seen(
+    corner: NDArray[np.int32],
+    xy: NDArray[np.int32],
+    symbol: NDArray[np.int32],
+    begin: Ints,
+    width: int,
+    low: int,
+    high: int,
+    n_symbols: int,
+    lengths: Ints,
+    out: NDArray[np.int32],
+) -> None:
+    """Write the symbols of each window in ascending order, if there is room, and their number."""
+    words = np.zeros((n_symbols + 63) // 64, np.uint64)
+    one = np.uint64(1)
+    n = 0
+    for p in range(len(corner)):
+        left, top = corner[p, 0] + low, corner[p, 1] + low
+        right, bottom = corner[p, 0] + high, corner[p, 1] + high
+        for line in range(top // CELL, bottom // CELL + 1):
+            first, last = line * width + left // CELL, line * width + right // CELL
+            for i in range(begin[first], begin[last + 1]):
+                x, y = xy[i, 0], xy[i, 1]
+                if left <= x and x <= right and top <= y and y <= bottom:
+                    words[symbol[i] >> 6] |= one << np.uint64(symbol[i] & 63)
+        found = 0
+        for w in range(len(words)):
+            word = words[w]
+            words[w] = 0
+            bit = 0
+            while word:
+                while not word & one:
+                    word >>= one
+                    bit += 1
+                if len(out):
+                    out[n + found] = w * 64 + bit
+                found += 1
+                word >>= one
+                bit += 1
+        lengths[p] = found
+        n += found
+
+
+class Windows(Percepts):
+    """So many percepts, each one image, of which nobody keeps the pixels."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self._n = n
+        self._cameras, self._images = ("",), [_Windows(n)]
+
+    def __len__(self) -> int:
+        return self._n
+
+    def table(self) -> Ints:
+        """Return the (n, 1) numbers of the images."""
+        return np.arange(self._n)[:, np.newaxis]
+
+
+class _Windows(Images):
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.shape, self._n = (MAZE.window, MAZE.window, 3), n
+
+    def __len__(self) -> int:
+        return self._n
+
+
+def walk(n: int, rng: np.random.Generator) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
+    """Return the columns of n random steps from fresh positions, and where each percept is.
+
+    Every move makes a percept of its own; where a move is blocked, the percept is the same as
+    before.
+    """
+    types = {
+        "start": np.int64, "action": np.int64, "reward": np.float64, "end": np.int64,
+        "episode": np.int64, "terminated": np.bool_, "truncated": np.bool_,
+    }  # fmt: skip
+    columns: dict[str, NDArray[Any]] = {name: np.empty(n, kind) for name, kind in types.items()}
+    positions = np.empty((n + n // 50 + 2 * EPISODES * STEPS, 2), np.int32)
+    done = n_percepts = n_episodes = 0
+    while done < n:
+        block, here = _episodes(min(EPISODES, 1 + (n - done) // 10), rng)
+        rows = min(len(block["start"]), n - done)
+        for name, values in block.items():
+            offset = n_percepts if name in ("start", "end") else 0
+            offset = n_episodes if name == "episode" else offset
+            columns[name][done : done + rows] = values[:rows] + offset if offset else values[:rows]
+        met = int(block["end"][:rows].max()) + 1
+        positions[n_percepts : n_percepts + met] = here[:met]
+        n_episodes += int(block["episode"][rows - 1]) + 1
+        n_percepts += met
+        done += rows
+    return columns, positions[:n_percepts].copy()
+
+
+def _episodes(
+    n: int, rng: np.random.Generator
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
+    """Walk n episodes, all at once, and return them one after the other."""
+    at = np.empty((STEPS + 1, n, 2))
+    at[0] = MAZE.random_starts(n, rng)
+    actions = rng.integers(0, len(ACTION_NAMES), (STEPS, n))
+    exits = np.zeros((STEPS, n), np.bool_)
+    for t in range(STEPS):
+        at[t + 1], exits[t] = MAZE.move(at[t], actions[t], rng)
+    length = np.where(exits.any(axis=0), exits.argmax(axis=0) + 1, STEPS)
+    is_there = np.arange(STEPS) < length[:, np.newaxis]  # (n, STEPS)
+    moves = (at[1:] != at[:-1]).any(axis=2).T & is_there
+    met = np.cumsum(moves, axis=1)  # percepts of the episode after the first
+    first = np.concatenate([[0], np.cumsum(met[:, -1] + 1)])
+    end = first[:-1, np.newaxis] + met
+    begins = np.column_stack([np.ones(n, np.bool_), moves])
+    pixels = np.floor(at.transpose(1, 0, 2)[begins] + 0.5).astype(np.int32)
+    terminated = exits.T[is_there]
+    is_last = (np.arange(1, STEPS + 1) == length[:, np.newaxis])[is_there]
+    block = {
+        "start": (end - moves)[is_there], "action": actions.T[is_there],
+        "reward": np.where(terminated, MAZE.reward, 0.0), "end": end[is_there],
+        "episode": np.repeat(np.arange(n), length), "terminated": terminated,
+        "truncated": is_last & ~terminated,
+    }  # fmt: skip
+    return block, pixels
+
+
+def make(scene: Scene, n: int, seed: int = 0, *, with_places: bool = False) -> Database:
+    """Return a database of n interactions in the maze; without places, composites need images."""
+    columns, position = walk(n, np.random.default_rng(seed))
+    corner = position + np.int32(scene.offset)
+    incidence = scene.rows(corner)
+    percepts = Windows(len(corner))
+    nowhere = Places(
+        np.zeros(len(corner) + 1, np.int64), np.empty(0, np.int32), np.empty((0, 4)), (1, 1)
+    )
+    places = scene.places(corner) if with_places else nowhere
+    graph = Graph().add_symbols(scene.eye)
+    shown = Sightings(graph, ("",), (places,), percepts.table(), (incidence,), incidence)
+    given: dict[str, Any] = {"n_actions": len(ACTION_NAMES), "action_names": ACTION_NAMES}
+    interactions = Interactions(percepts=percepts, **(given | columns))
+    return Database(interactions, shown, scene.eye)
+
+
+def maze() -> tuple[RLVC, PictureEnv]:
+    """Return the maze, and a learner with what suits it."""
+    env = gymnasium.make("rlvc/Maze-v0", disable_env_checker=True)
+    learner = RLVC().fitted(collect(env, 300, seed=0).percepts)
+    return learner, cast("PictureEnv", env.unwrapped)

@@ -27,7 +27,7 @@ from rlvc.errors import DamagedFileError
 from rlvc.forest import Forest
 from rlvc.generation import Canonical, Offering
 from rlvc.selection import Selector
-from rlvc.shards import open_dataset, write_dataset
+from rlvc.shards import Dataset, open_dataset, write_dataset
 from tests import test_cli
 
 RAY = Ray(workers=2, shards=3)
@@ -110,13 +110,18 @@ def test_trees_grow_side_by_side(maze: Database, tmp_path: Path) -> None:
     assert saved(forests[0], tmp_path) == saved(forests[1], tmp_path)
 
 
-def test_a_dataset_on_disk_is_never_here_as_a_whole(tmp_path: Path) -> None:
+def test_a_dataset_on_disk_is_never_here_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     learner, data = RLVC(max_stages=6), meet(200)
     expected = saved(learner.learn(data), tmp_path)
     write_dataset(data, tmp_path / "shards", 3, learner.new_eye(data.percepts))
     opened = RAY.open(open_dataset(tmp_path / "shards"), 1)
     assert isinstance(opened, Spread)
-    assert saved(learner.learn(opened), tmp_path) == expected
+    with monkeypatch.context() as patch:
+        for name in ("database", "shard", "_seen"):
+            patch.delattr(Dataset, name)
+        assert saved(learner.learn(opened), tmp_path) == expected
     trees = [Forest(learner=learner, trees=1).learn(one) for one in (opened, learner.look(data))]
     assert saved(trees[0], tmp_path) == saved(trees[1], tmp_path)
 
@@ -185,7 +190,7 @@ def workers() -> list[int]:
     for place in Path("/proc").iterdir():
         try:
             name = (place / "cmdline").read_bytes() if place.name.isdigit() else b""
-            if name.startswith(b"ray::") and b"Agent" not in name:
+            if name.startswith(b"ray::") and b"Agent" not in name and b"IDLE" not in name:
                 raylet = parent(int(place.name))
                 if parent(raylet) == os.getpid():
                     found.append(int(place.name))
@@ -197,6 +202,24 @@ def workers() -> list[int]:
 def parent(pid: int) -> int:
     status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     return int(status.rpartition(")")[2].split()[1])
+
+
+def test_another_cluster_is_not_taken_for_the_one_that_is_named() -> None:
+    with pytest.raises(ConnectionError, match="works with another Ray cluster than head:6379"):
+        list(Ray(address="head:6379").run(abs, [-1], 1))
+    assert list(Ray(address="auto", workers=2).run(abs, [-1], 1)) == [1]
+
+
+def test_no_shards_are_left_where_no_team_could_be_made(
+    maze: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nobody(n: int) -> list[Any]:
+        raise ConnectionError(f"{n} workers are too many")
+
+    monkeypatch.setattr("rlvc.engines.ray.hire", nobody)
+    with pytest.raises(ConnectionError, match="2 workers are too many"):
+        replace(RAY, folder=str(tmp_path)).spread(maze, 1)
+    assert not list(tmp_path.iterdir())
 
 
 def test_shards_are_removed_when_nobody_needs_them(maze: Database, tmp_path: Path) -> None:

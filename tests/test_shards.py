@@ -8,7 +8,7 @@ import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,14 @@ from hypothesis import strategies as st
 
 from rlvc import RLVC, Database, Interactions, Percepts
 from rlvc.errors import DamagedFileError, FileFormatError, PictureError, StrangeFileError
+from rlvc.images import Image
 from rlvc.shards import is_shards, open_dataset, write_dataset
-from rlvc.shards.layout import file_of, read_about
+from rlvc.shards.layout import BLOCK, LONGEST, MOST_IMAGES, file_of, read_about
 from rlvc.shards.reading import ShardData, read_shard
 from rlvc.shards.tables import sum_up
 from rlvc.shards.writing import cut_episodes, write_shards
 from rlvc.sources.seal import checksum
-from rlvc.vision.detectors import Harris
+from rlvc.vision.detectors import Harris, Points
 from tests.builders import blocks
 from tests.test_unwritable import limited
 
@@ -196,12 +197,23 @@ def test_damage_is_noticed(
     new = {"flip": flipped, "cut": old[:at], "more": old + b"x"}[kind]
     folder = Path(shutil.copytree(whole, tmp_path_factory.mktemp("damaged") / "copy"))
     (folder / file).write_bytes(new)
-    if file.suffix == ".png" or file.name == "dataset.json":  # some bytes of these mean nothing
-        with suppress(FileFormatError, PictureError):
+    if file.name == "dataset.json":  # a blank is as good as another
+        with suppress(FileFormatError):
+            assert read_about(folder) == read_about(whole)
+        return
+    if file.suffix == ".png":  # some bytes of it mean nothing
+        with suppress(PictureError):
             read_all(folder)
         return
     with pytest.raises(DamagedFileError, match="is damaged: it changed since it was written"):
         read_all(folder)
+
+
+def test_a_number_that_changed_is_noticed(copy: Path) -> None:
+    text = (copy / "dataset.json").read_text("utf-8")
+    (copy / "dataset.json").write_text(text.replace('"action_start": 0', '"action_start": 1'))
+    with pytest.raises(DamagedFileError, match="is damaged: its checksum does not fit"):
+        read_about(copy)
 
 
 def change_about(folder: Path, change: Callable[[Any], object]) -> None:
@@ -388,8 +400,42 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
 def test_a_detector_of_another_kind(tmp_path: Path) -> None:
     database = looked(logged(10))
     places = database.sightings.places[0]
-    odd = replace(places, marks=places.marks + 1e-9)
-    strange = replace(database, sightings=replace(database.sightings, places=(odd,)))
-    with pytest.raises(ValueError, match="must be float32"):
-        write_shards(strange, tmp_path / "shards", 1)
+    for change in (1e-9, np.nan):
+        odd = replace(places, marks=places.marks + np.array([0, 0, change, 0]))
+        strange = replace(database, sightings=replace(database.sightings, places=(odd,)))
+        with pytest.raises(ValueError, match="must be float32, and positions and scales finite"):
+            write_shards(strange, tmp_path / "shards", 1)
+        eye = RLVC().new_eye(database.interactions.percepts)
+        eye.detector = Odd(change)
+        with pytest.raises(ValueError, match="must be float32, and positions and scales finite"):
+            write_dataset(database.interactions, tmp_path / "shards", 1, eye)
+        assert not list(tmp_path.iterdir())
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A detector whose scales are none that shards could have."""
+
+    change: float
+
+    def detect(self, image: Image) -> Points:
+        points = Harris().detect(image)
+        scale: Any = points.scale.astype(np.float64) + self.change
+        return replace(points, scale=scale)
+
+
+def test_there_may_be_so_many_images_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = logged(20, cameras=("left", "right"), n_images=3)
+    monkeypatch.setattr("rlvc.shards.writing.MOST_IMAGES", 5)
+    with pytest.raises(ValueError, match="may have at most 5 images; got 6"):
+        write_dataset(data, tmp_path / "shards", 1, RLVC().new_eye(data.percepts))
     assert not list(tmp_path.iterdir())
+
+
+def test_so_many_images_can_be_told_of() -> None:
+    told = {"rows": 10**9, "bytes": 10**9, "crc32": 2**32 - 1}
+    block = {"camera": 0, "first": MOST_IMAGES, "images": told, "symbols": told}
+    n_bytes = len(json.dumps({"blocks": [block] * 10}, indent=1)) / 10
+    assert n_bytes * MOST_IMAGES / BLOCK < LONGEST

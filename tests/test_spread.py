@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rlvc import RLVC, Database, collect
+from rlvc import RLVC, Database, Interactions, collect
 from rlvc.classifier.tree import Tree
 from rlvc.compaction import Compaction
 from rlvc.composing import Composites
@@ -94,6 +94,40 @@ def maze() -> Database:
 @pytest.fixture(scope="module")
 def hill() -> Database:
     return look("rlvc/Hill-v0", 500, RLVC(gamma=0.75))
+
+
+@pytest.fixture(scope="module")
+def strip() -> Database:
+    """A walk along a few places, where moves often fail: all parts have most percepts."""
+    rng = np.random.default_rng(0)
+    whole = np.repeat(np.repeat(rng.integers(0, 256, (8, 50, 3), np.uint8), 8, 0), 8, 1)
+    shots = [np.ascontiguousarray(whole[:, 10 * i : 10 * i + 64]) for i in range(30)]
+    n, at = 500, [15]
+    action, fails = rng.integers(0, 2, n), rng.random(n) < 0.4
+    for one, is_no_move in zip(action, fails, strict=True):
+        at.append(min(max(at[-1] + (0 if is_no_move else 2 * int(one) - 1), 0), 29))
+    start, end = np.asarray(at[:-1]), np.asarray(at[1:])
+    ends = np.arange(1, n + 1) % 20 == 0
+    data = Interactions.from_arrays(
+        [shots[i] for i in start], action, (end > 20) + rng.normal(0.0, 0.5, n), np.zeros(n, bool),
+        ends, next_observations=[shots[i] for i in end],
+    )  # fmt: skip
+    return RLVC().look(data)
+
+
+@pytest.mark.parametrize("name", ["default", "grid", "compact", "welch"])
+def test_parts_that_share_percepts_count_them_once(
+    name: str, strip: Database, tmp_path: Path
+) -> None:
+    learner = LEARNERS[name]
+    stages = list(learner.stages(strip))
+    assert stages[-1].number > 2
+    parts = spread(strip, tmp_path / "parts", 5)
+    shared = sum(len(read_shard(tmp_path / "parts", n).percepts) for n in range(5))
+    assert shared > 2 * len(strip.interactions.percepts)
+    others = list(learner.stages(parts))
+    assert [one.residual for one in others] == [one.residual for one in stages]
+    same(stages[-1].policy(), others[-1].policy())
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -16,7 +16,7 @@ from rlvc.incidence import Incidence
 from rlvc.selection import Choice, Selector
 from rlvc.sightings import Places, Sightings
 from rlvc.sums import FixedPoint
-from rlvc.surrogates import Surrogates, best_count
+from rlvc.surrogates import Surrogates, best_from, tally
 from tests import oracle
 from tests.builders import Problem, blind_eye, literal, sightings_of, store
 
@@ -109,7 +109,7 @@ def test_the_count_that_tells_best_is_found(seed: int) -> None:
     n, most = int(rng.integers(1, 40)), int(rng.integers(1, 8))
     shown, delta = rng.integers(0, most + 1, n), rng.integers(-9, 10, n)
     min_samples = int(rng.integers(1, 5))
-    least, reduction = best_count(shown, delta, most, min_samples)
+    least, reduction = best_from(*tally(shown, delta, most), min_samples)
     rules = oracle.Rules(min_samples=min_samples, close=0.0)
     fractions = [Fraction(d) for d in delta.tolist()]
     expected, best = oracle.best_count(shown.tolist(), fractions, most, rules)

@@ -178,9 +178,10 @@ def cells_of(seeds: dict[str, tuple[int, ...]], budget: float, episodes: int) ->
     ]  # fmt: skip
 
 
-def gather(out: Path) -> list[dict[str, Any]]:
+def gather(cells: list[dict[str, Any]], out: Path) -> list[dict[str, Any]]:
     """Return the results of all cells that are done."""
-    results = [json.loads(file.read_text()) for file in sorted(out.glob("*.json"))]
+    files = sorted(out / f"{name_of(cell)}.json" for cell in cells)
+    results = [json.loads(file.read_text()) for file in files if file.exists()]
     return [{k: v for k, v in one.items() if k != "file"} for one in results if "curve" in one]
 
 
@@ -220,7 +221,7 @@ def main() -> None:
         elif not options.gather:
             chosen = [cell for cell in cells if cell["method"] in options.methods]
             run_all(chosen, options.out, options.workers)
-        found = {"results": gather(options.out), "tuning": gather(tuning)}
+        found = {"results": gather(cells, options.out), "tuning": gather(tries, tuning)}
         write_whole(options.results, json.dumps(found, indent=1).encode())
     from table import all_tables, draw_all, fill
 

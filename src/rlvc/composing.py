@@ -42,7 +42,7 @@ class Composites:
 
     Work is bounded: of a class that has more than the caps allow, a sample of the images drawn by
     the seed is looked at, for the most frequent features and pairs; of too many candidates the
-    first are kept. The log says when a cap bit.
+    first are kept. The log says when a cap bit; where workers have the images, not that on them.
     """
 
     clustering: Clustering = field(default_factory=Tails)
@@ -207,12 +207,14 @@ class Composer:
         every_key = [tuple(key) for key in crowd.keys().tolist()]
         wanted = np.flatnonzero(is_aliased).tolist()
         keys, kinds = [every_key[c] for c in wanted], list[Offered]()
+        n_cut = np.zeros(N_CAPS, np.int64)
         makers = [self._pairs_of] * (rules.pairs > 0) + [self._cells_of] * (rules.grid > 0)
         for camera, maker in itertools.product(range(crowd.n_cameras), makers):
             made = self._made.get((camera, maker.__name__), {})
             missing = [c for c, key in zip(wanted, keys, strict=True) if key not in made]
             if missing:
-                new = maker(crowd, camera, missing, is_part)
+                new, cut = maker(crowd, camera, missing, is_part)
+                n_cut += cut
                 made = made | dict(zip((every_key[c] for c in missing), new, strict=True))
             self._made[camera, maker.__name__] = {
                 key: made[key] for key in every_key if key in made
@@ -220,27 +222,30 @@ class Composer:
             ours = [made[key] for key in keys]
             names = [(*key, *one.stamp()) for key, one in zip(keys, ours, strict=True)]
             kinds.append(Offered(camera, names, ours))
+        _tell(n_cut)
         return News(rules.height, kinds)
 
     def _pairs_of(
         self, crowd: Crowd, camera: int, wanted: list[int], is_part: NDArray[np.bool_]
-    ) -> list[Made]:
-        """Return the composites of some classes."""
+    ) -> tuple[list[Made], Ints]:
+        """Return the composites of some classes, and how often each of the caps bit."""
         rules = self._rules
         sample = crowd.sample(wanted, camera, rules.seed, rules.images, rules.height)
         self._check_angles(sample.places)
         image = np.arange(len(sample.rank))
-        made, _ = compose(rules, sample.begin, image, sample.places, is_part, slice(0, len(wanted)))
+        span = slice(0, len(wanted))
+        made, n_cut = compose(rules, sample.begin, image, sample.places, is_part, span)
         edges = np.searchsorted(made.job, np.arange(len(wanted) + 1)).tolist()
-        return [made.take(slice(a, b)) for a, b in itertools.pairwise(edges)]
+        return [made.take(slice(a, b)) for a, b in itertools.pairwise(edges)], n_cut
 
     def _cells_of(
         self, crowd: Crowd, camera: int, wanted: list[int], is_part: NDArray[np.bool_]
-    ) -> list[Made]:
-        """Return the located features of some classes."""
+    ) -> tuple[list[Made], Ints]:
+        """Return the located features of some classes, and how often each of the caps bit."""
         rules = self._rules
         n_images, counted = crowd.cells(wanted, camera, rules.grid, rules.height)
-        return [*choose_cells(*counted, n_images, rules.candidates)[0]]
+        made, n_cut = choose_cells(*counted, n_images, rules.candidates)
+        return [*made], np.array([0, 0, 0, 0, n_cut])
 
     def _check_angles(self, places: Places) -> None:
         if self._rules.use_angle and self._rules.pairs and np.isnan(places.marks[:, 3]).any():
@@ -279,9 +284,7 @@ class Composer:
             found.append(assemble(ours, classes, is_aliased, n))
             n = found[-1].n_features
             blocks += ours
-        for number, what in zip(n_cut.tolist(), _CAPS, strict=True):
-            if number:
-                log.info("%d %s", number, what)
+        _tell(n_cut)
         if not found:
             found = [Incidence(np.zeros(len(classes) + 1, np.int64), np.empty(0, np.int32), n)]
         return Candidates(functools.reduce(Incidence.append, found), Offer(blocks))
@@ -312,6 +315,13 @@ class Composer:
         made, n_cut = choose_cells(*counted, np.diff(jobs.begin), self._rules.candidates)
         shown = show_located(made, jobs, places, len(is_part), span)
         return shown._replace(n_cut=np.array([0, 0, 0, 0, n_cut]))
+
+
+def _tell(n_cut: Ints) -> None:
+    """Log how often each of the caps bit."""
+    for number, what in zip(n_cut.tolist(), _CAPS, strict=True):
+        if number:
+            log.info("%d %s", number, what)
 
 
 def locate(

@@ -161,7 +161,7 @@ class Company:
         )
 
 
-Tally = tuple[Ints, Ints]  # by how many of some features are exhibited: interactions, residuals
+Shares = tuple[Ints, Ints]  # by how many of some features are exhibited: interactions, residuals
 
 
 class Witness(Protocol):
@@ -171,7 +171,7 @@ class Witness(Protocol):
         """Return for pairs of a class and a feature the company in which that is seen."""
         ...
 
-    def tallies(self, asked: Sequence[tuple[int, Ints]]) -> list[Tally]:
+    def tallies(self, asked: Sequence[tuple[int, Ints]]) -> list[Shares]:
         """Return for groups (class · n_actions + action) how many of some features are exhibited.
 
         The result for a group and m features are two arrays of m + 1: the interactions in which the
@@ -201,7 +201,7 @@ class Members:
         threads = self.residuals.threads
         return company_of(self.incidence, self.classes, pairs, threads=threads)
 
-    def tallies(self, asked: Sequence[tuple[int, Ints]]) -> list[Tally]:
+    def tallies(self, asked: Sequence[tuple[int, Ints]]) -> list[Shares]:
         """Return for groups how many of some features are exhibited; see :class:`Witness`."""
         return tallies_of(self.incidence, self.residuals, self.start, asked)
 
@@ -236,9 +236,9 @@ def company_of(
 
 def tallies_of(
     incidence: Incidence, residuals: Residuals, start: Ints, asked: Sequence[tuple[int, Ints]]
-) -> list[Tally]:
+) -> list[Shares]:
     """Return for groups how many of some features are exhibited; see :class:`Witness`."""
-    found = list[Tally]()
+    found = list[Shares]()
     for group, same in itertools.groupby(asked, lambda one: one[0]):  # one feature, then several
         sets = [features for _, features in same]
         rows = np.flatnonzero(residuals.group == group)
@@ -248,28 +248,22 @@ def tallies_of(
     return found
 
 
-def tally(n_shown: Ints, residuals: Ints, most: int) -> Tally:
+def tally(n_shown: Ints, residuals: Ints, most: int) -> Shares:
     """Return how many interactions exhibit 0, 1 … features, and the sums of their residuals."""
     total = np.zeros(most + 1, np.int64)
     np.add.at(total, n_shown, residuals)
     return np.bincount(n_shown, minlength=most + 1), total
 
 
-def best_count(n_shown: Ints, residuals: Ints, most: int, min_samples: int) -> tuple[int, float]:
+def best_from(count: Ints, total: Ints, min_samples: int) -> tuple[int, float]:
     """Return the count from which on percepts are told apart best, and the reduction it brings.
 
     Args:
-        n_shown: (n,) how many features the percept of each interaction exhibits.
-        residuals: (n,) the residuals to explain, as integers.
-        most: How many features there are.
+        count: (m + 1,) how many interactions exhibit 0, 1 … of m features.
+        total: (m + 1,) the sums of their residuals, as integers.
         min_samples: Least number of interactions on each side; if no count leaves as many, the
             reduction is -1.
     """
-    return best_from(*tally(n_shown, residuals, most), min_samples)
-
-
-def best_from(count: Ints, total: Ints, min_samples: int) -> tuple[int, float]:
-    """Return what :func:`best_count` does, from the sums for every number of features."""
     n = int(count.sum())
     with_count = np.cumsum(count[::-1])[::-1]
     with_total = np.cumsum(total[::-1])[::-1]

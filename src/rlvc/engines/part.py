@@ -34,8 +34,7 @@ from rlvc.selection import Selector
 from rlvc.shards import About, ShardData
 from rlvc.sightings import Places, Sightings
 from rlvc.sums import Scale
-from rlvc.surrogates import Company, company_of, tallies_of
-from rlvc.surrogates import Tally as ShownTally
+from rlvc.surrogates import Company, Shares, company_of, tallies_of
 from rlvc.vision.eye import Eye
 
 Ints = NDArray[np.int64]
@@ -248,7 +247,7 @@ class Part:
         values: Values,
         extra: tuple[Feature, ...],
         asked: Sequence[tuple[int, Ints]],
-    ) -> list[ShownTally]:
+    ) -> list[Shares]:
         """Return for groups how many of some features are exhibited here."""
         residuals = self._differ(glass, values)
         database = self._known(extra)

@@ -107,10 +107,10 @@ class Ray:
         shards = min(self.shards or self.n_workers, n_episodes)
         try:
             write_shards(database, folder, shards)
+            team = RayTeam(folder, shards, min(self.n_workers, shards), threads or 1)
         except BaseException:
             _remove(folder)
             raise
-        team = RayTeam(folder, shards, min(self.n_workers, shards), threads or 1)
         weakref.finalize(team, _remove, folder)
         return Spread(
             interactions, database.eye, database.graph, team, len(symbols), lambda: database
@@ -160,6 +160,12 @@ class Ray:
     def _connect(self) -> Any:
         """Return Ray, connected to the cluster or started here."""
         ray = import_ray()
+        here = connection()
+        if self.address not in ("", "auto", _reached.get(here, self.address)):
+            raise ConnectionError(
+                f"This process works with another Ray cluster than {self.address} already. End "
+                "that first, with ray.shutdown()."
+            )
         if not ray.is_initialized():
             quiet = {"log_to_driver": False, "logging_level": "ERROR"}
             if self.address:
@@ -174,6 +180,7 @@ class Ray:
             else:
                 n_cpus = self.workers or n_threads(0)
                 ray.init("local", num_cpus=n_cpus, include_dashboard=False, **quiet)
+            _reached[connection()] = self.address
         return ray
 
 
@@ -265,6 +272,7 @@ class Worker:
 
 
 Connection = tuple[str, str]  # a node of a cluster, and this process as it knows it
+_reached: dict[Connection | None, str] = {}  # by which address
 _hired: dict[Connection, list[Any]] = {}  # starting a process takes longer than a stage
 
 
@@ -287,7 +295,9 @@ def hire(n: int) -> list[Any]:
     ray, here = import_ray(), connection()
     assert here is not None  # an engine connects before it hires
     known = _hired.setdefault(here, [])
-    make = ray.remote(Worker).options(max_restarts=LOSSES, max_task_retries=LOSSES)
+    make = ray.remote(Worker).options(
+        max_restarts=LOSSES, max_task_retries=LOSSES, scheduling_strategy="SPREAD"
+    )
     known += [make.remote() for _ in range(n - len(known))]
     return known[:n]
 

@@ -1,7 +1,6 @@
 """A database that lies in parts, as learning has it: it asks all parts, and adds up what they say.
 
-Who learns holds the interactions, the vocabulary and the features; what percepts show is with the
-parts alone.
+Who learns asks only for sums and samples; what percepts show is with the parts.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from rlvc.sampling import Sample, merge_samples
 from rlvc.selection import Choice, Selector
 from rlvc.sightings import Sightings
 from rlvc.sums import Scale
-from rlvc.surrogates import Company, Surrogates, Tally
+from rlvc.surrogates import Company, Shares, Surrogates
 from rlvc.vision.eye import Eye, Looks
 
 Ints = NDArray[np.int64]
@@ -297,7 +296,7 @@ class _Witness:
         answers = self.team.ask("company", self.glass, self.extra, pairs)
         return [functools.reduce(operator.add, every) for every in zip(*answers, strict=True)]
 
-    def tallies(self, asked: Sequence[tuple[int, Ints]]) -> list[Tally]:
+    def tallies(self, asked: Sequence[tuple[int, Ints]]) -> list[Shares]:
         if not asked:
             return []
         answers = self.team.ask("tallies", self.glass, self.values, self.extra, asked)

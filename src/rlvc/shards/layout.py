@@ -28,7 +28,6 @@ from rlvc.believing import as_int, as_number, as_text, must, refusing
 from rlvc.errors import DamagedFileError, FileFormatError, StrangeFileError
 from rlvc.interactions import MOST_ACTIONS
 from rlvc.sources.seal import checksum
-from rlvc.sums import Scale
 from rlvc.whole import Pathlike, write_whole
 
 FILE: Final = "dataset.json"
@@ -38,6 +37,7 @@ FORMAT, VERSION = "rlvc-shards", 1
 BLOCK: Final = 1024  # images of a block
 GROUP: Final = 256  # images whose symbols are read or written at a time
 LONGEST: Final = 2**27  # bytes of dataset.json
+MOST_IMAGES: Final = 2**29  # of a dataset; more blocks would make dataset.json longer
 MOST: Final = 2**40  # of anything that is counted
 MOST_CAMERAS: Final = 256
 CURE: Final = "Copy the dataset again from where it is whole, or make it again."
@@ -128,11 +128,6 @@ class About:
     blocks: tuple[Block, ...]
     eye: Mapping[str, Any] | None
     vocabulary: Piece | None = None
-
-    @property
-    def scale(self) -> Scale:
-        """How many rewards there are and how large."""
-        return Scale(self.interactions, self.lowest, self.largest)
 
     def blocks_of(self, camera: int) -> list[tuple[int, Block]]:
         """Return the blocks of a camera, each with the number of its files."""

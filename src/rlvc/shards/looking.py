@@ -24,7 +24,7 @@ from rlvc.percepts import Images
 from rlvc.shards.layout import FRAMES, GROUP, VOCABULARY, About
 from rlvc.shards.sampling import sample_distinct
 from rlvc.shards.tables import sum_up
-from rlvc.shards.writing import Seen, ShardWriter, cut_episodes
+from rlvc.shards.writing import Seen, ShardWriter, as_written, cut_episodes
 from rlvc.sources.files import Filed, encode
 from rlvc.sources.folder import check_new_folder
 from rlvc.sources.frames import place_of
@@ -106,7 +106,7 @@ def write_dataset(
         raise ValueError("eye of write_dataset must be new; got one that knows symbols.")
     percepts = interactions.percepts
     with whole_folder(folder) as place:
-        writer, hidden = ShardWriter(place), place / HIDDEN
+        writer, hidden = ShardWriter(place, sum(map(len, percepts.images))), place / HIDDEN
         for images in percepts.images:
             hidden.mkdir()
             stream = _Stream(eye, images, hidden, threads)
@@ -143,6 +143,7 @@ class _Stream:
                 if len(rows):
                     kind = kind or (rows.dtype, rows.shape[1])
                     _check_kind(kind, rows)
+                as_written(_places(points))
                 gathering.add([len(points)], points, rows)
                 on_image()
             _keep(self._folder / f"{number}.rlvc", gathering.finish())
@@ -154,7 +155,7 @@ class _Stream:
         words = Vocabulary(metric or eye.metric, eye.threshold, is_fitted=metric is not None)
         eye.vocabularies[camera] = words
         for first, looks in self._groups():
-            eye.learn(_Part(self._images, first), looks, self._threads)
+            eye.learn(_Rest(self._images, first), looks, self._threads)
             on_group()
 
     def quantize(self, paths: Iterator[str | None], on_image: Callable[[], None]) -> Iterator[Seen]:
@@ -165,8 +166,7 @@ class _Stream:
             count = np.diff(seen.begin)
             image = np.repeat(np.arange(len(count)), count)
             order = np.lexsort((seen.symbol, image))
-            point, points = seen.point[order], seen.points
-            place = np.column_stack([points.xy[point], points.scale[point], points.angle[point]])
+            place = as_written(_places(seen.points)[seen.point[order]])
             files = list[str | None]()
             for _ in range(len(count)):
                 files.append(next(paths))
@@ -194,7 +194,12 @@ class _Stream:
         return None if some is None else metric.fit(some)
 
 
-class _Part(Images):
+def _places(points: Points) -> NDArray[np.floating]:
+    """Return the (n, 4) positions, scales and angles of points."""
+    return np.column_stack([points.xy, points.scale, points.angle])
+
+
+class _Rest(Images):
     """The images of a camera from one on, by numbers of their own."""
 
     def __init__(self, images: Images, first: int) -> None:

@@ -18,6 +18,7 @@ from rlvc.percepts import Images
 from rlvc.shards.layout import (
     BLOCK,
     GROUP,
+    MOST_IMAGES,
     About,
     Block,
     Camera,
@@ -93,7 +94,7 @@ def write_shards(database: Database, folder: Pathlike, shards: int) -> About:
     import_pyarrow()
     check_new_folder(folder, "write_shards")
     with whole_folder(folder) as place:
-        writer = ShardWriter(place)
+        writer = ShardWriter(place, sum(one.n_images for one in sightings.places))
         for images, places in zip(interactions.percepts.images, sightings.places, strict=True):
             symbols = sightings.graph.symbols(images.camera)
             seen = _seen(places, symbols, images)
@@ -125,9 +126,15 @@ class ShardWriter:
 
     Args:
         folder: Where; it must be there, and empty.
+        n_images: How many images of all cameras there will be.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, n_images: int) -> None:
+        if n_images > MOST_IMAGES:
+            raise ValueError(
+                f"A dataset of shards may have at most {MOST_IMAGES:,} images; got {n_images:,}. "
+                "Write several datasets."
+            )
         self._folder = folder
         self._cameras: list[Camera] = []
         self._blocks: list[Block] = []
@@ -243,16 +250,21 @@ def _seen(places: Places, symbols: NDArray[np.int32], images: Images) -> Iterato
     for first in range(0, places.n_images, GROUP):
         begin = places.begin[first : first + GROUP + 1]
         rows = slice(begin[0], begin[-1])
-        feature, marks = places.feature[rows], places.marks[rows]
-        place = marks.astype(np.float32)
-        if not np.array_equal(place, marks, equal_nan=True) or not np.isfinite(place[:, :2]).all():
-            raise ValueError(
-                "The positions, scales and angles of interest points must be float32, and the "
-                "positions finite, to be written; got others. Convert what the detector returns."
-            )
-        symbol = np.searchsorted(symbols, feature).astype(np.int32)
+        symbol = np.searchsorted(symbols, places.feature[rows]).astype(np.int32)
+        place = as_written(places.marks[rows])
         count, there = np.diff(begin), digests[first : first + GROUP]
         yield Seen(count, symbol, place, [None] * len(count), there)
+
+
+def as_written(marks: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Return (n, 4) positions, scales and angles as shards have them, if nothing is lost by it."""
+    place = marks.astype(np.float32)
+    if not np.array_equal(place, marks, equal_nan=True) or not np.isfinite(place[:, :3]).all():
+        raise ValueError(
+            "The positions, scales and angles of interest points must be float32, and positions "
+            "and scales finite, to be written; got others. Convert what the detector returns."
+        )
+    return place
 
 
 def _describe(eye: Eye) -> dict[str, Any] | None:

@@ -179,10 +179,14 @@ def cells_of(seeds: dict[str, tuple[int, ...]], budget: float, episodes: int) ->
 
 
 def gather(cells: list[dict[str, Any]], out: Path) -> list[dict[str, Any]]:
-    """Return the results of all cells that are done."""
-    files = sorted(out / f"{name_of(cell)}.json" for cell in cells)
-    results = [json.loads(file.read_text()) for file in files if file.exists()]
-    return [{k: v for k, v in one.items() if k != "file"} for one in results if "curve" in one]
+    """Return the results of all cells that are done, with whatever pictures there were."""
+    wanted = {name_of({**cell, "pictures": ""}) for cell in cells}
+    results = [json.loads(file.read_text()) for file in sorted(out.glob("*.json"))]
+    return [
+        {k: v for k, v in one.items() if k != "file"}
+        for one in results
+        if "curve" in one and name_of({**one, "pictures": ""}) in wanted
+    ]
 
 
 def main() -> None:

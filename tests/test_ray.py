@@ -301,7 +301,7 @@ def test_errors_come_from_workers_as_they_are() -> None:
 
 
 def test_the_command_line_has_engines(call: Any, tmp_path: Path) -> None:
-    common = ["run", "maze", "--interactions", "150", "--episodes", "5", "--trees", "1"]
+    common = ["run", "hill", "--interactions", "150", "--episodes", "5", "--trees", "1"]
     common += ["--set", "max_stages=4"]
     workers = ("--set", "engine.workers=2")
     for name, more in (("a", ()), ("b", ("--engine", "ray", *workers))):

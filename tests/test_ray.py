@@ -71,10 +71,10 @@ def test_workers_see_what_threads_see() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    "learner", [RLVC(max_stages=8), RLVC(post_process=Compaction(every=3), max_stages=6)]
-)
-@pytest.mark.parametrize("shards", [1, 2, 4])
+PLAIN, COMPACT = RLVC(max_stages=8), RLVC(post_process=Compaction(every=3), max_stages=6)
+
+
+@pytest.mark.parametrize(("learner", "shards"), [(PLAIN, 1), (PLAIN, 2), (PLAIN, 4), (COMPACT, 2)])
 def test_the_policy_is_the_local_one(
     learner: RLVC, shards: int, maze: Database, tmp_path: Path
 ) -> None:
@@ -301,7 +301,7 @@ def test_errors_come_from_workers_as_they_are() -> None:
 
 
 def test_the_command_line_has_engines(call: Any, tmp_path: Path) -> None:
-    common = ["run", "hill", "--interactions", "150", "--episodes", "5", "--trees", "1"]
+    common = ["run", "hill", "--interactions", "80", "--episodes", "2", "--trees", "1"]
     common += ["--set", "max_stages=4"]
     workers = ("--set", "engine.workers=2")
     for name, more in (("a", ()), ("b", ("--engine", "ray", *workers))):

@@ -242,7 +242,6 @@ NOWHERE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("page", ["maze", "own"], indirect=True)
 def test_a_route_to_nowhere_is_no_error(browser: Browser, page: Page) -> None:
     browser.open(page.url)
     for route in NOWHERE:
@@ -258,7 +257,6 @@ def test_a_route_to_nowhere_is_no_error(browser: Browser, page: Page) -> None:
 # Search and walk ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", ["maze", "own"], indirect=True)
 def test_search_finds_a_feature(browser: Browser, page: Page) -> None:
     features = page.data["policies"][0]["features"]
     number = max(page.policy.tested.tolist(), key=lambda one: (len(features[one]["name"]), -one))

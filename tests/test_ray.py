@@ -29,6 +29,7 @@ from rlvc.generation import Canonical, Offering
 from rlvc.selection import Selector
 from rlvc.shards import Dataset, open_dataset, write_dataset
 from tests import test_cli
+from tests.losing import working
 
 RAY = Ray(workers=2, shards=3)
 call = test_cli.call
@@ -71,10 +72,10 @@ def test_workers_see_what_threads_see() -> None:
         )
 
 
-PLAIN, COMPACT = RLVC(max_stages=8), RLVC(post_process=Compaction(every=3), max_stages=6)
-
-
-@pytest.mark.parametrize(("learner", "shards"), [(PLAIN, 1), (PLAIN, 2), (PLAIN, 4), (COMPACT, 2)])
+@pytest.mark.parametrize(
+    "learner", [RLVC(max_stages=8), RLVC(post_process=Compaction(every=3), max_stages=6)]
+)
+@pytest.mark.parametrize("shards", [1, 2, 4])
 def test_the_policy_is_the_local_one(
     learner: RLVC, shards: int, maze: Database, tmp_path: Path
 ) -> None:
@@ -135,8 +136,8 @@ def test_lost_workers_are_replaced(maze: Database, tmp_path: Path) -> None:
     def kill() -> None:
         rng = np.random.default_rng(0)
         while not is_over.wait(float(rng.uniform(0.5, 1.5))) and len(killed) < 3:
-            if pids := workers():
-                killed.append(int(rng.choice(pids)))
+            if found := working():
+                killed.append(found[int(rng.integers(len(found)))][0])
                 os.kill(killed[-1], signal.SIGKILL)
 
     thread = threading.Thread(target=kill)
@@ -182,26 +183,6 @@ def test_a_dataset_that_was_written_anew_is_not_the_old_one(tmp_path: Path) -> N
 def test_a_worker_on_a_machine_without_the_shards_says_so(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="All machines must have them under this name"):
         Worker().answer(str(tmp_path / "nowhere"), 0, 1, [0], "returns", ())
-
-
-def workers() -> list[int]:
-    """Return the processes that work for this one; others keep Ray itself going."""
-    found = []
-    for place in Path("/proc").iterdir():
-        try:
-            name = (place / "cmdline").read_bytes() if place.name.isdigit() else b""
-            if name.startswith(b"ray::") and b"Agent" not in name and b"IDLE" not in name:
-                raylet = parent(int(place.name))
-                if parent(raylet) == os.getpid():
-                    found.append(int(place.name))
-        except (OSError, ValueError):  # it is gone
-            continue
-    return sorted(found)
-
-
-def parent(pid: int) -> int:
-    status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    return int(status.rpartition(")")[2].split()[1])
 
 
 def test_another_cluster_is_not_taken_for_the_one_that_is_named() -> None:

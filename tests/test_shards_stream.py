@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Interactions, read_folder, write_folder
 from rlvc.errors import FileFormatError, PictureError
 from rlvc.shards import Telling, open_dataset, write_dataset, write_shards
-from rlvc.shards.sampling import sample_distinct
+from rlvc.shards.distinct import sample_distinct
 from rlvc.vision.descriptors import Descriptors
 from rlvc.vision.detectors import Harris
 from rlvc.vision.gathering import distinct_rows
@@ -61,7 +61,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("looking", "writing"):
         monkeypatch.setattr(f"rlvc.shards.{module}.GROUP", 4)
     monkeypatch.setattr("rlvc.shards.writing.BLOCK", 8)
-    monkeypatch.setattr("rlvc.shards.sampling.SHARE", 1000)
+    monkeypatch.setattr("rlvc.shards.distinct.SHARE", 1000)
     monkeypatch.setattr("rlvc.shards.looking.SAMPLE", 50)
     monkeypatch.setattr("rlvc.vision.metrics.SAMPLE", 50)
 
@@ -173,7 +173,7 @@ def test_distinct_rows_are_sampled_from_files(
     rows = rng.integers(0, 4, (n, 2)).astype(np.float32)
     folder = tmp_path_factory.mktemp("rows")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rlvc.shards.sampling.SHARE", share)
+        patch.setattr("rlvc.shards.distinct.SHARE", share)
         found = sample_distinct(
             lambda: [rows[i : i + group] for i in range(0, n, group)], most, folder
         )

@@ -21,8 +21,8 @@ from rlvc.compiled import run_threads
 from rlvc.images import Image
 from rlvc.interactions import Interactions
 from rlvc.percepts import Images
+from rlvc.shards.distinct import sample_distinct
 from rlvc.shards.layout import FRAMES, GROUP, VOCABULARY, About
-from rlvc.shards.sampling import sample_distinct
 from rlvc.shards.tables import sum_up
 from rlvc.shards.writing import Seen, ShardWriter, as_written, cut_episodes
 from rlvc.sources.files import Filed, encode
@@ -143,7 +143,7 @@ class _Stream:
                 if len(rows):
                     kind = kind or (rows.dtype, rows.shape[1])
                     _check_kind(kind, rows)
-                as_written(_places(points))
+                as_written(_places(points))  # refused now, not when all is seen
                 gathering.add([len(points)], points, rows)
                 on_image()
             _keep(self._folder / f"{number}.rlvc", gathering.finish())

@@ -16,17 +16,6 @@ settings.register_profile("untimed", deadline=None)  # a busy machine is no fail
 settings.load_profile("untimed")
 
 
-PAGES = ("test_browser.py", "test_web.py")  # they look at the same pages, which take long to learn
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one process have all tests of a file, and all that look at the same pages."""
-    for item in items:
-        group = "pages" if item.path.name in PAGES else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
 @pytest.fixture(scope="session")
 def policy() -> Policy:
     return RLVC(threads=1).learn(database(COLOUR))

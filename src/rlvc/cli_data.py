@@ -127,7 +127,7 @@ def write_shards(
 
     Neither images nor what is seen on them need fit in memory. Image files stay where they are;
     other images are written as PNG. What `rlvc learn FOLDER` learns is what it would learn from the
-    source, to the last bit, however many shards there are. DuckDB, Polars and Spark read the files
+    source, to the last bit, however many shards there are. DuckDB, Polars and others read the files
     as they are.
 
     For example:

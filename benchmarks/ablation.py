@@ -25,14 +25,14 @@ from typing import Any
 import numpy as np
 
 from rlvc import RLVC
-from rlvc.aliasing import RelativeVariance
-from rlvc.experiments.catalogue import base_learner
-from rlvc.forest import Forest
-from rlvc.forest_policy import AnyPolicy
-from rlvc.generation import Canonical
-from rlvc.surrogates import Surrogates
+from rlvc._core.atomic import write_whole
+from rlvc.learning.aliasing import RelativeVariance
+from rlvc.learning.forest import Forest
+from rlvc.learning.generation.base import Canonical
+from rlvc.learning.surrogates import Surrogates
+from rlvc.policies.forest import AnyPolicy
+from rlvc.tasks.catalogue import base_learner
 from rlvc.vision.detectors import Harris, Sift
-from rlvc.whole import write_whole
 from scenes import make_scene
 
 Change = Callable[[RLVC], RLVC]

@@ -32,11 +32,11 @@ from scipy import sparse
 
 from fitted_q import fit
 from rlvc import RLVC
-from rlvc.compaction import Compaction
-from rlvc.experiments.catalogue import base_learner
-from rlvc.forest import Forest
-from rlvc.incidence import Incidence
-from rlvc.whole import write_whole
+from rlvc._core.atomic import write_whole
+from rlvc.features.incidence import Incidence
+from rlvc.learning.compaction import Compaction
+from rlvc.learning.forest import Forest
+from rlvc.tasks.catalogue import base_learner
 from scenes import Act, Batch, Floats, Ints, Scene, make_scene
 
 DATABASES = (

@@ -11,8 +11,8 @@ import argparse
 
 import numpy as np
 
-from rlvc.configuring import make_learner
-from rlvc.experiments.campus import PAPER, base_learner, run
+from rlvc.runs.config import make_learner
+from rlvc.tasks.campus import PAPER, base_learner, run
 
 KEYS = ("train_error", "test_error", "classes", "features", "stages", "seconds")
 FORMS = ("{:.1%}", "{:.1%}", "{:.0f}", "{:.0f}", "{:.0f}", "{:.1f}")

@@ -24,14 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc import RLVC, collect
-from rlvc.aliasing import Residuals
-from rlvc.composing import Composites
-from rlvc.configuring import make_learner
-from rlvc.experiments import hill, navigation
-from rlvc.generation import Candidates, Generator, Offering
-from rlvc.incidence import Incidence
-from rlvc.selection import Choice, Selector
-from rlvc.sightings import Sightings
+from rlvc.features.incidence import Incidence
+from rlvc.features.index import Sightings
+from rlvc.learning.aliasing import Residuals
+from rlvc.learning.generation.base import Candidates, Generator, Offering
+from rlvc.learning.generation.composites import Composites
+from rlvc.learning.selection.selector import Choice, Selector
+from rlvc.runs.config import make_learner
+from rlvc.tasks import hill, navigation
 
 MOST_SYMBOLS = 60  # of a vocabulary that is called coarse
 BOUND = 5.0  # on generation over selection

@@ -33,14 +33,14 @@ import numpy as np
 
 from large_mazes import Scene, make, maze
 from rlvc import RLVC, Interactions, collect
-from rlvc.engines.local import Local
-from rlvc.engines.ray import Ray
-from rlvc.forest import Forest
-from rlvc.generation import Canonical
+from rlvc.distributed.ray import Ray
+from rlvc.learning.forest import Forest
+from rlvc.learning.generation.base import Canonical
+from rlvc.learning.local_engine import Local
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # what the tests kill as well
 
-from tests.losing import working
+from tests.support.lost_workers import working
 
 TASKS = ("maze", "campus", "hill")
 

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor
 
-from rlvc.database import map_interactions
-from rlvc.interactions import Interactions
-from rlvc.mdp import MappedSequence
+from rlvc.data.interactions import Interactions
+from rlvc.learning.database import map_interactions
+from rlvc.learning.mdp import MappedSequence
 
 ROUNDS = 4  # how often trees are grown
 SWEEPS = 25  # how often their leaves are brought up to date after that

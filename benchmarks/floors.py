@@ -24,9 +24,9 @@ import gymnasium
 import numpy as np
 
 from rlvc import RLVC, Database, Stage, collect
-from rlvc.aliasing import Residuals, bellman_residuals
-from rlvc.compiled import run_threads
-from rlvc.database import map_interactions
+from rlvc._core.jit import run_threads
+from rlvc.learning.aliasing import Residuals, bellman_residuals
+from rlvc.learning.database import map_interactions
 
 STAGES = 5  # stages of the run that are measured, evenly spread
 

@@ -2,7 +2,8 @@
 
     python benchmarks/fuzz.py [--files 240000] [--seed 0] [--kind policy ...] [--out offenders]
 
-Every file is made from a small whole one (see ``tests/mutating.py``), the same for the same seed.
+Every file is made from a small whole one (see ``tests/support/mutations.py``), the same for the
+same seed.
 What loads is asked to act. An offender is a file that raises anything but DamagedFileError or
 StrangeFileError, takes more than 2 seconds, needs more than 500 MB or ends the process; it is kept
 in the folder of offenders. Files are loaded in a process of its own, which is started again only
@@ -30,8 +31,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # the kinds and the mutator of the tests
 
-from tests.kinds import Kind, Memory, all_kinds
-from tests.mutating import Mutator
+from tests.support.file_kinds import Kind, Memory, all_kinds
+from tests.support.mutations import Mutator
 
 SECONDS = 2.0
 BYTES = 500 * 10**6

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from rlvc.configuring import make_learner
-from rlvc.experiments.catalogue import settings_of
-from rlvc.experiments.hill import PAPER, base_learner, run
+from rlvc.runs.config import make_learner
+from rlvc.tasks.catalogue import settings_of
+from rlvc.tasks.hill import PAPER, base_learner, run
 
 EVERY = 10  # stages between two lines of the second table
 

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Database, Interactions, Percepts, collect
-from rlvc.compiled import chunks, compiled, share_threads
+from rlvc._core.jit import chunks, compiled, share_threads
+from rlvc.data.percepts import Images
 from rlvc.envs.picture import PictureEnv
-from rlvc.envs.world import ACTION_NAMES, MAZE
-from rlvc.features import Graph
-from rlvc.incidence import Incidence
-from rlvc.percepts import Images
-from rlvc.sightings import Places, Sightings
+from rlvc.envs.planar_world import ACTION_NAMES, MAZE
+from rlvc.features.graph import Graph
+from rlvc.features.incidence import Incidence
+from rlvc.features.index import Places, Sightings
 from rlvc.vision.detectors import Harris
-from rlvc.vision.eye import Eye
+from rlvc.vision.extractor import Eye
 
 Ints = NDArray[np.int64]
 

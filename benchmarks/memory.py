@@ -7,8 +7,8 @@ that no point looks the same twice: of those in ``RLVC_DATA`` if it is set, else
 Each line is a process of its own. The default is what rlvc chooses for such percepts.
 
 Run it with ``python benchmarks/memory.py [--percepts N] [--cases CASE ...]``. With ``--estimate``
-whole runs of the command line are compared with what ``rlvc.needs`` says of them beforehand, and
-of a task of one's own also once its interactions are known:
+whole runs of the command line are compared with what ``rlvc.runs.resources`` says of them
+beforehand, and of a task of one's own also once its interactions are known:
 ``python benchmarks/memory.py --estimate [--runs RUN ...] [--interactions N ...]``.
 """
 
@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, Percepts, collect
 from rlvc.cli import main as main_of_rlvc
-from rlvc.datasets.images import PHOTOGRAPHS, maze_picture
-from rlvc.needs import needs_of_data, needs_to_collect
-from rlvc.perceiving import shapes_of
+from rlvc.data.observations import shapes_of
+from rlvc.envs.photos.images import PHOTOGRAPHS, maze_picture
+from rlvc.runs.resources import needs_of_data, needs_to_collect
 from rlvc.vision.descriptors import OrbDescriptor, SiftDescriptor
 from rlvc.vision.detectors import Harris, Orb, Sift
 

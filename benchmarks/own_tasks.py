@@ -38,11 +38,11 @@ from gymnasium.wrappers import AddRenderObservation
 from numpy.typing import NDArray
 
 from rlvc import RLVC
-from rlvc.configuring import make_learner
-from rlvc.exploring import EPSILON, INTERACTIONS, ROUNDS, Acts
-from rlvc.forest import Forest
-from rlvc.report.style import BLUE, GREEN, GREY, ORANGE, house_style, new_figure, to_png
-from rlvc.whole import write_whole
+from rlvc._core.atomic import write_whole
+from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, Acts
+from rlvc.learning.forest import Forest
+from rlvc.report.figures.style import BLUE, GREEN, GREY, ORANGE, house_style, new_figure, to_png
+from rlvc.runs.config import make_learner
 
 METHODS = ("one", "forest", "dqn", "random")
 LOOKS = {

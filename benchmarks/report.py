@@ -20,10 +20,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # the browser of the tests
 
-from tests import browsing
+from tests.support import browser as browsing
 
-from rlvc.report.web.contents import Author
-from rlvc.report.web.page import render
+from rlvc.report.page import render
+from rlvc.report.web.data import Author
 
 OPENINGS = 5
 HEAD = ("run", "written in", "size", "first view", "classifier", "nodes", "frame, median", "95%")

@@ -37,18 +37,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import rlvc.composing
-import rlvc.database
+import rlvc.learning.database
+import rlvc.learning.generation.composites
 from large_mazes import Scene, make, maze
 from rlvc import RLVC, Database, Percepts, Stage, collect
-from rlvc.aliasing import Residuals, bellman_residuals
-from rlvc.database import Belief, map_interactions
-from rlvc.envs.world import MAZE
-from rlvc.evidence import merge
-from rlvc.generation import Canonical
-from rlvc.selection import Selector
-from rlvc.solvers.dynamic import ModifiedPolicyIteration
-from rlvc.surrogates import Surrogates
+from rlvc.envs.planar_world import MAZE
+from rlvc.learning.aliasing import Residuals, bellman_residuals
+from rlvc.learning.database import Belief, map_interactions
+from rlvc.learning.generation.base import Canonical
+from rlvc.learning.selection.selector import Selector
+from rlvc.learning.selection.sums import merge
+from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
+from rlvc.learning.surrogates import Surrogates
 
 Ints = NDArray[np.int64]
 BLOCK = 500_000  # interactions at a time for the floor, whose own arrays are larger than ours
@@ -61,11 +61,11 @@ NETWORK = 1e9  # bytes a second that the driver can receive: an assumption, abou
 PARTS = {
     "classify": (Database, "classes"),
     "map": (Belief, "map"),
-    "estimate": (rlvc.database, "estimate"),
+    "estimate": (rlvc.learning.database, "estimate"),
     "solve": (ModifiedPolicyIteration, "solve"),
-    "residuals": (rlvc.database, "bellman_residuals"),
+    "residuals": (rlvc.learning.database, "bellman_residuals"),
     "sums": (Residuals, "sums"),
-    "generate": (rlvc.composing.Composer, "generate"),
+    "generate": (rlvc.learning.generation.composites.Composer, "generate"),
     "select": (Selector, "select"),
     "stand in": (Surrogates, "extend"),
     "show": (Database, "add"),

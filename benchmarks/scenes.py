@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from rlvc import RLVC
-from rlvc.database import Database
-from rlvc.datasets.views import campus_views
-from rlvc.envs.hill_scene import (
+from rlvc.data.collect import collect
+from rlvc.data.images import Image
+from rlvc.data.interactions import Interactions
+from rlvc.data.percepts import Percepts
+from rlvc.envs.campus.graph_world import CAMPUS
+from rlvc.envs.hill.scene import (
     LAST_GAUGE,
     LAST_GROUND,
     gauge_column,
@@ -24,23 +27,20 @@ from rlvc.envs.hill_scene import (
     ground_column,
     ground_image,
 )
-from rlvc.envs.spots import CAMPUS
-from rlvc.experiments import hill_measures
-from rlvc.experiments.campus import direct_error, error_of
-from rlvc.experiments.direct import compare
-from rlvc.experiments.forests import show_more, values_of
-from rlvc.experiments.hill_sights import actions_of, actor, see_hill
-from rlvc.experiments.measures import grid_over, optimal_actor, walk
-from rlvc.experiments.navigation import find_task
-from rlvc.experiments.neighbours import vote
-from rlvc.exploring import collect
-from rlvc.forest_policy import AnyPolicy, ForestPolicy
-from rlvc.images import Image
-from rlvc.interactions import Interactions
-from rlvc.mdp import greedy
-from rlvc.percepts import Percepts
-from rlvc.policy import Policy
-from rlvc.sightings import Sightings
+from rlvc.envs.photos.views import campus_views
+from rlvc.features.index import Sightings
+from rlvc.learning.database import Database
+from rlvc.policies.forest import AnyPolicy, ForestPolicy
+from rlvc.policies.policy import Policy
+from rlvc.policies.values import greedy
+from rlvc.runs.direct_perception import compare
+from rlvc.runs.forests import show_more, values_of
+from rlvc.runs.metrics import grid_over, optimal_actor, walk
+from rlvc.tasks import hill_metrics as hill_measures
+from rlvc.tasks.campus import direct_error, error_of
+from rlvc.tasks.hill_index import actions_of, actor, see_hill
+from rlvc.tasks.navigation import find_task
+from rlvc.tasks.neighbours import vote
 
 N = 10_000
 SIDE = 16

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from rlvc import RLVC
-from rlvc.configuring import make_learner
-from rlvc.experiments.navigation import find_task, run
+from rlvc.runs.config import make_learner
+from rlvc.tasks.navigation import find_task, run
 
 COLUMNS = (
     ("success", lambda r: r["measures"]["success"], "{:.3f}"),

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import settings
 
 from rlvc import RLVC, Policy
-from tests.builders import COLOUR, database
-from tests.pages import Page, write_page
+from tests.support.builders import COLOUR, database
+from tests.support.pages import Page, write_page
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")

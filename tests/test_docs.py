@@ -21,8 +21,8 @@ from typer.main import get_command
 
 import rlvc
 from rlvc.cli import app, main
-from rlvc.clustering import clusterings
-from rlvc.generation import generators
+from rlvc.learning.generation.base import generators
+from rlvc.learning.generation.clustering import clusterings
 from rlvc.vision.descriptors import descriptors
 from rlvc.vision.detectors import detectors
 from rlvc.vision.metrics import metrics

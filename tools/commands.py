@@ -14,10 +14,10 @@ from typing import Any
 import typer
 from typer.models import ArgumentInfo, OptionInfo
 
+from rlvc._core.params import rules
 from rlvc.cli import app
-from rlvc.configuring import describe_parameters
-from rlvc.forest import Forest
-from rlvc.parameters import rules
+from rlvc.learning.forest import Forest
+from rlvc.runs.config import describe_parameters
 
 VALUES = {int: "NUMBER", Path: "PATH", str: "TEXT"}  # what an option takes
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.builders import COLOUR, database
+from tests.support.builders import COLOUR, database
 
 from rlvc import RLVC, Forest
-from rlvc.compaction import Compaction
+from rlvc.learning.compaction import Compaction
 
 interactions = database(COLOUR)
 RLVC(post_process=Compaction()).learn(interactions)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import griffe
 
-from rlvc.parameters import Rule, rules
+from rlvc._core.params import Rule, rules
 
 DOCTEST = re.compile(r"^>>> .*?(?=\n\s*\n|\Z)", re.M | re.S)
 ROLE = re.compile(r":(?:func|meth|class|attr):`~?([\w.]+)`")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # the browser of the tests
 
-from tests import browsing
+from tests.support import browser as browsing
 
 READY = "return !document.querySelector('main').textContent.includes('One moment')"
 ROUTES = ("overview", "learning", "classifier", "class/0/1", "features", "feature/0", "task")

@@ -34,7 +34,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 
 import numpy as np  # noqa: E402
 
-from rlvc.whole import write_whole  # noqa: E402
+from rlvc._core.atomic import write_whole  # noqa: E402
 
 BUDGET = 600.0  # seconds of the processor
 DECISIONS = 300  # single percepts to time

@@ -14,21 +14,21 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.database import Database
-from rlvc.datasets.views import campus_views
-from rlvc.envs.hill_scene import gauge_column, ground_column
-from rlvc.envs.hill_world import HILL
-from rlvc.envs.spots import CAMPUS
-from rlvc.experiments import hill_measures
-from rlvc.experiments.campus import error_of
-from rlvc.experiments.hill_sights import actions_of, actor
-from rlvc.experiments.measures import MAX_STEPS, grid_over, walk
-from rlvc.experiments.navigation import find_task
-from rlvc.exploring import collect
-from rlvc.forest_policy import AnyPolicy
-from rlvc.interactions import Interactions
-from rlvc.percepts import Percepts
-from rlvc.policy import Policy
+from rlvc.data.collect import collect
+from rlvc.data.interactions import Interactions
+from rlvc.data.percepts import Percepts
+from rlvc.envs.campus.graph_world import CAMPUS
+from rlvc.envs.hill.dynamics import HILL
+from rlvc.envs.hill.scene import gauge_column, ground_column
+from rlvc.envs.photos.views import campus_views
+from rlvc.learning.database import Database
+from rlvc.policies.forest import AnyPolicy
+from rlvc.policies.policy import Policy
+from rlvc.runs.metrics import MAX_STEPS, grid_over, walk
+from rlvc.tasks import hill_metrics as hill_measures
+from rlvc.tasks.campus import error_of
+from rlvc.tasks.hill_index import actions_of, actor
+from rlvc.tasks.navigation import find_task
 from scenes import Batch, act_of_forest, act_of_policy, remembering
 
 N = 10_000  # interactions

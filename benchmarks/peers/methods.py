@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from watch import Watch
 
 from rlvc import RLVC
-from rlvc.database import map_interactions
-from rlvc.forest import Forest, agree, out_of_bag_error
-from rlvc.forest_policy import ForestPolicy
-from rlvc.interactions import Interactions
+from rlvc.data.interactions import Interactions
+from rlvc.learning.database import map_interactions
+from rlvc.learning.forest import Forest, agree, out_of_bag_error
+from rlvc.policies.forest import ForestPolicy
 
 SIDE = 84  # pixels that a network sees
 FEW = 16  # pixels that trees see

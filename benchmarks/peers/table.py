@@ -8,8 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from rlvc.report.style import BLUE, GREEN, GREY, INK, ORANGE, house_style, new_figure, to_png
-from rlvc.whole import write_whole
+from rlvc._core.atomic import write_whole
+from rlvc.report.figures.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    house_style,
+    new_figure,
+    to_png,
+)
 
 LOOKS = {
     "one": ("rlvc, one classifier", BLUE, "o"),

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 from rlvc.envs import register_envs
 
 if TYPE_CHECKING:
-    from rlvc.database import Database
-    from rlvc.evaluating import Evaluation, evaluate
-    from rlvc.exploring import Round, collect, explore
-    from rlvc.forest import Forest
-    from rlvc.forest_policy import ForestPolicy, load_policy
-    from rlvc.interactions import Interactions
-    from rlvc.learner import RLVC, Stage
-    from rlvc.percepts import Percepts
-    from rlvc.policy import Explanation, Policy
-    from rlvc.shards import Dataset, open_dataset, write_dataset
-    from rlvc.sources.arrays import read_arrays
-    from rlvc.sources.folder import read_folder, write_folder
-    from rlvc.sources.minari_datasets import read_minari, write_minari
-    from rlvc.vocabulary_file import load_vocabulary, save_vocabulary
-    from rlvc.vote import Vote
+    from rlvc.data.collect import Round, collect, explore
+    from rlvc.data.interactions import Interactions
+    from rlvc.data.io.folder import read_folder, write_folder
+    from rlvc.data.io.minari import read_minari, write_minari
+    from rlvc.data.io.npz import read_arrays
+    from rlvc.data.percepts import Percepts
+    from rlvc.distributed.disk import Dataset, open_dataset, write_dataset
+    from rlvc.learning.database import Database
+    from rlvc.learning.forest import Forest
+    from rlvc.learning.rlvc import RLVC, Stage
+    from rlvc.policies.evaluate import Evaluation, evaluate
+    from rlvc.policies.forest import ForestPolicy, load_policy
+    from rlvc.policies.policy import Explanation, Policy
+    from rlvc.policies.votes import Vote
+    from rlvc.vision.io import load_vocabulary, save_vocabulary
 
 __version__ = "0.1.0"
 
@@ -62,32 +62,32 @@ __all__ = [
 ]
 
 _HOMES = {
-    "RLVC": "rlvc.learner",
-    "Database": "rlvc.database",
-    "Dataset": "rlvc.shards",
-    "Evaluation": "rlvc.evaluating",
-    "Explanation": "rlvc.policy",
-    "Forest": "rlvc.forest",
-    "ForestPolicy": "rlvc.forest_policy",
-    "Interactions": "rlvc.interactions",
-    "Percepts": "rlvc.percepts",
-    "Policy": "rlvc.policy",
-    "Round": "rlvc.exploring",
-    "Stage": "rlvc.learner",
-    "Vote": "rlvc.vote",
-    "collect": "rlvc.exploring",
-    "evaluate": "rlvc.evaluating",
-    "explore": "rlvc.exploring",
-    "load_policy": "rlvc.forest_policy",
-    "load_vocabulary": "rlvc.vocabulary_file",
-    "open_dataset": "rlvc.shards",
-    "read_arrays": "rlvc.sources.arrays",
-    "read_folder": "rlvc.sources.folder",
-    "read_minari": "rlvc.sources.minari_datasets",
-    "save_vocabulary": "rlvc.vocabulary_file",
-    "write_dataset": "rlvc.shards",
-    "write_folder": "rlvc.sources.folder",
-    "write_minari": "rlvc.sources.minari_datasets",
+    "RLVC": "rlvc.learning.rlvc",
+    "Database": "rlvc.learning.database",
+    "Dataset": "rlvc.distributed.disk",
+    "Evaluation": "rlvc.policies.evaluate",
+    "Explanation": "rlvc.policies.policy",
+    "Forest": "rlvc.learning.forest",
+    "ForestPolicy": "rlvc.policies.forest",
+    "Interactions": "rlvc.data.interactions",
+    "Percepts": "rlvc.data.percepts",
+    "Policy": "rlvc.policies.policy",
+    "Round": "rlvc.data.collect",
+    "Stage": "rlvc.learning.rlvc",
+    "Vote": "rlvc.policies.votes",
+    "collect": "rlvc.data.collect",
+    "evaluate": "rlvc.policies.evaluate",
+    "explore": "rlvc.data.collect",
+    "load_policy": "rlvc.policies.forest",
+    "load_vocabulary": "rlvc.vision.io",
+    "open_dataset": "rlvc.distributed.disk",
+    "read_arrays": "rlvc.data.io.npz",
+    "read_folder": "rlvc.data.io.folder",
+    "read_minari": "rlvc.data.io.minari",
+    "save_vocabulary": "rlvc.vision.io",
+    "write_dataset": "rlvc.distributed.disk",
+    "write_folder": "rlvc.data.io.folder",
+    "write_minari": "rlvc.data.io.minari",
 }
 
 

@@ -7,8 +7,8 @@ import gymnasium
 ENTRY_POINTS = {
     "rlvc/Maze-v0": "rlvc.envs.maze:MazeEnv",
     "rlvc/Subway-v0": "rlvc.envs.subway:SubwayEnv",
-    "rlvc/Campus-v0": "rlvc.envs.campus:CampusEnv",
-    "rlvc/Hill-v0": "rlvc.envs.hill:HillEnv",
+    "rlvc/Campus-v0": "rlvc.envs.campus.env:CampusEnv",
+    "rlvc/Hill-v0": "rlvc.envs.hill.env:HillEnv",
 }
 
 

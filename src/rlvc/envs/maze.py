@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rlvc.datasets.images import maze_picture
+from rlvc.envs.photos.images import maze_picture
 from rlvc.envs.picture import PictureEnv
-from rlvc.envs.world import MAZE
+from rlvc.envs.planar_world import MAZE
 
 
 class MazeEnv(PictureEnv):
@@ -39,7 +39,7 @@ class MazeEnv(PictureEnv):
 
     ## Arguments
     `pictures`: `"photos"`, `"coil"`, or a path to an image or a folder of images; see
-    `rlvc.datasets.images.maze_picture`. `render_mode`: None or `"rgb_array"`.
+    `rlvc.envs.photos.images.maze_picture`. `render_mode`: None or `"rgb_array"`.
 
     >>> import gymnasium, rlvc.envs
     >>> rlvc.envs.register_envs()

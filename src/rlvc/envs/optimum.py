@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from rlvc.envs.world import MOVES, Floats, World
+from rlvc.envs.planar_world import MOVES, Floats, World
 
 TOLERANCE: Final = 1e-9
 _AT_ONCE: Final = 512  # positions looked at together, so that their noisy targets fit the cache

@@ -10,14 +10,14 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike, NDArray
 
-from rlvc.datasets.images import Image
-from rlvc.envs.asking import (
+from rlvc.envs.checks import (
     check_options,
     check_render_mode,
     check_step,
     warn_of_no_render_mode,
 )
-from rlvc.envs.world import ACTION_NAMES, Floats, Point, World
+from rlvc.envs.photos.images import Image
+from rlvc.envs.planar_world import ACTION_NAMES, Floats, Point, World
 
 Color = tuple[int, int, int]
 WHITE: Final[Color] = (255, 255, 255)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rlvc.datasets.images import strip_picture
+from rlvc.envs.photos.images import strip_picture
 from rlvc.envs.picture import PictureEnv
-from rlvc.envs.world import SUBWAY
+from rlvc.envs.planar_world import SUBWAY
 
 
 class SubwayEnv(PictureEnv):
@@ -38,7 +38,7 @@ class SubwayEnv(PictureEnv):
 
     ## Arguments
     `pictures`: `"photos"`, `"street"`, or a path to an image or a folder of images; see
-    `rlvc.datasets.images.strip_picture`. `render_mode`: None or `"rgb_array"`.
+    `rlvc.envs.photos.images.strip_picture`. `render_mode`: None or `"rgb_array"`.
 
     >>> import gymnasium, rlvc.envs
     >>> rlvc.envs.register_envs()

@@ -1,136 +1,79 @@
-"""A page to draw the frame of a film on: fast, and measured in pixels."""
+"""The page itself: one file with its style, its script and its data."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+import base64
+import hashlib
+import html
+import json
+from importlib import resources
+from typing import Any, Final
 
-import cv2
-import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
-from matplotlib.transforms import Affine2D
-from numpy.typing import NDArray
-
-from rlvc.images import Image
-from rlvc.report.arrangements import Point
-
-WIDTH: Final = 1280
-HEIGHT: Final = 720
-DPI: Final = 100
-SIZE: Final = 10.5  # of letters, points
-WIDEST: Final = 1.4  # pixels of a letter, by its size in points
-SMALLER: Final = 0.7  # of its size a long line may have
-TITLE: Final = 28  # pixels of a title above what it is about
-CRISP: Final = 3  # how many times an image is enlarged from which on its pixels stay squares
+STYLES: Final = (
+    "base.css",
+    "overview.css",
+    "learning.css",
+    "classifier.css",
+    "features.css",
+    "task.css",
+)
+SCRIPTS: Final = (
+    "dom.js", "model.js", "percept.js", "overview.js", "chart.js", "learning.js", "layout.js",
+    "graph.js", "drawing.js", "facts.js", "node.js", "controls.js", "search.js", "classifier.js",
+    "features.js", "feature.js", "world.js", "spots.js", "plane.js", "task.js", "main.js",
+)  # fmt: skip
 
 
-class Box(NamedTuple):
-    """A part of a page, in pixels from the upper left corner."""
+def render(data: dict[str, Any] | None) -> str:
+    """Return the page with its data; without any, a page that asks its server for them.
 
-    x: int
-    y: int
-    width: int
-    height: int
-
-    def below(self, pixels: int) -> Box:
-        """Return what is left below so many pixels."""
-        return Box(self.x, self.y + pixels, self.width, max(self.height - pixels, 1))
-
-    def fit(self, shape: tuple[int, ...]) -> Box:
-        """Return the largest box for an image; the pixels of a small one grow by a whole number.
-
-        >>> Box(0, 0, 580, 300).fit((64, 64, 3)), Box(0, 0, 580, 300).fit((400, 600, 3))
-        (Box(x=0, y=0, width=256, height=256), Box(x=0, y=0, width=450, height=300))
-        """
-        height, width = shape[:2]
-        scale = min(self.width / width, self.height / height)
-        scale = float(int(scale)) if scale >= CRISP else scale
-        return Box(self.x, self.y, max(round(scale * width), 1), max(round(scale * height), 1))
-
-
-class Page:
-    """An empty page of 1280×720 pixels.
-
-    Images are put on the paper itself, which is many times as fast as to have matplotlib draw them;
-    all else is drawn upon it.
-
-    >>> page = Page()
-    >>> page.write(100, 100, "Step 1", weight="bold")
-    >>> page.pixels().shape
-    (720, 1280, 3)
+    The script is allowed by its hash and nothing else may run or be fetched, so that even a name
+    that got where it should not could do nothing.
     """
+    style = "\n".join(_asset(name) for name in STYLES)
+    inner = "\n".join(_asset(name) for name in SCRIPTS)
+    script = f'(() => {{\n"use strict";\n{inner}\n}})();\n'
+    rules = [
+        "default-src 'none'", "img-src blob: data:", "base-uri 'none'", "form-action 'none'",
+        f"script-src {_hash(script)}", "style-src 'unsafe-inline'",
+        f"connect-src {chr(39)}{'none' if data is not None else 'self'}{chr(39)}",
+    ]  # fmt: skip
+    title = "rlvc" if data is None else f"{data['title']} · rlvc"
+    parts = {
+        "rules": html.escape("; ".join(rules)), "title": html.escape(title), "style": style,
+        "data": "null" if data is None else to_json(data), "script": script,
+    }  # fmt: skip
+    page = _asset("page.html")
+    head, *pieces = page.split("{{")
+    filled = [head]
+    for piece in pieces:
+        name, _, rest = piece.partition("}}")
+        filled += [parts[name], rest]
+    return _whole_letters("".join(filled))
 
-    def __init__(self) -> None:
-        self._paper = np.full((HEIGHT, WIDTH, 3), 255, np.uint8)
-        self.figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="none")
-        FigureCanvasAgg(self.figure)
-        self._renderer: Any = RendererAgg(WIDTH, HEIGHT, DPI)  # type: ignore[no-untyped-call]
-        self._flip = Affine2D().scale(1.0, -1.0).translate(0.0, HEIGHT)  # matplotlib counts upwards
 
-    def paste(self, image: Image, box: Box, white: float = 0.0) -> None:
-        """Put an image in a box, perhaps with a share of white."""
-        scale = box.width / image.shape[1]
-        smooth = cv2.INTER_CUBIC if scale > 1.0 else cv2.INTER_AREA
-        how = cv2.INTER_NEAREST if scale >= CRISP else smooth
-        shown = cv2.resize(image, (box.width, box.height), interpolation=how)
-        if shown.ndim == 2:
-            shown = cv2.cvtColor(shown, cv2.COLOR_GRAY2RGB)
-        shown = cv2.addWeighted(shown, 1.0 - white, np.full_like(shown, 255), white, 0.0)
-        self._paper[box.y : box.y + box.height, box.x : box.x + box.width] = shown
+def to_json(data: dict[str, Any]) -> str:
+    r"""Return data as JSON in which nothing can end the element that it stands in.
 
-    def write(self, x: float, y: float, text: str, width: float = math.inf, **style: Any) -> None:
-        """Write a line; one that is too wide gets smaller, and is cut if that is not enough."""
-        size = style.pop("fontsize", SIZE)
-        line = self.figure.text(x, y, text, transform=self._flip, fontsize=size, **style)
-        if len(text) * size * WIDEST <= width:
-            return  # to measure it takes time
-        share = width / max(line.get_window_extent(self._renderer).width, 1.0)
-        line.set_fontsize(size * min(max(share, SMALLER), 1.0))
-        if share < SMALLER:
-            line.set_text(f"{text[: max(int(len(text) * share / SMALLER) - 1, 1)]}…")
+    >>> print(to_json({"task": "</script>"}))
+    {"task":"\u003c/script\u003e"}
+    """
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = _whole_letters(text)
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
 
-    def title(self, box: Box, text: str) -> None:
-        """Write at the top of a part what it shows."""
-        self.write(box.x, box.y + TITLE - 10, text, max(box.width, 80), weight="bold")
 
-    def tag(self, x: float, y: float, number: int, colour: str) -> None:
-        """Write a number in a box of its own around a point."""
-        box = {"fc": colour, "ec": "white", "pad": 1.6}
-        self.write(
-            x, y, str(number), fontsize=8.5, color="white", weight="bold", ha="center",
-            va="center", bbox=box,
-        )  # fmt: skip
+def _whole_letters(text: str) -> str:
+    """Return a text without halves of letters, which JSON can name and no file can hold."""
+    return text.encode(errors="replace").decode()
 
-    def fill(self, x: float, y: float, width: float, height: float, colour: str) -> None:
-        """Draw a rectangle of one colour."""
-        self._draw(Rectangle((x, y), width, height, facecolor=colour))
 
-    def frame(self, box: Box, colour: str) -> None:
-        """Draw a line around a box."""
-        edge: dict[str, Any] = {"fill": False, "edgecolor": colour, "linewidth": 2.0}
-        self._draw(Rectangle(box[:2], box.width, box.height, **edge))
+def _asset(name: str) -> str:
+    return (resources.files("rlvc.report.web") / "assets" / name).read_text(encoding="utf-8")
 
-    def mark(self, points: Sequence[Point], shape: str, size: float, **style: Any) -> None:
-        """Draw a marker at each of some points."""
-        x, y = [x for x, _ in points], [y for _, y in points]
-        self._draw(Line2D(x, y, linestyle="", marker=shape, markersize=size, **style))
 
-    def join(self, lines: Sequence[tuple[Point, Point]], colour: str, width: float) -> None:
-        """Draw lines from one point to another."""
-        self._draw(LineCollection(lines, colors=colour, linewidths=width, capstyle="round"))
-
-    def _draw(self, drawn: Rectangle | Line2D | LineCollection) -> None:
-        drawn.set_transform(self._flip)
-        self.figure.add_artist(drawn)
-
-    def pixels(self) -> NDArray[np.uint8]:
-        """Return the page as an image, RGB."""
-        drawn = np.asarray(self._renderer.buffer_rgba())
-        drawn[:] = cv2.cvtColor(self._paper, cv2.COLOR_RGB2RGBA)
-        self.figure.draw(self._renderer)
-        return drawn[:, :, :3].copy()
+def _hash(script: str) -> str:
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -13,10 +13,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.compiled import compiled
-from rlvc.images import Image
-from rlvc.parameters import check, param
-from rlvc.registry import Registry
+from rlvc._core.jit import compiled
+from rlvc._core.params import check, param
+from rlvc._core.registry import Registry
+from rlvc.data.images import Image
 from rlvc.vision.detectors import (
     Detector,
     Points,

@@ -15,9 +15,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.images import Image
-from rlvc.parameters import check, param
-from rlvc.registry import Registry
+from rlvc._core.params import check, param
+from rlvc._core.registry import Registry
+from rlvc.data.images import Image
 
 
 @dataclass(frozen=True, slots=True)

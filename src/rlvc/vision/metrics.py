@@ -12,8 +12,8 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.compiled import compiled
-from rlvc.registry import Registry
+from rlvc._core.jit import compiled
+from rlvc._core.registry import Registry
 from rlvc.vision.descriptors import Descriptors
 
 SAMPLE = 50_000  # descriptors from which a covariance is estimated

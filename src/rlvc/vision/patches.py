@@ -9,7 +9,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.spool import Spool
+from rlvc._core.spool import Spool
 
 Patch = NDArray[np.uint8]  # (side, side, 3)
 IN_MEMORY = 4096  # patches kept in memory, 12 MB; there may be a million symbols

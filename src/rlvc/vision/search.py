@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.vision.compiled_search import SketchedSearch, SortedSearch
 from rlvc.vision.descriptors import Descriptors
 from rlvc.vision.metrics import Embedded, Metric
+from rlvc.vision.search_kernels import SketchedSearch, SortedSearch
 from rlvc.vision.sketch import LENGTH
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.compiled import compiled
+from rlvc._core.jit import compiled
 from rlvc.vision.metrics import covariance, project
 
 LENGTH = 16  # numbers of a sketch

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.compiled import chunks, n_threads, run_threads
+from rlvc._core.jit import chunks, n_threads, run_threads
 from rlvc.vision.descriptors import Descriptors
 from rlvc.vision.metrics import Metric
 from rlvc.vision.search import Search, make_search

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rlvc.report.web.coding import Json
+from rlvc.report.web.encoding import Json
 
 History = Sequence[dict[str, Any]]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rlvc.report.web.coding import Json
-from rlvc.report.web.comparing import describe_measures, one_digit, percent, whole
+from rlvc.report.web.comparison import describe_measures, one_digit, percent, whole
+from rlvc.report.web.encoding import Json
 from rlvc.report.web.settings import describe_settings
 
 LEADS: Final = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlvc.configuring import PARTS, describe_parameters
-from rlvc.experiments import campus, catalogue
-from rlvc.learner import RLVC
-from rlvc.parameters import as_json
+from rlvc._core.params import as_json
+from rlvc.learning.rlvc import RLVC
+from rlvc.runs.config import PARTS, describe_parameters
+from rlvc.tasks import campus, catalogue
 
 FITTED = ("threshold",)  # besides the parts that are chosen: found from the percepts
 

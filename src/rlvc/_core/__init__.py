@@ -1,0 +1,1 @@
+"""Building blocks that know nothing of reinforcement learning: arrays, threads, files."""

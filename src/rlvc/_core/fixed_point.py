@@ -1,0 +1,113 @@
+"""Sums that do not depend on their order.
+
+Adding floating-point numbers in another order gives another last digit. Residuals and rewards are
+therefore rounded once to integers times a power of two, and all sums are sums of integers: exact,
+and the same however the interactions are spread over threads, shards or machines.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc._core.jit import chunks, compiled, n_threads, share_threads
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPoint:
+    """Integers that stand for multiples of ``2 ** -exponent``.
+
+    >>> fixed = FixedPoint.for_sums(largest=100.0, n=10_000)
+    >>> fixed.decode(fixed.encode(np.array([0.25, -3.0]))).tolist()
+    [0.25, -3.0]
+    """
+
+    exponent: int
+
+    @classmethod
+    def for_sums(cls, largest: float, n: int) -> FixedPoint:
+        """Return the finest grid on which ``n`` numbers up to ``largest`` cannot overflow."""
+        return cls(62 - _bits(n) - _magnitude(largest))
+
+    @classmethod
+    def for_squares(cls, largest: float, n: int) -> FixedPoint:
+        """Return the finest grid on which the squares of ``n`` such numbers cannot overflow."""
+        return cls((62 - _bits(n)) // 2 - _magnitude(largest))
+
+    def factors(self) -> tuple[float, float]:
+        """Return what to multiply a number by, one after the other, to have it in these units.
+
+        Two, as their product may be beyond the range of numbers.
+        """
+        half = self.exponent // 2
+        return float(np.ldexp(1.0, half)), float(np.ldexp(1.0, self.exponent - half))
+
+    def encode(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the nearest integers, halves to even."""
+        return np.rint(np.ldexp(numbers, self.exponent)).astype(np.int64)
+
+    def decode(self, integers: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the numbers that the integers stand for."""
+        return np.ldexp(integers.astype(np.float64), -self.exponent)
+
+
+def _bits(n: int) -> int:
+    return max(n, 1).bit_length()
+
+
+def _magnitude(largest: float) -> int:
+    return int(np.frexp(largest)[1]) if largest > 0 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How many rewards there are and how large: all that shards must agree on before they sum.
+
+    Attributes:
+        n: How many interactions.
+        lowest: The lowest reward.
+        largest: The largest absolute reward.
+    """
+
+    n: int
+    lowest: float
+    largest: float
+
+    @classmethod
+    def of(cls, rewards: NDArray[np.float64]) -> Scale:
+        """Return the scale of some rewards."""
+        return cls(len(rewards), float(rewards.min()), float(np.abs(rewards).max()))
+
+    def floor(self, gamma: float) -> float:
+        """Return the lowest return that the rewards allow."""
+        return min(0.0, self.lowest) / (1.0 - gamma)
+
+
+def group_sums(
+    group: NDArray[np.int64], integers: NDArray[np.int64], n_groups: int, threads: int = 1
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the count, the sum and the sum of squares of the integers of each group.
+
+    >>> [sums.tolist() for sums in group_sums(np.array([0, 1, 1]), np.array([2, 3, -3]), 3)]
+    [[1, 2, 0], [2, 0, 0], [4, 18, 0]]
+    """
+    work = functools.partial(_sum_up, group, integers, n_groups)
+    spans = [(piece.start, piece.stop) for piece in chunks(len(group), n_threads(threads))]
+    count, total, square = np.stack(share_threads(work, spans, threads)).sum(axis=0)
+    return count, total, square
+
+
+@compiled
+def _sum_up(
+    group: NDArray[np.int64], integers: NDArray[np.int64], n_groups: int, span: tuple[int, int]
+) -> NDArray[np.int64]:
+    sums = np.zeros((3, n_groups), np.int64)
+    for t in range(span[0], span[1]):
+        d, g = integers[t], group[t]
+        sums[0, g] += 1
+        sums[1, g] += d
+        sums[2, g] += d * d
+    return sums

@@ -1,0 +1,142 @@
+"""Parameters that explain and check themselves.
+
+Every part of rlvc is configured by a frozen, keyword-only dataclass whose fields are made by
+:func:`param`. The command line, the saved JSON and the tables of reports come from those fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rlvc.errors import unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a parameter means and which values it takes."""
+
+    meaning: str
+    low: float | None = None
+    high: float | None = None
+    above: float | None = None
+    below: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        """Return the range in words, or nothing if there is none."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        left = f"[{self.low:g}" if self.low is not None else None
+        left = f"({self.above:g}" if self.above is not None else left
+        right = f"{self.high:g}]" if self.high is not None else None
+        right = f"{self.below:g})" if self.below is not None else right
+        if left is None and right is None:
+            return ""
+        return f"in {left or '(-inf'}, {right or 'inf)'}"
+
+    def allows(self, value: float) -> bool:
+        """Tell whether a number is finite and in the range."""
+        return (
+            math.isfinite(value)
+            and (self.low is None or value >= self.low)
+            and (self.high is None or value <= self.high)
+            and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
+        )
+
+
+def param(default: Any, meaning: str, **limits: Any) -> Any:
+    """Declare a field: its default, its meaning with unit and symbol, its limits or choices."""
+    return dataclasses.field(default=default, metadata={"rule": Rule(meaning, **limits)})
+
+
+def rules(config: Any) -> Iterator[tuple[dataclasses.Field[Any], Rule]]:
+    """Yield the fields of a configuration (or its class) that were declared with :func:`param`."""
+    for field in dataclasses.fields(config):
+        if "rule" in field.metadata:
+            yield field, field.metadata["rule"]
+
+
+def check(config: Any) -> None:
+    """Raise an error that names the parameter, its owner, what it must be and what it got.
+
+    >>> from rlvc.learning.selection.selector import Selector
+    >>> Selector(alpha=1.2)
+    Traceback (most recent call last):
+    ValueError: alpha of Selector must be in (0, 1); got 1.2.
+    """
+    owner = type(config).__name__
+    for field, rule in rules(config):
+        value = getattr(config, field.name)
+        kind: type[Any] = type(field.default)
+        if rule.choices:
+            if value not in rule.choices:
+                raise unknown(f"{field.name} of {owner}", value, rule.choices)
+        elif kind is bool or kind is str:
+            if not isinstance(value, kind):
+                raise TypeError(
+                    f"{field.name} of {owner} must be a {kind.__name__}; got {value!r}."
+                )
+        elif kind in (int, float):
+            number = isinstance(value, numbers.Integral if kind is int else numbers.Real)
+            if not number or isinstance(value, bool):
+                noun = "an integer" if kind is int else "a number"
+                raise TypeError(f"{field.name} of {owner} must be {noun}; got {value!r}.")
+            if not rule.allows(value):
+                must = rule.describe() or "finite"
+                raise ValueError(f"{field.name} of {owner} must be {must}; got {value!r}.")
+
+
+def as_json(config: Any) -> dict[str, Any]:
+    """Return a configuration for JSON: parts by their class and parameters, arrays left out.
+
+    >>> from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
+    >>> as_json(ModifiedPolicyIteration())
+    {'tolerance': 1e-09, 'sweeps': 15}
+    """
+    plain: dict[str, Any] = {}
+    for each in dataclasses.fields(config):
+        value = getattr(config, each.name)
+        if isinstance(value, (bool, int, float, str)) or value is None:
+            plain[each.name] = value
+        elif dataclasses.is_dataclass(value):
+            plain[each.name] = {"type": type(value).__name__, **as_json(value)}
+        elif not isinstance(value, np.ndarray):
+            plain[each.name] = {"type": type(value).__name__}
+    return plain
+
+
+def parse(config_class: type[Any], texts: dict[str, str]) -> dict[str, Any]:
+    """Turn ``name=value`` texts into values of the declared types.
+
+    >>> from rlvc.learning.selection.selector import Selector
+    >>> parse(Selector, {"alpha": "0.01", "min_samples": "3"})
+    {'alpha': 0.01, 'min_samples': 3}
+    """
+    has_any = dataclasses.is_dataclass(config_class)
+    declared = {field.name: field for field, _ in rules(config_class)} if has_any else {}
+    values: dict[str, Any] = {}
+    for name, text in texts.items():
+        if not declared:
+            raise ValueError(f"{config_class.__name__} has no parameters; got {name!r}.")
+        if name not in declared:
+            raise unknown(f"parameter of {config_class.__name__}", name, declared)
+        kind: type[Any] = type(declared[name].default)
+        try:
+            if kind is bool:
+                values[name] = {"true": True, "false": False}[text.lower()]
+            else:
+                values[name] = kind(text)
+        except (KeyError, ValueError):
+            must = {bool: "true or false", int: "an integer", float: "a number"}[kind]
+            raise ValueError(
+                f"{name} of {config_class.__name__} must be {must}; got {text!r}."
+            ) from None
+    return values

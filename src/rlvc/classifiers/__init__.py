@@ -1,0 +1,1 @@
+"""Classifiers: from the features of a percept to its visual class."""

@@ -1,0 +1,197 @@
+"""Visual classes as Boolean functions of features: the paper's Section 4.2."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from rlvc.classifiers.base import Split
+from rlvc.classifiers.nodes import LEAF, Ints, Nodes, split_leaves
+from rlvc.errors import unknown
+
+BACKENDS: Final = ("auto", "cudd", "autoref")
+MEMORY: Final = 2**26  # bytes that CUDD plans for; it takes more where it must
+LARGEST: Final = 50_000  # nodes of a diagram beyond which features are no longer forgotten
+
+Function = Any  # a Boolean function of ``dd``, of either backend
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagrams(Nodes):
+    """A partition of percepts by Boolean functions of features, one for each visual class.
+
+    To classify, the functions are kept as one graph of tests in which several paths may lead to the
+    leaf of a class. On which features they depend is asked of their binary decision diagrams, which
+    the package ``dd`` makes of the graph.
+
+    Attributes:
+        order: (n_features,) the features as variables of the diagrams, first tested first.
+
+    >>> four = Diagrams().refine([Split(0, feature=7)]).refine([Split(0, 8), Split(1, 8)])
+    >>> two = four.merge([[0, 1], [2, 3]])  # whether 7 is there makes no difference any more
+    >>> two.n_classes, two.features.tolist()
+    (2, [8])
+    """
+
+    order: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def refine(self, splits: list[Split]) -> Diagrams:
+        """Return the classifier in which some classes, each named once, are split.
+
+        B ∧ f becomes a new class with the next number, B ∧ ¬f stays. New features are put last.
+        """
+        if not splits:
+            return self
+        order = dict.fromkeys([*self.order.tolist(), *(split.feature for split in splits)])
+        return Diagrams(*split_leaves(self, splits), np.asarray(list(order), np.int64))
+
+    def merge(self, groups: Sequence[Sequence[int]], backend: str = "auto") -> Diagrams:
+        """Return the classifier in which the classes of each group are one: B₁ ∨ B₂.
+
+        Merged classes are numbered by their lowest member. Features that no class depends on any
+        more are forgotten, and the others are reordered: those on which most classes depend come
+        first, which makes the diagrams small. Where a diagram would grow beyond ``LARGEST`` nodes
+        all features are kept, as they are.
+
+        Args:
+            groups: Every class is in one of them.
+            backend: Who computes with diagrams; see :meth:`functions`. The result is the same.
+        """
+        n = self.n_classes
+        members = sorted(itertools.chain.from_iterable(groups))
+        if members != list(range(n)):
+            raise ValueError(
+                f"groups of merge must hold each class from 0 to {n - 1} once; got {members}."
+            )
+        chosen = sorted(sorted(group) for group in groups if len(group))
+        if len(chosen) == n:
+            return self
+        try:
+            order = self._useful(chosen, backend)
+        except _TooLargeError:
+            order = self.order.tolist()
+        group_of = np.empty(n, np.int64)
+        for number, group in enumerate(chosen):
+            group_of[group] = number
+        nodes = Nodes(*_simplify(self, group_of, set(order)))
+        kept = [f for f in order if f in nodes.features]
+        return Diagrams(*nodes._arrays(), np.asarray(kept, np.int64))
+
+    def _useful(self, groups: list[list[int]], backend: str) -> list[int]:
+        """Return the features on which merged classes depend, those of most classes first."""
+        functions = self.functions(backend, largest=LARGEST)
+        n_users = dict.fromkeys(self.order.tolist(), 0)
+        for group in groups:
+            merged = functools.reduce(_either, (functions[c] for c in group))
+            for name in merged.support:
+                n_users[int(name[1:])] += 1
+        return sorted((f for f in n_users if n_users[f]), key=lambda f: -n_users[f])
+
+    def functions(self, backend: str = "auto", *, largest: int | None = None) -> list[Function]:
+        """Return the Boolean function of each class, in the algebra of ``dd``.
+
+        Its variables are the features, such as ``f7``, in the order of :attr:`order`.
+
+        Args:
+            backend: ``cudd``, in C, which not every installation of ``dd`` has; ``autoref``, plain
+                Python; ``auto`` for the first of these that is there.
+            largest: Nodes beyond which a diagram is given up; diagrams may be exponentially large.
+        """
+        manager = _new_manager(backend)
+        manager.declare(*(f"f{feature}" for feature in self.order.tolist()))
+        feature, present, absent = (array.tolist() for array in self._arrays())
+        reached = [manager.false] * self.n_nodes  # for which percepts a walk comes to a node
+        reached[0] = manager.true
+        functions = [manager.false] * self.n_classes
+        for node, here in enumerate(reached):
+            if feature[node] == LEAF:
+                functions[present[node]] = here
+                continue
+            if largest is not None and here.dag_size > largest:
+                raise _TooLargeError
+            test = manager.var(f"f{feature[node]}")
+            reached[present[node]] |= here & test
+            reached[absent[node]] |= here & ~test
+        return functions
+
+    def renumber(self, numbers: dict[int, int]) -> Diagrams:
+        """Return the same classifier with its features called by other numbers."""
+        order = np.asarray([numbers[f] for f in self.order.tolist()], np.int64)
+        nodes = Nodes.renumber(self, numbers)
+        return Diagrams(nodes.feature, nodes.present, nodes.absent, order)
+
+    def check(self, n_features: int) -> None:
+        """Raise a ValueError unless all walks end and the order holds each feature tested once."""
+        Nodes.check(self, n_features)
+        if self.order.dtype != np.int64 or not np.array_equal(np.sort(self.order), self.features):
+            raise ValueError("the order of the diagrams does not hold their features")
+
+
+class _TooLargeError(Exception):
+    """A diagram has too many nodes; how many does not depend on the backend."""
+
+
+def _either(a: Function, b: Function) -> Function:
+    return a | b
+
+
+def _simplify(nodes: Nodes, group_of: Ints, wanted: set[int]) -> tuple[Ints, Ints, Ints]:
+    """Return the arrays of a graph whose classes are grouped, with no test that is of no use.
+
+    A test of a feature that no class depends on goes its absent way. A test of which both ways lead
+    to the same node is left out, and tests that are alike in all become one.
+    """
+    feature, present, absent = (array.tolist() for array in nodes._arrays())
+    tests: dict[tuple[int, int, int], int] = {}  # children first; a class c is child -1 - c
+    becomes = [0] * len(feature)
+    for node in reversed(range(len(feature))):
+        if feature[node] == LEAF:
+            becomes[node] = -1 - int(group_of[present[node]])
+            continue
+        high, low = becomes[present[node]], becomes[absent[node]]
+        if feature[node] in wanted and high != low:
+            becomes[node] = tests.setdefault((feature[node], high, low), len(tests))
+        else:
+            becomes[node] = low
+    rows = list(tests)
+    reached = {becomes[0]}
+    for number in reversed(range(len(rows))):  # parents first
+        if number in reached:
+            reached |= set(rows[number][1:])
+    kept = sorted((number for number in reached if number >= 0), reverse=True)
+    place = {number: i for i, number in enumerate(kept)}
+    n_classes = int(group_of.max()) + 1
+    leaves = sorted(range(n_classes), key=lambda c: -1 - c != becomes[0])  # the root is node 0
+    place |= {-1 - c: len(kept) + i for i, c in enumerate(leaves)}
+    table = [(f, place[high], place[low]) for f, high, low in (rows[number] for number in kept)]
+    table += [(LEAF, c, c) for c in leaves]
+    feature_of, present_of, absent_of = np.asarray(table, np.int64).T.copy()
+    return feature_of, present_of, absent_of
+
+
+def check_backend(backend: str) -> bool:
+    """Return whether a backend is CUDD; raise an error if there is no such backend here."""
+    if backend not in BACKENDS:
+        raise unknown("backend of diagrams", backend, BACKENDS)
+    has_cudd = importlib.util.find_spec("dd.cudd") is not None
+    if backend == "cudd" and not has_cudd:
+        raise ValueError(
+            "dd is installed without CUDD; choose the backend autoref, or a Python for which dd "
+            "has a wheel with CUDD."
+        )
+    return has_cudd and backend != "autoref"
+
+
+def _new_manager(backend: str) -> Any:
+    if check_backend(backend):
+        manager = importlib.import_module("dd.cudd").BDD(memory_estimate=MEMORY)
+    else:
+        manager = importlib.import_module("dd.autoref").BDD()
+    manager.configure(reordering=False)  # the order is ours, the same for both
+    return manager

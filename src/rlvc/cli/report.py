@@ -1,0 +1,172 @@
+"""The commands that show a run in a browser: report, watch; and the page of a run that goes on."""
+
+from __future__ import annotations
+
+import shlex
+import time
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from rlvc.cli.options import PortOption, say_on
+from rlvc.errors import FileFormatError
+
+if TYPE_CHECKING:
+    from rlvc.report.web.watch import Watched
+
+console = Console()
+
+RunArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        help="The folder of a run, such as runs/maze; or its result.json or policy.rlvc.",
+    ),
+]
+OpenOption = Annotated[bool, typer.Option("--open", help="Open it in the browser.")]
+
+
+def report(
+    run: RunArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The page to write; RUN/report.html unless given."),
+    ] = None,
+    open_it: OpenOption = False,
+) -> None:
+    """Write one page about a run: what it learned, how, and why it acts as it does.
+
+    The page is one file that needs no network and can be sent to others. It shows how learning
+    went, the classifier, the features, what the policy does on the task, and why, step by step, on
+    any example. It needs nothing but the folder of a run, also while the run goes on.
+
+    For example:
+
+      rlvc report runs/maze --open
+    """
+    from rlvc._core.atomic import write_whole
+    from rlvc.cli.progress import LiveWatcher
+    from rlvc.report.page import render
+    from rlvc.report.web.data import Author
+
+    folder = find_folder(run)
+    if not any((folder / name).is_file() for name in ("result.json", "live.json")):
+        raise FileFormatError(
+            f"There is no run in {folder}: it has no result.json. If one was stopped there, go "
+            "on with it by --resume; or make one, such as: "
+            f"rlvc run maze --out {shlex.quote(str(folder))}"
+        )
+    target = out or folder / "report.html"
+    if target.exists() and target.suffix not in (".html", ".htm"):
+        raise ValueError(
+            f"--out of report must be a new file or a page; got {target}, which is neither. "
+            "Name a file that ends in .html."
+        )
+    with LiveWatcher(console) as shown:
+        data = Author(shown.watcher).describe(folder)
+        shown.watcher.on_phase("write", None)
+        page = render(data).encode()
+        write_whole(target, page)
+    if data["live"] is not None:
+        say("The run is not finished; this is what it has learned so far.")
+    say(f"The report is in {target} ({len(page) / 1e6:.1f} MB).")
+    if open_it:
+        open_page(target.resolve().as_uri())
+
+
+def watch(run: RunArgument, port: PortOption = None, open_it: OpenOption = False) -> None:
+    """Show a run in the browser while it goes on.
+
+    The page is the same as that of `rlvc report`, and follows what is learned. It is served to this
+    machine only, until you press Ctrl-C. The run need not have begun yet, but its folder must be
+    there. With `rlvc run --live` or `rlvc learn --live`, a run shows its page itself.
+    """
+    from rlvc.report.server import Server
+
+    folder = find_folder(run)
+    watched = watch_folder(folder)
+    is_over = watched.version()[1]
+    with Server(watched, port or 0) as server:
+        if is_over:
+            say(f"The run in {folder} is finished.")
+        elif not watched.is_begun:
+            say(f"No run has begun in {folder} yet.")
+        say(f"The page is at {server.url} until you press Ctrl-C.")
+        if open_it:
+            open_page(server.url)
+        with suppress(KeyboardInterrupt):
+            while True:
+                pause()
+                if not is_over and watched.version()[1]:
+                    is_over = True
+                    say("The run is finished now.")
+
+
+def check_page(is_live: bool, port: int | None) -> None:
+    """Refuse a port for a page that is not wanted."""
+    if port is not None and not is_live:
+        raise ValueError("--port is for the page of --live only; add --live.")
+
+
+@contextmanager
+def live_page(folder: Path, is_live: bool, port: int | None) -> Iterator[Callable[[], None]]:
+    """Serve the page of a run that is about to begin, if that is wanted.
+
+    Gives a function to call at the end, which keeps the page until Ctrl-C.
+    """
+    if not is_live:
+        yield lambda: None
+        return
+    from rlvc.report.server import Server
+
+    with Server(watch_folder(folder, is_new=True), port or 0) as server:
+        say(f"Watch it at {server.url}")
+
+        def stay() -> None:
+            say(f"The page stays at {server.url} until you press Ctrl-C.")
+            with suppress(KeyboardInterrupt):
+                while True:
+                    pause()
+
+        yield stay
+
+
+def watch_folder(folder: Path, *, is_new: bool = False) -> Watched:
+    """Return the page of a folder, made anew when there is something new in it."""
+    from rlvc.report.page import render, to_json
+    from rlvc.report.web.data import Author
+    from rlvc.report.web.watch import Watched
+
+    return Watched(folder, Author().describe, render, to_json, is_new=is_new)
+
+
+def find_folder(run: Path) -> Path:
+    """Return the folder of a run, given that or a file in it."""
+    if run.is_dir():
+        return run
+    if run.is_file():
+        return run.parent
+    raise FileNotFoundError(
+        f"There is no folder {run}; make a run with: rlvc run maze --out {shlex.quote(str(run))}"
+    )
+
+
+def open_page(address: str) -> None:
+    """Show a page in the browser of this machine, if it has one."""
+    if not webbrowser.open(address):
+        say(f"There is no browser here; open {address} yourself.")
+
+
+def pause() -> None:
+    """Wait for a moment."""
+    time.sleep(0.5)
+
+
+def say(text: str) -> None:
+    """Print a line as it is."""
+    say_on(console, text)

@@ -1,0 +1,1 @@
+"""Interactions and what they are made of: images, percepts, observations, actions."""

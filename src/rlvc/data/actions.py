@@ -1,0 +1,88 @@
+"""The actions of a log: a small file that tells their numbers and names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlvc.data.io.checksums import Seal, Sealing
+from rlvc.data.problems import Problems
+
+FILE = "actions.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What is known of the actions.
+
+    Attributes:
+        start: The first action, as the environment numbers them.
+        n: How many there are; None if that is not known.
+        names: How to call them, if they have names.
+
+    >>> Actions(0, 2, ("left", "right")).changed(None, 5, ("up", "down"))
+    Actions(start=5, n=2, names=('up', 'down'))
+    """
+
+    start: int = 0
+    n: int | None = None
+    names: tuple[str, ...] = ()
+
+    def changed(self, n: int | None, start: int | None, names: tuple[str, ...]) -> Actions:
+        """Return the actions with what the arguments of ``read_folder`` say about them."""
+        if n is None:
+            n = len(names) or self.n
+        if n is not None and n < 1:
+            raise ValueError(f"n_actions of read_folder must be at least 1; got {n}.")
+        names = names or self.names
+        if names and len(names) != n:
+            raise ValueError(
+                f"n_actions of read_folder must be {len(names)}, as there are so many names "
+                f"({', '.join(names)}); got {n}. Name as many actions as there are."
+            )
+        return Actions(self.start if start is None else start, n, names)
+
+
+def read_actions(folder: Path, seal: Seal, problems: Problems) -> Actions:
+    """Return what ``actions.txt`` says, if there is one; what is wrong with it is noted."""
+    try:
+        data = (folder / FILE).read_bytes()
+        seal.check(FILE, data, problems)
+        text = data.decode("utf-8-sig")
+    except FileNotFoundError:
+        return Actions()
+    except OSError as error:
+        seal.fits(FILE, None)
+        problems.add(f"{FILE} cannot be read ({error.strerror}). Check that you may read it.")
+        return Actions()
+    except UnicodeDecodeError as error:
+        problems.add(f"{FILE} is not UTF-8 text (byte {error.start}). Save it as UTF-8.")
+        return Actions()
+    lines = [line.split(maxsplit=1) for line in text.split("\n") if line.strip()]
+    try:
+        numbers = [int(line[0]) for line in lines]
+    except ValueError:
+        numbers = []
+    if (
+        not numbers
+        or abs(numbers[0]) > 2**31
+        or numbers != list(range(numbers[0], numbers[0] + len(numbers)))
+    ):
+        problems.add(
+            f"{FILE} must have a line for each action, with its number and its name, such as "
+            "'0 left', and the numbers must go up by one from line to line."
+        )
+        return Actions()
+    names = tuple(line[1].strip() for line in lines if len(line) > 1)
+    if names and len(names) != len(numbers):
+        problems.add(f"{FILE} must name all actions or none; it names {len(names)}.")
+        names = ()
+    return Actions(numbers[0], len(numbers), names)
+
+
+def write_actions(sealing: Sealing, actions: Actions) -> None:
+    """Write ``actions.txt``; the number of actions must be known."""
+    assert actions.n is not None
+    names = actions.names or [""] * actions.n
+    lines = [f"{actions.start + i} {name}".rstrip() + "\n" for i, name in enumerate(names)]
+    sealing.write(FILE, "".join(lines).encode())

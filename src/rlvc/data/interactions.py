@@ -1,0 +1,354 @@
+"""The database of interactions ⟨s, a, r, s′⟩."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import ArrayLike, NDArray
+
+from rlvc._core.jit import compiled
+from rlvc.data.observations import see_rows
+from rlvc.data.percepts import Percepts
+from rlvc.data.validation import (
+    Wrong,
+    as_actions,
+    as_flags,
+    as_rewards,
+    check_lengths,
+    check_numbers,
+    check_rewards,
+    held,
+)
+
+MOST_ACTIONS = 2**16
+NONE = "Interactions must hold at least one interaction; got none."
+ACTIONS = "Correct it, or how many actions there are."
+
+
+@dataclass(frozen=True, slots=True)
+class Interactions:
+    """N interactions in the order in which they happened; percepts are given by number.
+
+    Attributes:
+        percepts: The distinct percepts.
+        start: (N,) number of the percept s_t.
+        action: (N,) action a_t, counted from 0.
+        reward: (N,) reinforcement r_{t+1}.
+        end: (N,) number of the percept s_{t+1}.
+        episode: (N,) number of the episode; interactions of one stand together.
+        terminated: (N,) whether s_{t+1} is terminal.
+        truncated: (N,) whether the episode was cut after s_{t+1}.
+        n_actions: How many actions there are.
+        action_start: The first action as the environment numbers them.
+        action_names: How to call the actions, if they have names.
+        state: (N, d) what direct perception would see of s_t, where it is known.
+        next_state: (N, d) the same of s_{t+1}.
+    """
+
+    percepts: Percepts
+    start: NDArray[np.int64]
+    action: NDArray[np.int64]
+    reward: NDArray[np.float64]
+    end: NDArray[np.int64]
+    episode: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    n_actions: int
+    action_start: int = 0
+    action_names: tuple[str, ...] = ()
+    state: NDArray[np.float64] | None = None
+    next_state: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        n, wrong = len(self.start), Wrong()
+        if n == 0:
+            raise ValueError(NONE)
+        names = ("action", "reward", "end", "episode", "terminated", "truncated")
+        wrong.add(*check_lengths(n, {name: getattr(self, name) for name in names}))
+        wrong.raise_all()  # of rows that are not there nothing more can be said
+        wrong.add(*self._problems())
+        wrong.raise_all()
+
+    def _problems(self) -> Iterator[ValueError]:
+        """Yield all that is wrong with what the columns hold."""
+        yield from _check_actions(self.n_actions, self.action_names)
+        yield from check_rewards(self.reward)
+        yield from check_numbers("action", self.action, self.action_start, self.n_actions, ACTIONS)
+        for name in ("start", "end"):
+            yield from check_numbers(name, getattr(self, name), 0, len(self.percepts))
+        if (self.episode[1:] >= self.episode[:-1]).all():  # as is usual, and soon said
+            return
+        _, first = np.unique(self.episode, return_index=True)
+        begins = np.ones(len(self), np.bool_)
+        begins[1:] = self.episode[1:] != self.episode[:-1]
+        begins[first] = False
+        if begins.any():
+            yield ValueError(
+                "episode of Interactions must keep the rows of one episode together; got "
+                f"{held(self.episode, begins)} again. Sort the rows by episode and step."
+            )
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def is_last(self) -> NDArray[np.bool_]:
+        """(N,) whether the next row does not continue the episode."""
+        continues = np.zeros(len(self), np.bool_)
+        continues[:-1] = (self.episode[1:] == self.episode[:-1]) & (self.start[1:] == self.end[:-1])
+        return self.terminated | self.truncated | ~continues
+
+    @property
+    def is_stuck(self) -> NDArray[np.bool_]:
+        """(N,) whether that action, in that very percept, never led to another percept.
+
+        A policy that acts by what it perceives now then repeats it for ever. Where chance lets a
+        later try through, the pair was seen to move, and it is not stuck.
+
+        >>> image = np.zeros((2, 4, 4, 3), np.uint8)
+        >>> image[1] = 1
+        >>> data = Interactions.from_arrays(
+        ...     image[[0, 0, 0]], [0, 1, 1], [0.0, 0, 0], [False, False, False],
+        ...     next_observations=image[[0, 0, 1]],
+        ... )
+        >>> data.is_stuck.tolist()
+        [True, False, False]
+        """
+        return _find_stuck(
+            self.start, self.action, self.end, self.terminated, len(self.percepts), self.n_actions
+        )
+
+    def of_episodes(self, numbers: ArrayLike) -> tuple[Interactions, NDArray[np.int64]]:
+        """Return the interactions of some episodes, in their order, and which percepts they have.
+
+        These percepts are numbered anew, in the order of the numbers that they have here.
+
+        >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
+        >>> data = Interactions.from_arrays(
+        ...     image[:3], [0, 1, 0], [0, 0, 1], [False, True, True], next_observations=image[1:]
+        ... )
+        >>> part, percepts = data.of_episodes([1])
+        >>> data.episode.tolist(), part.start.tolist(), part.end.tolist(), percepts.tolist()
+        ([0, 0, 1], [0], [1], [2, 3])
+        """
+        rows = np.flatnonzero(np.isin(self.episode, numbers))
+        percepts = np.unique([self.start[rows], self.end[rows]])
+        columns = ("action", "reward", "episode", "terminated", "truncated")
+        part = replace(
+            self,
+            percepts=self.percepts.take(percepts),
+            start=np.searchsorted(percepts, self.start[rows]),
+            end=np.searchsorted(percepts, self.end[rows]),
+            **{name: getattr(self, name)[rows] for name in columns},
+            state=None if self.state is None else self.state[rows],
+            next_state=None if self.next_state is None else self.next_state[rows],
+        )
+        return part, percepts
+
+    def returns(self, gamma: float) -> NDArray[np.float64]:
+        """Return the (N,) discounted returns from each interaction to the end of its episode."""
+        total = np.empty(len(self))
+        _look_ahead(self.reward, self.is_last, gamma, total)
+        return total
+
+    @classmethod
+    def from_arrays(
+        cls,
+        observations: Any,
+        actions: ArrayLike,
+        rewards: ArrayLike,
+        terminated: ArrayLike,
+        truncated: ArrayLike | None = None,
+        *,
+        next_observations: Any,
+        n_actions: int | None = None,
+        action_start: int = 0,
+        action_names: tuple[str, ...] = (),
+    ) -> Interactions:
+        """Make a database from one observation, action, reward and next observation per row.
+
+        Observations are images, dicts of images or stacked frames; or a dict of arrays that have
+        one of these in each row. Percepts are numbered as they are met: the start of a row, its
+        end, the next row. Actions are counted from ``action_start``; an episode ends where a row is
+        terminated or truncated. All that is wrong is raised at once, a line for each problem.
+
+        >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
+        >>> Interactions.from_arrays(
+        ...     image[:3], [0, 1, 0], [0, 0, 1], [False, False, True], next_observations=image[1:]
+        ... ).end.tolist()
+        [1, 2, 3]
+        """
+        wrong = Wrong()
+        both = {"observations": observations, "next_observations": next_observations}
+        percepts, pairs, is_even = see_rows(both, wrong)
+        given: dict[str, NDArray[Any] | None] = {
+            "action": wrong.read(as_actions, actions),
+            "reward": wrong.read(as_rewards, rewards),
+            "terminated": wrong.read(as_flags, terminated, "terminated"),
+            "truncated": wrong.read(as_flags, truncated, "truncated")
+            if truncated is not None
+            else None,
+        }
+        counted = given["action"]
+        n = len(pairs) if is_even or counted is None or counted.ndim != 1 else len(counted)
+        columns: dict[str, NDArray[Any]] = {
+            name: np.zeros(n) if one is None else one for name, one in given.items()
+        }
+        wrong.add(*([] if n else [ValueError(NONE)]), *check_lengths(n, columns))
+        action, reward = columns["action"].astype(np.int64) - action_start, columns["reward"]
+        if n_actions is None:
+            n_actions = int(action.max(initial=0)) + 1
+        wrong.add(
+            *_check_actions(n_actions, action_names),
+            *check_rewards(reward),
+            *check_numbers("action", action, action_start, n_actions, ACTIONS),
+        )
+        wrong.raise_all()
+        ends, cut = (columns[name].astype(np.bool_) for name in ("terminated", "truncated"))
+        return cls(
+            percepts=percepts,
+            start=pairs[:, 0],
+            action=action,
+            reward=reward,
+            end=pairs[:, 1],
+            episode=np.cumsum(ends | cut) - (ends | cut),
+            terminated=ends,
+            truncated=cut,
+            n_actions=n_actions,
+            action_start=action_start,
+            action_names=action_names,
+        )
+
+    @classmethod
+    def from_rows(
+        cls,
+        percepts: Percepts,
+        rows: Sequence[tuple[Any, ...]],
+        actions: spaces.Discrete,
+        action_names: tuple[str, ...] = (),
+    ) -> Interactions:
+        """Make a database from rows of start, action (from 0), reward, end, episode and both ends.
+
+        Args:
+            percepts: The distinct percepts.
+            rows: At least one.
+            actions: The space of the actions.
+            action_names: How to call them, if they have names.
+        """
+        types = (np.int64, np.int64, np.float64, np.int64, np.int64, np.bool_, np.bool_)
+        columns: list[NDArray[Any]] = [
+            np.asarray(column, kind)
+            for column, kind in zip(zip(*rows, strict=True), types, strict=True)
+        ]
+        start, action, reward, end, episode, terminated, truncated = columns
+        return cls(
+            percepts, start, action, reward, end, episode, terminated, truncated,
+            n_actions=int(actions.n), action_start=int(actions.start), action_names=action_names,
+        )  # fmt: skip
+
+    def to_d3rlpy(self) -> dict[str, NDArray[Any]]:
+        """Return flat arrays that d3rlpy's ``MDPDataset`` takes as its arguments.
+
+        Observations come channel-first, those of several cameras of one size one below the other.
+        All percepts are spread out in memory, one for each interaction.
+
+        >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
+        >>> arrays = Interactions.from_arrays(
+        ...     image[:3], [0, 1, 0], [0, 0, 1], [False, False, True], next_observations=image[1:]
+        ... ).to_d3rlpy()
+        >>> {name: array.shape for name, array in arrays.items()}
+        {'observations': (3, 1, 8, 8), 'actions': (3, 1), 'rewards': (3, 1), 'terminals': (3,),
+        'timeouts': (3,)}
+        """
+        shapes = {images.camera: images.shape or () for images in self.percepts.images}
+        if len({shape[:2] for shape in shapes.values()}) > 1:
+            raise ValueError(
+                f"The images of all cameras must have one size for d3rlpy; got {shapes}. "
+                "Resize them, or export the interactions of one camera."
+            )
+        planes = [images.shape[2] if images.shape else 0 for images in self.percepts.images]
+        first = self.percepts.images[0].shape or (0, 0, 0)
+        flat = np.empty((len(self), sum(planes), *first[:2]), np.uint8)
+        order = np.argsort(self.start, kind="stable")  # each percept is fetched once
+        for rows in np.split(order, np.flatnonzero(np.diff(self.start[order])) + 1):
+            percept = self.percepts[int(self.start[rows[0]])]
+            parts = percept.values() if isinstance(percept, Mapping) else [percept]
+            flat[rows] = np.concatenate([part.transpose(2, 0, 1) for part in parts])
+        return {
+            "observations": flat,
+            "actions": self.action[:, np.newaxis],
+            "rewards": self.reward[:, np.newaxis],
+            "terminals": self.terminated.astype(np.float32),
+            "timeouts": (self.is_last & ~self.terminated).astype(np.float32),
+        }
+
+
+@compiled
+def _find_stuck(
+    start: NDArray[np.int64],
+    action: NDArray[np.int64],
+    end: NDArray[np.int64],
+    terminated: NDArray[np.bool_],
+    n_percepts: int,
+    n_actions: int,
+) -> NDArray[np.bool_]:
+    moves = np.zeros((n_percepts, n_actions), np.bool_)
+    for t in range(len(start)):
+        if start[t] != end[t] or terminated[t]:
+            moves[start[t], action[t]] = True
+    is_stuck = np.empty(len(start), np.bool_)
+    for t in range(len(start)):
+        is_stuck[t] = not moves[start[t], action[t]]
+    return is_stuck
+
+
+@compiled
+def _look_ahead(
+    reward: NDArray[np.float64],
+    is_last: NDArray[np.bool_],
+    gamma: float,
+    total: NDArray[np.float64],
+) -> None:
+    ahead = 0.0
+    for t in range(len(reward) - 1, -1, -1):
+        ahead = reward[t] + gamma * (0.0 if is_last[t] else ahead)
+        total[t] = ahead
+
+
+def check_episodes(interactions: Interactions) -> list[str]:
+    """Return what keeps interactions from being whole episodes, one after the other."""
+    episode, n = interactions.episode, len(interactions)
+    is_last = np.ones(n, np.bool_)
+    is_last[:-1] = episode[1:] != episode[:-1]
+    ends = interactions.terminated | interactions.truncated
+    problems = [
+        f"episode {episode[row]} has no end: row {row} is neither terminated nor truncated."
+        for row in np.flatnonzero(is_last & ~ends)
+    ]
+    breaks = ~is_last & ~ends
+    breaks[:-1] &= interactions.start[1:] != interactions.end[:-1]
+    problems += [
+        f"row {row + 1} does not start where row {row} ended, in the same episode."
+        for row in np.flatnonzero(breaks)
+    ]
+    problems += [
+        f"episode {episode[row]} goes on after its end in row {row}."
+        for row in np.flatnonzero(~is_last & ends)
+    ]
+    return problems
+
+
+def _check_actions(n_actions: int, names: tuple[str, ...]) -> Iterator[ValueError]:
+    if names and len(names) != n_actions:
+        yield ValueError(
+            f"action_names of Interactions must name {n_actions} actions; got {len(names)}."
+        )
+    if not 1 <= n_actions <= MOST_ACTIONS:
+        yield ValueError(
+            f"n_actions of Interactions must be between 1 and {MOST_ACTIONS}; got {n_actions}. "
+            "Number the actions from 0, and say how many there are."
+        )

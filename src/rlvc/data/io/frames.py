@@ -1,0 +1,162 @@
+"""The image files that a table names, as percepts; and percepts as image files."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.data.images import Image
+from rlvc.data.io.checksums import Seal, Sealing
+from rlvc.data.io.image_files import Filed, UnfitError, as_seen, decode, encode, quiet
+from rlvc.data.io.table import Table, camera_column
+from rlvc.data.percepts import SINGLE, Percepts
+from rlvc.data.problems import Problems
+
+log = logging.getLogger(__name__)
+
+FOLDER = "images"
+OnImage = Callable[[], None] | None
+
+
+def read_percepts(
+    table: Table,
+    rows: NDArray[np.int64],
+    folder: Path,
+    seal: Seal,
+    problems: Problems,
+    on_image: OnImage,
+    *,
+    refer: bool = False,
+) -> tuple[Percepts, NDArray[np.int64]]:
+    """Return the percepts of some rows, in the order in which they are met, and each row's number.
+
+    The images of the other rows are looked at too: whatever is wrong with an image is noted. With
+    ``refer`` images stay in their files, to be read again when they are asked for.
+    """
+    cameras = [
+        _Camera(name, column, table.columns[column], folder, seal, on_image)
+        for name, column in table.cameras.items()
+    ]
+    percepts = Percepts(new_images=partial(Filed, folder=folder) if refer else None)
+    numbers: dict[tuple[str, ...], int] = {}
+    names = [camera.name for camera in cameras]
+    shown = [tuple(camera.files[row] for camera in cameras) for row in rows.tolist()]
+    with quiet():
+        for row, files in zip(rows.tolist(), shown, strict=True):
+            if files in numbers:
+                continue
+            parts = {camera.name: camera.image(row, percepts) for camera in cameras}
+            if any(image is None for image in parts.values()):
+                continue
+            number = percepts.add(parts[SINGLE] if list(parts) == [SINGLE] else parts)
+            numbers[files] = number
+            for images in percepts.images:
+                if isinstance(images, Filed) and len(images) > len(images.paths):
+                    images.paths.append(files[names.index(images.camera)])
+            for camera in cameras:
+                camera.numbers.setdefault(camera.files[row], number)
+        for camera in cameras:
+            for row in range(table.n_rows):
+                camera.read(row)
+    for camera in cameras:
+        camera.report(problems)
+    if any(camera.has_alpha for camera in cameras):
+        log.warning("Some images have an alpha channel, which is left out.")
+    return percepts, np.array([numbers.get(files, -1) for files in shown], np.int64)
+
+
+def write_frames(
+    percepts: Percepts,
+    used: NDArray[np.int64],
+    folder: Path,
+    sealing: Sealing,
+    on_image: OnImage,
+) -> dict[str, dict[int, str]]:
+    """Write each distinct image of some percepts once; return each column's file per percept."""
+    columns = {}
+    table = percepts.table()[used]
+    for camera, images, numbers in zip(percepts.cameras, percepts.images, table.T, strict=True):
+        place = place_of(FOLDER, camera)
+        (folder / place).mkdir(parents=True, exist_ok=True)
+        distinct, which = np.unique(numbers, return_inverse=True)
+        for number, image in enumerate(distinct.tolist()):
+            sealing.write(f"{place}/{number:06d}.png", encode(images[image]))
+            if on_image is not None:
+                on_image()
+        columns[camera_column(camera)] = {
+            percept: f"{place}/{number:06d}.png"
+            for percept, number in zip(used.tolist(), which.tolist(), strict=True)
+        }
+    return columns
+
+
+def place_of(folder: str, camera: str) -> str:
+    """Return the folder of a camera's images: any text may be its name, but not that of a folder.
+
+    >>> place_of("images", ""), place_of("images", "../x")
+    ('images', 'images/%2E%2E%2Fx')
+    """
+    return f"{folder}/{quote(camera, safe=' ').replace('.', '%2E')}".removesuffix("/")
+
+
+class _Camera:
+    """The image files of one column: each is read once, and all must be alike."""
+
+    def __init__(
+        self, name: str, column: str, files: list[str], folder: Path, seal: Seal, on_image: OnImage
+    ) -> None:
+        self.name, self.files, self.numbers = name, files, dict[str, int]()
+        self.has_alpha = False
+        self._column, self._on_image = column, on_image
+        self._folder, self._seal = folder, seal
+        self._first: tuple[tuple[int, ...], int] | None = None  # the shape of all, and its row
+        self._seen = {""}
+        self._wrong: dict[tuple[str, str], list[int]] = {}
+
+    def image(self, row: int, percepts: Percepts) -> Image | None:
+        """Return the image of a row, from a percept that shows it already if there is one."""
+        number = self.numbers.get(self.files[row])
+        if number is None:
+            return self.read(row)
+        percept = percepts[number]
+        return percept[self.name] if isinstance(percept, Mapping) else percept
+
+    def read(self, row: int) -> Image | None:
+        """Return the image of a row if its file was not read before and is fit for use."""
+        file = self.files[row]
+        if file in self._seen:
+            return None
+        self._seen.add(file)
+        try:
+            image = self._checked(decode(self._folder, file, self._seal), row)
+        except UnfitError as error:
+            self._wrong.setdefault((error.fact, error.cure), []).append(row)
+            image = None
+        if self._on_image is not None:
+            self._on_image()
+        return image
+
+    def _checked(self, decoded: NDArray[np.generic], row: int) -> Image:
+        checked, has_alpha = as_seen(decoded)
+        self.has_alpha |= has_alpha
+        self._first = self._first or (checked.shape, row)
+        if checked.shape != self._first[0]:
+            raise UnfitError(
+                f"has shape {checked.shape}, not {self._first[0]} as row {self._first[1] + 1},",
+                "Bring the images to one size, all in grey or all in colour.",
+            )
+        return checked
+
+    def report(self, problems: Problems) -> None:
+        """Note what is wrong, with the first row of each file."""
+        empty = [row for row, file in enumerate(self.files) if not file]
+        problems.at(f"{self._column} is empty", empty)
+        for (fact, cure), rows in self._wrong.items():
+            files = [self.files[row] for row in sorted(rows)]
+            problems.at(f"{self._column} {fact}", sorted(rows), files, cure=cure)

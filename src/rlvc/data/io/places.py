@@ -1,0 +1,77 @@
+"""Where something is written: whether there is room, and what goes again if it fails."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rlvc._core.atomic import telling
+
+
+def missing_folders(folder: Path) -> list[Path]:
+    """Return the folders that are to be made for one to be there, the innermost first.
+
+    >>> missing_folders(Path.cwd())
+    []
+    """
+    return [place for place in (folder, *folder.parents) if not place.exists()]
+
+
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders while they are empty: somebody else may have written to them since."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
+
+
+@contextmanager
+def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Make a folder to fill, which takes its place whole when the block ends well, or not at all.
+
+    Args:
+        path: A folder that does not exist yet, or is empty.
+
+    Raises:
+        OSError: It cannot be written; the text says what to do.
+    """
+    target = Path(path).resolve()
+    made = missing_folders(target.parent)
+    with telling(Path(path)):
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+            try:
+                yield hidden
+                umask = os.umask(0)
+                os.umask(umask)
+                hidden.chmod(0o777 & ~umask)  # as if it had been made in the ordinary way
+                hidden.replace(target)
+            except BaseException:
+                shutil.rmtree(hidden, ignore_errors=True)
+                raise
+        except BaseException:
+            remove_empty(made)
+            raise
+
+
+def check_place(path: Path) -> None:
+    """Raise an OSError that says what to do unless something new can be written to a path."""
+    target = path.resolve()
+    with telling(path):
+        there = next(place for place in (target, *target.parents) if place.exists())
+        with tempfile.TemporaryFile(dir=there):
+            pass
+
+
+def check_room(folder: Path, n_bytes: int) -> None:
+    """Raise an OSError unless a file of so many bytes can be written to a folder now."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        if hasattr(os, "posix_fallocate"):  # knows of quotas and limits as well
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+        elif shutil.disk_usage(folder).free < n_bytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

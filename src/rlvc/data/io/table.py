@@ -1,0 +1,205 @@
+"""Tables of interactions, CSV or Parquet: where they are, and their cells as text."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import importlib
+import io
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlvc.data.io.checksums import Seal
+from rlvc.data.percepts import SINGLE
+from rlvc.data.problems import Problems
+from rlvc.errors import DataError
+
+IMAGE = "image"
+COLUMNS = ("episode", "step", IMAGE, "action", "reward", "terminated", "truncated")
+SUFFIXES = (".csv", ".parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The cells of a table as text without spaces around it; an empty text is an empty cell.
+
+    Attributes:
+        n_rows: How many rows there are; blank lines are none.
+        columns: The cells of each column that means something here.
+    """
+
+    n_rows: int
+    columns: Mapping[str, list[str]]
+
+    @property
+    def cameras(self) -> dict[str, str]:
+        """The column of each camera."""
+        return {
+            name.removeprefix(IMAGE).removeprefix("."): name
+            for name in self.columns
+            if _is_camera(name)
+        }
+
+
+def camera_column(camera: str) -> str:
+    """Return the column of a camera.
+
+    >>> camera_column(""), camera_column("front")
+    ('image', 'image.front')
+    """
+    return IMAGE if camera == SINGLE else f"{IMAGE}.{camera}"
+
+
+def _is_camera(name: str) -> bool:
+    return name == IMAGE or name.startswith(f"{IMAGE}.")
+
+
+def find_table(path: str | os.PathLike[str]) -> Path:
+    """Return the one table of a folder, or the table itself; a DataError says why there is none."""
+    place = Path(path)
+    kinds = " or ".join(SUFFIXES)
+    if place.is_file():
+        if place.suffix.lower() in SUFFIXES:
+            return place
+        raise DataError(str(path), [f"It is no table: its name must end with {kinds}."])
+    if not place.is_dir():
+        raise DataError(str(path), ["There is no such folder and no such file."])
+    found = sorted(
+        file
+        for file in place.iterdir()
+        if file.suffix.lower() in SUFFIXES and file.is_file() and not file.name.startswith(".")
+    )
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(file.name for file in found)
+        fact = f"There are {len(found)} tables ({names}). Name the one to read, with its folder."
+    else:
+        fact = f"There is no table: one file whose name ends with {kinds}."
+    raise DataError(str(path), [fact])
+
+
+def read_table(source: Path, seal: Seal, problems: Problems) -> Table:
+    """Return the cells of a table, and note what is wrong with its header and its rows."""
+    read = _read_csv if source.suffix.lower() == ".csv" else _read_parquet
+    try:
+        data = source.read_bytes()
+    except OSError as error:
+        reason = f"{source.name} cannot be read ({error.strerror})."
+        problems.add(f"{reason} Check that you may read it.")
+        raise problems.error() from error
+    seal.check(source.name, data, problems)
+    table = read(source, data, problems)
+    if not table.n_rows:
+        problems.add("There are no rows.")
+    return table
+
+
+def encode_table(kind: str, columns: Mapping[str, Sequence[Any]]) -> bytes:
+    """Return a table as a file holds it, ``csv`` or ``parquet``; None is an empty cell.
+
+    >>> encode_table("csv", {"step": [0, 1], "terminated": [True, None]}).split()
+    [b'step,terminated', b'0,true', b'1,']
+    """
+    if kind == "parquet":
+        pyarrow = import_pyarrow()
+        stream = io.BytesIO()
+        pyarrow.parquet.write_table(pyarrow.table(dict(columns)), stream)
+        return stream.getvalue()
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow(str(cell).lower() if isinstance(cell, bool) else cell for cell in row)
+    return text.getvalue().encode()
+
+
+def import_pyarrow() -> Any:
+    """Return pyarrow with its module for Parquet; it is an extra."""
+    try:
+        importlib.import_module("pyarrow.parquet")
+        return importlib.import_module("pyarrow")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            'pyarrow is not installed; install it with: pip install "rlvc[parquet]".',
+            name="pyarrow",
+        ) from error
+
+
+def _read_csv(source: Path, data: bytes, problems: Problems) -> Table:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problems.add(f"{source.name} is not UTF-8 text (byte {error.start}). Save it as UTF-8.")
+        raise problems.error() from error
+    head = text.lstrip("\r\n").partition("\n")[0]
+    delimiter = next((mark for mark in ",;\t" if mark in head), ",")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        lines = [cells for cells in reader if len(cells) > 1 or "".join(cells).strip()]
+    except csv.Error as error:
+        problems.add(f"{source.name} is not sound CSV in line {reader.line_num} ({error}).")
+        raise problems.error() from error
+    if not lines:
+        problems.add(f"{source.name} is empty. Its first line must name the columns.")
+        raise problems.error()
+    names, cells = [name.strip() for name in lines[0]], lines[1:]
+    uneven = [row for row, line in enumerate(cells) if len(line) != len(names)]
+    counts = [str(len(cells[row])) for row in uneven]
+    problems.at(f"The number of cells is not {len(names)}, as in the header,", uneven, counts)
+    for row in uneven:
+        cells[row] = (cells[row] + [""] * len(names))[: len(names)]
+    columns = {
+        name: [line[names.index(name)].strip() for line in cells]
+        for name in _known(names, problems)
+    }
+    return Table(len(cells), columns)
+
+
+def _read_parquet(source: Path, data: bytes, problems: Problems) -> Table:
+    pyarrow = import_pyarrow()
+    try:
+        with pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data)) as file:
+            names = _known(file.schema_arrow.names, problems)
+            read, n_rows = file.read(columns=names), file.metadata.num_rows
+    except (pyarrow.ArrowException, OSError) as error:
+        problems.add(f"{source.name} is not a Parquet file, or it is damaged ({error}).")
+        raise problems.error() from error
+    columns = {}
+    for name in names:
+        column = read.column(read.column_names.index(name))  # a name may be there twice
+        columns[name] = [_text(value, name) for value in column.to_pylist()]
+    return Table(n_rows, columns)
+
+
+def _text(value: Any, column: str) -> str:
+    """Return a value as the text of a cell; NaN is an empty cell, unless it is a reward."""
+    if value is None or (isinstance(value, float) and math.isnan(value) and column != "reward"):
+        return ""
+    return str(value).strip()
+
+
+def _known(names: Sequence[str], problems: Problems) -> list[str]:
+    """Return the names of the columns that mean something, and note what is wrong with them."""
+    known = [name for name in dict.fromkeys(names) if name in COLUMNS or _is_camera(name)]
+    for name in known:
+        if names.count(name) > 1:
+            problems.add(f"Column {name!r} is there {names.count(name)} times.")
+    cameras = [name for name in known if _is_camera(name)]
+    others = {name.lower(): name for name in reversed(names) if name not in known}
+    for name in COLUMNS:
+        if name in known or (name == IMAGE and cameras):
+            continue
+        near = difflib.get_close_matches(name, others, n=1)
+        hint = f"; there is {others[near[0]]!r}" if near else ""
+        problems.add(f"Column {name!r} is missing{hint}.")
+    if IMAGE in cameras and len(cameras) > 1:
+        problems.add(
+            f"There are columns {IMAGE!r} and {cameras[cameras[0] == IMAGE]!r}. Keep {IMAGE!r} for "
+            f"one camera, or a column '{IMAGE}.NAME' for each of several."
+        )
+    return known

@@ -1,0 +1,235 @@
+"""The store of distinct percepts: each image is kept once, and looked at once."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc._core.spool import Spool
+from rlvc.data.images import Image, as_image
+
+Percept = Image | Mapping[str, Image]
+SINGLE = ""  # the camera's name where a percept is one image
+IN_MEMORY = 64 * 2**20  # bytes of images kept in memory; the rest goes to a temporary file
+
+
+class Some(Protocol):
+    """Some images, by number."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, number: int) -> Image: ...
+
+
+class Images:
+    """The distinct images of one camera, numbered in the order in which they were met."""
+
+    def __init__(self, camera: str = SINGLE, *, in_memory: int = IN_MEMORY) -> None:
+        self.camera = camera
+        self.shape: tuple[int, ...] | None = None
+        self._numbers: dict[bytes, int] = {}
+        self._kept: list[Image] = []
+        self._room = in_memory
+        self._spool: Spool | None = None
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def whose(self) -> str:
+        """How messages speak of these images."""
+        return f"camera {self.camera!r}" if self.camera else "the percept"
+
+    def add(self, array: object) -> int:
+        """Return the number of an image, storing it if it is new."""
+        image = as_image(array, self.whose)
+        if self.shape is None:
+            self.shape = image.shape
+        if image.shape != self.shape:
+            raise ValueError(
+                f"The shape of {self.whose} must be {self.shape}, as before; got {image.shape}. "
+                "Resize the images to one size."
+            )
+        digest = digest_of(image)
+        number = self._numbers.get(digest)
+        if number is None:
+            number = len(self._numbers)
+            self._store(number, image)
+            self._numbers[digest] = number  # after the store, which a full disk may refuse
+        return number
+
+    def some(self, numbers: Sequence[int]) -> Some:
+        """Return some images, to be sent to another process."""
+        return [self[number] for number in numbers]
+
+    def fingerprint(self, first: int, last: int) -> str:
+        """Return what tells some images in this order from any others, by their numbers."""
+        digests = b"".join(self.digests(first, last))
+        return hashlib.blake2b(digests, digest_size=16).hexdigest()
+
+    def digests(self, first: int, last: int) -> list[bytes]:
+        """Return what tells each of some images from any other: BLAKE2b of its bytes."""
+        return list(itertools.islice(self._numbers, first, last))
+
+    def _store(self, number: int, image: Image) -> None:
+        if self._spool is None and (number + 1) * image.nbytes <= self._room:
+            kept = image.copy()
+            kept.setflags(write=False)
+            self._kept.append(kept)
+            return
+        if self._spool is None:
+            self._spool = Spool()
+        name = f"image {number} of {self.whose}"
+        self._spool.write(number - len(self._kept), image.tobytes(), name)
+
+    def __getitem__(self, number: int) -> Image:
+        if not 0 <= number < len(self):
+            raise IndexError(f"The store holds {len(self)} images; there is no number {number}.")
+        if number < len(self._kept):
+            return self._kept[number]
+        assert self._spool is not None
+        assert self.shape is not None
+        name = f"Image {number} of {self.whose}"
+        data = self._spool.read(number - len(self._kept), int(np.prod(self.shape)), name)
+        return np.frombuffer(data, np.uint8).reshape(self.shape)
+
+
+def digest_of(image: Image) -> bytes:
+    """Return what tells an image from any other."""
+    return hashlib.blake2b(image.data, digest_size=16).digest()
+
+
+class Unseen(Images):
+    """Images of which it is known how many there are and how large, and nothing more."""
+
+    def __init__(self, images: Images) -> None:
+        super().__init__(images.camera)
+        self.shape, self._n = images.shape, len(images)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, number: int) -> Image:
+        raise LookupError(f"Image {number} of {self.whose} is not in this process.")
+
+
+class Percepts:
+    """The distinct percepts of a database, each an image or a dict of images.
+
+    >>> store = Percepts()
+    >>> image = np.zeros((8, 8, 3), np.uint8)
+    >>> store.add(image), store.add(image + 1), store.add(image)
+    (0, 1, 0)
+    >>> len(store), store[1].max()
+    (2, np.uint8(1))
+    """
+
+    def __init__(
+        self, *, in_memory: int = IN_MEMORY, new_images: Callable[[str], Images] | None = None
+    ) -> None:
+        self._in_memory, self._new_images = in_memory, new_images
+        self._cameras: tuple[str, ...] | None = None
+        self._images: list[Images] = []
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._keys: list[tuple[int, ...]] = []
+
+    @classmethod
+    def of(cls, images: Sequence[Images], table: NDArray[np.int64]) -> Percepts:
+        """Return the distinct percepts that images make up.
+
+        Args:
+            images: Those of every camera, in the alphabetical order of their names.
+            table: (n, n_cameras) the numbers of the images that make up each percept.
+        """
+        made = cls()
+        made._cameras, made._images = tuple(one.camera for one in images), list(images)
+        made._keys = [tuple(key) for key in table.tolist()]
+        made._numbers = {key: number for number, key in enumerate(made._keys)}
+        return made
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def cameras(self) -> tuple[str, ...]:
+        """The names of the cameras in alphabetical order; ``("",)`` where percepts are images."""
+        return self._cameras or ()
+
+    @property
+    def images(self) -> tuple[Images, ...]:
+        """The distinct images of every camera."""
+        return tuple(self._images)
+
+    def add(self, percept: object) -> int:
+        """Return the number of a percept, storing it if it is new."""
+        cameras = tuple(sorted(percept)) if isinstance(percept, Mapping) else (SINGLE,)
+        if self._cameras is None:
+            if not cameras:
+                raise ValueError("A percept must have at least one image; got an empty dict.")
+            self._cameras = cameras
+            room = self._in_memory // len(cameras)
+            new = self._new_images or partial(Images, in_memory=room)
+            self._images = [new(name) for name in cameras]
+        if cameras != self._cameras:
+            raise ValueError(
+                f"The cameras of a percept must be {list(self._cameras)}, as before; "
+                f"got {list(cameras)}."
+            )
+        parts = [percept[name] for name in cameras] if isinstance(percept, Mapping) else [percept]
+        key = tuple(images.add(part) for images, part in zip(self._images, parts, strict=True))
+        number = self._numbers.setdefault(key, len(self._keys))
+        if number == len(self._keys):
+            self._keys.append(key)
+        return number
+
+    def table(self) -> NDArray[np.int64]:
+        """Return the (n, n_cameras) numbers of the images that make up each percept."""
+        return np.asarray(self._keys, np.int64).reshape(len(self), len(self.cameras))
+
+    def take(self, numbers: NDArray[np.int64]) -> Percepts:
+        """Return a store of some distinct percepts, in the given order, with the same images."""
+        part = Percepts(in_memory=self._in_memory)
+        part._cameras, part._images = self._cameras, self._images
+        part._keys = [self._keys[number] for number in numbers.tolist()]
+        part._numbers = {key: number for number, key in enumerate(part._keys)}
+        return part
+
+    def unseen(self) -> Percepts:
+        """Return the same percepts without their images, to be sent to other processes."""
+        others = self.take(np.arange(len(self)))
+        others._images = [Unseen(images) for images in self._images]
+        return others
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether there are images."""
+        return not any(isinstance(images, Unseen) for images in self._images)
+
+    def __getitem__(self, number: int) -> Percept:
+        if not 0 <= number < len(self):
+            raise IndexError(f"The store holds {len(self)} percepts; there is no number {number}.")
+        key = self._keys[number]
+        parts = [images[i] for images, i in zip(self._images, key, strict=True)]
+        if self.cameras == (SINGLE,):
+            return parts[0]
+        return dict(zip(self.cameras, parts, strict=True))
+
+    def __iter__(self) -> Iterator[Percept]:
+        return (self[number] for number in range(len(self)))
+
+
+class Elsewhere(Percepts):
+    """Percepts of which only the number is known here: others have them."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self._n = n
+
+    def __len__(self) -> int:
+        return self._n

@@ -1,0 +1,1 @@
+"""The same learning on many machines, and datasets on disk."""

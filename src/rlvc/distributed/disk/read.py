@@ -1,0 +1,246 @@
+"""One shard of a dataset as arrays: what a worker needs, and nothing of the others."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc._core.atomic import Pathlike
+from rlvc._core.validate import must, refusing
+from rlvc.data.io.table import camera_column
+from rlvc.data.validation import check_rewards
+from rlvc.distributed.disk.format import About, Block, file_of, read_about
+from rlvc.distributed.disk.tables import (
+    IMAGES,
+    INTERACTIONS,
+    SYMBOLS,
+    Columns,
+    TableReader,
+    percepts_kinds,
+)
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+PLACE = ("x", "y", "scale", "angle")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardImages:
+    """What some images of one camera show; rows are in the order of ``sightings.Places``.
+
+    Attributes:
+        numbers: (n_images,) their numbers in the whole dataset, in ascending order.
+        begin: (n_images + 1,) where the symbols of each image begin.
+        symbol: (n,) the symbols of the camera's vocabulary, in ascending order on every image.
+        x: (n,) where they are, pixels.
+        y: (n,) the same.
+        scale: (n,) how large they are, pixels.
+        angle: (n,) how they are turned, degrees; NaN where that is not known.
+        n_symbols: How many symbols the vocabulary has.
+        size: The width and height of the images.
+    """
+
+    numbers: Ints
+    begin: Ints
+    symbol: NDArray[np.int32]
+    x: Floats
+    y: Floats
+    scale: Floats
+    angle: Floats
+    n_symbols: int
+    size: tuple[int, int]
+
+    @property
+    def marks(self) -> NDArray[np.float64]:
+        """(n, 4) x, y, scale and angle, as ``sightings.Places`` has them."""
+        return np.column_stack([self.x, self.y, self.scale, self.angle]).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardData:
+    """N interactions of whole episodes, the percepts that they mention, and what these show.
+
+    Percepts and images have numbers of their own here, in the order of those in the whole dataset.
+
+    Attributes:
+        start: (N,) the percept s_t.
+        action: (N,) the action, counted from 0.
+        reward: (N,) the reward.
+        end: (N,) the percept s_{t+1}.
+        episode: (N,) the number of the episode, that of the whole dataset.
+        terminated: (N,) whether s_{t+1} is terminal.
+        truncated: (N,) whether the episode was cut after it.
+        stuck: (N,) whether that action in that percept never led to another, in the whole dataset.
+        percepts: (n,) the numbers of the percepts in the whole dataset, in ascending order.
+        is_first: (n,) whether no shard before this one has the percept.
+        table: (n, n_cameras) the images that make up each percept.
+        images: One for each camera.
+    """
+
+    start: Ints
+    action: Ints
+    reward: NDArray[np.float64]
+    end: Ints
+    episode: Ints
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    stuck: NDArray[np.bool_]
+    percepts: Ints
+    is_first: NDArray[np.bool_]
+    table: Ints
+    images: tuple[ShardImages, ...]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+def read_shard(folder: Pathlike, number: int, about: About | None = None) -> ShardData:
+    """Read a shard; of the symbols, only those of its images.
+
+    All numbers are checked to be in range, so that compiled code may trust them.
+
+    Args:
+        folder: Of the dataset.
+        number: Of the shard, from 0.
+        about: What ``dataset.json`` says, if that was read already.
+
+    Raises:
+        DamagedFileError: Bytes of a file changed or are missing.
+        StrangeFileError: A file does not make sense.
+        FileFormatError: A file is not there.
+    """
+    place, about = Path(folder), about or read_about(folder)
+    if not 0 <= number < len(about.shards):
+        raise IndexError(f"{place} has {len(about.shards)} shards; there is no number {number}.")
+    percept, images, is_first = read_percepts(place, number, about)
+    columns = read_interactions(place, number, about)
+    local = [np.unique(column, return_inverse=True) for column in images.T]
+    file = place / file_of("interactions", number)
+    with refusing(file, "shard"):
+        ends = {name: np.searchsorted(percept, columns[name]) for name in ("start", "end")}
+        for name, where in ends.items():
+            must(where.max() < len(percept), "percepts")
+            must(np.array_equal(percept[where], columns[name]), "percepts")
+    return ShardData(
+        **{**columns, **ends},
+        percepts=percept,
+        is_first=is_first,
+        table=np.column_stack([which for _, which in local]).astype(np.int64, copy=False),
+        images=tuple(
+            read_symbols(place, camera, about, numbers) for camera, (numbers, _) in enumerate(local)
+        ),
+    )
+
+
+def read_interactions(folder: Path, number: int, about: About) -> dict[str, NDArray[Any]]:
+    """Return the columns of a shard; percepts have the numbers of the whole dataset."""
+    path, piece = folder / file_of("interactions", number), about.shards[number].interactions
+    found = TableReader(path, INTERACTIONS, piece).read(list(INTERACTIONS))
+    with refusing(path, "shard"):
+        columns = {name: np.array(column) for name, column in found.items()}
+        columns["action"] = columns["action"].astype(np.int64)
+        must(_is_within(columns["action"], about.n_actions), "actions")
+        for name in ("start", "end"):
+            must(_is_within(columns[name], about.percepts), "percepts")
+        for error in check_rewards(columns["reward"]):
+            raise error
+        reward = columns["reward"]
+        must(reward.min() >= about.lowest and np.abs(reward).max() <= about.largest, "rewards")
+    return columns
+
+
+def read_percepts(folder: Path, number: int, about: About) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """Return the percepts of a shard, the images of each, and which no shard before it has."""
+    path, piece = folder / file_of("percepts", number), about.shards[number].percepts
+    names = [camera_column(camera.name) for camera in about.cameras]
+    kinds = percepts_kinds([camera.name for camera in about.cameras])
+    found = TableReader(path, kinds, piece).read(list(kinds))
+    with refusing(path, "shard"):
+        percept = np.array(found["percept"])
+        must(_is_within(percept, about.percepts) and (np.diff(percept) > 0).all(), "percepts")
+        table = np.column_stack([found[name] for name in names])
+        for camera, images in zip(about.cameras, table.T, strict=True):
+            must(_is_within(images, camera.images), "images")
+    return percept, table, np.array(found["is_first"])
+
+
+def read_symbols(folder: Path, camera: int, about: About, wanted: Ints) -> ShardImages:
+    """Return what some images of a camera show.
+
+    Only the blocks are read that have some of them, and of these only the groups of images.
+
+    Args:
+        folder: Of the dataset.
+        camera: The number of the camera.
+        about: What ``dataset.json`` says.
+        wanted: The images, in ascending order.
+    """
+    one, parts = about.cameras[camera], list[_Part]()
+    count = np.zeros(len(wanted), np.int64)
+    for number, block in about.blocks_of(camera):
+        first, last = np.searchsorted(wanted, [block.first, block.first + block.images.rows])
+        if first < last:
+            here = _read_counts(folder, number, block)
+            is_wanted = np.zeros(len(here), np.bool_)
+            is_wanted[wanted[first:last] - block.first] = True
+            count[first:last] = here[is_wanted]
+            parts.append(_Part(number, block, np.repeat(is_wanted, here)))
+    begin = np.concatenate([[0], np.cumsum(count)])
+    symbol = np.empty(begin[-1], np.int32)
+    place = {name: np.empty(begin[-1], np.float32) for name in PLACE}
+    n = 0
+    for part in parts:
+        for rows in part.read(folder):
+            end = n + len(rows["symbol"])
+            symbol[n:end] = rows["symbol"]
+            for name in PLACE:
+                place[name][n:end] = rows[name]
+            n = end
+    with refusing(folder, "sound dataset"):
+        must(n == len(symbol) and _is_within(symbol, one.symbols), "symbols")
+        climbs = np.diff(symbol) >= 0
+        climbs[begin[(begin > 0) & (begin < n)] - 1] = True  # each image begins anew
+        must(climbs.all(), "symbols")
+        for name in ("x", "y", "scale"):
+            must(np.isfinite(place[name]).all(), "symbols")
+    size = one.shape[1], one.shape[0]
+    return ShardImages(wanted, begin, symbol, **place, n_symbols=one.symbols, size=size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The rows of a block that are wanted."""
+
+    number: int
+    block: Block
+    is_wanted: NDArray[np.bool_]
+
+    def read(self, folder: Path) -> Iterator[Columns]:
+        """Yield the rows that are wanted, a group of images at a time."""
+        path = folder / file_of("symbols", self.number)
+        reader = TableReader(path, SYMBOLS, self.block.symbols)
+        for group, (first, last) in enumerate(itertools.pairwise(reader.begin.tolist())):
+            is_wanted = self.is_wanted[first:last]
+            if is_wanted.any():
+                rows = reader.read(["symbol", *PLACE], group)
+                is_all = is_wanted.all()
+                yield {name: one if is_all else one[is_wanted] for name, one in rows.items()}
+
+
+def _read_counts(folder: Path, number: int, block: Block) -> Ints:
+    """Return how many symbols each image of a block shows."""
+    path = folder / file_of("images", number)
+    count = TableReader(path, IMAGES, block.images).read(["symbols"])["symbols"].astype(np.int64)
+    with refusing(path, "block of images"):
+        must(count.min() >= 0 and count.sum() == block.symbols.rows, "symbols")
+    return count
+
+
+def _is_within(numbers: NDArray[Any], n: int) -> bool:
+    return len(numbers) == 0 or bool(numbers.min() >= 0 and numbers.max() < n)

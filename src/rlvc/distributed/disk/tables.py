@@ -1,0 +1,203 @@
+"""Parquet files of plain columns: written in parts, and read only if they are what they must be."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.data.io.table import camera_column, import_pyarrow
+from rlvc.distributed.disk.format import CURE, Piece
+from rlvc.errors import DamagedFileError, FileFormatError, StrangeFileError
+
+Kinds = Mapping[str, str]  # of each column, by Arrow's name of its type
+Columns = Mapping[str, Any]
+
+INTERACTIONS: Kinds = {
+    "episode": "int64",
+    "start": "int64",
+    "action": "int32",
+    "reward": "double",
+    "end": "int64",
+    "terminated": "bool",
+    "truncated": "bool",
+    "stuck": "bool",
+}
+IMAGES: Kinds = {
+    "camera": "string",
+    "image": "int64",
+    "path": "string?",
+    "digest": "string",
+    "symbols": "int32",
+}
+SYMBOLS: Kinds = {
+    "camera": "string",
+    "image": "int64",
+    "symbol": "int32",
+    "x": "float",
+    "y": "float",
+    "scale": "float",
+    "angle": "float",
+}
+FEW = ("camera", "image", "episode", "path")  # columns in which values come again and again
+
+
+def percepts_kinds(cameras: Sequence[str]) -> Kinds:
+    """Return the columns of the percepts of a shard: a column for each camera."""
+    images = {camera_column(name): "int64" for name in cameras}
+    return {"percept": "int64", **images, "is_first": "bool"}
+
+
+class TableWriter:
+    """A Parquet file that is written a part at a time; each part is a row group.
+
+    Args:
+        path: The file; its folder must be there.
+        kinds: Its columns.
+    """
+
+    def __init__(self, path: Path, kinds: Kinds) -> None:
+        pyarrow = import_pyarrow()
+        self._pyarrow, self._path, self._rows = pyarrow, path, 0
+        self._schema = _schema(kinds)
+        repeated = [name for name in kinds if name in FEW]
+        self._writer = pyarrow.parquet.ParquetWriter(
+            str(path), self._schema, use_dictionary=repeated, store_schema=False
+        )
+
+    def add(self, columns: Columns) -> None:
+        """Add rows, if there are any; a text stands for a column of it."""
+        n = max(len(one) for one in columns.values() if not isinstance(one, str))
+        arrays = [_array(columns[field.name], field.type, n) for field in self._schema]
+        table = self._pyarrow.Table.from_arrays(arrays, schema=self._schema)
+        if table.num_rows:
+            self._writer.write_table(table, row_group_size=table.num_rows)
+            self._rows += table.num_rows
+
+    def close(self) -> Piece:
+        """Finish the file; return what it must be found to be."""
+        self._writer.close()
+        return sum_up(self._path, self._rows)
+
+
+@contextmanager
+def table_writer(path: Path, kinds: Kinds) -> Iterator[TableWriter]:
+    """Open a file to write, which is closed whatever happens."""
+    writer = TableWriter(path, kinds)
+    try:
+        yield writer
+    except BaseException:
+        with suppress(Exception):  # the first error is told
+            writer._writer.close()
+        raise
+
+
+def write_table(path: Path, kinds: Kinds, columns: Columns) -> Piece:
+    """Write a file of one part."""
+    with table_writer(path, kinds) as writer:
+        writer.add(columns)
+        return writer.close()
+
+
+def sum_up(path: Path, rows: int = 0) -> Piece:
+    """Return the size and the checksum of a file."""
+    crc, size = 0, 0
+    with path.open("rb") as file:
+        while data := file.read(2**22):
+            crc, size = zlib.crc32(data, crc), size + len(data)
+    return Piece(rows, size, crc)
+
+
+class TableReader:
+    """A Parquet file that is what it was when it was written.
+
+    Raises:
+        DamagedFileError: Bytes changed or are missing.
+        StrangeFileError: It has other columns, or other rows, than it must.
+        FileFormatError: It is not there.
+    """
+
+    def __init__(self, path: Path, kinds: Kinds, piece: Piece) -> None:
+        pyarrow = import_pyarrow()
+        self._path, self._piece = path, piece
+        data = read_piece(path, piece)
+        with self._believing(pyarrow):
+            self._file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data))
+            found, metadata = self._file.schema_arrow, self._file.metadata
+            if not found.equals(_schema(kinds), check_metadata=False):
+                shown = ", ".join(f"{field.name}: {field.type}" for field in found)
+                raise StrangeFileError(f"{path} has other columns than it must: {shown[:300]}.")
+            groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        if (
+            sum(groups) != piece.rows
+            or metadata.num_rows != piece.rows
+            or min(groups, default=0) < 0
+        ):
+            raise StrangeFileError(
+                f"{path} has {metadata.num_rows} rows; {piece.rows} are told. {CURE}"
+            )
+        self.begin = np.concatenate([[0], np.cumsum(groups, dtype=np.int64)]).astype(np.int64)
+
+    def read(self, names: Sequence[str], group: int | None = None) -> dict[str, NDArray[Any]]:
+        """Return some columns: of one row group, or of all."""
+        groups = list(range(len(self.begin) - 1)) if group is None else [group]
+        rows = self._piece.rows if group is None else int(self.begin[group + 1] - self.begin[group])
+        with self._believing(import_pyarrow()):
+            table = self._file.read_row_groups(groups, columns=list(names))
+            columns = {name: np.asarray(table.column(name).to_numpy()) for name in names}
+        if any(len(column) != rows for column in columns.values()):
+            raise StrangeFileError(f"{self._path} has columns of several lengths. {CURE}")
+        return columns
+
+    @contextmanager
+    def _believing(self, pyarrow: Any) -> Iterator[None]:
+        """Turn what Arrow says of a file that it cannot read into an error of ours."""
+        try:
+            yield
+        except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
+            raise StrangeFileError(
+                f"{self._path} is not a Parquet file that can be read ({str(error)[:200]}). {CURE}"
+            ) from error
+
+
+def read_piece(path: Path, piece: Piece) -> bytes:
+    """Return the bytes of a file, if they are those that were written."""
+    if not path.exists():
+        raise FileFormatError(f"There is no file {path}. {CURE}")
+    if not path.is_file():
+        raise StrangeFileError(f"{path} is no ordinary file. {CURE}")
+    is_whole = path.stat().st_size == piece.bytes  # asked first: what is told may be beyond memory
+    data = path.read_bytes() if is_whole else b""
+    if not is_whole or len(data) != piece.bytes or zlib.crc32(data) != piece.crc32:
+        raise DamagedFileError(f"{path} is damaged: it changed since it was written. {CURE}")
+    return data
+
+
+def _array(column: Any, kind: Any, n: int) -> Any:
+    pyarrow = import_pyarrow()
+    if isinstance(column, str):
+        return pyarrow.repeat(pyarrow.scalar(column, kind), n)
+    return pyarrow.array(column, kind, from_pandas=False)  # NaN is a number, not a gap
+
+
+def _schema(kinds: Kinds) -> Any:
+    pyarrow = import_pyarrow()
+    types = {
+        "int32": pyarrow.int32(),
+        "int64": pyarrow.int64(),
+        "float": pyarrow.float32(),
+        "double": pyarrow.float64(),
+        "bool": pyarrow.bool_(),
+        "string": pyarrow.string(),
+    }
+    return pyarrow.schema(
+        [
+            pyarrow.field(name, types[kind.removesuffix("?")], nullable=kind.endswith("?"))
+            for name, kind in kinds.items()
+        ]
+    )

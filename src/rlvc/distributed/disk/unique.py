@@ -1,0 +1,92 @@
+"""Some of the distinct rows of files, for a metric that learns from them all.
+
+A metric such as Mahalanobis' is fitted to rows that are evenly spaced among all distinct
+descriptors. Which these are is known only when all have been met, so rows are first spread over
+files by a hash: rows that are the same come together, in a file that fits in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.vision.descriptors import Descriptors
+from rlvc.vision.extractor import first_points
+from rlvc.vision.keypoints import distinct_rows
+
+SHARE: Final = 64 * 2**20  # bytes of rows that are compared at a time
+MOST_FILES: Final = 4096
+
+
+def sample_distinct(groups: Callable[[], Iterable[Descriptors]], most: int, folder: Path) -> Any:
+    """Return at most so many of all distinct rows, evenly spaced in the order they are met in.
+
+    It costs one more copy of the rows on disk while it runs, three reads of them, and a bit of
+    memory for each.
+
+    Args:
+        groups: Yield the rows, a group at a time; it is called three times.
+        most: Of them all, each k-th is returned, with the least k for which these are not more.
+        folder: For files that are removed again.
+
+    Returns:
+        What ``distinct[::k]`` would be if all were in memory; None if there are no rows.
+    """
+    sizes = [(len(rows), rows.nbytes) for rows in groups()]
+    n, n_bytes = sum(size[0] for size in sizes), sum(size[1] for size in sizes)
+    if n == 0:
+        return None
+    n_files = min(max(1, -(-n_bytes // SHARE)), MOST_FILES)
+    is_first = np.zeros(-(-n // 8), np.uint8)  # a bit for each row
+    for file in _spread(groups(), n_files, folder):
+        met = np.fromfile(file, _record(file))
+        rows = np.ascontiguousarray(met["row"])
+        _, which = distinct_rows(rows)
+        at = met["at"][first_points(which)]
+        np.bitwise_or.at(is_first, at >> 3, np.uint8(128) >> (at & 7).astype(np.uint8))
+        file.unlink()
+    step = -(-int(np.bitwise_count(is_first).sum(dtype=np.int64)) // most) or 1
+    chosen, begin, n_met = list[Descriptors](), 0, 0
+    for rows in groups():
+        end = begin + len(rows)
+        bits = np.unpackbits(is_first[begin // 8 : -(-end // 8)])
+        new = np.flatnonzero(bits[begin % 8 :][: len(rows)])
+        chosen.append(rows[new[(n_met + np.arange(len(new))) % step == 0]])
+        begin, n_met = end, n_met + len(new)
+    return np.concatenate(chosen)
+
+
+def _record(file: Path) -> np.dtype[Any]:
+    """Return what a file of rows holds: where each was met, and its bytes."""
+    return np.dtype([("at", np.int64), ("row", np.uint8, (int(file.suffix[1:]),))])
+
+
+def _spread(groups: Iterable[Descriptors], n_files: int, folder: Path) -> list[Path]:
+    """Write rows to files by a hash; return the files that there are."""
+    files, begin = set[Path](), 0
+    for rows in groups:
+        if len(rows):
+            whole = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)
+            file_of = _hash(whole) % np.uint64(n_files)
+            for number in np.unique(file_of).tolist():
+                here = np.flatnonzero(file_of == number)
+                file = folder / f"rows-{number}.{whole.shape[1]}"
+                met = np.empty(len(here), _record(file))
+                met["at"], met["row"] = begin + here, whole[here]
+                with file.open("ab") as stream:
+                    stream.write(met.tobytes())
+                files.add(file)
+        begin += len(rows)
+    return sorted(files)
+
+
+def _hash(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Return a number for each row, the same for rows that are the same."""
+    key = np.full(len(rows), 14695981039346656037, np.uint64)  # Fowler, Noll and Vo's hash
+    for column in rows.T:
+        key = (key ^ column) * np.uint64(1099511628211)
+    return key >> np.uint64(16)

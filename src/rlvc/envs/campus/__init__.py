@@ -1,0 +1,1 @@
+"""The campus: views of a building at eleven spots."""

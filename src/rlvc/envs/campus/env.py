@@ -1,0 +1,141 @@
+"""The campus: from what it sees, the agent has to find the building."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from rlvc.envs.campus.graph_world import ACTION_NAMES, CAMPUS
+from rlvc.envs.campus.render import draw_campus
+from rlvc.envs.checks import (
+    check_options,
+    check_render_mode,
+    check_step,
+    warn_of_no_render_mode,
+)
+from rlvc.envs.photos.images import Image
+from rlvc.envs.photos.views import campus_views
+
+
+class CampusEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
+    """Find the way over a campus, from spot to spot, to the door of a building.
+
+    ## Description
+    There are 11 spots on a grid, and at each the agent looks to the north, east, south or west:
+    44 states. Each time it is in a state it perceives one of several photographs that were taken
+    there, at random; they differ in direction, tilt, field of view and light. Neighbours on the
+    grid are linked, except that no way leads from 1 to 5 and from 2 to 6:
+
+    ```
+        8 - 9 - 10 > the building
+        |   |   |
+    4 - 5 - 6 - 7
+    |           |
+    0 - 1 - 2 - 3
+    ```
+
+    ## Action Space
+    `Discrete(3)`: 0 turn left, 1 turn right, 2 forward. Forward goes to the linked spot ahead;
+    where there is none, the agent stays. What an action does is certain.
+
+    ## Observation Space
+    `Box(0, 255, (480, 640, 3), uint8)`: a view of the state, RGB; photographs of the user's may
+    have another size. `info["state"]` is 4 · spot + heading, headings in the order N, E, S, W.
+
+    ## Rewards
+    -5 for turning, -10 for going forward, also where the agent stays, and +100 for entering the
+    building. The discount factor of the task is 0.8.
+
+    ## Starting State
+    A uniformly random state, or `options={"state": number}` of `reset`.
+
+    ## Episode End
+    Terminated by going forward at spot 10 facing east, which enters the building; the last
+    percept is another view of that state. Truncated after 100 steps, if made with
+    `gymnasium.make`.
+
+    ## Arguments
+    `pictures`: `"photos"`, `"places"`, or a folder with a sub-folder of photographs per state;
+    see `rlvc.envs.photos.views.campus_views`. `views`: `"learn"`, the views to learn from, or
+    `"test"`, the others. `views_seed`: which views there are and which are to test with; a whole
+    number. `render_mode`: None or `"rgb_array"`.
+
+    >>> import gymnasium, rlvc.envs
+    >>> rlvc.envs.register_envs()
+    >>> env = gymnasium.make("rlvc/Campus-v0")
+    >>> percept, info = env.reset(seed=0, options={"state": 41})
+    >>> percept.shape, info["state"]
+    ((480, 640, 3), 41)
+    >>> env.step(2)[1:3]
+    (100.0, True)
+    """
+
+    metadata = {  # noqa: RUF012 (Gymnasium declares it so)
+        "render_modes": ["rgb_array"],
+        "render_fps": 2,
+    }
+
+    def __init__(
+        self,
+        pictures: str | Path = "photos",
+        views: str = "learn",
+        views_seed: int = 0,
+        render_mode: str | None = None,
+    ) -> None:
+        check_render_mode(self, render_mode)
+        self.spots = CAMPUS
+        self.views = campus_views(pictures, views_seed)
+        self.render_mode = render_mode
+        self.action_names = ACTION_NAMES
+        self.action_space = Discrete(len(ACTION_NAMES))
+        self.observation_space = Box(0, 255, self.views.shape, np.uint8)
+        self._numbers = self.views.division(views)
+        self._state: int | None = None
+        self._percept: Image | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Image, dict[str, Any]]:
+        """Start an episode in a random state, or in ``options["state"]``."""
+        super().reset(seed=seed)
+        check_options(options, "state")
+        if options and "state" in options:
+            self._state = self._checked(options["state"])
+        else:
+            self._state = int(self.np_random.integers(self.spots.n_states))
+        return self._perceive(self._state), {"state": self._state}
+
+    def step(self, action: np.int64 | int) -> tuple[Image, float, bool, bool, dict[str, Any]]:
+        """Act once: 0 turn left, 1 turn right, 2 forward."""
+        check_step(self, action, has_begun=self._state is not None)
+        assert self._state is not None
+        reward = float(self.spots.reward[self._state, action])
+        terminated = bool(self.spots.terminated[self._state, action])
+        self._state = int(self.spots.next_state[self._state, action])
+        return self._perceive(self._state), reward, terminated, False, {"state": self._state}
+
+    def render(self) -> Image | None:
+        """Return the map of the campus with the agent, beside what it perceives, or None."""
+        if self.render_mode is None:
+            warn_of_no_render_mode()
+            return None
+        return draw_campus(self.spots, self._state, self._percept)
+
+    def _perceive(self, state: int) -> Image:
+        numbers = self._numbers[state]
+        self._percept = self.views.image(state, numbers[self.np_random.integers(len(numbers))])
+        return self._percept.copy()  # the agent may do with it what it likes
+
+    def _checked(self, state: object) -> int:
+        n_states = self.spots.n_states
+        if isinstance(state, (int, np.integer)) and 0 <= state < n_states:
+            return int(state)
+        raise ValueError(
+            f"state of {type(self).__name__}.reset must be a whole number from 0 to "
+            f"{n_states - 1}; got {state!r}."
+        )

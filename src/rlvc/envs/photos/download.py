@@ -1,0 +1,193 @@
+"""Photographs to download: where they are kept, and how they get there.
+
+Nothing is downloaded unless :func:`get` is called, which is what ``rlvc data get`` does.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rlvc.envs.photos.transfer import File, fetch
+from rlvc.errors import DownloadError, PictureError, unknown
+
+COMMIT = "4396bb337d04980b2633ff98fb6dde83d74383bf"
+SOURCE = f"https://raw.githubusercontent.com/mpetroff/pannellum.org/{COMMIT}/static/images"
+
+
+@dataclass(frozen=True, slots=True)
+class PictureSet:
+    """Photographs that belong together in one folder."""
+
+    name: str
+    what: str
+    files: tuple[File, ...]
+    credit: str = "Matthew Petroff"
+    licence: str = "CC BY-SA 4.0"
+
+    @property
+    def n_bytes(self) -> int:
+        """How large all files are together."""
+        return sum(file.n_bytes for file in self.files)
+
+
+_PLACES = """
+alma-correlator-facility 1393535 db6428f2e2362ad026fe4a535ee373413f55da25de94daa054a35323370b385e
+alma 1615829 5941a424337394b98b0a133269a7cd7ad8040700a45ad4f6a278eefc4385b99e
+bloomberg 2452676 3c0e23584ef003d18d74e00f596b6cef90653d665a941b112e866c042593979c
+bma-0 2295287 385b0d9207807bf665cf3091306cd91c83319fd721016008110f0b3ec94ddf64
+bma-1 1622361 a668adfec838758fc1be932f16f9b566483c9438ebeef37eb4a83f5e453b522d
+cerro-toco-0 2241215 ec12ee09e1907c6cdaf3a52ac9dad8b34810343c57427926a0fd318b93d750c7
+from-tree 3220006 de6eea9f0c2b8976d1db2989d3f2283ceab8ea8f4cca1a8bb1b226bf1a496a7e
+jfk 1704869 2e66a5e54eee1af7fa1cf71ae80dd02aed2ba1e452ecc4fb57e76f60f324160e
+lascar 1947093 b1ad29b0100cd28955306c9f2e3f5a740db264a751a87e7176beb30b7947b2ce
+tocopilla 1392122 f1bd4e1f1b4fac8b28787bb455ee624db5084b3caf07b682fe8a6724806ee898
+wyman-park-playground 2441375 0bec1fcc76da0e792a1f908fd8b7203d78de0c5b9235c1d5d03fff242dac45b7
+"""
+_STREET = """
+charles-street 1346919 57b814db32062c53167c0919d2c9e99155b13e091fcde553181ff21c3e27365c
+"""
+
+
+def _files(table: str) -> tuple[File, ...]:
+    rows = (line.split() for line in table.split("\n") if line)
+    return tuple(File(f"{stem}.jpg", int(n_bytes), sha256) for stem, n_bytes, sha256 in rows)
+
+
+SETS = {
+    "places": PictureSet("places", "11 full panoramas", _files(_PLACES)),
+    "street": PictureSet("street", "a wide street view", _files(_STREET)),
+}
+
+
+def find_set(name: str) -> PictureSet:
+    """Return a set by its name.
+
+    >>> len(find_set("places").files)
+    11
+    """
+    if name not in SETS:
+        raise unknown("data set", name, SETS)
+    return SETS[name]
+
+
+def expand(path: str | os.PathLike[str]) -> Path:
+    """Return a path with the user's home folder in place of ``~``."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise PictureError(
+            f"The home folder of {os.fspath(path)!r} is not known; give a path without ~."
+        ) from None
+
+
+def cache_folder() -> Path:
+    """Return where downloads go: ``RLVC_CACHE``, or ``rlvc`` in the user's folder for caches."""
+    if own := os.environ.get("RLVC_CACHE"):
+        return expand(own)
+    # Windows has a folder for this too, under a name of its own.
+    common = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
+    try:
+        return Path(common).expanduser() / "rlvc"
+    except RuntimeError:
+        raise DownloadError("The home folder is not known; set RLVC_CACHE to a folder.") from None
+
+
+def local_folder(name: str) -> Path | None:
+    """Return the folder of a set in ``RLVC_DATA``, if it holds all files of the set.
+
+    What is in the files is the user's affair.
+    """
+    root = os.environ.get("RLVC_DATA")
+    folder = expand(root or ".") / name
+    there = root and all((folder / file.name).is_file() for file in find_set(name).files)
+    return folder.resolve() if there else None
+
+
+def cached_folder(name: str) -> Path | None:
+    """Return the folder of a set that was downloaded, if all of it was."""
+    folder = cache_folder() / name
+    there = all(file.has_size(folder / file.name) for file in find_set(name).files)
+    return folder.resolve() if there else None
+
+
+def find_folder(name: str) -> Path:
+    """Return the folder that holds all files of a set: in ``RLVC_DATA``, or downloaded.
+
+    Raises:
+        ValueError: A name that is not known.
+        PictureError: A set that is in neither place.
+    """
+    if folder := local_folder(name) or cached_folder(name):
+        return folder
+    root = os.environ.get("RLVC_DATA")
+    fact = f"not all of it is in {Path(root) / name}" if root else "RLVC_DATA is not set"
+    raise PictureError(
+        f"Pictures {name!r} are not here: {fact}, and they are not downloaded. "
+        f"Get them with: rlvc data get {name}; or set RLVC_DATA to a folder that holds {name}."
+    )
+
+
+def get(
+    name: str,
+    *,
+    to: str | os.PathLike[str] | None = None,
+    on_bytes: Callable[[int], object] = lambda done: None,
+    base_url: str | None = None,
+    timeout: float = 30.0,
+) -> Path:
+    """Download the files of a set that are not here yet, and return the folder that holds them.
+
+    Files come whole and checked, or not at all. What an interrupted run received waits in the
+    folder ``partial`` beside that of the set, and the next run goes on from there.
+
+    Args:
+        name: The name of a set.
+        to: The folder that gets a folder of this name; the cache unless given.
+        on_bytes: Called with how many bytes of the set are here, first before any is received.
+        base_url: Where the files are; ``RLVC_DATA_URL`` unless given, or else their source.
+        timeout: Seconds to wait for a server that says nothing.
+
+    Raises:
+        ValueError: A name that is not known, or an address that is not of the web.
+        DownloadError: Files that could not be received or written.
+    """
+    chosen = find_set(name)
+    address = base_url or os.environ.get("RLVC_DATA_URL") or SOURCE
+    if urlsplit(address).scheme not in {"http", "https"} or not address.isascii():
+        raise ValueError(
+            "The address of the data must begin with https:// or http:// and be plain ASCII; "
+            f"got {address!r}. Check RLVC_DATA_URL."
+        )
+    root = cache_folder() if to is None else expand(to)
+    folder, partials = root / name, root / "partial"
+    try:
+        missing = [file for file in chosen.files if not file.is_right(folder / file.name)]
+        done = chosen.n_bytes - sum(file.n_bytes for file in missing)
+        on_bytes(done)
+        for file in missing:
+            if not file.is_right(folder / file.name):  # another process may have fetched it
+                if to is None:  # nobody shall use what is damaged; elsewhere it may be a user's
+                    (folder / file.name).unlink(missing_ok=True)
+                url = f"{address.rstrip('/')}/{file.name}"
+                report = functools.partial(_report, on_bytes, done)
+                fetch(file, url, folder, partials, timeout=timeout, on_bytes=report)
+            done += file.n_bytes
+        if to is not None:
+            with suppress(OSError):  # another process may need it
+                partials.rmdir()
+    except OSError as error:
+        raise DownloadError(
+            f"Data set {name!r} cannot be written to {root}: {error.strerror or error}. "
+            "Make room or get permission there, or name another folder with --to or RLVC_CACHE."
+        ) from error
+    return folder.resolve()
+
+
+def _report(on_bytes: Callable[[int], object], before: int, n_bytes: int) -> None:
+    on_bytes(before + n_bytes)

@@ -1,0 +1,256 @@
+"""A small campus of facades with photographs on them, and views of it in true perspective.
+
+Every state faces a building of its own: brick, windows, a door, a mural over both floors and four
+posters. No single thing tells where one is: two states share each mural, a poster hangs in about
+six places, and the wings beside the building, the hedges, the ground and the sky are everywhere
+the same. Lengths are in metres; x points right, y down and z ahead, and the ground is at y = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import cv2
+import numpy as np
+
+from rlvc.envs.photos.camera import HEIGHT, WIDTH, Camera, Floats, Image, expose
+from rlvc.envs.photos.images import photograph_folder, read_image, richest_tiles, scale_to
+from rlvc.envs.photos.walls import (
+    GRANITE,
+    GREY,
+    PLINTH,
+    RED,
+    SAND,
+    SCALE,
+    WHITE,
+    Color,
+    add_door,
+    add_ledges,
+    add_window,
+    brick_wall,
+    hang,
+    tiled_roof,
+    tinted,
+)
+
+FINER: Final = 2  # a view is drawn this many times larger, then shrunk, for smooth edges
+SEED: Final = 2007  # of the campus, which is the same for every seed of the views
+FACADE, WINGS, SKY = 10.0, 11.5, 400.0  # how far ahead of a spot they are
+BAY, FLOOR, PARAPET = 2.5, 2.9, 0.6
+N_BAYS, N_FLOORS, N_POSTERS = 6, 2, 4
+LAWN: Final[Color] = (96, 132, 62)
+LEAVES: Final[Color] = (58, 92, 44)
+PAVING: Final[Color] = (176, 170, 158)
+
+# Where the murals are cut: the photograph, then the left, the top and the side of a square.
+MURALS: Final = (
+    ("astronaut.png", 110, 0, 230), ("hubble_deep_field.jpg", 40, 30, 260),
+    ("coffee.png", 90, 20, 250), ("camera.png", 120, 20, 230), ("rocket.jpg", 190, 190, 230),
+    ("astronaut.png", 282, 0, 230), ("hubble_deep_field.jpg", 380, 60, 260),
+    ("chelsea.png", 20, 10, 230), ("coffee.png", 250, 140, 250), ("camera.png", 230, 90, 230),
+    ("hubble_deep_field.jpg", 700, 90, 260), ("astronaut.png", 20, 260, 230),
+    ("rocket.jpg", 10, 190, 230), ("chelsea.png", 200, 50, 230),
+    ("hubble_deep_field.jpg", 90, 430, 260), ("coffee.png", 180, 0, 250),
+    ("camera.png", 200, 260, 240), ("astronaut.png", 260, 250, 240),
+    ("hubble_deep_field.jpg", 430, 560, 260), ("rocket.jpg", 390, 180, 240),
+    ("astronaut.png", 0, 0, 230), ("hubble_deep_field.jpg", 700, 500, 260),
+)  # fmt: skip
+# How many posters are cut from each photograph: its richest tiles.
+POSTERS: Final = {
+    "astronaut.png": 8,
+    "coffee.png": 6,
+    "hubble_deep_field.jpg": 5,
+    "chelsea.png": 5,
+    "rocket.jpg": 4,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Surface:
+    """A painted rectangle in space."""
+
+    texture: Image
+    corner: tuple[float, float, float]
+    """Where its top left corner is."""
+    across: tuple[float, float, float]
+    """The way from a pixel to the next one on the right."""
+    down: tuple[float, float, float]
+    """The way from a pixel to the next one below."""
+
+    def draw_on(self, view: Image, camera: Camera, eye: Floats) -> None:
+        """Draw what a camera at a place sees of it over a view."""
+        height, width = view.shape[:2]
+        focal = camera.focal_length(width)
+        lens = np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1]])
+        plane = np.stack([self.across, self.down, np.subtract(self.corner, eye)], axis=1)
+        # OpenCV counts from the middle of the first pixel, not from its corner.
+        half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
+        to_view = np.linalg.inv(half) @ lens @ camera.rotation().T @ plane @ half
+        left, top, right, bottom = self._reach(to_view, width, height)
+        if left < right and top < bottom:
+            to_part = np.array([[1, 0, -left], [0, 1, -top], [0, 0, 1]]) @ to_view
+            cv2.warpPerspective(
+                self.texture,
+                to_part,
+                (right - left, bottom - top),
+                dst=view[top:bottom, left:right],
+                flags=cv2.INTER_LINEAR,
+                borderMode=cv2.BORDER_TRANSPARENT,
+            )
+
+    def _reach(self, to_view: Floats, width: int, height: int) -> tuple[int, int, int, int]:
+        """Return a box that holds all that is seen of it, since drawing takes time by the pixel."""
+        n_rows, n_columns = self.texture.shape[:2]
+        corners = [(x, y, 1) for x in (-1, n_columns) for y in (-1, n_rows)]
+        x, y, depth = to_view @ np.transpose(corners)
+        if depth.min() <= 0:  # it reaches behind the camera
+            return 0, 0, width, height
+        (left, right), (top, bottom) = (
+            np.clip([np.floor(side.min()), np.ceil(side.max()) + 1], 0, end).astype(int).tolist()
+            for side, end in ((x / depth, width), (y / depth, height))
+        )
+        return left, top, right, bottom
+
+
+def draw_facade(state: int, rng: np.random.Generator) -> Image:
+    """Return a view, (480, 640, 3), of what a state faces, from a camera of its own.
+
+    Beside the angles of the camera (see ``Camera.draw``) its place varies, by 2 m to the left, the
+    right, the front and the back, and its height, from 1.4 to 1.9 m; the light varies in color
+    and strength, and the clouds drift. Takes about 30 ms.
+
+    >>> draw_facade(41, np.random.default_rng(0)).shape
+    (480, 640, 3)
+    """
+    camera = Camera.draw(rng)
+    eye = np.array([rng.uniform(-2, 2), -rng.uniform(1.4, 1.9), rng.uniform(-2, 2)])
+    light = rng.uniform(0.85, 1.1) * rng.uniform(0.95, 1.05, 3)
+    drift = rng.uniform(-150, 150)
+    large = np.zeros((FINER * HEIGHT, FINER * WIDTH, 3), np.uint8)
+    # From back to front. The ground comes before the sky: above the horizon it would be seen
+    # where the rays, followed backward, meet it behind the camera.
+    for surface in (_ground(), _sky(drift), *_wings(), *_building(state)):
+        surface.draw_on(large, camera, eye)
+    view = cv2.resize(large, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
+    return expose(np.asarray(view, np.uint8), rng, light)
+
+
+@lru_cache(maxsize=64)
+def _building(state: int) -> tuple[Surface, ...]:
+    """Return the facade of a state and the hedges in front of it."""
+    rng = np.random.default_rng([SEED, state])
+    width, height = N_BAYS * BAY, PLINTH + N_FLOORS * FLOOR + PARAPET
+    # The same bricks everywhere, in two colors: they must not tell one building from another.
+    color = (RED, SAND)[int(rng.integers(2))]
+    wall = brick_wall(width, height, color, np.random.default_rng(SEED))
+    add_ledges(wall)
+    mural = int(rng.integers(1, N_BAYS - 2))  # its first bay of two
+    free = [bay for bay in range(N_BAYS) if bay not in (mural, mural + 1)]
+    door = int(rng.choice(free))
+    hang(wall, _murals()[state % len(MURALS)], (mural + 1) * BAY, PLINTH + FLOOR, 4.7, 4.7)
+    add_door(wall, (door + 0.5) * BAY)
+    cells = [(bay, floor) for floor in range(N_FLOORS) for bay in free if (bay, floor) != (door, 0)]
+    posters = rng.choice(len(_posters()), N_POSTERS, replace=False).tolist()
+    pictures = dict(zip(rng.permutation(len(cells)).tolist(), posters, strict=False))
+    for number, (bay, floor) in enumerate(cells):
+        x, y = (bay + 0.5) * BAY, PLINTH + FLOOR * floor + 1.45
+        if number in pictures:
+            hang(wall, _posters()[pictures[number]], x, y, 1.9, 1.9)
+        else:
+            add_window(wall, x, y, 1.4, 1.9)
+    hedges = [
+        _upright(_hedge(), bay * BAY - width / 2, 0.7, FACADE - 0.6) for bay in free if bay != door
+    ]
+    return (_upright(wall, -width / 2, height, FACADE), *hedges)
+
+
+@lru_cache(maxsize=1)
+def _wings() -> tuple[Surface, ...]:
+    """Return the roof and the wall of the low building that is behind all others."""
+    rng = np.random.default_rng(SEED)
+    n_bays, floor = 16, 2.5
+    width, height = n_bays * BAY, PLINTH + N_FLOORS * floor
+    wall = brick_wall(width, height, GREY, rng)
+    for bay in range(n_bays):
+        for below in (PLINTH, PLINTH + floor):
+            add_window(wall, (bay + 0.5) * BAY, below + 1.35, 1.2, 1.5)
+    add_ledges(wall)
+    slope = (0, 0.5 / SCALE, -np.sqrt(0.75) / SCALE)
+    return (
+        Surface(
+            tiled_roof(width, 2.2, rng),
+            (-width / 2, -height - 1.1, WINGS + 2.2 * np.sqrt(0.75)),
+            (1 / SCALE, 0, 0),
+            slope,
+        ),
+        _upright((0.85 * wall).astype(np.uint8), -width / 2, height, WINGS),
+    )
+
+
+@lru_cache(maxsize=1)
+def _ground() -> Surface:
+    """Return a lawn with a paved way, up to the wings."""
+    rng = np.random.default_rng(SEED)
+    n_rows, n_columns, way = 16, 40, range(18, 22)  # in metres
+    pebbles = _pebbles()
+    lawn = np.tile(pebbles, (4, 10, 1))[: n_rows * SCALE, : n_columns * SCALE]
+    texture = tinted(lawn, LAWN, 0.5)
+    for row in range(n_rows):
+        for column in way:
+            slab = tinted(pebbles[:SCALE, :SCALE], PAVING, 0.2) * rng.uniform(0.85, 1.1)
+            slab[0] = slab[:, 0] = GRANITE
+            y, x = row * SCALE, column * SCALE
+            texture[y : y + SCALE, x : x + SCALE] = slab.clip(0, 255)
+    return Surface(texture, (-n_columns / 2, 0, WINGS), (1 / SCALE, 0, 0), (0, 0, -1 / SCALE))
+
+
+def _sky(drift: float) -> Surface:
+    return Surface(_clouds(), (drift - 900, -599, SKY), (2, 0, 0), (0, 2, 0))
+
+
+@lru_cache(maxsize=1)
+def _clouds() -> Image:
+    """Return a sky with clouds, blue above and pale at the horizon."""
+    rng = np.random.default_rng(SEED)
+    n_rows, n_columns = 300, 900
+    clouds = np.zeros((n_rows, n_columns))
+    for size in (60, 30, 15, 7):
+        noise = rng.standard_normal((n_rows, n_columns))
+        clouds += size * cv2.GaussianBlur(noise, (0, 0), sigmaX=size, sigmaY=size / 3)
+    density = 0.6 * np.clip(clouds / clouds.std() - 0.4, 0, 1.2)[..., None]
+    blue = np.linspace((78.0, 128.0, 196.0), (196.0, 214.0, 232.0), n_rows)[:, None]
+    return np.asarray(blue + density * (np.array(WHITE) - blue), np.uint8)
+
+
+@lru_cache(maxsize=1)
+def _hedge() -> Image:
+    return tinted(_pebbles()[: round(0.7 * SCALE), : round(BAY * SCALE)], LEAVES, 0.8)
+
+
+@lru_cache(maxsize=1)
+def _pebbles() -> Image:
+    gravel = read_image(photograph_folder() / "gravel.png")
+    return scale_to(gravel, 256, 256)
+
+
+@lru_cache(maxsize=1)
+def _murals() -> tuple[Image, ...]:
+    folder = photograph_folder()
+    return tuple(
+        read_image(folder / file)[top : top + side, left : left + side]
+        for file, left, top, side in MURALS
+    )
+
+
+@lru_cache(maxsize=1)
+def _posters() -> tuple[Image, ...]:
+    folder = photograph_folder()
+    return tuple(
+        tile for file, n in POSTERS.items() for tile in richest_tiles(read_image(folder / file), n)
+    )
+
+
+def _upright(texture: Image, left: float, top: float, ahead: float) -> Surface:
+    return Surface(texture, (left, -top, ahead), (1 / SCALE, 0, 0), (0, 1 / SCALE, 0))

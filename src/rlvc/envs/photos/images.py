@@ -1,0 +1,284 @@
+"""Pictures for the tasks: from photographs of an installed package, local data, or the user's own.
+
+The default ``photos`` needs no download: it is put together from photographs inside scikit-image,
+all in the public domain or CC0 by their docstrings there:
+
+- astronaut: Eileen Collins, NASA Great Images; public domain.
+- coffee: Rachel Michetti, courtesy of Pikolo Espresso Bar; CC0.
+- hubble_deep_field: Hubble eXtreme Deep Field, NASA; public domain.
+- chelsea: Chelsea the cat, Stefan van der Walt; CC0.
+- rocket: launch of DSCOVR on Falcon 9, SpaceX; public domain.
+- camera: Lav Varshney; CC0.
+- brick, gravel: CC0Textures (Bricks25, Gravel04); CC0.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.envs.photos.download import expand, find_folder
+from rlvc.errors import PictureError, unknown
+
+Image = NDArray[np.uint8]
+"""Shape (height, width, 3), RGB."""
+
+TILE = 128
+TILES_PER_SIDE = 10
+MAZE_SIDE = TILE * TILES_PER_SIDE
+
+# How many tiles the montage takes of each photograph: all but the flattest. The strip takes the
+# photographs in this order. The montage keeps like from like only while no count is above 30.
+PHOTOGRAPHS = {
+    "astronaut.png": 16,
+    "coffee.png": 11,
+    "hubble_deep_field.jpg": 30,
+    "chelsea.png": 6,
+    "rocket.jpg": 9,
+    "camera.png": 11,
+    "brick.png": 11,
+    "gravel.png": 6,
+}
+SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
+
+
+def maze_picture(pictures: str | Path = "photos") -> Image:
+    """Return the (1280, 1280, 3) picture of the maze; it is read-only and made once per process.
+
+    Args:
+        pictures: ``photos``, a 10×10 montage of 128-pixel tiles of photographs; ``coil``, one of
+            the objects of COIL-100 in ``RLVC_DATA``; an image file, scaled to cover the square
+            and cropped centrally; or a folder of images, a montage in the order of their names.
+
+    Raises:
+        ValueError: A name that is not known and is no path.
+        PictureError: Something that is missing or is not an image.
+
+    >>> maze_picture("photos").shape
+    (1280, 1280, 3)
+    """
+    name, place = _resolve(pictures, {"photos": photograph_folder, "coil": _coil})
+    return _maze_picture(name, place)
+
+
+def strip_picture(pictures: str | Path = "photos", width: int = 3041, height: int = 384) -> Image:
+    """Return a (height, width, 3) strip of pictures; it is read-only and made once per process.
+
+    Args:
+        pictures: ``photos``, photographs side by side; ``street``, the middle band of the
+            photograph of a street in ``RLVC_DATA`` or from ``rlvc data get street``; an image
+            file, scaled to cover the strip and cropped centrally; or a folder of images, side by
+            side in the order of their names.
+        width: Pixels, at least 1.
+        height: Pixels, at least 1.
+
+    Raises:
+        ValueError: A name that is not known and is no path, or a size below 1.
+        PictureError: Something that is missing or is not an image.
+
+    >>> strip_picture("photos", width=640, height=64).shape
+    (64, 640, 3)
+    """
+    for side, size in {"width": width, "height": height}.items():
+        if size < 1:
+            raise ValueError(f"{side} of strip_picture must be at least 1; got {size}.")
+    name, place = _resolve(pictures, {"photos": photograph_folder, "street": _street})
+    return _strip_picture(name, place, width, height)
+
+
+def ground_picture(pictures: str | Path = "photos") -> Image:
+    """Return the (128, 1280, 3) ground of the hill; it is read-only and made once per process.
+
+    Args:
+        pictures: As for :func:`strip_picture`, or ``coil``, the first ten objects of COIL-100 in
+            ``RLVC_DATA`` side by side.
+
+    Raises:
+        ValueError: A name that is not known and is no path.
+        PictureError: Something that is missing or is not an image.
+
+    >>> ground_picture("photos").shape
+    (128, 1280, 3)
+    """
+    known = {"photos": photograph_folder, "coil": _coil, "street": _street}
+    return _strip_picture(*_resolve(pictures, known), MAZE_SIDE, TILE)
+
+
+def _resolve(pictures: str | Path, known: dict[str, Callable[[], Path]]) -> tuple[str, Path]:
+    """Return a name ("" for a path of the user's) and the file or folder that it stands for."""
+    if isinstance(pictures, str) and pictures in known:
+        return pictures, known[pictures]()
+    path = expand(pictures)
+    if path.exists():
+        return "", path.resolve()
+    if isinstance(pictures, Path) or path.suffix or len(path.parts) > 1:
+        raise PictureError(
+            f"Pictures {str(pictures)!r} are no image file and no folder. "
+            "Check the path, or use --pictures photos."
+        )
+    raise unknown("pictures", pictures, [*known, "the path to an image or to a folder of images"])
+
+
+def _coil() -> Path:
+    root = os.environ.get("RLVC_DATA")
+    place = expand(root or ".") / "coil100"
+    if root and place.is_dir():
+        return place.resolve()
+    fact = f"it is not in {root}" if root else "RLVC_DATA is not set"
+    raise PictureError(
+        f"Pictures 'coil' need the folder coil100 in RLVC_DATA; {fact}. "
+        "Set RLVC_DATA to a folder that holds coil100, or use --pictures photos."
+    )
+
+
+def _coil_files(place: Path) -> list[Path]:
+    return [place / f"obj{number}__0.png" for number in range(1, TILES_PER_SIDE**2 + 1)]
+
+
+def _street() -> Path:
+    return find_folder("street")
+
+
+def photograph_folder() -> Path:
+    """Return the folder of scikit-image's photographs."""
+    # Importing scikit-image takes longer than all the rest; its folder is all that is needed.
+    spec = importlib.util.find_spec("skimage")
+    if spec is None or not spec.submodule_search_locations:
+        raise PictureError(
+            "Pictures 'photos' need scikit-image, which is not installed; "
+            "install it with: pip install scikit-image."
+        )
+    return Path(spec.submodule_search_locations[0]) / "data"
+
+
+@lru_cache(maxsize=8)
+def _maze_picture(name: str, place: Path) -> Image:
+    if name == "photos":
+        tiles = [
+            tile
+            for file, n in PHOTOGRAPHS.items()
+            for tile in richest_tiles(read_image(place / file), n)
+        ]
+        # Neighbours in a row are 37 apart in the list and neighbours in a column 370, that is 30
+        # the other way round a list of 100: no photograph of at most 30 tiles touches itself.
+        return _frozen(_montage([tiles[37 * cell % len(tiles)] for cell in range(len(tiles))]))
+    if name == "coil":
+        files = _coil_files(place)
+    elif place.is_dir():
+        # More than a hundred images would be read in vain: the rest has no place.
+        files = _images_in(place)[: TILES_PER_SIDE**2]
+    else:
+        return _frozen(_cover(read_image(place), MAZE_SIDE, MAZE_SIDE))
+    return _frozen(_montage([_cover(read_image(file), TILE, TILE) for file in files]))
+
+
+@lru_cache(maxsize=8)
+def _strip_picture(name: str, place: Path, width: int, height: int) -> Image:
+    if name == "photos":
+        files = [place / file for file in PHOTOGRAPHS]
+    elif name == "coil":
+        files = _coil_files(place)
+    elif name == "street":
+        return _frozen(_cover(read_image(place / "charles-street.jpg"), width, height))
+    elif place.is_dir():
+        files = _images_in(place)
+    else:
+        return _frozen(_cover(read_image(place), width, height))
+    parts: list[Image] = []
+    while (filled := sum(part.shape[1] for part in parts)) < width:
+        if len(parts) < len(files):
+            image = read_image(files[len(parts)])
+            parts.append(
+                scale_to(image, max(1, round(image.shape[1] * height / len(image))), height)
+            )
+        else:
+            parts = parts * -(-width // filled)
+    return _frozen(np.concatenate(parts, axis=1)[:, :width])
+
+
+def read_image(file: Path) -> Image:
+    """Read an image as RGB; OpenCV's own reader would print warnings and hide the reason."""
+    try:
+        data = np.frombuffer(file.read_bytes(), dtype=np.uint8)
+    except OSError as error:
+        raise PictureError(
+            f"Picture {file} cannot be read: {error.strerror}. "
+            "Check that the file is there and may be read."
+        ) from error
+    try:
+        image = cv2.imdecode(data, cv2.IMREAD_COLOR)
+    except cv2.error:
+        image = None
+    if image is None:
+        raise PictureError(
+            f"Picture {file} is not an image that OpenCV can read. "
+            "Give a PNG, JPEG, BMP, TIFF or WebP file."
+        )
+    return _uint8(cv2.cvtColor(image, cv2.COLOR_BGR2RGB))
+
+
+def _images_in(folder: Path) -> list[Path]:
+    files = sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES)
+    if not files:
+        raise PictureError(
+            f"Folder {folder} holds no image ({', '.join(sorted(SUFFIXES))}). "
+            "Name a folder with images in it, or use --pictures photos."
+        )
+    return files
+
+
+def richest_tiles(photograph: Image, n: int) -> list[Image]:
+    """Return the ``n`` tiles with the strongest second derivatives, in reading order.
+
+    The tiles lie on a grid centred on the photograph, so no two overlap; ties go to the first.
+    """
+    height, width = photograph.shape[:2]
+    tiles = [
+        photograph[y : y + TILE, x : x + TILE]
+        for y in range(height % TILE // 2, height - TILE + 1, TILE)
+        for x in range(width % TILE // 2, width - TILE + 1, TILE)
+    ]
+    grays = [cv2.cvtColor(tile, cv2.COLOR_RGB2GRAY) for tile in tiles]
+    detail = np.array([cv2.Laplacian(gray, cv2.CV_64F).std() for gray in grays])
+    return [tiles[i] for i in sorted(np.argsort(-detail, kind="stable")[:n])]
+
+
+def _montage(tiles: Sequence[Image]) -> Image:
+    """Lay the tiles out row by row, over and over if they are too few."""
+    side = TILES_PER_SIDE
+    rows = [[tiles[(row * side + i) % len(tiles)] for i in range(side)] for row in range(side)]
+    return np.concatenate([np.concatenate(row, axis=1) for row in rows], axis=0)
+
+
+def _cover(image: Image, width: int, height: int) -> Image:
+    """Cut the largest central part of the right aspect ratio and scale it."""
+    full_height, full_width = image.shape[:2]
+    cut_width = max(1, min(full_width, round(full_height * width / height)))
+    cut_height = max(1, min(full_height, round(full_width * height / width)))
+    x, y = (full_width - cut_width) // 2, (full_height - cut_height) // 2
+    return scale_to(image[y : y + cut_height, x : x + cut_width], width, height)
+
+
+def scale_to(image: Image, width: int, height: int) -> Image:
+    """Return the image at another size."""
+    shrinks = height < image.shape[0] or width < image.shape[1]
+    method = cv2.INTER_AREA if shrinks else cv2.INTER_CUBIC
+    return _uint8(cv2.resize(image, (width, height), interpolation=method))
+
+
+def _uint8(image: object) -> Image:
+    # OpenCV's stubs promise any array of numbers; on uint8 these functions stay in uint8.
+    return np.asarray(image, dtype=np.uint8)
+
+
+def _frozen(image: Image) -> Image:
+    image = np.ascontiguousarray(image)
+    image.setflags(write=False)
+    return image

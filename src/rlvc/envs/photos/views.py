@@ -1,0 +1,248 @@
+"""Views of the states of the campus: some to learn from, the others to test with."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from rlvc.data.percepts import Images
+from rlvc.envs.photos.camera import HEIGHT, WIDTH, Image
+from rlvc.envs.photos.download import expand, find_folder, find_set
+from rlvc.envs.photos.facades import draw_facade
+from rlvc.envs.photos.images import SUFFIXES, photograph_folder, read_image
+from rlvc.envs.photos.panorama import Panoramas
+from rlvc.errors import PictureError, unknown
+
+N_SPOTS: Final = 11
+HEADINGS: Final = "NESW"
+N_STATES: Final = N_SPOTS * len(HEADINGS)
+N_VIEWS: Final = 24
+DIVISIONS: Final = ("learn", "test")
+IN_MEMORY: Final = 64 * 2**20  # bytes; the other views wait in a temporary file
+
+# The last number of a seed keeps the streams of numbers apart.
+_SPLIT, _PLACES, _PHOTOS = 0, 1, 2
+
+
+class Views:
+    """Numbered views of every state, in two divisions; each is drawn once, when first asked for.
+
+    Args:
+        draw: Returns the view of a state by number, always the same for the same numbers.
+        shape: Shape of every view, (height, width, 3).
+        n_views: How many views each state has, at least two.
+        seed: Of the division: a quarter of a state's views (rounded down, at least one) is to
+            test with.
+
+    Attributes:
+        shape: Shape of every view.
+        learn: The numbers of the views to learn from, for each state, in ascending order.
+        test: The numbers of the others.
+
+    >>> views = Views(lambda state, view: np.full((2, 3, 3), 10 * state + view, np.uint8),
+    ...               shape=(2, 3, 3), n_views=[4, 8], seed=0)
+    >>> views.n_states, [len(numbers) for numbers in views.learn + views.test]
+    (2, [3, 6, 1, 2])
+    >>> views.image(1, 7).max()
+    np.uint8(17)
+    """
+
+    def __init__(
+        self,
+        draw: Callable[[int, int], Image],
+        shape: tuple[int, int, int],
+        n_views: Sequence[int],
+        seed: int,
+    ) -> None:
+        self.shape = shape
+        self._draw = draw
+        self._forget()
+        learn, test = [], []
+        for state, n in enumerate(n_views):
+            order = np.random.default_rng([seed, state, _SPLIT]).permutation(n)
+            n_test = max(1, n // 4)
+            learn.append(tuple(sorted(order[n_test:].tolist())))
+            test.append(tuple(sorted(order[:n_test].tolist())))
+        self.learn, self.test = tuple(learn), tuple(test)
+
+    def _forget(self) -> None:
+        self._store = Images(in_memory=IN_MEMORY)
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+
+    @property
+    def n_states(self) -> int:
+        """How many states there are."""
+        return len(self.learn)
+
+    def division(self, name: str) -> tuple[tuple[int, ...], ...]:
+        """Return the numbers of the views to ``learn`` from or to ``test`` with, by state."""
+        if name not in DIVISIONS:
+            raise unknown("views", name, DIVISIONS)
+        return self.learn if name == "learn" else self.test
+
+    def image(self, state: int, view: int) -> Image:
+        """Return a view by number, as a read-only array; many threads may ask at once."""
+        if not 0 <= state < self.n_states:
+            raise IndexError(f"There are {self.n_states} states; there is no state {state}.")
+        n_views = len(self.learn[state]) + len(self.test[state])
+        if not 0 <= view < n_views:
+            raise IndexError(f"State {state} has {n_views} views; there is no view {view}.")
+        if self._process != os.getpid():
+            self._forget()  # after a fork both processes would write to one temporary file
+        number = self._numbers.get((state, view))
+        if number is None:
+            image = self._draw(state, view)
+            with self._lock:
+                number = self._numbers[state, view] = self._store.add(image)
+        return self._store[number]
+
+
+def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
+    """Return the views of the 44 states of the campus; made once per process.
+
+    State 4 · spot + heading looks from one of 11 spots to the N, E, S or W. Of 24 views of each
+    state, 18 are to learn from and 6 to test with. The pictures and the seed determine every
+    pixel of every view, whatever the order in which they are asked for.
+
+    Args:
+        pictures: ``photos``, facades that carry photographs of scikit-image; ``places``, 11
+            photographs that show a place all around, from ``RLVC_DATA`` or downloaded; or a
+            folder with one sub-folder of photographs per state, named by spot and heading, such
+            as ``00-N``, ``10E`` or ``3_w``, where all photographs have one size and a state has
+            two or more of them: three quarters to learn from.
+        seed: Of the cameras and of the division; a whole number, at least 0.
+
+    Raises:
+        ValueError: A name that is not known and is no path, or a bad seed.
+        PictureError: Something that is missing or is not an image.
+    """
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed of campus_views must be a whole number, at least 0; got {seed!r}.")
+    if pictures == "photos":
+        return _views_of_facades(int(seed))
+    if pictures == "places":
+        return _views_of_places(find_folder("places"), int(seed))
+    path = expand(pictures)
+    if path.is_dir():
+        files = _files_by_state(path.resolve())
+        stamps = tuple(_stamp(file) for some in files for file in some)
+        return _views_in_folder(tuple(map(tuple, files)), int(seed), stamps)
+    if isinstance(pictures, Path) or path.exists() or path.suffix or len(path.parts) > 1:
+        raise PictureError(
+            f"Pictures {str(pictures)!r} are no folder. Check the path, or use --pictures photos."
+        )
+    raise unknown("pictures", pictures, ["photos", "places", "the path to a folder of views"])
+
+
+@lru_cache(maxsize=2)
+def _views_of_facades(seed: int) -> Views:
+    photograph_folder()  # what is not installed is better missed now than at the first view
+    return _drawn(draw_facade, seed, _PHOTOS)
+
+
+@lru_cache(maxsize=2)
+def _views_of_places(folder: Path, seed: int) -> Views:
+    return _drawn(_panoramas(folder).draw, seed, _PLACES)
+
+
+@lru_cache(maxsize=1)
+def _panoramas(folder: Path) -> Panoramas:
+    return Panoramas(
+        [folder / name for name in sorted(file.name for file in find_set("places").files)]
+    )
+
+
+def _drawn(draw: Callable[[int, np.random.Generator], Image], seed: int, salt: int) -> Views:
+    def view(state: int, number: int) -> Image:
+        return draw(state, np.random.default_rng([seed, state, number, salt]))
+
+    return Views(view, (HEIGHT, WIDTH, 3), [N_VIEWS] * N_STATES, seed)
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    """Return what changes when a file does."""
+    found = file.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+@lru_cache(maxsize=2)
+def _views_in_folder(
+    files: tuple[tuple[Path, ...], ...], seed: int, stamps: tuple[tuple[int, int], ...]
+) -> Views:
+    first = files[0][0]
+    shape = read_image(first).shape
+
+    def read(state: int, view: int) -> Image:
+        file = files[state][view]
+        image = read_image(file)
+        if image.shape != shape:
+            sizes = [f"{width}×{height}" for height, width, _ in (shape, image.shape)]
+            raise PictureError(
+                f"Photograph {file} must be {sizes[0]} pixels, the size of {first}; "
+                f"got {sizes[1]}. Scale all photographs to one size."
+            )
+        return image
+
+    views = Views(read, (shape[0], shape[1], 3), [len(some) for some in files], seed)
+    for state, some in enumerate(files):
+        for view in range(len(some)):
+            views.image(state, view)  # a bad photograph is better found now than after learning
+    return views
+
+
+def _files_by_state(folder: Path) -> list[list[Path]]:
+    """Return the photographs of each state in the order of their names."""
+    found: dict[int, Path] = {}
+    for place in sorted(folder.iterdir()):
+        if not place.is_dir() or place.name.startswith((".", "__")):
+            continue
+        match = re.fullmatch(r"0*(\d+)[-_ .]?([nesw])", place.name.lower())
+        if not match or int(match[1]) >= N_SPOTS:
+            raise PictureError(
+                f"Folder {place} must be named by a spot from 0 to {N_SPOTS - 1} and a heading "
+                f"({', '.join(HEADINGS)}), such as 00-N or 10E; got {place.name!r}. "
+                "Rename it or move it elsewhere."
+            )
+        state = len(HEADINGS) * int(match[1]) + HEADINGS.index(match[2].upper())
+        if state in found:
+            raise PictureError(
+                f"Folders {found[state]} and {place} are both of state {state_name(state)}. "
+                "Put their photographs into one."
+            )
+        found[state] = place
+    if missing := [state_name(state) for state in range(N_STATES) if state not in found]:
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        raise PictureError(
+            f"Folder {folder} must have a sub-folder of photographs for each of {N_STATES} states; "
+            f"missing: {', '.join(missing[:5])}{more}. Name them by spot and heading."
+        )
+    return [_photographs_in(found[state], state) for state in range(N_STATES)]
+
+
+def _photographs_in(folder: Path, state: int) -> list[Path]:
+    files = sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES)
+    if len(files) < 2:
+        raise PictureError(
+            f"Folder {folder} must hold at least 2 views of state {state_name(state)}, one to "
+            f"learn from and one to test with; got {len(files)}. Add photographs to it."
+        )
+    return files
+
+
+def state_name(state: int) -> str:
+    """Return the name of a state's folder.
+
+    >>> state_name(41)
+    '10-E'
+    """
+    spot, heading = divmod(state, len(HEADINGS))
+    return f"{spot:02}-{HEADINGS[heading]}"

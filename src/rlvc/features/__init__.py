@@ -1,0 +1,1 @@
+"""What a classifier can test, and which percepts exhibit it."""

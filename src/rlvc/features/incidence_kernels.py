@@ -1,0 +1,221 @@
+"""Kernels on sparse rows: the compiled part of incidence matrices.
+
+A matrix is two arrays: ``indptr``, where each row begins, and ``indices``, the features of the
+rows, each once, in ascending order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc._core.jit import compiled
+
+Ints = NDArray[np.int64]
+Rows = tuple[Ints, NDArray[np.int32]]
+
+
+@compiled
+def is_among(indices: NDArray[np.int32], first: int, end: int, feature: int) -> bool:
+    """Tell whether a feature stands in a row, which goes from ``first`` to ``end``."""
+    last = end
+    while first < last:
+        middle = (first + last) // 2
+        if indices[middle] < feature:
+            first = middle + 1
+        else:
+            last = middle
+    return bool(first < end and indices[first] == feature)
+
+
+@compiled
+def fill_columns(
+    indptr: Ints, indices: NDArray[np.int32], at: Ints, rows: NDArray[np.int32]
+) -> None:
+    """Write the rows in which each feature is exhibited; ``at`` is where those of each go on."""
+    for row in range(len(indptr) - 1):
+        for i in range(indptr[row], indptr[row + 1]):
+            rows[at[indices[i]]] = row
+            at[indices[i]] += 1
+
+
+@compiled
+def add_columns(
+    old: Ints,
+    old_indices: NDArray[np.int32],
+    begin: Ints,
+    feature: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    indptr: Ints,
+    indices: NDArray[np.int32],
+) -> None:
+    """Write the rows of a matrix with columns of higher numbers added."""
+    n = len(old) - 1
+    indptr[:] = 0
+    for i in range(len(rows)):
+        indptr[rows[i] + 1] += 1
+    for row in range(n):  # where a row ends now; its new features are written from there back
+        indptr[row + 1] += indptr[row] + old[row + 1] - old[row]
+        first = indptr[row]
+        for i in range(old[row + 1] - old[row]):
+            indices[first + i] = old_indices[old[row] + i]
+    for k in range(len(feature) - 1, -1, -1):
+        for i in range(begin[k], begin[k + 1]):
+            row = rows[i]
+            indptr[row + 1] -= 1
+            indices[indptr[row + 1]] = feature[k]
+    for i in range(len(rows)):
+        indptr[rows[i] + 1] += 1
+
+
+@compiled
+def sort_pairs(
+    percept: Ints, feature: NDArray[np.int32], indptr: Ints, indices: NDArray[np.int32]
+) -> int:
+    """Write the rows in ascending order, each feature once; return how many there are."""
+    n = len(indptr) - 1
+    for i in range(len(percept)):
+        indptr[percept[i] + 1] += 1
+    for row in range(n):
+        indptr[row + 1] += indptr[row]
+    for i in range(len(percept) - 1, -1, -1):  # from the end of each row, back
+        row = percept[i]
+        indptr[row + 1] -= 1
+        indices[indptr[row + 1]] = feature[i]
+    # Now indptr[row + 1] is where the row begins, and it ends where the next one does.
+    out = 0
+    for row in range(n):
+        first = indptr[row + 1]
+        last = indptr[row + 2] if row + 1 < n else len(percept)
+        is_sorted = True
+        for i in range(first + 1, last):
+            is_sorted = is_sorted and indices[i - 1] <= indices[i]
+        if not is_sorted:
+            indices[first:last] = np.sort(indices[first:last])
+        indptr[row] = out
+        for i in range(first, last):
+            if i == first or indices[i] != indices[i - 1]:
+                kept = indices[i]
+                indices[out] = kept
+                out += 1
+    indptr[n] = out
+    return out
+
+
+@compiled
+def count_sets(
+    indptr: Ints,
+    indices: NDArray[np.int32],
+    asked: NDArray[np.uint64],
+    rows: Ints,
+    total: NDArray[np.integer],
+    span: tuple[int, int],
+) -> None:
+    """Add how many features of each set are exhibited by some percepts, or by some of ``rows``."""
+    for k in range(span[0], span[1]):
+        row = rows[k] if len(rows) else k
+        for i in range(indptr[row], indptr[row + 1]):
+            sets = asked[np.uint32(indices[i])]
+            number = 0
+            while sets:  # few features are in any
+                if sets & np.uint64(1):
+                    total[number, k] += 1
+                sets >>= np.uint64(1)
+                number += 1
+
+
+@compiled
+def find_features(
+    indptr: Ints,
+    indices: NDArray[np.int32],
+    job: Ints,
+    features: Ints,
+    has: NDArray[np.bool_],
+    span: tuple[int, int],
+) -> None:
+    """Tell which percepts exhibit the feature that is looked for on them."""
+    for row in range(span[0], span[1]):
+        if job[row] >= 0:
+            has[row] |= is_among(indices, indptr[row], indptr[row + 1], features[job[row]])
+
+
+@compiled
+def count_company(
+    indptr: Ints,
+    indices: NDArray[np.int32],
+    job: Ints,
+    has: NDArray[np.bool_],
+    shape: tuple[int, int, int],
+    span: tuple[int, int],
+) -> Ints:
+    """Return how many percepts exhibit each feature: without the one of their job, and with it."""
+    n_jobs, n_features = shape[1], shape[2]
+    seen = np.zeros(2 * n_jobs * n_features, np.int64)
+    for row in range(span[0], span[1]):
+        if job[row] >= 0:
+            first = np.uint64(((n_jobs if has[row] else 0) + job[row]) * n_features)
+            for i in range(indptr[row], indptr[row + 1]):
+                seen[first + np.uint64(indices[i])] += 1
+    return seen.reshape(shape)
+
+
+@compiled
+def take_rows(indptr: Ints, indices: NDArray[np.int32], rows: Ints) -> Rows:
+    """Return some rows, in the given order."""
+    begin = np.zeros(len(rows) + 1, np.int64)
+    for i in range(len(rows)):
+        begin[i + 1] = begin[i] + indptr[rows[i] + 1] - indptr[rows[i]]
+    out = np.empty(begin[-1], indices.dtype)
+    for i in range(len(rows)):
+        first = indptr[rows[i]]
+        for k in range(begin[i + 1] - begin[i]):
+            out[begin[i] + k] = indices[first + k]
+    return begin, out
+
+
+@compiled
+def only_wanted(indptr: Ints, indices: NDArray[np.int32], wanted: NDArray[np.bool_]) -> Rows:
+    """Return the rows with only some features."""
+    begin = np.zeros(len(indptr), np.int64)
+    for row in range(len(indptr) - 1):
+        begin[row + 1] = begin[row]
+        for i in range(indptr[row], indptr[row + 1]):
+            begin[row + 1] += wanted[indices[i]]
+    out = np.empty(begin[-1], indices.dtype)
+    n = 0
+    for i in range(len(indices)):
+        if wanted[indices[i]]:
+            out[n] = indices[i]
+            n += 1
+    return begin, out
+
+
+@compiled
+def join_rows(
+    left: Ints,
+    left_indices: NDArray[np.int32],
+    right: Ints,
+    right_indices: NDArray[np.int32],
+    out: NDArray[np.int32],
+) -> None:
+    """Write rows that begin as those of one matrix and go on as those of another."""
+    n = 0
+    for row in range(len(left) - 1):
+        for i in range(left[row], left[row + 1]):
+            out[n] = left_indices[i]
+            n += 1
+        for i in range(right[row], right[row + 1]):
+            out[n] = right_indices[i]
+            n += 1
+
+
+@compiled
+def exhibit_pairs(
+    indptr: Ints, indices: NDArray[np.int32], percepts: Ints, features: Ints
+) -> NDArray[np.bool_]:
+    """Tell for pairs of a percept and a feature whether the one exhibits the other."""
+    found = np.zeros(len(percepts), np.bool_)
+    for i in range(len(percepts)):
+        row = percepts[i]
+        found[i] = is_among(indices, indptr[row], indptr[row + 1], features[i])
+    return found

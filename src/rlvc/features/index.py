@@ -1,0 +1,340 @@
+"""Where the features of a graph occur on many percepts, found for all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc._core.jit import compiled
+from rlvc.data.percepts import Percepts
+from rlvc.features.graph import (
+    MOST,
+    Feature,
+    Graph,
+    Located,
+    Marks,
+    Primitive,
+    Several,
+    marks,
+    pair_up,
+)
+from rlvc.features.incidence import Incidence, Joined
+from rlvc.vision.extractor import Occurrences
+
+Ints = NDArray[np.int64]
+BLOCK = 256  # images whose occurrences are sorted at a time
+Found = tuple[Ints, Marks]  # (n,) images in ascending order, (n, 4) what occurs there
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where features occur on the images of one camera: image by image, feature by feature.
+
+    Attributes:
+        begin: (n_images + 1,) where the occurrences of each image begin.
+        feature: (n,) the number of the feature, in ascending order on every image.
+        marks: (n, 4) the occurrences: x, y, scale, angle.
+        size: The width and height of the images.
+    """
+
+    begin: Ints
+    feature: NDArray[np.int32]
+    marks: Marks
+    size: tuple[int, int]
+
+    @property
+    def n_images(self) -> int:
+        """How many images there are."""
+        return len(self.begin) - 1
+
+    def of(self, number: int) -> Found:
+        """Return on which images a feature occurs, and where."""
+        rows = np.flatnonzero(self.feature == number)
+        return np.searchsorted(self.begin, rows, side="right") - 1, self.marks[rows]
+
+    def only(self, wanted: NDArray[np.bool_]) -> Places:
+        """Return where some features occur, given by a Boolean for each."""
+        kept = wanted[self.feature]
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return Places(before[self.begin], self.feature[kept], self.marks[kept], self.size)
+
+    def join(self, found: dict[int, Found]) -> Places:
+        """Return these occurrences and those of other features, given by number."""
+        if not found:
+            return self
+        ours = np.repeat(np.arange(self.n_images), np.diff(self.begin))
+        image = np.concatenate([ours, *(where for where, _ in found.values())])
+        lengths = np.asarray([len(where) for where, _ in found.values()], np.int64)
+        others = np.repeat(np.asarray(list(found), np.int32), lengths)
+        feature = np.concatenate([self.feature, others])
+        rows = np.concatenate([self.marks, *(rows for _, rows in found.values())])
+        order = np.lexsort((feature, image))  # keeps the order of the occurrences of a feature
+        begin = np.concatenate([[0], np.cumsum(np.bincount(image, minlength=self.n_images))])
+        return Places(begin.astype(np.int64), feature[order], rows[order], self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Sightings:
+    """What percepts show of the features of a graph.
+
+    Of composite and located features only which image exhibits them is kept; :meth:`find` finds
+    where they occur from where symbols do.
+
+    Attributes:
+        graph: The features.
+        cameras: The names of the cameras.
+        places: Where primitive features occur, one for each camera.
+        table: (n_percepts, n_cameras) the images that make up each percept.
+        shown: Which image exhibits which feature, one for each camera.
+        incidence: Which percept exhibits which feature.
+    """
+
+    graph: Graph
+    cameras: tuple[str, ...]
+    places: tuple[Places, ...]
+    table: Ints
+    shown: tuple[Incidence, ...]
+    incidence: Incidence
+
+    @classmethod
+    def of(cls, graph: Graph, percepts: Percepts, seen: list[Occurrences]) -> Sightings:
+        """Return what percepts show of a graph, given the symbols that an eye saw on them."""
+        places = tuple(
+            _symbols(graph.symbols(images.camera), occurrences, images.shape or (0, 0))
+            for images, occurrences in zip(percepts.images, seen, strict=True)
+        )
+        return cls.at(graph, percepts.cameras, places, percepts.table())
+
+    @classmethod
+    def at(
+        cls, graph: Graph, cameras: tuple[str, ...], places: tuple[Places, ...], table: Ints
+    ) -> Sightings:
+        """Return what percepts show of a graph, given where its symbols are on their images."""
+        n = len(graph)
+        shown = tuple(Incidence(*_each_once(here.begin, here.feature), n) for here in places)
+        incidence = _of_percepts(shown, table, n)
+        higher = [n for n, one in enumerate(graph.features) if not isinstance(one, Primitive)]
+        return cls(graph, cameras, places, table, shown, incidence)._show(higher)
+
+    def add(self, features: Iterable[Feature]) -> tuple[Sightings, list[int]]:
+        """Return the sightings of a graph with some more features, and the number of each."""
+        known = len(self.graph)
+        graph, numbers = self.graph.add(features)
+        grown = Sightings(graph, self.cameras, self.places, self.table, self.shown, self.incidence)
+        return grown._show(range(known, len(graph))), numbers
+
+    def only(self, symbols: NDArray[np.bool_]) -> Sightings:
+        """Return what is left if only some symbols were seen; the graph stays as it is.
+
+        Args:
+            symbols: (n_features,) which primitive features may be seen; of the others, those whose
+                parts all may.
+        """
+        wanted = symbols.copy()
+        for number, feature in enumerate(self.graph.features):
+            if feature.parts:
+                wanted[number] = all(wanted[part] for part in feature.parts)
+        return Sightings(
+            self.graph,
+            self.cameras,
+            tuple(places.only(wanted) for places in self.places),
+            self.table,
+            tuple(one.only(wanted) for one in self.shown),
+            self.incidence.only(wanted),
+        )
+
+    def of_percepts(self, table: Ints) -> Sightings:
+        """Return what other percepts show that are made up of the same images.
+
+        Args:
+            table: (n_percepts, n_cameras) the images that make up each percept.
+        """
+        incidence = _of_percepts(self.shown, table, len(self.graph))
+        return Sightings(self.graph, self.cameras, self.places, table, self.shown, incidence)
+
+    def find(self, number: int, known: dict[int, Found] | None = None) -> Found:
+        """Return on which images of its camera a feature occurs, and where.
+
+        What is found on the way is added to ``known``, and what is there is not searched again.
+        """
+        known = {} if known is None else known
+        if number not in known:
+            for part in self.graph[number].parts:
+                self.find(part, known)
+            known[number] = self._find(number, known, MOST)
+        return known[number]
+
+    def places_of(self, numbers: Sequence[int], known: dict[int, Found]) -> tuple[Places, ...]:
+        """Return where primitive features occur, and some others, given by number."""
+        graph = self.graph
+        higher = [number for number in numbers if graph.height[number] > 0]
+        found = {number: self.find(number, known) for number in higher}
+        return tuple(
+            places.join({n: where for n, where in found.items() if graph.camera[n] == camera})
+            for camera, places in zip(self.cameras, self.places, strict=True)
+        )
+
+    def _find(self, number: int, known: dict[int, Found], most: int) -> Found:
+        """Return the first ``most`` occurrences on every image, given those of the parts."""
+        feature, camera = self.graph[number], self.graph.camera[number]
+        places = self.places[self.cameras.index(camera)]
+        if isinstance(feature, Primitive):
+            return places.of(number)
+        if isinstance(feature, Located):
+            image, found = known[feature.part]
+            inside = feature.is_inside(found, places.size)
+            return image[inside], found[inside]
+        if isinstance(feature, Several):
+            return self._several(feature, known, places.n_images)
+        if {self.graph.camera[part] for part in feature.parts} != {camera}:
+            return np.empty(0, np.int64), np.empty((0, 4))
+        return _compose(
+            *known[feature.first], *known[feature.second], feature.row(),
+            np.empty((most, 4), np.float64),
+        )  # fmt: skip
+
+    def _several(self, feature: Several, known: dict[int, Found], n_images: int) -> Found:
+        """Return the occurrences of parts on the images that show enough of them."""
+        image = np.concatenate([known[part][0] for part in feature.parts])
+        found = np.concatenate([known[part][1] for part in feature.parts])
+        part = np.repeat(np.arange(len(feature.parts)), [len(known[p][0]) for p in feature.parts])
+        pairs = np.unique(np.column_stack([image, part]), axis=0)
+        is_there = np.bincount(pairs[:, 0], minlength=n_images) >= feature.least
+        rows = np.flatnonzero(is_there[image])
+        rows = rows[np.argsort(image[rows], kind="stable")]
+        return image[rows], found[rows]
+
+    def _show(self, numbers: Sequence[int]) -> Sightings:
+        """Add to what is shown the features of the graph with some numbers."""
+        known: dict[int, Found] = {}
+        plain: dict[int, Ints] = {}
+        for number in numbers:
+            if not isinstance(self.graph[number], Several):
+                for part in self.graph[number].parts:
+                    self.find(part, known)
+                plain[number] = self._find(number, known, 1)[0]
+        grown = self._join(plain)
+        several: dict[int, Ints] = {}
+        for camera, images in zip(self.cameras, grown.shown, strict=True):
+            here = {  # of others, whose images are known by now
+                number: feature
+                for number in numbers
+                if isinstance(feature := self.graph[number], Several)
+                and self.graph.camera[number] == camera
+            }
+            parts = [np.asarray(feature.parts, np.int64) for feature in here.values()]
+            for number, count in zip(here, images.counts(parts), strict=True):
+                several[number] = np.flatnonzero(count >= here[number].least)
+        return grown._join(dict(sorted(several.items())))
+
+    def _join(self, images: dict[int, Ints]) -> Sightings:
+        """Add the images on which some features of the graph are seen."""
+        if not images:
+            return self
+        pairs: dict[str, list[tuple[Ints, NDArray[np.int32]]]] = {name: [] for name in self.cameras}
+        for number, image in images.items():
+            pairs[self.graph.camera[number]].append((image, np.full(len(image), number, np.int32)))
+        n = len(self.graph)
+        new = [
+            _incidence(pairs[name], places.n_images, n)
+            for name, places in zip(self.cameras, self.places, strict=True)
+        ]
+        shown = tuple(Joined(one, more) for one, more in zip(self.shown, new, strict=True))
+        added = _of_percepts(new, self.table, n)
+        is_same = self.incidence is self.shown[0] and added is new[0]  # percepts are single images
+        incidence = shown[0] if is_same else Joined(self.incidence, added)
+        return Sightings(self.graph, self.cameras, self.places, self.table, shown, incidence)
+
+
+def _symbols(numbers: NDArray[np.int32], seen: Occurrences, shape: Sequence[int]) -> Places:
+    """Return where symbols occur, a few images at a time: what is sorted would be there twice."""
+    feature, found = np.empty_like(seen.symbol), np.empty((len(seen.symbol), 4), np.float64)
+    n_images, points = len(seen.begin) - 1, seen.points
+    for first in range(0, n_images, BLOCK):
+        begin = seen.begin[first : first + BLOCK + 1]
+        rows = slice(begin[0], begin[-1])
+        here = numbers[seen.symbol[rows]]
+        order = np.lexsort((here, np.repeat(np.arange(len(begin) - 1), np.diff(begin))))
+        feature[rows], point = here[order], seen.point[rows][order]
+        found[rows] = marks(points.xy[point], points.scale[point], points.angle[point])
+    return Places(seen.begin, feature, found, (shape[1], shape[0]))
+
+
+@compiled
+def _each_once(begin: Ints, feature: NDArray[np.int32]) -> tuple[Ints, NDArray[np.int32]]:
+    """Return the features of each image, each once, given all of them in ascending order."""
+    out = np.zeros(len(begin), np.int64)
+    n = 0
+    for image in range(len(begin) - 1):
+        for i in range(begin[image], begin[image + 1]):
+            n += i == begin[image] or feature[i] != feature[i - 1]
+        out[image + 1] = n
+    distinct = np.empty(n, np.int32)
+    n = 0
+    for image in range(len(begin) - 1):
+        for i in range(begin[image], begin[image + 1]):
+            if i == begin[image] or feature[i] != feature[i - 1]:
+                distinct[n] = feature[i]
+                n += 1
+    return out, distinct
+
+
+def _incidence(
+    pairs: Sequence[tuple[Ints, NDArray[np.int32]]], n_images: int, n_features: int
+) -> Incidence:
+    """Return the matrix of lists of images and of the features that they exhibit."""
+    image = np.concatenate([np.empty(0, np.int64), *(image for image, _ in pairs)])
+    feature = np.concatenate([np.empty(0, np.int32), *(feature for _, feature in pairs)])
+    return Incidence.from_pairs(image, feature, n_images, n_features)
+
+
+def _of_percepts(shown: Sequence[Incidence], table: Ints, n_features: int) -> Incidence:
+    """Return which percept exhibits which feature, given which image does."""
+    if not shown:
+        return Incidence(np.zeros(len(table) + 1, np.int64), np.empty(0, np.int32), n_features)
+    if len(shown) == 1 and np.array_equal(table[:, 0], np.arange(shown[0].n_percepts)):
+        return shown[0]
+    return Incidence.union([one.take(table[:, i]) for i, one in enumerate(shown)])
+
+
+@compiled
+def _compose(
+    first_image: Ints,
+    first: Marks,
+    second_image: Ints,
+    second: Marks,
+    row: NDArray[np.float64],
+    room: Marks,
+) -> Found:
+    """Find the occurrences of a composite on all images, as many on each as there is room for."""
+    image = np.empty(64, np.int64)
+    out = np.empty((64, 4), np.float64)
+    n = 0
+    i, j = 0, 0
+    while i < len(first_image) and j < len(second_image):
+        here = first_image[i]
+        if here < second_image[j]:
+            i += 1
+            continue
+        if here > second_image[j]:
+            j += 1
+            continue
+        i_last, j_last = i, j
+        while i_last < len(first_image) and first_image[i_last] == here:
+            i_last += 1
+        while j_last < len(second_image) and second_image[j_last] == here:
+            j_last += 1
+        found = pair_up(first[i:i_last], second[j:j_last], row, room)
+        i, j = i_last, j_last
+        while n + found > len(image):
+            image = np.concatenate((image, np.empty_like(image)))
+            out = np.concatenate((out, np.empty_like(out)))
+        image[n : n + found] = here
+        for k in range(found):  # one by one, as Numba takes seconds to compile a copy of rows
+            for column in range(out.shape[1]):
+                out[n + k, column] = room[k, column]
+        n += found
+    return image[:n].copy(), out[:n].copy()

@@ -1,0 +1,1 @@
+"""Reinforcement Learning of Visual Classes, box by box."""

@@ -1,0 +1,226 @@
+"""Which visual classes are aliased: the paper's Algorithm 2."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc._core.fixed_point import FixedPoint, Scale, group_sums
+from rlvc._core.jit import chunks, compiled, n_threads, share_threads
+from rlvc._core.params import check, param
+from rlvc._core.registry import Registry
+from rlvc.learning.mdp import MappedSequence
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """The Bellman residuals Δ_t of a stage, on a grid on which sums are exact.
+
+    Attributes:
+        integers: (N,) Δ_t in units of ``2 ** -fixed.exponent``.
+        fixed: The grid.
+        group: (N,) the pair of each interaction, class · n_actions + action.
+        n_classes: How many visual classes there are.
+        n_actions: How many actions there are.
+        q: (n_classes, n_actions) the values that they are residuals of, if they are known.
+        threads: How many threads sum them up; no result depends on it.
+        known: Their sums, once they were asked for.
+    """
+
+    integers: NDArray[np.int64]
+    fixed: FixedPoint
+    group: NDArray[np.int64]
+    n_classes: int
+    n_actions: int
+    q: NDArray[np.float64] | None = None
+    threads: int = 1
+    known: list[ResidualSums] = field(default_factory=list, repr=False, compare=False)
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """(N,) the residuals in units of reward."""
+        return self.fixed.decode(self.integers)
+
+    def rms(self) -> float:
+        """Return the root mean square residual, in units of reward."""
+        return self.sums().rms()
+
+    def by_percept(self, percepts: NDArray[np.int64]) -> tuple[Residuals, NDArray[np.int64]]:
+        """Return the mean residual of every percept and pair, and the percepts.
+
+        Args:
+            percepts: (N,) the percept s_t of every interaction.
+        """
+        width = int(percepts.max(initial=0)) + 1
+        pairs, which = np.unique(self.group * width + percepts, return_inverse=True)
+        total = np.zeros(len(pairs), np.int64)
+        np.add.at(total, which, self.integers)
+        mean = np.rint(total / np.bincount(which)).astype(np.int64)
+        return replace(self, integers=mean, group=pairs // width, known=[]), pairs % width
+
+    def sums(self) -> ResidualSums:
+        """Return what adds up over parts of the interactions."""
+        if not self.known:
+            shape = self.n_classes, self.n_actions
+            sums = group_sums(self.group, self.integers, shape[0] * shape[1], self.threads)
+            count, total, square = (one.reshape(shape) for one in sums)
+            self.known.append(ResidualSums(count, total, square, self.fixed))
+        return self.known[0]
+
+    def variances(self) -> NDArray[np.float64]:
+        """Return σ²(Δ) for every (class, action), in units of reward²; 0 where never tried."""
+        return self.sums().variances()
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualSums:
+    """All that must be known of residuals to tell which classes are aliased.
+
+    Attributes:
+        count: (n_classes, n_actions) how many there are of each pair.
+        total: (n_classes, n_actions) their sums.
+        square: (n_classes, n_actions) the sums of their squares.
+        fixed: The grid of the sums.
+    """
+
+    count: NDArray[np.int64]
+    total: NDArray[np.int64]
+    square: NDArray[np.int64]
+    fixed: FixedPoint
+
+    def __add__(self, other: ResidualSums) -> ResidualSums:
+        sums = self.count + other.count, self.total + other.total, self.square + other.square
+        return ResidualSums(*sums, self.fixed)
+
+    def variances(self) -> NDArray[np.float64]:
+        """Return σ²(Δ) for every (class, action), in units of reward²; 0 where never tried."""
+        variance = variance_of(self.count, self.total, self.square)
+        return np.ldexp(variance, -2 * self.fixed.exponent)
+
+    def rms(self) -> float:
+        """Return the root mean square residual, in units of reward."""
+        mean = int(self.square.sum()) / max(int(self.count.sum()), 1)
+        return float(np.ldexp(np.sqrt(mean), -self.fixed.exponent))
+
+
+def variance_of(
+    count: NDArray[np.int64], total: NDArray[np.int64], square: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return (Σx² − (Σx)² / n) / n, never below zero; 0 where n is 0 or all x are equal."""
+    n = np.maximum(count, 1).astype(np.float64)
+    mean = np.rint(total / n).astype(np.int64)  # shifting by a whole number keeps the sums exact
+    s = total - count * mean
+    q = square - 2 * mean * total + count * mean * mean
+    return np.asarray(np.maximum(q - s.astype(np.float64) * s / n, 0.0) / n)
+
+
+def bellman_residuals(
+    sequence: MappedSequence,
+    q: NDArray[np.float64],
+    gamma: float,
+    scale: Scale | None = None,
+    threads: int = 1,
+) -> Residuals:
+    """Return Δ_t = r_{t+1} + γ max_a′ Q(C(s_{t+1}), a′) − Q(C(s_t), a_t) for every interaction.
+
+    >>> one = np.zeros(1, np.int64)
+    >>> last = MappedSequence(one, one, np.ones(1), one, np.array([True]), np.array([True]))
+    >>> bellman_residuals(last, np.array([[0.25]]), 0.9).values.tolist()
+    [0.75]
+    """
+    value = q.max(axis=1)
+    scale = scale or Scale.of(sequence.reward)
+    # A bound that every shard of the interactions knows without seeing the others'.
+    largest = scale.largest + gamma * float(np.abs(value).max()) + float(np.abs(q).max())
+    fixed = FixedPoint.for_squares(largest, scale.n)
+    n_classes, n_actions = q.shape
+    integers, group = np.empty(len(sequence), np.int64), np.empty(len(sequence), np.int64)
+    work = functools.partial(
+        _differ, sequence.start, sequence.action, sequence.reward, sequence.end,
+        sequence.terminated, np.ascontiguousarray(q, np.float64), value, gamma,
+        *fixed.factors(), integers, group,
+    )  # fmt: skip
+    spans = [(piece.start, piece.stop) for piece in chunks(len(sequence), n_threads(threads))]
+    share_threads(work, spans, threads)
+    return Residuals(integers, fixed, group, n_classes, n_actions, q, threads)
+
+
+@compiled
+def _differ(
+    start: NDArray[np.int64],
+    action: NDArray[np.int64],
+    reward: NDArray[np.float64],
+    end: NDArray[np.int64],
+    terminated: NDArray[np.bool_],
+    q: NDArray[np.float64],
+    value: NDArray[np.float64],
+    gamma: float,
+    first: float,
+    second: float,
+    integers: NDArray[np.int64],
+    group: NDArray[np.int64],
+    span: tuple[int, int],
+) -> None:
+    """Write the residuals of some interactions in fixed point, and the pair of each."""
+    for t in range(span[0], span[1]):
+        ahead = 0.0 if terminated[t] else value[end[t]]
+        delta = reward[t] + gamma * ahead - q[start[t], action[t]]
+        integers[t] = np.int64(np.rint(delta * first * second))
+        group[t] = start[t] * q.shape[1] + action[t]
+
+
+class Evidence(Protocol):
+    """What is known of residuals, whoever has them."""
+
+    def variances(self) -> NDArray[np.float64]:
+        """Return σ²(Δ) for every (class, action), in units of reward²; 0 where never tried."""
+        ...
+
+    def rms(self) -> float:
+        """Return the root mean square residual, in units of reward."""
+        ...
+
+
+class AliasingDetector(Protocol):
+    """Tell which visual classes mix percepts that must be told apart."""
+
+    def detect(self, residuals: Evidence, scale: float) -> NDArray[np.bool_]:
+        """Return a mask (n_classes,); ``scale`` is the variance of the returns of the database."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RelativeVariance:
+    """A class is aliased if σ²(Δ) of some action exceeds a fraction of the variance of returns."""
+
+    tau: float = param(1e-5, "threshold, as a fraction of the variance of returns (τ)", low=0.0)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def detect(self, residuals: Evidence, scale: float) -> NDArray[np.bool_]:
+        """Return the classes above the threshold."""
+        return np.asarray(residuals.variances().max(axis=1) > self.tau * scale)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AbsoluteVariance:
+    """A class is aliased if σ²(Δ) of some action exceeds τ, as the paper has it."""
+
+    tau: float = param(0.0, "threshold, in units of reward² (τ)", low=0.0)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def detect(self, residuals: Evidence, scale: float) -> NDArray[np.bool_]:
+        """Return the classes above the threshold, whatever the scale."""
+        return np.asarray(residuals.variances().max(axis=1) > self.tau)
+
+
+aliasing_detectors: Registry[AliasingDetector] = Registry("aliasing detector")
+aliasing_detectors.register("relative", RelativeVariance)
+aliasing_detectors.register("absolute", AbsoluteVariance)

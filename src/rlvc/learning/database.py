@@ -1,0 +1,391 @@
+"""Interactions as learning has them: looked at once, and seen through a classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc._core.fixed_point import FixedPoint, Scale
+from rlvc.classifiers.base import Classifier, Split
+from rlvc.classifiers.nodes import Nodes
+from rlvc.data.interactions import Interactions
+from rlvc.data.percepts import Percepts
+from rlvc.features.graph import Feature, Graph, Several
+from rlvc.features.incidence import Incidence
+from rlvc.features.index import Sightings
+from rlvc.learning.aliasing import Evidence, Residuals, bellman_residuals, variance_of
+from rlvc.learning.generation.base import Candidates, Offering
+from rlvc.learning.make_policy import Seen, Spot, first_spot
+from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate
+from rlvc.learning.selection.selector import Choice, Selector
+from rlvc.learning.surrogates import Surrogates
+from rlvc.vision.extractor import Eye, Looks
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Interactions and what the eye saw in their percepts.
+
+    Attributes:
+        interactions: ⟨s, a, r, s′⟩, percepts by number.
+        sightings: What the percepts show of the features known so far.
+        eye: Who looked.
+        kept: What is worked out once for all stages.
+    """
+
+    interactions: Interactions
+    sightings: Sightings
+    eye: Eye
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def incidence(self) -> Incidence:
+        """Which percept exhibits which feature."""
+        return self.sightings.incidence
+
+    @property
+    def graph(self) -> Graph:
+        """The features known so far."""
+        return self.sightings.graph
+
+    def variance(self, gamma: float) -> float:
+        """Return the variance of the discounted returns: the scale of aliasing."""
+        scale = Scale.of(self.interactions.reward)
+        return variance_of_returns([sum_returns(self.interactions, gamma, scale)], gamma, scale)
+
+    def through(
+        self, classifier: Classifier, forever: float | None = None, threads: int = 1
+    ) -> View:
+        """Return the interactions as a classifier shows them.
+
+        Args:
+            classifier: From what percepts exhibit to visual classes.
+            forever: See :func:`map_interactions`.
+            threads: How many threads to use; no result depends on it.
+        """
+        return View.of(self, classifier, forever, threads)
+
+    def map(self, classifier: Classifier, forever: float | None = None) -> MappedMDP:
+        """Return the MDP that a classifier makes of the interactions."""
+        return self.through(classifier, forever).mdp
+
+    def classes(self, classifier: Classifier, threads: int = 1) -> Ints:
+        """Return the (n_percepts,) visual classes of the percepts, whatever the threads."""
+        if not isinstance(classifier, Nodes):
+            return classifier.classify(self.incidence, threads)
+        whose, graph, before, known = self.kept.get("classes", (None, (), None, None))
+        # Features that another run added may have the same numbers, and mean something else.
+        is_same = whose is self.interactions and graph == self.graph.features[: len(graph)]
+        if is_same:
+            classes = classifier.classify_on(before, known, self.incidence, threads)
+        else:
+            classes = classifier.classify(self.incidence, threads)
+        # The classifier of the next stage is often refined from that of this one.
+        self.kept["classes"] = self.interactions, self.graph.features, classifier, classes
+        return classes
+
+    def usage(self, classifier: Classifier) -> Ints:
+        """Return on how many percepts each of the classifier's features is tested."""
+        return classifier.usage(self.incidence)
+
+    def spots(self, numbers: Sequence[int]) -> list[Spot | None]:
+        """Return where some features are first seen; None where they are not."""
+        return [first_spot(self.sightings, number) for number in numbers]
+
+    def add(self, features: Iterable[Feature]) -> tuple[Database, list[int]]:
+        """Return the database in which some more features are known, and the number of each."""
+        sightings, numbers = self.sightings.add(features)
+        return replace(self, sightings=sightings), numbers
+
+    def whole(self) -> Database:
+        """Return itself, as it is in memory."""
+        return self
+
+    def once(self, name: Any, work: Callable[[], T]) -> T:
+        """Return what some work makes of the interactions; it is done once."""
+        whose, found = self.kept.get(name, (None, None))
+        if whose is not self.interactions:  # a copy of the database may have others
+            found = work()
+            self.kept[name] = self.interactions, found
+        return cast("T", found)
+
+    def see(
+        self, percepts: Percepts, threads: int = 0, looks: list[Looks] | None = None
+    ) -> Sightings:
+        """Return what other percepts show of the features known here; nothing is learned."""
+        seen = self.eye.see(percepts, threads, learn=False, looks=looks)
+        return Sightings.of(self.sightings.graph, percepts, seen)
+
+
+class Shown(Protocol):
+    """Interactions as a classifier shows them, wherever they are: all that a stage asks for."""
+
+    @property
+    def database(self) -> Learnable:
+        """The interactions."""
+        ...
+
+    @property
+    def mdp(self) -> MappedMDP:
+        """The mapped MDP."""
+        ...
+
+    def residuals(self, q: Floats, gamma: float) -> Evidence:
+        """Return the Bellman residuals of some values."""
+        ...
+
+    def select(
+        self, offering: Offering, selector: Selector, residuals: Any, is_open: Bools, attempt: int
+    ) -> tuple[Choice, Candidates] | None:
+        """Return the best feature of every class, and what there was; None if no others are left.
+
+        Args:
+            offering: Who offers features.
+            selector: Who chooses.
+            residuals: What :meth:`residuals` returned.
+            is_open: (n_classes,) the classes to split.
+            attempt: How often it was asked before at this stage.
+        """
+        ...
+
+    def stand_in(
+        self,
+        surrogates: Surrogates,
+        database: Any,
+        splits: list[Split],
+        choice: Choice,
+        residuals: Any,
+        min_samples: int,
+    ) -> list[Several | None]:
+        """Return what to test instead of some features; see :meth:`Surrogates.extend`.
+
+        ``database`` knows the features by which the splits are made.
+        """
+        ...
+
+
+@runtime_checkable
+class Learnable(Seen, Protocol):
+    """A database, wherever what was seen is kept: what learning and reports ask for.
+
+    :class:`Database` has it in memory; :class:`rlvc.learning.spread.Spread` on several workers.
+    """
+
+    def variance(self, gamma: float) -> float:
+        """Return the variance of the discounted returns."""
+        ...
+
+    def through(
+        self, classifier: Classifier, forever: float | None = None, threads: int = 1
+    ) -> Shown:
+        """Return the interactions as a classifier shows them."""
+        ...
+
+    def map(self, classifier: Classifier, forever: float | None = None) -> MappedMDP:
+        """Return the MDP that a classifier makes of the interactions."""
+        ...
+
+    def classes(self, classifier: Classifier) -> Ints:
+        """Return the (n_percepts,) visual classes of the percepts."""
+        ...
+
+    def add(self, features: Iterable[Feature]) -> tuple[Learnable, list[int]]:
+        """Return the database in which some more features are known, and the number of each."""
+        ...
+
+    def see(
+        self, percepts: Percepts, threads: int = 0, looks: list[Looks] | None = None
+    ) -> Sightings:
+        """Return what other percepts show of the features known here; nothing is learned."""
+        ...
+
+    def whole(self) -> Database:
+        """Return it in memory."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A database as a classifier shows it.
+
+    Attributes:
+        database: The interactions.
+        classes: (n_percepts,) the visual classes.
+        believed: What the interactions are taken to say.
+        mdp: The mapped MDP.
+        threads: How many threads to use.
+    """
+
+    database: Database
+    classes: Ints
+    believed: Belief
+    mdp: MappedMDP
+    threads: int
+
+    @classmethod
+    def of(
+        cls, database: Database, classifier: Classifier, forever: float | None, threads: int
+    ) -> View:
+        """Return what a classifier shows of a database."""
+        interactions = database.interactions
+        classes = database.classes(classifier, threads)
+        scale = database.once(("scale", forever), lambda: scale_of(interactions.reward, forever))
+        believed = database.once(("belief", forever), lambda: Belief.of(interactions, forever))
+        sequence = believed.map(interactions, classes)
+        mdp = estimate(sequence, classifier.n_classes, interactions.n_actions, scale)
+
+        def again() -> MappedSequence:
+            return believed.map(interactions, database.classes(classifier))
+
+        return cls(database, classes, believed, replace(mdp, source=again), threads)
+
+    def residuals(self, q: Floats, gamma: float) -> Residuals:
+        """Return the Bellman residuals of some values."""
+        # Made again, which takes little time, as it would take much room until the next stage.
+        sequence = self.believed.map(self.database.interactions, self.classes)
+        return bellman_residuals(sequence, q, gamma, self.mdp.scale, self.threads)
+
+    def select(
+        self,
+        offering: Offering,
+        selector: Selector,
+        residuals: Residuals,
+        is_open: Bools,
+        attempt: int,
+    ) -> tuple[Choice, Candidates] | None:
+        """Return the best feature of every class, and what there was; None if no others are left.
+
+        The arguments are those of :meth:`Shown.select`.
+        """
+        offered = offering.generate(
+            self.database.sightings, self.classes, is_open, attempt, self.threads
+        )
+        if offered is None:
+            return None
+        start = self.database.interactions.start
+        choice = selector.select(residuals, start, offered.incidence, is_open, self.threads)
+        return choice, offered
+
+    def stand_in(
+        self,
+        surrogates: Surrogates,
+        database: Database,
+        splits: list[Split],
+        choice: Choice,
+        residuals: Residuals,
+        min_samples: int,
+    ) -> list[Several | None]:
+        """Return what to test instead of some features; see :meth:`Surrogates.extend`."""
+        return surrogates.extend(
+            splits, choice, database.sightings, self.classes, residuals,
+            database.interactions.start, min_samples,
+        )  # fmt: skip
+
+
+def admit(
+    database: Learnable, splits: list[Split], offered: list[Candidates]
+) -> tuple[Learnable, list[Split]]:
+    """Return the database in which the features that split classes are known, and the splits.
+
+    Features that are new get numbers of their own, in the order of the splits.
+    """
+    new = [one for one in offered if len(one.new)]
+    if len(new) > 1:
+        raise ValueError("A generator must offer all new features of a stage at one attempt.")
+    made = [one for one in splits if one.feature >= len(database.graph)]
+    if not made:
+        return database, splits
+    (candidates,) = new
+    grown, numbers = database.add(candidates.new[one.feature - candidates.n_known] for one in made)
+    number = dict(zip((split.feature for split in made), numbers, strict=True))
+    return grown, [Split(s.visual_class, number.get(s.feature, s.feature)) for s in splits]
+
+
+def scale_of(reward: Floats, forever: float | None) -> Scale:
+    """Return the scale of rewards, of which some may be taken for ever."""
+    scale = Scale.of(reward)
+    return scale if forever is None else replace(scale, largest=scale.largest / (1.0 - forever))
+
+
+Sums = tuple[int, int, int]  # how many numbers, their sum, the sum of their squares
+
+
+def sum_returns(interactions: Interactions, gamma: float, scale: Scale) -> Sums:
+    """Return the sums of the discounted returns of whole episodes; they add up over parts."""
+    integers = _fixed(gamma, scale).encode(interactions.returns(gamma))
+    return len(integers), int(integers.sum()), int((integers * integers).sum())
+
+
+def variance_of_returns(parts: Iterable[Sums], gamma: float, scale: Scale) -> float:
+    """Return the variance of all returns, given the sums of the parts."""
+    sums = np.asarray(list(parts), np.int64).sum(axis=0, keepdims=True)
+    (variance,) = np.ldexp(variance_of(*sums.T), -2 * _fixed(gamma, scale).exponent)
+    return float(variance)
+
+
+def _fixed(gamma: float, scale: Scale) -> FixedPoint:
+    return FixedPoint.for_squares(scale.largest / (1.0 - gamma), scale.n)
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """What the interactions are taken to say, whatever the classes.
+
+    Attributes:
+        reward: (N,) what follows from each.
+        terminated: (N,) whether nothing comes after it.
+        is_last: (N,) whether the next row does not continue the episode.
+    """
+
+    reward: Floats
+    terminated: Bools
+    is_last: Bools
+
+    @classmethod
+    def of(
+        cls, interactions: Interactions, forever: float | None, is_stuck: Bools | None = None
+    ) -> Belief:
+        """Return what interactions say; for ``forever`` see :func:`map_interactions`.
+
+        Args:
+            interactions: ⟨s, a, r, s′⟩.
+            forever: The discount factor, or None.
+            is_stuck: (N,) which lead nowhere, where more is known than these interactions.
+        """
+        reward, terminated = interactions.reward, interactions.terminated
+        if forever is not None:
+            stuck = interactions.is_stuck if is_stuck is None else is_stuck
+            reward = np.where(stuck, reward / (1.0 - forever), reward)
+            terminated = terminated | stuck
+        return cls(reward, terminated, interactions.is_last)
+
+    def map(self, interactions: Interactions, classes: Ints) -> MappedSequence:
+        """Return the interactions as the classes of their percepts show them."""
+        start, end = classes[interactions.start], classes[interactions.end]
+        return MappedSequence(
+            start, interactions.action, self.reward, end, self.terminated, self.is_last
+        )
+
+
+def map_interactions(
+    interactions: Interactions, classes: NDArray[np.int64], forever: float | None = None
+) -> MappedSequence:
+    """Return the interactions as the classes of their percepts show them.
+
+    Args:
+        interactions: ⟨s, a, r, s′⟩.
+        classes: (n_percepts,) the visual class of each percept.
+        forever: The discount factor with which an action that leads nowhere is repeated for ever:
+            such an interaction ends there, with a return of r / (1 − γ). None to believe, as the
+            paper does, that the next try may lead on.
+    """
+    return Belief.of(interactions, forever).map(interactions, classes)

@@ -1,0 +1,244 @@
+"""Forests: many classifiers on parts of the symbols and of the episodes, which vote.
+
+A single classifier depends on which feature happened to be the best one where several were nearly
+as good, and a percept that lacks this one feature goes astray. The trees of a forest each may use
+some of the symbols only, and learn from some of the episodes, so that they err in different ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc._core.checkpoint_store import FORGETFUL, Keeper
+from rlvc._core.fixed_point import Scale
+from rlvc._core.params import check, param
+from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, explore
+from rlvc.data.interactions import Interactions
+from rlvc.features.graph import Graph, Primitive
+from rlvc.learning.database import Database, Learnable, map_interactions
+from rlvc.learning.grown_trees import GrownTree, Trees
+from rlvc.learning.joint_values import solve_together
+from rlvc.learning.local_engine import Local
+from rlvc.learning.make_policy import draw_patches, spots_of
+from rlvc.learning.rlvc import RLVC
+from rlvc.policies.forest import ForestPolicy
+from rlvc.policies.policy import Policy
+from rlvc.policies.values import mean_values
+from rlvc.vision.cache import Memory
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forest:
+    """Learn many classifiers that vote; the number of threads is the learner's.
+
+    >>> rng = np.random.default_rng(0)
+    >>> images = rng.integers(0, 256, (2, 64, 64, 3), dtype=np.uint8)  # two places, two actions:
+    >>> place, action = rng.integers(0, 2, (2, 200))  # the reward is for action i in place i
+    >>> data = Interactions.from_arrays(
+    ...     images[place], action, place == action, np.ones(200, bool),
+    ...     next_observations=images[place],
+    ... )
+    >>> policy = Forest(trees=3).learn(data)
+    >>> len(policy.members), policy.predict(images)[0].tolist()
+    (3, [0, 1])
+    """
+
+    learner: RLVC = field(default_factory=RLVC)
+    trees: int = param(25, "how many trees there are", low=1)
+    symbols: float = param(
+        0.7, "share of each camera's symbols that a tree may use", above=0.0, high=1.0
+    )
+    episodes: float = param(
+        0.63, "share of the episodes that a tree is grown on", above=0.0, high=1.0
+    )
+    cap: int = param(
+        10, "most classes of a tree refined in a stage, largest first; 0 for no limit", low=0
+    )
+    relevant: bool = param(
+        False,
+        "let trees split only where the value or the best action would change, as one classifier "
+        "does to stay small",
+    )
+    together: bool = param(
+        True, "solve for the values of all trees together, from all interactions"
+    )
+    caution: float = param(
+        0.25,
+        "how many standard deviations over the trees the vote takes from the mean value of an "
+        "action: what they do not agree on is uncertain",
+        low=0.0,
+    )
+    seed: int = param(0, "of what each tree may use and learns from", low=0)
+
+    def __post_init__(self) -> None:
+        check(self)
+        if not isinstance(self.learner, RLVC):
+            raise TypeError(f"learner of Forest must be an RLVC; got {self.learner!r}.")
+
+    def learn(
+        self,
+        data: Learnable | Interactions | gymnasium.Env[Any, Any],
+        on_tree: Callable[[], None] = lambda: None,
+        *,
+        interactions: int = INTERACTIONS,
+        rounds: int = ROUNDS,
+        epsilon: float = EPSILON,
+        seed: int = 0,
+        keeper: Keeper = FORGETFUL,
+    ) -> ForestPolicy:
+        """Return the forest that interactions teach.
+
+        Args:
+            data: A static database, or an environment to interact with.
+            on_tree: Called after each tree.
+            interactions: With an environment, how many interactions to collect.
+            rounds: In how many rounds: each but the first follows the forest learned so far.
+            epsilon: The share of random actions in these.
+            seed: Of the environment and of the exploration.
+            keeper: With a static database, who keeps each tree; what is found is not grown again.
+        """
+        if isinstance(data, gymnasium.Env):
+            memory = Memory()
+            *_, last = explore(
+                data, lambda met: self.learn(self.learner.look_again(met, memory), on_tree),
+                interactions=interactions, rounds=rounds, epsilon=epsilon, seed=seed,
+            )  # fmt: skip
+            return last.policy
+        if isinstance(data, Interactions):
+            data = self.learner.look(data)
+        if not isinstance(data, Learnable):
+            raise TypeError(
+                "data of Forest must be Interactions, a Database or a Gymnasium environment; "
+                f"got {type(data).__name__}."
+            )
+        database, grown = data.whole(), list[GrownTree]()
+        trees = Trees(keeper, database)
+        while len(grown) < self.trees and (known := trees.find(len(grown))) is not None:
+            grown.append(known)
+            on_tree()
+        engine, threads = self.learner.engine, self.learner.threads
+        grow = partial(self.grow, unseen(database))
+        for tree in engine.run(grow, range(len(grown), self.trees), threads):
+            one = with_patches(tree, database)
+            trees.keep(len(grown), one)
+            grown.append(one)
+            on_tree()
+        error = out_of_bag_error(grown, database.interactions, self.learner)
+        policies = [one.policy for one in grown]
+        if self.together:
+            policies = agree(grown, database.interactions, self.learner)
+        return ForestPolicy.of(policies, error, self.caution)
+
+    def grow(self, database: Database, number: int) -> GrownTree:
+        """Return one tree of the forest; it depends on the seed and on its number alone."""
+        rng = np.random.default_rng([self.seed, number])
+        interactions, sightings = database.interactions, database.sightings
+        symbols = draw_symbols(sightings.graph, self.symbols, rng)
+        episodes = draw(np.unique(interactions.episode), self.episodes, rng)
+        part, percepts = interactions.of_episodes(episodes)
+        shown = sightings.only(symbols).of_percepts(sightings.table[percepts])
+        selector = replace(self.learner.selector, relevant=self.relevant)
+        learner = replace(self.learner, threads=1, cap=self.cap, selector=selector, engine=Local())
+        for stage in learner.stages(Database(part, shown, database.eye)):  # noqa: B007 - the last
+            pass
+        everywhere = stage.database.whole().sightings.of_percepts(sightings.table)
+        policy = stage.policy()
+        return GrownTree(
+            policy,
+            stage.classifier.classify(everywhere.incidence),
+            np.isin(interactions.episode, episodes),
+            spots_of(policy, stage.database),
+        )
+
+
+def unseen(database: Database) -> Database:
+    """Return a database without images, to be sent to those who grow trees."""
+    interactions = database.interactions
+    blind = replace(interactions, percepts=interactions.percepts.unseen())
+    return Database(blind, database.sightings, database.eye.snapshot())
+
+
+def with_patches(tree: GrownTree, database: Database) -> GrownTree:
+    """Return a tree that was grown without images, with what its features look like."""
+    policy, percepts = tree.policy, database.interactions.percepts
+    patches = draw_patches(policy.graph, tree.spots, database.eye, percepts)
+    return replace(tree, policy=replace(policy, patches=patches), spots={})
+
+
+def draw(numbers: Ints, share: float, rng: np.random.Generator) -> Ints:
+    """Return a share of some numbers, at least one, drawn without replacement.
+
+    To draw with replacement would make some interactions count twice, and what is seen twice looks
+    like more evidence than it is.
+    """
+    return rng.permutation(numbers)[: max(1, round(share * len(numbers)))]
+
+
+def draw_symbols(graph: Graph, share: float, rng: np.random.Generator) -> Bools:
+    """Return which primitive features of a graph may be used: a share of each camera's."""
+    is_symbol = np.asarray([isinstance(one, Primitive) for one in graph.features], np.bool_)
+    drawn = np.zeros(len(graph), np.bool_)
+    cameras = np.asarray(graph.camera, np.str_)
+    for camera in sorted(set(graph.camera)):
+        drawn[draw(np.flatnonzero(is_symbol & (cameras == camera)), share, rng)] = True
+    return drawn
+
+
+def agree(grown: Sequence[GrownTree], interactions: Interactions, learner: RLVC) -> list[Policy]:
+    """Return the policies of the trees with the values that are solved for together."""
+    percepts = np.arange(len(interactions.percepts))
+    steps = map_interactions(interactions, percepts, learner.forever)
+    solved = solve_together(
+        steps,
+        [one.classes for one in grown],
+        [one.policy.n_classes for one in grown],
+        interactions.n_actions,
+        learner.gamma,
+        Scale.of(interactions.reward).floor(learner.gamma),
+    )
+    return [
+        replace(one.policy, q=q, count=count) for one, (q, count) in zip(grown, solved, strict=True)
+    ]
+
+
+def out_of_bag_error(
+    grown: Sequence[GrownTree], interactions: Interactions, learner: RLVC
+) -> float | None:
+    """Return the error of a forest on interactions that its trees did not learn from.
+
+    For each interaction, Q̄ is the mean over the trees that did not learn from its episode. The
+    error is the root mean square of r + γ max Q̄(s′, ·) − Q̄(s, a), in proportion to the standard
+    deviation of the returns: 0 is perfect, and where chance rules it cannot be reached.
+    Interactions for which these trees know nothing of (s, a), or of s′ where it goes on, are left
+    out; None if none remain. No test data is needed, and it can be compared between forests on the
+    same interactions.
+    """
+    spread = float(np.std(interactions.returns(learner.gamma)))
+    percepts = np.arange(len(interactions.percepts))
+    steps = map_interactions(interactions, percepts, learner.forever)
+    here, is_here_known = mean_values(_out_of_bag(one, steps.start) for one in grown)
+    ahead, is_known = mean_values(_out_of_bag(one, steps.end) for one in grown)
+    rows = np.arange(len(steps))
+    best = np.where(is_known, ahead, -np.inf).max(axis=1)
+    best[steps.terminated] = 0.0
+    counts = is_here_known[rows, steps.action] & np.isfinite(best)
+    if spread == 0.0 or not counts.any():
+        return None
+    gap = steps.reward + learner.gamma * best - here[rows, steps.action]
+    return float(np.sqrt(np.mean(gap[counts] ** 2)) / spread)
+
+
+def _out_of_bag(one: GrownTree, percepts: Ints) -> tuple[NDArray[np.float64], Bools]:
+    """Return the values of interactions' percepts, and which of them a tree has a say in."""
+    classes = one.classes[percepts]
+    return one.policy.q[classes], (one.policy.count[classes] > 0) & ~one.is_known[:, None]

@@ -1,0 +1,152 @@
+"""Pairs of features at typical distances: what is composed for a class, and who exhibits it.
+
+The arrays behind ``composing.py``: pairs that often occur together in a sample of the images of a
+class, a composite for each cluster of their distances, and the images that show these.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.features.graph import Composite
+from rlvc.features.index import Places
+from rlvc.learning.generation.class_images import Jobs, Share
+from rlvc.learning.generation.clustering import Clustering, fit
+from rlvc.learning.generation.cooccurrence import exhibited, find_pairs
+
+if TYPE_CHECKING:
+    from rlvc.learning.generation.composites import Composites
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+N_CAPS = 5  # on images, features, pairs, distances and candidates
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """New composites, as arrays.
+
+    Attributes:
+        job: (n,) the number of the class, in ascending order.
+        parts: (n, 2) the features that each is made of.
+        pair: (n,) which have their parts in common; they stand together.
+        rows: (n, 7) their relations; see :meth:`rlvc.features.graph.Composite.row`.
+        likelihood: ν.
+    """
+
+    job: Ints
+    parts: Ints
+    pair: Ints
+    rows: Floats
+    likelihood: float
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    @classmethod
+    def concatenate(cls, every: Sequence[Pairs]) -> Pairs:
+        """Return the composites of several jobs, numbered by their place in the list."""
+        job = np.repeat(np.arange(len(every)), [len(one) for one in every])
+        parts, pair, rows = (
+            np.concatenate([getattr(one, name) for one in every])
+            for name in ("parts", "pair", "rows")
+        )
+        return cls(job, parts, pair, rows, every[0].likelihood)
+
+    def take(self, some: slice | NDArray[np.bool_]) -> Pairs:
+        """Return some of them."""
+        return Pairs(
+            self.job[some], self.parts[some], self.pair[some], self.rows[some], self.likelihood
+        )
+
+    def stamp(self) -> tuple[int, ...]:
+        """Return what tells these composites from others."""
+        return len(self), *(zlib.crc32(array.tobytes()) for array in (self.parts, self.rows))
+
+    def feature(self, number: int) -> Composite:
+        """Return one of them as a feature."""
+        first, second = self.parts[number].tolist()
+        _, mean, inverse, turn, turn_inverse, ratio, ratio_inverse = self.rows[number].tolist()
+        more: dict[str, Any] = {}
+        if turn_inverse > 0.0:
+            more |= {"turn": turn, "turn_deviation": 1.0 / turn_inverse}
+        if ratio_inverse > 0.0:
+            more |= {"ratio": ratio, "ratio_deviation": 1.0 / ratio_inverse}
+        return Composite(
+            first=first, second=second, mean=mean, deviation=1.0 / inverse,
+            likelihood=self.likelihood, **more,
+        )  # fmt: skip
+
+
+def compose(
+    rules: Composites, begin: Ints, image: Ints, places: Places, is_part: Bools, span: slice
+) -> tuple[Pairs, Ints]:
+    """Return the composites of some classes, and how often each of the caps bit.
+
+    Args:
+        rules: What may be composed.
+        begin: (n_jobs + 1,) where the images of each class begin.
+        image: The images; of each class, the first ones are a fair sample.
+        places: Where features occur on them.
+        is_part: (n_features,) which of these may be parts.
+        span: Which classes.
+    """
+    job, parts, count, relation, cut = find_pairs(
+        span.start, span.stop, begin, image, places.begin, places.feature, places.marks, is_part,
+        float(rules.support), rules.images, rules.features, rules.pairs, rules.distances,
+        4.0 * rules.deviation, rules.seed % 2**62,
+    )  # fmt: skip
+    made, n_cut = _fit(rules, job, parts, count, relation)
+    return made, np.append(cut, n_cut)
+
+
+def show(made: Pairs, jobs: Jobs, places: Places, n_features: int, span: slice) -> Share:
+    """Return which images of some classes exhibit the composites of their class."""
+    first = np.searchsorted(made.job, np.arange(len(jobs.begin)))
+    length, columns = exhibited(
+        span.start, span.stop, jobs.begin, jobs.image, places.begin, places.feature, places.marks,
+        made.parts, made.pair, made.rows, first, n_features,
+    )  # fmt: skip
+    ours = [made.take(slice(first[i], first[i + 1])) for i in range(span.start, span.stop)]
+    return Share(ours, length, columns, np.zeros(N_CAPS, np.int64))
+
+
+def _fit(
+    rules: Composites, job: Ints, parts: Ints, count: Ints, relation: Floats
+) -> tuple[Pairs, int]:
+    """Return a composite for each cluster of each pair, and how many classes had too many."""
+    begin = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    labels = rules.clustering.cluster(begin, np.ascontiguousarray(relation[:, 0]))
+    _check_labels(rules.clustering, labels, len(relation))
+    limit = -2.0 * math.log(rules.likelihood)
+    pair, rows = fit(
+        begin, relation, labels, limit, float(rules.deviation), rules.use_angle,
+        rules.use_scale,
+    )  # fmt: skip
+    made = Pairs(job[pair], parts[pair], pair, rows, rules.likelihood)
+    number = np.arange(len(pair)) - np.searchsorted(made.job, made.job)  # within the class
+    keep = number < rules.candidates
+    if keep.all():
+        return made, 0
+    return made.take(keep), len(np.unique(made.job[~keep]))
+
+
+def _check_labels(clustering: Clustering, labels: Ints, n: int) -> None:
+    """Raise a ValueError unless labels are such as compiled code can trust."""
+    is_table = isinstance(labels, np.ndarray) and labels.ndim == 2 and len(labels) == n
+    is_right = is_table and labels.dtype == np.int64
+    if not is_right or (n and not -1 <= labels.min() <= labels.max() < n):
+        raise ValueError(
+            f"{type(clustering).__name__}.cluster must return an array of int64 of shape ({n}, "
+            f"n_ways) with labels from 0, or -1; got {np.shape(labels)} of "
+            f"{getattr(labels, 'dtype', type(labels).__name__)}."
+        )

@@ -1,0 +1,194 @@
+"""The Markov decision process that a classifier makes of the interactions (the paper's M_k)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rlvc._core.fixed_point import FixedPoint, Scale
+from rlvc._core.jit import compiled
+
+
+@dataclass(frozen=True, slots=True)
+class MappedSequence:
+    """The interactions as the classifier shows them: ⟨C(s_t), a_t, r_{t+1}, C(s_{t+1})⟩.
+
+    Attributes:
+        start: (N,) visual class of s_t.
+        action: (N,) action a_t.
+        reward: (N,) reinforcement r_{t+1}.
+        end: (N,) visual class of s_{t+1}.
+        terminated: (N,) whether s_{t+1} is terminal, so that nothing follows.
+        is_last: (N,) whether row t + 1 does not continue the episode.
+    """
+
+    start: NDArray[np.int64]
+    action: NDArray[np.int64]
+    reward: NDArray[np.float64]
+    end: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+    is_last: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class MappedMDP:
+    """Relative frequencies in a mapped sequence.
+
+    A pair that was never tried has no transition and no reward; :meth:`floor` is what its value is
+    taken to be, so that it never looks better than what was seen.
+
+    Attributes:
+        count: (n_classes, n_actions) how often each pair was tried, η(V, a).
+        reward: (n_classes, n_actions) mean reinforcement, R_k(V, a); 0 where never tried.
+        transition: (n_classes · n_actions, n_classes) sparse probabilities T_k(V, a, V′). A row
+            sums to the share of its interactions that did not terminate.
+        scale: Of the rewards.
+        source: Brings what it was estimated from, for methods without a model. That is large, and
+            an MDP may be kept for long.
+    """
+
+    count: NDArray[np.int64]
+    reward: NDArray[np.float64]
+    transition: sparse.csr_array
+    scale: Scale
+    source: Callable[[], MappedSequence]
+
+    @property
+    def sequence(self) -> MappedSequence:
+        """What it was estimated from."""
+        return self.source()
+
+    @property
+    def n_classes(self) -> int:
+        """How many visual classes there are."""
+        return len(self.count)
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions there are."""
+        return int(self.count.shape[1])
+
+    @property
+    def is_tried(self) -> NDArray[np.bool_]:
+        """(n_classes, n_actions) whether the pair was ever seen."""
+        return self.count > 0
+
+    def floor(self, gamma: float) -> float:
+        """Return the lowest return that the rewards allow: what an untried pair is worth."""
+        return self.scale.floor(gamma)
+
+    def backup(self, value: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
+        """Return R + γ T V, the H transform, with the floor where nothing was tried."""
+        ahead = (self.transition @ value).reshape(self.count.shape)
+        return np.where(self.is_tried, self.reward + gamma * ahead, self.floor(gamma))
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What an MDP is estimated from: whole numbers, which add up over parts of a sequence.
+
+    Attributes:
+        count: (n_classes · n_actions,) how often each pair was tried.
+        total: The sum of its rewards, in fixed point.
+        steps: (n_classes · n_actions, n_classes) how often it went on to each class.
+    """
+
+    count: NDArray[np.int64]
+    total: NDArray[np.int64]
+    steps: sparse.csr_array
+
+    @classmethod
+    def of(cls, sequence: MappedSequence, n_classes: int, n_actions: int, scale: Scale) -> Tally:
+        """Return the tally of a sequence, or of a part of one whose rewards have a scale."""
+        size = n_classes * n_actions
+        if size * n_classes <= max(len(sequence), DENSE):
+            count, total = np.zeros(size, np.int64), np.zeros(size, np.int64)
+            every = np.zeros((size, n_classes), np.int64)
+            _tally(
+                sequence.start, sequence.action, sequence.reward, sequence.end,
+                sequence.terminated, n_actions, *_fixed(scale).factors(), count, total,
+                every,
+            )  # fmt: skip
+            return cls(count, total, sparse.csr_array(every))
+        pair = sequence.start * n_actions + sequence.action
+        total = np.zeros(size, np.int64)
+        np.add.at(total, pair, _fixed(scale).encode(sequence.reward))
+        goes_on = ~sequence.terminated
+        key = pair[goes_on] * np.int64(n_classes) + sequence.end[goes_on]
+        met, times = np.unique(key, return_counts=True)
+        where = (met // n_classes, met % n_classes)
+        steps = sparse.csr_array((times, where), shape=(size, n_classes))
+        return cls(np.bincount(pair, minlength=size), total, steps)
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.count + other.count, self.total + other.total, self.steps + other.steps)
+
+
+DENSE = 1 << 16  # entries of a matrix for which it is not worth while to sort
+
+
+@compiled
+def _tally(
+    start: NDArray[np.int64],
+    action: NDArray[np.int64],
+    reward: NDArray[np.float64],
+    end: NDArray[np.int64],
+    terminated: NDArray[np.bool_],
+    n_actions: int,
+    first: float,
+    second: float,
+    count: NDArray[np.int64],
+    total: NDArray[np.int64],
+    steps: NDArray[np.int64],
+) -> None:
+    for t in range(len(start)):
+        pair = start[t] * n_actions + action[t]
+        count[pair] += 1
+        total[pair] += np.int64(np.rint(reward[t] * first * second))
+        if not terminated[t]:
+            steps[pair, end[t]] += 1
+
+
+def estimate(
+    sequence: MappedSequence, n_classes: int, n_actions: int, scale: Scale | None = None
+) -> MappedMDP:
+    """Return the mapped MDP of a sequence (Section 3.3.1).
+
+    >>> one = np.zeros(1, np.int64)
+    >>> here = MappedSequence(one, one, np.ones(1), one, np.array([False]), np.array([True]))
+    >>> estimate(here, 1, 2).count.tolist()
+    [[1, 0]]
+    """
+    scale = scale or Scale.of(sequence.reward)
+    tally = Tally.of(sequence, n_classes, n_actions, scale)
+    return estimate_from([tally], n_actions, scale, lambda: sequence)
+
+
+def estimate_from(
+    tallies: Sequence[Tally], n_actions: int, scale: Scale, source: Callable[[], MappedSequence]
+) -> MappedMDP:
+    """Return the mapped MDP of a sequence, given the tallies of its parts."""
+    tally = tallies[0]
+    for one in tallies[1:]:
+        tally = tally + one
+    tries = np.maximum(tally.count, 1)
+    steps = sparse.csr_array(tally.steps, copy=True)
+    steps.sort_indices()
+    rows = np.repeat(tries, np.diff(steps.indptr))
+    transition = sparse.csr_array(
+        (steps.data / rows, steps.indices, steps.indptr), shape=steps.shape
+    )
+    shape = (-1, n_actions)
+    reward = (_fixed(scale).decode(tally.total) / tries).reshape(shape)
+    return MappedMDP(tally.count.reshape(shape), reward, transition, scale, source)
+
+
+def _fixed(scale: Scale) -> FixedPoint:
+    return FixedPoint.for_sums(scale.largest, scale.n)

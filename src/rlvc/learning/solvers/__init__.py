@@ -1,0 +1,1 @@
+"""Reinforcement learning on the mapped MDP."""

@@ -1,0 +1,164 @@
+"""How good a policy is in an environment: returns, lengths, and how sure we are of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from rlvc.data.collect import Acts
+from rlvc.data.observations import shapes_of
+from rlvc.data.steps import reset, step
+from rlvc.policies.forest import AnyPolicy
+
+log = logging.getLogger(__name__)
+
+CONFIDENCE = 0.95
+LONGEST = 10_000  # steps of an episode that nothing else ends
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What came out of some episodes.
+
+    Attributes:
+        returns: (n,) sums of rewards.
+        lengths: (n,) numbers of steps.
+        terminated: (n,) whether the task ended the episode; the others were cut off.
+        success: (n,) whether the environment called it a success; None if it never says.
+    """
+
+    returns: NDArray[np.float64]
+    lengths: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+    success: NDArray[np.bool_] | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """Return means and shares, each with its 95% confidence interval.
+
+        >>> returns, lengths = np.array([1.0, 0.5, 0.0]), np.array([5, 9, 30])
+        >>> Evaluation(returns, lengths, returns > 0).summary()["rewarded"]["mean"]
+        0.6666666666666666
+        """
+        found: dict[str, Any] = {
+            "episodes": len(self.returns),
+            "return": _mean(self.returns),
+            "length": _mean(self.lengths),
+            "terminated": _share(self.terminated),
+            "rewarded": _share(self.returns > 0.0),
+        }
+        if self.success is not None:
+            found["success"] = _share(self.success)
+        return found
+
+
+def evaluate(
+    policy: Acts,
+    env: gymnasium.Env[Any, Any],
+    *,
+    episodes: int = 100,
+    seed: int = 1000,
+    max_steps: int = LONGEST,
+    on_episode: Callable[[], None] | None = None,
+) -> Evaluation:
+    """Let a policy act in an environment, to the end of some episodes.
+
+    Args:
+        policy: Anything that predicts as Stable-Baselines3 does.
+        env: Where to act.
+        episodes: How many.
+        seed: Of the environment.
+        max_steps: After how many steps an episode is cut off, if the environment does not end it.
+        on_episode: Called after each episode.
+    """
+    if episodes < 1:
+        raise ValueError(f"episodes of evaluate must be at least 1; got {episodes}.")
+    if isinstance(policy, AnyPolicy):
+        check_fit(policy, env)
+    rows: list[tuple[float, int, bool]] = []
+    successes: list[bool] = []
+    n_endless = 0
+    for number in range(episodes):
+        observation, info = reset(env, seed if number == 0 else None)
+        total, steps, ends, cut = 0.0, 0, False, False
+        while not (ends or cut) and steps < max_steps:
+            action = np.asarray(policy.predict(observation)[0]).item()
+            observation, reward, ends, cut, info = step(env, action)
+            total, steps = total + reward, steps + 1
+        n_endless += not (ends or cut)
+        rows.append((total, steps, bool(ends)))
+        told = info.get("is_success", info.get("success"))
+        if told is not None:
+            successes.append(bool(told))
+        if on_episode is not None:
+            on_episode()
+    if n_endless:
+        log.warning(
+            "%d of %d episodes did not end within %d steps, and were cut off. Give the environment "
+            "a limit of its own, for example by gymnasium.wrappers.TimeLimit.",
+            n_endless, episodes, max_steps,
+        )  # fmt: skip
+    returns, lengths, terminated = zip(*rows, strict=True)
+    return Evaluation(
+        np.asarray(returns, np.float64),
+        np.asarray(lengths, np.int64),
+        np.asarray(terminated, np.bool_),
+        np.asarray(successes, np.bool_) if len(successes) == episodes else None,
+    )
+
+
+def check_fit(policy: AnyPolicy, env: gymnasium.Env[Any, Any]) -> None:
+    """Raise a ValueError unless a policy knows the actions and the images of an environment."""
+    space = env.action_space
+    own = (policy.action_start, policy.n_actions)
+    if not isinstance(space, gymnasium.spaces.Discrete) or own != (int(space.start), int(space.n)):
+        raise ValueError(
+            f"The actions of the environment must be those of the policy, {own[0]} to "
+            f"{own[0] + own[1] - 1}; got {space}. Was it learned in another environment?"
+        )
+    shapes = shapes_of(env.observation_space)
+    known = {camera: shapes.get(camera) for camera in policy.shapes}
+    if known != dict(policy.shapes):
+        raise ValueError(
+            f"The images of the environment must be as the policy knows them, "
+            f"{_in_words(policy.shapes)}; got {_in_words(shapes)}. Make the environment with the "
+            "same options: --wrap, --render, --size, --frames, --arg."
+        )
+
+
+def _in_words(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """Return the sizes of images, with the names of the cameras if they have any."""
+    if not shapes:
+        return "no images"
+    return ", ".join(
+        f"{f'{camera} ' if camera else ''}{' × '.join(map(str, shape))}"
+        for camera, shape in sorted(shapes.items())
+    )
+
+
+def _mean(values: NDArray[Any]) -> dict[str, Any]:
+    """Return the mean and its interval by Student's t; values that are all equal leave no doubt."""
+    mean, spread = float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    half = 0.0
+    if spread > 0.0:
+        half = (
+            float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1) * spread) / len(values) ** 0.5
+        )
+    known = len(values) > 1
+    return {
+        "mean": mean,
+        "low": mean - half if known else None,
+        "high": mean + half if known else None,
+    }
+
+
+def _share(hits: NDArray[np.bool_]) -> dict[str, Any]:
+    """Return a share and its interval by Wilson's score."""
+    low, high = stats.binomtest(int(hits.sum()), len(hits)).proportion_ci(CONFIDENCE, "wilson")
+    return {"mean": float(hits.mean()), "low": float(low), "high": float(high)}

@@ -1,0 +1,55 @@
+"""Values of actions: which is best, and what several trees say together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def greedy(q: NDArray[np.float64], is_tried: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the best action of each class: tried ones first, ties to the lowest number."""
+    best: NDArray[np.int64] = np.argmax(np.where(is_tried, q, -np.inf), axis=-1)
+    return best
+
+
+def mean_values(values: Iterable[tuple[Floats, Bools]]) -> tuple[Floats, Bools]:
+    """Return the means of values over those of some trees that count, and where any does.
+
+    >>> one, other = (np.array([1.0, 5.0]), np.array([True, False])), (np.ones(2), np.ones(2, bool))
+    >>> mean_values([one, other])[0].tolist()
+    [1.0, 1.0]
+    """
+    return cautious_values(values, 0.0)
+
+
+def cautious_values(values: Iterable[tuple[Floats, Bools]], caution: float) -> tuple[Floats, Bools]:
+    """Return means less some standard deviations, over the values that count, and where any does.
+
+    >>> one, other = np.array([2.0, 0.0]), np.array([2.0, 5.0])  # of a safe and a risky action
+    >>> known = np.ones(2, bool)
+    >>> cautious_values([(one, known), (other, known)], caution=1.0)[0].tolist()
+    [2.0, 0.0]
+    """
+    mean: Floats | float = 0.0
+    squares: Floats | float = 0.0  # of what the values are off their mean
+    count: Ints | int = 0
+    for q, is_tried in values:  # in the order of the trees, so that sums are the same everywhere
+        count = count + is_tried.astype(np.int64)
+        off = np.where(is_tried, q - mean, 0.0)
+        mean = mean + off / np.maximum(count, 1)
+        squares = squares + off * np.where(is_tried, q - mean, 0.0)
+    spread = np.sqrt(squares / np.maximum(count, 1))
+    return np.asarray(mean - caution * spread), np.asarray(count) > 0
+
+
+def lead_of(q: Floats, is_tried: Bools, action: int, lowest: float) -> float:
+    """Return how far an action is ahead of the best other; what nobody tried has a low value."""
+    value = np.where(is_tried, q, lowest)
+    others = np.delete(value, action)
+    return float(value[action] - others.max()) if len(others) else 0.0

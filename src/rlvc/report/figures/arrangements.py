@@ -1,0 +1,84 @@
+"""How the parts of a feature stand on an image, and how that is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from rlvc.data.images import Image
+from rlvc.features.graph import Composite, Graph, Located, Several, Sight, pair_up
+
+Point = tuple[float, float]
+
+YELLOW: Final = "#FFE000"
+DARK: Final = "#101418"
+SHOWN: Final = 4  # occurrences of a composite that are drawn, so that lines can be told apart
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """One occurrence of a feature.
+
+    Attributes:
+        middle: Where it is, in pixels.
+        points: Where the primitive features are that it is made of.
+        lines: From the one part to the other, for every composite in it.
+    """
+
+    middle: Point
+    points: tuple[Point, ...]
+    lines: tuple[tuple[Point, Point], ...] = ()
+
+
+def arrange(graph: Graph, sight: Sight, number: int) -> list[Arrangement]:
+    """Return the occurrences of a feature on a percept, in the order in which they are found.
+
+    Where several pairs of parts have one midpoint, the first is shown.
+    """
+    feature = graph[number]
+    marks = sight.find(number)
+    if isinstance(feature, Composite):
+        row, room = feature.row(), np.empty((1, 4))
+        (firsts, left), (seconds, right) = (
+            (sight.find(part), arrange(graph, sight, part)) for part in feature.parts
+        )
+        pairs: dict[Point, Arrangement] = {}
+        for i, one in enumerate(left):
+            for j, other in enumerate(right):
+                if pair_up(firsts[i : i + 1], seconds[j : j + 1], row, room):
+                    x, y = room[0, :2].tolist()
+                    lines = *one.lines, *other.lines, (one.middle, other.middle)
+                    made = Arrangement((x, y), one.points + other.points, lines)
+                    pairs.setdefault(made.middle, made)
+        return [pairs[x, y] for x, y in marks[:, :2].tolist()]
+    if isinstance(feature, Located):
+        known = {one.middle: one for one in arrange(graph, sight, feature.part)}
+        return [known[x, y] for x, y in marks[:, :2].tolist()]
+    if isinstance(feature, Several):
+        there = feature.parts if len(marks) else ()
+        return [one for part in there for one in arrange(graph, sight, part)]
+    return [Arrangement((x, y), ((x, y),)) for x, y in marks[:, :2].tolist()]
+
+
+def draw_arrangement(
+    axes: Axes, one: Arrangement, colour: str = YELLOW, edge: str = DARK, size: float = 7.5
+) -> None:
+    """Mark the primitive features of an occurrence, join the parts, and mark the midpoint."""
+    for ink, width in ((edge, 3.0), (colour, 1.4)):  # legible on any picture
+        for (x0, y0), (x1, y1) in one.lines:
+            axes.plot([x0, x1], [y0, y1], color=ink, linewidth=width, solid_capstyle="round")
+        for x, y in one.points:
+            axes.plot(x, y, "o", markersize=size, mfc="none", mec=ink, mew=width)
+    if one.lines:
+        axes.plot(*one.middle, "D", markersize=size / 2, mfc=colour, mec=edge, mew=0.8)
+
+
+def show_image(axes: Axes, image: Image) -> None:
+    """Show an image in its own colours, without axes; what is drawn on it leaves it whole."""
+    height, width, channels = image.shape
+    axes.imshow(image[:, :, 0] if channels == 1 else image, cmap="gray" if channels == 1 else None)
+    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
+    axes.axis("off")

@@ -1,0 +1,183 @@
+"""A picture of why a policy acts as it does on one percept."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
+
+from rlvc.data.images import as_image
+from rlvc.data.percepts import SINGLE, Percept
+from rlvc.features.graph import Several, Sight
+from rlvc.policies.forest import AnyPolicy
+from rlvc.policies.policy import Explanation, Outcome, Policy
+from rlvc.policies.votes import Vote
+from rlvc.report.figures.arrangements import (
+    SHOWN,
+    Arrangement,
+    arrange,
+    draw_arrangement,
+    show_image,
+)
+from rlvc.report.figures.patches import brief, picture_of
+from rlvc.report.figures.style import BLUE, GREY, INK, ORANGE, house_style, new_figure
+from rlvc.vision.extractor import Glance
+
+MOST: Final = 12  # tests that are shown in full; a longer path shows what was seen and the last
+OFFSETS: Final = ((9, 7), (9, -16), (-16, 7), (-16, -16))  # points, from a place to its number
+LIGHT: Final = "#D1D5DB"
+
+
+def draw_explanation(policy: Policy, percept: Percept, explanation: Explanation) -> Figure:
+    """Draw the percept with the features that were found, the path, and the values of the actions.
+
+    With several cameras, their images stand one below the other.
+    """
+    with house_style():
+        figure = new_figure(10.5, 5.6)
+        layout = GridSpec(1, 2, figure, width_ratios=(1.0, 1.05))
+        tests = list(enumerate(explanation.tests, 1))
+        draw_images(figure, layout, policy, percept, tests)
+        right = layout[1].subgridspec(2, 1, height_ratios=(4.2, 1.0))
+        _draw_path(figure, right, policy, explanation)
+        title = f"Class {explanation.visual_class}: values of the actions"
+        draw_values(figure, right, explanation, title)
+        return figure
+
+
+def draw_images(
+    figure: Figure,
+    layout: GridSpec,
+    policy: AnyPolicy,
+    percept: Percept,
+    tests: Sequence[tuple[int, Outcome]],
+) -> None:
+    """Draw the images of all cameras, with the features that were seen, by number."""
+    parts = percept if isinstance(percept, Mapping) else {SINGLE: percept}
+    images = {camera: as_image(parts[camera]) for camera in sorted(parts)}
+    aspects = [image.shape[0] / image.shape[1] for image in images.values()]
+    if len(images) > 1:
+        aspects.append(max(0.9 - sum(aspects), 0.1))  # room for words
+    rows = layout[0].subgridspec(len(aspects), 1, height_ratios=aspects)
+    sight = Sight(policy.graph, Glance(policy.eye, images))
+    is_any_seen = any(test.exhibited for _, test in tests)
+    what = f"What decided: {'the features that were' if is_any_seen else 'no feature was'} seen"
+    for row, (camera, image) in enumerate(images.items()):
+        axes = figure.add_subplot(rows[row])
+        show_image(axes, image)
+        axes.set_title(what if not camera else f"{what}, {camera}" if row == 0 else camera)
+        for number, test in tests:
+            if test.exhibited and policy.graph.camera[test.number] == camera:
+                _mark(axes, number, test, arrange(policy.graph, sight, test.number))
+    if len(images) > 1:
+        _tell(figure.add_subplot(rows[-1]), policy, tests)
+
+
+def _mark(axes: Axes, number: int, test: Outcome, found: list[Arrangement]) -> None:
+    """Mark where a feature was seen, with the number of its test."""
+    is_composite = any(one.lines for one in found)
+    for one in found[:SHOWN] if is_composite else found:
+        draw_arrangement(axes, one, ORANGE, "white", 8.0 if is_composite else 15.0)
+    # Composites come several at one place, so that one number will do, each to another side.
+    offset = OFFSETS[number % len(OFFSETS)] if is_composite else OFFSETS[0]
+    for x, y in test.occurrences[:1] if is_composite else test.occurrences:
+        axes.annotate(
+            str(number), (x, y), xytext=offset, textcoords="offset points", color="white",
+            fontsize=8, fontweight="bold", bbox={"fc": ORANGE, "ec": "white", "pad": 1.2},
+        )  # fmt: skip
+
+
+def _tell(axes: Axes, policy: AnyPolicy, tests: Sequence[tuple[int, Outcome]]) -> None:
+    """Say in words which composite features were seen, the last ones if there are many."""
+    lines = [
+        line
+        for number, test in tests
+        if test.exhibited and policy.graph.is_arranged(test.number)
+        for line in textwrap.wrap(
+            f"{number}. {brief(policy.graph, test.number)}", 84, subsequent_indent="     "
+        )
+    ]
+    axes.axis("off")
+    axes.text(0, 1, "\n".join(lines[-6:]), va="top", fontsize=7.5, transform=axes.transAxes)
+
+
+def shown_tests(explanation: Explanation) -> list[int]:
+    """Return the tests to show: all, or those that were seen and the last of the others."""
+    n = len(explanation.tests)
+    if n <= MOST:
+        return list(range(n))
+    seen = [i for i, test in enumerate(explanation.tests) if test.exhibited][-MOST:]
+    rest = [i for i in range(n) if i not in seen][-(MOST - len(seen)) or n :]
+    return sorted(seen + rest)
+
+
+def _draw_path(
+    figure: Figure, layout: GridSpecFromSubplotSpec, policy: Policy, explanation: Explanation
+) -> None:
+    shown = shown_tests(explanation)
+    left_out = len(explanation.tests) - len(shown)
+    note = f" ({left_out} of them are not shown)" if left_out else ""
+    axes = figure.add_subplot(layout[0])
+    axes.set_title(f"The path of {len(explanation.tests)} tests{note}")
+    draw_patches(axes, policy, [(i + 1, explanation.tests[i], "") for i in shown])
+
+
+def draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, Outcome, str]]) -> None:
+    """Draw what features look like, with their numbers, whether they were seen, and a note."""
+    columns = 4
+    axes.set(xlim=(0, columns), ylim=(max(1, -(-len(tests) // columns)), 0))
+    axes.axis("off")
+    for cell, (number, test, note) in enumerate(tests):
+        x, y = cell % columns, cell // columns
+        box = axes.inset_axes((x + 0.16, y + 0.02, 0.68, 0.62), transform=axes.transData)
+        is_one = not isinstance(test.feature, Several)
+        alpha = 0.35 if is_one and not test.exhibited else 1.0
+        box.imshow(picture_of(policy, test.number, test.seen), alpha=alpha)
+        box.set(xticks=[], yticks=[])
+        for spine in box.spines.values():
+            spine.set(visible=True, color=ORANGE if test.exhibited else LIGHT, linewidth=1.6)
+        text = f"{number}. {_verdict(test)}{note}"
+        axes.text(
+            x + 0.5, y + 0.74 + 0.05 * note.count("\n"), text, ha="center", va="center",
+            fontsize=7.5, color=INK if test.exhibited else GREY,
+        )  # fmt: skip
+
+
+def _verdict(test: Outcome) -> str:
+    """Return a few words on whether a feature was seen, or how many of several were."""
+    if not isinstance(test.feature, Several):
+        return "seen" if test.exhibited else "not seen"
+    return f"{len(test.seen)} of {len(test.feature.parts)}, needs {test.feature.least}"
+
+
+def draw_values(
+    figure: Figure,
+    layout: GridSpecFromSubplotSpec,
+    explanation: Explanation | Vote,
+    title: str,
+    notes: Sequence[str] = (),
+) -> None:
+    """Draw the values of the actions, with notes below their names."""
+    axes = figure.add_subplot(layout[1])
+    actions = range(len(explanation.q))
+    names = [explanation.name(a) for a in actions]
+    labels = [f"{names[a]}\n{notes[a]}" if notes else names[a] for a in actions]
+    values = np.where(explanation.is_tried, explanation.q, 0.0)
+    colours = ["#9CCBE8"] * len(values)
+    colours[explanation.best] = BLUE
+    axes.bar(list(actions), values, color=colours, width=0.6)
+    axes.set_xticks(list(actions), labels)
+    for a, tried in enumerate(explanation.is_tried):
+        text = f"{explanation.q[a]:.1f}" if tried else "never tried"
+        axes.annotate(text, (a, max(values[a], 0.0)), xytext=(0, 2), textcoords="offset points",
+                      ha="center", fontsize=8)  # fmt: skip
+    axes.set_title(f"{title}; it takes “{names[explanation.best]}”")
+    axes.set(yticks=[])
+    axes.margins(y=0.25)
+    axes.grid(False)
+    axes.spines["left"].set_visible(False)

@@ -1,0 +1,75 @@
+"""What a feature looks like, in one small picture and a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.features.graph import Graph, Primitive, Several
+from rlvc.policies.forest import AnyPolicy
+
+GAP: Final = 2  # white pixels between patches
+FADED: Final = 0.65  # share of white in a patch that was looked for and not seen
+
+
+def picture_of(
+    policy: AnyPolicy, number: int, seen: Collection[int] | None = None
+) -> NDArray[np.uint8]:
+    """Return the patch of a feature; of several, that of the first, and small ones of the others.
+
+    The small ones stand in two rows to the right of the first.
+
+    Args:
+        policy: Whose feature it is.
+        number: The number of the feature.
+        seen: Of several features, those that were seen, by number; the others are faded.
+    """
+    feature = policy.graph[number]
+    if not isinstance(feature, Several):
+        return np.asarray(policy.patches[number])
+    patches = [
+        policy.patches[part] if seen is None or part in seen else _fade(policy.patches[part])
+        for part in feature.parts
+    ]
+    side, columns = len(patches[0]), len(patches) // 2  # of the small ones
+    step = side + GAP
+    picture = np.full((2 * side + GAP, 2 * side + GAP + columns * step, 3), 255, np.uint8)
+    picture[GAP // 2 :, :][: 2 * side, : 2 * side] = patches[0].repeat(2, axis=0).repeat(2, axis=1)
+    for i, patch in enumerate(patches[1:]):
+        y, x = i // columns * step, 2 * side + GAP + i % columns * step
+        picture[y : y + side, x : x + side] = patch
+    return picture
+
+
+def _fade(patch: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return (patch * (1.0 - FADED) + 255.0 * FADED).astype(np.uint8)
+
+
+def title_of(graph: Graph, number: int) -> str:
+    """Return a feature in words; of several, which they are, or the first if that is long."""
+    feature = graph[number]
+    if not isinstance(feature, Several):
+        return graph.describe(number)
+    if _are_symbols(graph, feature):
+        return graph.names_of(feature.parts)
+    return f"{graph.describe(feature.parts[0])} …"
+
+
+def brief(graph: Graph, number: int) -> str:
+    """Return a feature in a sentence; of several that are long to say, the first stands for all."""
+    feature = graph[number]
+    if isinstance(feature, Several) and not _are_symbols(graph, feature):
+        return f"at least {share_of(feature)} such as {graph.describe(feature.parts[0])}"
+    return graph.describe(number)
+
+
+def _are_symbols(graph: Graph, feature: Several) -> bool:
+    return all(isinstance(graph[part], Primitive) for part in feature.parts)
+
+
+def share_of(feature: Several) -> str:
+    """Return how many of several features are wanted."""
+    return f"{feature.least} of {len(feature.parts)}"

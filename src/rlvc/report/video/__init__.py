@@ -1,0 +1,1 @@
+"""Films of a policy at work."""

@@ -1,0 +1,169 @@
+"""Films in files that browsers and ordinary players show."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import cv2
+import numpy as np
+import PIL.Image
+from numpy.typing import NDArray
+
+from rlvc.data.images import Image, as_image
+
+CODECS: Final = ("avc1", "vp09", "av01", "mp4v")  # browsers play all but the last
+
+
+def write_video(
+    path: str | os.PathLike[str], frames: Iterable[NDArray[np.uint8]], fps: float = 4.0
+) -> None:
+    """Write a film so that a reader finds either what was there before or all of the new.
+
+    A film in an MP4 file is written frame by frame; one in a GIF file is shown over and over, with
+    256 colours a frame, and takes more room on the disk and in memory.
+
+    Args:
+        path: The file; its name ends in ``.mp4`` or ``.gif``.
+        frames: Images of one shape, RGB or grey.
+        fps: How many of them are shown in a second.
+
+    Raises:
+        OSError: The film cannot be written whole, for example because the disk is full.
+
+    >>> frames = np.zeros((3, 48, 64, 3), np.uint8)
+    >>> with TemporaryDirectory() as folder:
+    ...     write_video(Path(folder) / "film.mp4", frames)
+    ...     print(*(path.name for path in Path(folder).iterdir()))
+    film.mp4
+    """
+    check_video(path)
+    if not fps > 0.0:
+        raise ValueError(f"fps of write_video must be more than 0; got {fps}.")
+    target = Path(path)
+    with _folder_beside(target) as folder:
+        images = _same_shape(frames)
+        first = next(images, None)
+        if first is None:
+            raise ValueError("frames of write_video must be at least one; got none.")
+        film = Path(folder) / f"film{target.suffix.lower()}"
+        WRITERS[film.suffix](film, first, images, fps)
+        with film.open("rb+") as file:
+            os.fsync(file.fileno())
+        film.replace(target)
+
+
+def check_video(path: str | os.PathLike[str]) -> None:
+    """Raise an error if a film cannot have such a name: now, and not after it was made.
+
+    >>> check_video("film.avi")
+    Traceback (most recent call last):
+    ValueError: path of write_video must end in .mp4 or .gif; got 'film.avi'.
+    """
+    if Path(path).suffix.lower() not in WRITERS:
+        known = " or ".join(WRITERS)
+        raise ValueError(f"path of write_video must end in {known}; got {os.fspath(path)!r}.")
+    if Path(path).is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file in it.")
+
+
+def _folder_beside(target: Path) -> TemporaryDirectory[str]:
+    """Return a folder, on the disk of a file, that goes away with all that is left in it."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise OSError(f"{target.parent} cannot be written to ({error.strerror}).") from error
+
+
+def _same_shape(frames: Iterable[NDArray[np.uint8]]) -> Iterator[Image]:
+    """Yield frames in colours, and refuse one of another shape than the first."""
+    shape: tuple[int, ...] = ()
+    for frame in frames:
+        image = as_image(frame, "a frame")
+        shape = shape or image.shape
+        if image.shape != shape:
+            raise ValueError(f"The shape of a frame must be {shape}, as before; got {image.shape}.")
+        yield image if image.shape[2] == 3 else image.repeat(3, axis=2)
+
+
+def _write_gif(path: Path, first: Image, frames: Iterator[Image], fps: float) -> None:
+    def few_colours(frame: Image) -> PIL.Image.Image:
+        # Dithering would make noise of plain areas, and files twice as large.
+        return PIL.Image.fromarray(frame).quantize(256, dither=PIL.Image.Dither.NONE)
+
+    with path.open("wb") as file:
+        few_colours(first).save(
+            file, "GIF", save_all=True, append_images=map(few_colours, frames),
+            duration=round(1000 / fps), loop=0,
+        )  # fmt: skip
+
+
+def _write_mp4(path: Path, first: Image, frames: Iterator[Image], fps: float) -> None:
+    height, width = first.shape[:2]
+    odd = height % 2, width % 2  # which most codecs do not take
+    writer, n = _open_writer(path, (width + odd[1], height + odd[0]), fps), 0
+    try:
+        for frame in itertools.chain([first], frames):
+            even = cv2.copyMakeBorder(frame, 0, odd[0], 0, odd[1], cv2.BORDER_REPLICATE)
+            with _quiet():
+                writer.write(cv2.cvtColor(even, cv2.COLOR_RGB2BGR))
+            n += 1
+    finally:
+        with _quiet():
+            writer.release()
+    if _count_frames(path) != n:  # OpenCV does not say that it failed to write
+        raise OSError("The film cannot be written whole; is the disk full?")
+
+
+def _open_writer(path: Path, size: tuple[int, int], fps: float) -> cv2.VideoWriter:
+    """Return a writer with the first codec that this OpenCV has."""
+    for codec in CODECS:
+        with _quiet():
+            fourcc = cv2.VideoWriter.fourcc(*codec)
+            writer = cv2.VideoWriter(str(path), cv2.CAP_FFMPEG, fourcc, fps, size)
+        if writer.isOpened():
+            return writer
+    raise OSError(
+        f"OpenCV {cv2.__version__} cannot write MP4 files here; give the film a name that ends in "
+        ".gif, or install opencv-python-headless."
+    )
+
+
+def _count_frames(path: Path) -> int:
+    """Return how many frames of a film can be shown."""
+    with _quiet():
+        film, n = cv2.VideoCapture(str(path), cv2.CAP_FFMPEG), 0
+        while film.grab():
+            n += 1
+        film.release()
+    return n
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep OpenCV and FFmpeg from writing to the terminal that a codec is missing."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # a process without a terminal may have closed it
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+WRITERS: Final[dict[str, Callable[[Path, Image, Iterator[Image], float], None]]] = {
+    ".mp4": _write_mp4,
+    ".gif": _write_gif,
+}

@@ -1,0 +1,151 @@
+"""From the folder of a run to all that the page knows."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any, Final
+
+from rlvc._core.validate import refusing
+from rlvc.classifiers.tree import Tree
+from rlvc.errors import FileFormatError
+from rlvc.policies.forest import AnyPolicy, ForestPolicy, load_policy
+from rlvc.report.web.curves import describe_learning
+from rlvc.report.web.encoding import Json, pack
+from rlvc.report.web.model import describe_policy
+from rlvc.report.web.overview import describe_overview
+from rlvc.runs.callbacks import Watcher
+from rlvc.runs.examples import Examples
+from rlvc.runs.live import POLICY as DRAFT_POLICY
+from rlvc.runs.live import RESULT as DRAFT
+from rlvc.tasks.scenes import Scene, scene_of
+from rlvc.vision.cache import Memory
+
+FORMAT, VERSION = "rlvc-report", 1
+RESULT = "result.json"
+SO_FAR: Final = "the policy so far"  # the same at every stage, so that a page stays as it was left
+POLICIES: Final = (
+    "policy.rlvc",
+    "one.rlvc",
+    "compact.rlvc",
+    "basic.rlvc",
+)  # to act with: the first
+
+
+class Author:
+    """Writes the contents of pages about run folders.
+
+    What was looked at is remembered, so that the page of a run that goes on is soon written anew.
+    """
+
+    def __init__(self, watcher: Watcher | None = None) -> None:
+        self._watcher = watcher or Watcher()
+        self._scene: tuple[Any, Scene, Memory] | None = None
+
+    def describe(self, folder: Path) -> Json:
+        """Return all that the page of a run knows.
+
+        Raises:
+            FileFormatError: There is no run in the folder, or it is damaged.
+        """
+        result, is_draft = read_result(folder)
+        policies = read_policies(folder, is_draft=is_draft)
+        title = str(result.get("task") or folder.name)
+        found: Json = {"format": FORMAT, "version": VERSION, "title": title, "live": None}
+        with refusing(folder / (DRAFT if is_draft else RESULT), "run that this rlvc knows"):
+            if is_draft:
+                found["live"] = {"phase": str(result.get("phase")), "stage": _last_stage(result)}
+            found |= {"overview": describe_overview(result), "learning": describe_learning(result)}
+            scene, memory = self._see(folder, result, is_draft)
+        images, shown = list(scene.images), list[Json]()
+        for name, policy in policies.items():
+            check_fit(policy, scene, folder)
+            self._watcher.on_phase("look", memory.n_new(policy.eye, scene.percepts))
+            one, more = describe_policy(
+                name, policy, scene.percepts, memory, len(images), self._watcher.on_step
+            )
+            shown.append(one)
+            images += more
+        cameras = scene.cameras or _unseen(policies)
+        found |= {"images": images, "cameras": cameras, "policies": shown}
+        found["percepts"] = {"table": pack(scene.table), "label": scene.labels}
+        return found | {"task": scene.task}
+
+    def _see(self, folder: Path, result: dict[str, Any], is_draft: bool) -> tuple[Scene, Memory]:
+        """Return the scene of a run, and what is remembered of it."""
+        file = folder / "examples.rlvc"
+        stamp = (file.stat().st_mtime_ns, file.stat().st_size) if file.exists() else None
+        key = (*(result.get(name) for name in ("task", "pictures", "seed")), is_draft, stamp)
+        if self._scene is None or self._scene[0] != key:
+            self._watcher.on_phase("draw", None)
+            examples = Examples.load(file) if stamp else None
+            self._scene = key, scene_of(result, examples, is_draft=is_draft), Memory()
+        return self._scene[1], self._scene[2]
+
+
+def check_fit(policy: AnyPolicy, scene: Scene, folder: Path) -> None:
+    """Refuse a policy that was not learned on what is to be shown."""
+    known = {images.camera: images.shape for images in scene.percepts.images}
+    n_actions = scene.task.get("n_actions", policy.n_actions)
+    if (known and known != dict(policy.shapes)) or n_actions != policy.n_actions:
+        raise FileFormatError(
+            f"The policy in {folder} was not learned on the task of {RESULT}: it has other images "
+            "or actions. Put both files of one run into a folder, or learn again."
+        )
+
+
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def read_result(folder: Path) -> tuple[dict[str, Any], bool]:
+    """Return what is known of a run, and whether it is still going on."""
+    for name, is_draft in ((RESULT, False), (DRAFT, True)):
+        file = folder / name
+        if file.is_file():
+            try:
+                text = file.read_text(encoding="utf-8")
+                result = json.loads(text, parse_constant=lambda name: None, parse_float=_finite)
+            except (ValueError, RecursionError) as error:
+                raise FileFormatError(f"{file} is damaged ({error}).") from error
+            if not isinstance(result, dict):
+                raise FileFormatError(f"{file} does not hold the numbers of a run.")
+            return result, is_draft
+    raise FileFormatError(
+        f"There is no run in {folder}; name the folder that `rlvc run` or `rlvc learn` wrote to."
+    )
+
+
+def read_policies(folder: Path, *, is_draft: bool) -> dict[str, AnyPolicy]:
+    """Return the policies of a run by their names, that to act with first."""
+    if is_draft:
+        return {SO_FAR: load_policy(folder / DRAFT_POLICY)}
+    files = [folder / name for name in POLICIES if (folder / name).is_file()]
+    if not files:
+        raise FileFormatError(f"There is no policy in {folder}; was {RESULT} moved there alone?")
+    policies = [load_policy(file) for file in files]
+    return {name_of(policy): policy for policy in policies}
+
+
+def name_of(policy: AnyPolicy) -> str:
+    """Return a few words on what kind of policy this is, and how large."""
+    if isinstance(policy, ForestPolicy):
+        return f"forest of {len(policy.members)} trees"
+    what = "tree" if isinstance(policy.classifier, Tree) else "compacted"
+    return f"{what}, {policy.n_classes} classes"
+
+
+def _last_stage(result: dict[str, Any]) -> int | None:
+    history = result.get("history") or []
+    return int(history[-1]["stage"]) if history else None
+
+
+def _unseen(policies: dict[str, AnyPolicy]) -> list[Json]:
+    """Return the cameras of policies of which there are no percepts to show."""
+    shapes = next(iter(policies.values())).shapes
+    return [
+        {"name": name, "width": shape[1], "height": shape[0], "file": 0, "zoom": 1.0}
+        for name, shape in sorted(shapes.items())
+    ]

@@ -1,0 +1,78 @@
+"""Arrays and pictures as text, to be put in a page."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any, Final
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.data.images import Image
+
+LONGEST: Final = 320  # pixels of the longer side of an image that is shown smaller than it is
+QUALITY: Final = 82  # of images that are shown smaller
+LOSSLESS: Final = 101  # what OpenCV takes for a WebP image without loss
+TALLEST: Final = 16_000  # pixels of a sheet
+LONGEST_WEBP: Final = 16_384  # pixels that a side of a WebP image must not have
+ROOM: Final = 6_000_000  # pixels of a camera's images up to which they are kept without loss
+
+Json = dict[str, Any]
+
+
+def pack(array: NDArray[Any]) -> Json:
+    """Return an array of numbers as its bytes, as small as they fit; see ``numbers`` in model.js.
+
+    >>> pack(np.array([1, 2]))
+    {'dtype': '<u2', 'data': 'AQACAA=='}
+    """
+    dtype = "<f4"
+    if array.dtype.kind in "biu":
+        fits = not array.size or (array.min() >= 0 and array.max() < 2**16)
+        dtype = "<u2" if fits else "<i4"
+    data = np.ascontiguousarray(array.ravel(), dtype)
+    return {"dtype": dtype, "data": base64.b64encode(data.tobytes()).decode()}
+
+
+def picture(image: Image, quality: int = LOSSLESS) -> Json:
+    """Return an image for the page, without loss unless told otherwise."""
+    colour = image if image.shape[2] == 1 else cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
+    height, width = image.shape[:2]
+    kind = "webp" if max(height, width) < LONGEST_WEBP else "png"
+    is_done, coded = cv2.imencode(f".{kind}", colour, [cv2.IMWRITE_WEBP_QUALITY, quality])
+    if not is_done:
+        raise ValueError(f"an image of {width} × {height} pixels cannot be shown")
+    data = base64.b64encode(coded.tobytes()).decode()
+    return {"type": f"image/{kind}", "data": data, "width": width, "height": height}
+
+
+def show_images(
+    camera: str, images: Sequence[Image], first: int, room: float = ROOM
+) -> tuple[list[Json], Json]:
+    """Return the pictures that hold a camera's images, and where each of them is.
+
+    Small images stand on common sheets without loss; many large ones are shown smaller.
+
+    Args:
+        camera: Its name.
+        images: All of one shape, at least one.
+        first: The number that the first picture will have in the page.
+        room: Pixels up to which images are kept without loss.
+    """
+    height, width, channels = images[0].shape
+    where: Json = {"name": camera, "width": width, "height": height}
+    if len(images) * height * width > room or max(height, width) > TALLEST:
+        zoom = min(1.0, LONGEST / max(height, width))
+        size = max(1, round(width * zoom)), max(1, round(height * zoom))
+        small = [cv2.resize(one, size, interpolation=cv2.INTER_AREA) for one in images]
+        shape = *size[::-1], channels  # OpenCV drops a single channel
+        files = [picture(np.asarray(one, np.uint8).reshape(shape), QUALITY) for one in small]
+        numbers = np.arange(first, first + len(files))
+        return files, {**where, "file": pack(numbers), "zoom": zoom}
+    per_sheet = max(1, TALLEST // height)
+    sheets = [np.concatenate(images[i : i + per_sheet]) for i in range(0, len(images), per_sheet)]
+    file, row = np.divmod(np.arange(len(images)), per_sheet)
+    where |= {"file": pack(first + file), "y": pack(row * height), "zoom": 1.0}
+    return [picture(sheet) for sheet in sheets], where

@@ -1,0 +1,194 @@
+"""Policies as a page shows them: their classifiers, their features, and what percepts show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.classifiers.nodes import Nodes
+from rlvc.classifiers.tree import Tree
+from rlvc.data.percepts import Percepts
+from rlvc.features.graph import Composite, Graph, Located, Several
+from rlvc.features.index import Found, Sightings
+from rlvc.policies.forest import AnyPolicy, ForestPolicy, Member
+from rlvc.policies.policy import Policy
+from rlvc.report.web.encoding import Json, pack, picture
+from rlvc.vision.cache import Memory
+from rlvc.vision.extractor import SIDE
+
+COLUMNS: Final = 32  # patches beside each other on the sheet of all
+QUALITY: Final = 90  # of the sheet: patches are for people to look at
+UNIT: Final = 16  # steps of a pixel to which places are kept
+MOST: Final = 8  # occurrences of a composite on one image that are kept
+KINDS: Final = {Composite: "composite", Located: "located", Several: "several"}
+
+
+def describe_policy(
+    name: str,
+    policy: AnyPolicy,
+    percepts: Percepts,
+    memory: Memory,
+    first: int,
+    on_image: Callable[[], None] | None = None,
+) -> tuple[Json, list[Json]]:
+    """Return a policy for the page, and the pictures that it brings along.
+
+    Args:
+        name: How to call it.
+        policy: The policy.
+        percepts: What it is asked about.
+        memory: What was seen on these percepts already.
+        first: The number that its first picture will have in the page.
+        on_image: Called after each image that is looked at.
+    """
+    is_forest = isinstance(policy, ForestPolicy)
+    members = policy.members if isinstance(policy, ForestPolicy) else [_member(policy)]
+    trees = [_describe_tree(one) for one in members]
+    kind = "forest" if is_forest else "tree" if trees[0]["is_tree"] else "diagram"
+    names = policy.action_names or [str(a + policy.action_start) for a in range(policy.n_actions)]
+    tested = set(policy.tested.tolist())
+    with_patch, places = patches_of(policy.graph)
+    found = see(policy, percepts, memory, on_image)
+    sizes = {images.camera: len(images) for images in percepts.images}
+    return {
+        "name": name,
+        "kind": kind,
+        "actions": list(names),
+        "caution": policy.caution if isinstance(policy, ForestPolicy) else 0.0,
+        "trees": trees,
+        "features": [
+            describe_feature(policy, number) | {"is_tested": number in tested, "patch": place}
+            for number, place in enumerate(places)
+        ],
+        "patches": {"image": first, "side": SIDE, "columns": COLUMNS},
+        "seen": [
+            _describe_seen(
+                {n: one for n, one in found.items() if policy.graph.camera[n] == camera},
+                policy.graph,
+                sizes.get(camera, 0),
+            )
+            for camera in sorted(policy.shapes)
+        ],
+    }, [picture(_sheet(policy.patches[with_patch]), QUALITY)]
+
+
+def _member(policy: Policy) -> Member:
+    return Member(policy.classifier, policy.q, policy.count)
+
+
+def _describe_tree(one: Member) -> Json:
+    nodes = one.classifier
+    if not isinstance(nodes, Nodes):
+        raise TypeError(
+            "The classifier of a policy in a report must be a tree or diagrams; "
+            f"got {type(nodes).__name__}."
+        )
+    return {
+        "is_tree": isinstance(nodes, Tree),
+        "feature": nodes.feature.tolist(),
+        "present": nodes.present.tolist(),
+        "absent": nodes.absent.tolist(),
+        "q": one.q.tolist(),
+        "count": one.count.tolist(),
+    }
+
+
+def patches_of(graph: Graph) -> tuple[list[int], list[int]]:
+    """Return the features whose patches are on the sheet, and for every one the place of its patch.
+
+    Several features look like the first of them, which has a place already.
+    """
+    shown, places = list[int](), list[int]()
+    for number, feature in enumerate(graph.features):
+        is_several = isinstance(feature, Several)
+        places.append(places[feature.parts[0]] if is_several else len(shown))
+        shown += [] if is_several else [number]
+    return shown, places
+
+
+def describe_feature(policy: AnyPolicy, number: int) -> Json:
+    """Return a feature for the page."""
+    graph, cameras = policy.graph, sorted(policy.shapes)
+    feature = graph[number]
+    found: Json = {
+        "name": graph.describe(number),
+        "kind": KINDS.get(type(feature), "symbol"),
+        "camera": cameras.index(graph.camera[number]),
+        "parts": list(feature.parts),
+        "usage": int(policy.usage[number]),
+    }
+    if isinstance(feature, Several):
+        found["least"] = feature.least
+    if isinstance(feature, Located):
+        found["cell"] = [2**feature.level, feature.column, feature.line]
+    if isinstance(feature, Composite):
+        found["distance"] = [max(feature.mean - feature.reach, 0.0), feature.mean + feature.reach]
+        if feature.turn is not None:
+            found["turn"] = feature.turn
+        if feature.ratio is not None:
+            found["ratio"] = 2**feature.ratio
+    return found
+
+
+def see(
+    policy: AnyPolicy,
+    percepts: Percepts,
+    memory: Memory,
+    on_image: Callable[[], None] | None = None,
+) -> dict[int, Found]:
+    """Return on which images each feature of a policy occurs, and where.
+
+    Several features at once occur where those do that they are; the page finds that out itself.
+    """
+    if len(percepts) == 0:
+        return {}
+    looks = memory.look(policy.eye, percepts, 0, on_image)
+    seen = policy.eye.see(percepts, 0, learn=False, looks=looks)
+    symbols = Sightings.of(Graph().add_symbols(policy.eye), percepts, seen)
+    joined, numbers = symbols.graph.join(policy.graph)
+    shown = replace(symbols, graph=joined)  # to find where features are, no more is needed
+    known: dict[int, Found] = {}
+    return {
+        number: shown.find(numbers[number], known)
+        for number, feature in enumerate(policy.graph.features)
+        if not isinstance(feature, Several)
+    }
+
+
+def _describe_seen(found: dict[int, Found], graph: Graph, n_images: int) -> Json:
+    """Return the occurrences of a camera's features, image by image."""
+    parts = [
+        _limit(number, *one, isinstance(graph[number], Composite)) for number, one in found.items()
+    ]
+    rows = np.concatenate([np.empty((0, 4)), *parts])
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]  # keeps the order of occurrences
+    counts = np.bincount(rows[:, 0].astype(np.int64), minlength=n_images)
+    begin = np.concatenate([[0], np.cumsum(counts)])
+    x, y = np.round(UNIT * rows[:, 2:]).astype(np.int64).T
+    columns = {"begin": begin, "feature": rows[:, 1].astype(np.int64), "x": x, "y": y}
+    return {"unit": UNIT, **{key: pack(column) for key, column in columns.items()}}
+
+
+def _limit(
+    number: int, image: NDArray[np.int64], marks: NDArray[np.float64], is_composite: bool
+) -> NDArray[np.float64]:
+    """Return rows (image, feature, x, y), of a composite no more than a few on each image."""
+    rows = np.column_stack([image, np.full(len(image), number), marks[:, :2]])
+    if not is_composite or len(rows) == 0:
+        return rows
+    begins = np.flatnonzero(np.diff(image, prepend=-1))
+    rank = np.arange(len(image)) - np.repeat(begins, np.diff([*begins, len(image)]))
+    return np.asarray(rows[rank < MOST])
+
+
+def _sheet(patches: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return all patches on one sheet, row by row."""
+    n_rows = max(1, -(-len(patches) // COLUMNS))
+    sheet = np.full((n_rows * COLUMNS, SIDE, SIDE, 3), 255, np.uint8)
+    sheet[: len(patches)] = patches
+    sheet = sheet.reshape(n_rows, COLUMNS, SIDE, SIDE, 3).swapaxes(1, 2)
+    return np.ascontiguousarray(sheet.reshape(n_rows * SIDE, COLUMNS * SIDE, 3))

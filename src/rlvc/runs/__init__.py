@@ -1,0 +1,1 @@
+"""Runs: learning with checkpoints, curves, resource estimates and a folder of results."""

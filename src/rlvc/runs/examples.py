@@ -1,0 +1,143 @@
+"""Some of the percepts that a policy was learned from: what a report shows of a task.
+
+Interactions are not kept with a policy, for they may be many. A few percepts of each visual class
+tell a reader most of what there is to see.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc._core.archive import read_archive, write_archive
+from rlvc._core.validate import LONGEST, must, refusing
+from rlvc.data.images import Image
+from rlvc.data.interactions import Interactions
+from rlvc.data.percepts import SINGLE, Percepts
+
+FORMAT, VERSION = "rlvc-examples", 1
+FILE: Final = "examples.rlvc"
+MOST: Final = 240  # percepts
+MOST_BYTES: Final = 24 * 10**6  # of their images
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Percepts that were met, and how often.
+
+    Attributes:
+        percepts: The percepts.
+        count: (n,) how many interactions started with each of them.
+        classes: (n,) the visual class of each; None where there is no single policy to tell.
+    """
+
+    percepts: Percepts
+    count: Ints
+    classes: Ints | None = None
+
+    @classmethod
+    def choose(cls, interactions: Interactions, classes: Ints, n: int = MOST) -> Examples:
+        """Return examples from all visual classes, at most ``n`` and 24 MB; but at least one.
+
+        The classes take turns, that in which most interactions started first; each gives the
+        percept that was met most often among those that are left. Percepts that were met equally
+        often are shuffled, always in the same way, so that they do not all come from the beginning.
+
+        Args:
+            interactions: What was met.
+            classes: (n_percepts,) the visual classes of the percepts.
+            n: How many to choose.
+        """
+        percepts = interactions.percepts
+        count = np.bincount(interactions.start, minlength=len(percepts))
+        table, chosen = percepts.table(), list[int]()
+        seen, n_bytes = set[tuple[int, int]](), 0
+        sizes = [int(np.prod(images.shape or ())) for images in percepts.images]
+        for number in _in_turn(count, classes)[:n].tolist():
+            new = set(enumerate(table[number].tolist())) - seen
+            n_bytes += sum(sizes[camera] for camera, _ in new)
+            if chosen and n_bytes > MOST_BYTES:
+                break
+            chosen.append(number)
+            seen |= new
+        kept = Percepts()
+        for number in chosen:
+            kept.add(percepts[number])
+        return cls(kept, count[chosen], classes[chosen])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write them to one file, whole or not at all."""
+        arrays: dict[str, NDArray[Any]] = {"table": self.percepts.table(), "count": self.count}
+        if self.classes is not None:
+            arrays["classes"] = self.classes
+        for i, images in enumerate(self.percepts.images):
+            arrays[f"images/{i}"] = np.stack([images[number] for number in range(len(images))])
+        manifest = {"format": FORMAT, "version": VERSION, "cameras": list(self.percepts.cameras)}
+        write_archive(path, manifest, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Examples:
+        """Return the examples that a file holds; run no code from it.
+
+        Raises:
+            FileFormatError: The file holds no examples, or is damaged.
+        """
+        manifest, arrays = read_archive(path, FORMAT, VERSION, largest=2**30)
+        with refusing(path, "set of examples"):
+            cameras, table, count = manifest["cameras"], arrays["table"], arrays["count"]
+            images = [arrays[f"images/{i}"] for i in range(len(cameras))]
+            classes = arrays.get("classes")
+            _check(cameras, images, table, count, classes)
+            return cls(_restore(cameras, images, table), count, classes)
+
+
+def _in_turn(count: Ints, classes: Ints) -> Ints:
+    """Return the numbers of the percepts that were met, in the order in which they are chosen."""
+    met = np.flatnonzero(count)
+    shuffled = np.random.default_rng(0).permutation(len(count))[met]
+    place = np.argsort(np.argsort(-np.bincount(classes, count), kind="stable"))[classes[met]]
+    order = np.lexsort((shuffled, -count[met], place))  # class by class
+    met, place = met[order], place[order]
+    turn = np.arange(len(met)) - np.searchsorted(place, place)
+    return np.asarray(met[np.lexsort((place, turn))])
+
+
+def _check(
+    cameras: list[str],
+    images: list[NDArray[Any]],
+    table: NDArray[Any],
+    count: NDArray[Any],
+    classes: NDArray[Any] | None,
+) -> None:
+    """Raise a ValueError if the parts do not fit together."""
+    must(all(isinstance(name, str) and len(name) <= LONGEST for name in cameras), "cameras")
+    must(cameras and cameras == sorted(set(cameras)), "cameras")
+    must(table.dtype == np.int64 and table.ndim == 2, "percepts")
+    must(len(table) > 0 and table.shape[1] == len(cameras), "percepts")
+    n_bytes = sum(stack[:1].nbytes for stack in images)
+    must(len(table) * n_bytes <= 2**31, "percepts")  # each image is looked at in every percept
+    for column, (name, stack) in zip(table.T, zip(cameras, images, strict=True), strict=True):
+        whose = f"images of camera {name!r}" if name else "images"
+        must(stack.dtype == np.uint8 and stack.ndim == 4 and stack.shape[3] in (1, 3), whose)
+        must(0 not in stack.shape, whose)
+        must(column.min() >= 0 and column.max() == len(stack) - 1, whose)
+    for numbers, least in ((count, 1), (classes, 0)):
+        if numbers is not None:
+            must(numbers.dtype == np.int64 and numbers.shape == (len(table),), "numbers")
+            must(numbers.min() >= least, "numbers")
+
+
+def _restore(cameras: list[str], images: list[Image], table: Ints) -> Percepts:
+    """Return a store of percepts that has the given table, or raise a ValueError."""
+    percepts = Percepts()
+    for row in table.tolist():
+        parts = [stack[number] for stack, number in zip(images, row, strict=True)]
+        percepts.add(parts[0] if cameras == [SINGLE] else dict(zip(cameras, parts, strict=True)))
+    must(np.array_equal(percepts.table(), table), "percepts")  # distinct, each image once
+    return percepts

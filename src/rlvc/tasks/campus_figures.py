@@ -1,0 +1,138 @@
+"""The figures of a run on the campus: the paper's comparison, and the policy on a map."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
+from matplotlib.ticker import PercentFormatter
+
+from rlvc.envs.campus.graph_world import AHEAD, HEADINGS
+from rlvc.report.figures.curves import draw_features, sizes_of
+from rlvc.report.figures.style import BLUE, GREEN, GREY, INK, ORANGE, house_style, new_figure
+from rlvc.tasks.campus import CampusRun
+
+COLOURS: Final = {"basic": ORANGE, "compact": BLUE}
+NAMES: Final = {"basic": "the tree", "compact": "compacted"}
+LETTERS: Final = ("L", "R", "F")  # in the order of the actions
+RIGHT: Final = LinearSegmentedColormap.from_list("right", [ORANGE, "#F3E9DC", "#56B4E9"])
+
+
+def draw_campus_figures(run: CampusRun) -> dict[str, Figure]:
+    """Draw all figures of a run; return them by the names of their files."""
+    with house_style():
+        return {
+            "map.png": draw_map(run),
+            "errors.png": draw_errors(run.result),
+            "sizes.png": draw_sizes(run.result),
+            "features.png": draw_features(run.best),
+        }
+
+
+def draw_errors(result: dict[str, Any]) -> Figure:
+    """Draw the error on the views learned from and on new views, by stage, of both versions."""
+    figure = new_figure(9.0, 3.4)
+    left, right = figure.subplots(1, 2, sharey=True)
+    _draw_versions(left, result, "train_error", "{:.1%}")
+    _draw_versions(right, result, "test_error", "{:.1%}")
+    left.set_title("Error on the views learned from")
+    right.set_title("Error on new views")
+    right.axhline(result["ceiling"], color=GREY, linewidth=1.2, linestyle="--")
+    right.annotate(
+        f"a vote of nearest neighbours, {result['ceiling']:.1%}", (0, result["ceiling"]),
+        color=GREY, xytext=(4, 4), textcoords="offset points", fontsize=7.5,
+    )  # fmt: skip
+    if "forest" in result:
+        errors = result["forest"]["measures"]
+        for axes, key in ((left, "train_error"), (right, "test_error")):
+            label = f"a forest: {errors[key]:.1%}"
+            axes.axhline(errors[key], color=GREEN, linewidth=1.4, linestyle="-.", label=label)
+            axes.legend(loc="best", fontsize=8)
+    left.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    left.set_ylim(bottom=-0.01)
+    left.set_ylabel("share of decisions that are not optimal")
+    return figure
+
+
+def draw_sizes(result: dict[str, Any]) -> Figure:
+    """Draw the number of classes and of selected features, by stage, of both versions."""
+    figure = new_figure(9.0, 3.4)
+    left, right = figure.subplots(1, 2)
+    _draw_versions(left, result, "classes", "{}")
+    _draw_versions(right, result, "features", "{}")
+    left.set_title("Visual classes")
+    right.set_title("Selected features")
+    for axes in (left, right):
+        axes.set_ylim(bottom=0)
+    return figure
+
+
+def _draw_versions(axes: Axes, result: dict[str, Any], key: str, form: str) -> None:
+    for version, colour in COLOURS.items():
+        history = result[version]["history"]
+        stage, value = [[line[k] for line in history] for k in ("stage", key)]
+        dot = "o" if len(stage) == 1 else ""  # a line of one point cannot be seen
+        label = f"{NAMES[version]}: {form.format(value[-1])} at the end"
+        axes.plot(stage, value, color=colour, linewidth=1.8, marker=dot, label=label)
+    axes.legend(loc="best", fontsize=8)
+    axes.set_xlabel("stage k")
+    axes.margins(x=0.02)
+
+
+def draw_map(run: CampusRun) -> Figure:
+    """Draw the optimal action of every state on a map, coloured by how often it is taken."""
+    spots, share = run.spots, run.optimal.get("forest", run.optimal["compact"])
+    figure = new_figure(9.0, 5.9)
+    axes = figure.add_subplot()
+    for a, b in spots.links:
+        x, y = np.transpose([spots.places[a], spots.places[b]])
+        axes.plot(x, y, color="#D6D3CB", linewidth=9, solid_capstyle="round", zorder=1)
+    goal_x, goal_y = spots.places[spots.goal[0]]
+    step_x, step_y = AHEAD[spots.goal[1]]
+    house = Rectangle((goal_x + 0.66 * step_x - 0.1, goal_y + 0.66 * step_y - 0.26), 0.42, 0.52)
+    house.set(facecolor="#8C4A3C", edgecolor=INK, zorder=2)
+    axes.add_patch(house)
+    axes.annotate(
+        "goal", (goal_x + 0.66 * step_x + 0.11, goal_y + 0.66 * step_y), color="white",
+        ha="center", va="center", fontweight="bold", zorder=3,
+    )  # fmt: skip
+    for number, place in enumerate(spots.places):
+        axes.add_patch(Circle(place, 0.11, facecolor="white", edgecolor=GREY, zorder=3))
+        axes.annotate(str(number), place, ha="center", va="center", color=GREY, zorder=4)
+    best = spots.is_optimal(np.arange(len(LETTERS))[None], np.arange(spots.n_states)[:, None])
+    scale = Normalize(0.0, 1.0)
+    for state in range(spots.n_states):
+        spot, heading = divmod(state, len(HEADINGS))
+        x, y = np.asarray(spots.places[spot]) + 0.29 * np.asarray(AHEAD[heading])
+        box = FancyBboxPatch((x - 0.1, y - 0.075), 0.2, 0.15, boxstyle="round,pad=0.01")
+        box.set(facecolor=RIGHT(scale(share[state])), edgecolor=INK, linewidth=0.8, zorder=5)
+        axes.add_patch(box)
+        text = "/".join(name for name, is_best in zip(LETTERS, best[state], strict=True) if is_best)
+        axes.annotate(text, (x, y), ha="center", va="center", fontsize=8.5, zorder=6)
+    axes.set(aspect="equal", xticks=[], yticks=[], xlim=(-0.45, 4.1), ylim=(-0.42, 2.42))
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    if run.forest is None:
+        found = run.result["compact"]
+        sizes = f"{found['classes']} visual classes by {found['features']} tests"
+    else:
+        found, sizes = run.result["forest"]["measures"], sizes_of(run.result)
+    axes.set_title("Campus: what to do at every spot, looking north, east, south and west")
+    axes.set_xlabel(
+        "F: forward, L: turn left, R: turn right; the optimal action. The agent sees only a view "
+        f"of the state;\non new views {1 - found['test_error']:.1%} of its decisions are "
+        f"optimal, with {sizes}.",
+        fontsize=8.5,
+    )
+    colours = ScalarMappable(norm=scale, cmap=RIGHT)
+    bar = figure.colorbar(colours, ax=axes, shrink=0.7, aspect=30)
+    bar.ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    bar.set_label("new views of the state on which it is taken")
+    bar.outline.set_visible(False)
+    return figure

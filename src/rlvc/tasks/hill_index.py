@@ -1,0 +1,215 @@
+"""What the two cameras on the hill show, everywhere: each distinct image is looked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc._core.jit import chunks, compiled, n_threads, run_threads, share_threads
+from rlvc.classifiers.base import Classifier
+from rlvc.classifiers.nodes import LEAF, Nodes
+from rlvc.data.images import Image
+from rlvc.data.percepts import Percepts
+from rlvc.envs.hill.dynamics import FIRST, HILL, TOP
+from rlvc.envs.hill.scene import (
+    LAST_GAUGE,
+    LAST_GROUND,
+    gauge_column,
+    gauge_image,
+    ground_column,
+    ground_image,
+)
+from rlvc.features.graph import Graph, Sight
+from rlvc.features.incidence import Incidence
+from rlvc.features.index import Sightings
+from rlvc.learning.database import Learnable
+from rlvc.policies.forest import AnyPolicy, ForestPolicy
+from rlvc.policies.policy import Policy
+from rlvc.policies.values import greedy
+from rlvc.runs.forests import show_more
+from rlvc.tasks.hill_metrics import Actor
+from rlvc.vision.extractor import Eye, Glance
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+GROUND: Final = "ground"
+GAUGE: Final = "gauge"
+POSITIONS: Final = np.linspace(FIRST, TOP, LAST_GROUND + 1)
+"""The position that each image of the ground shows."""
+VELOCITIES: Final = np.linspace(-HILL.max_speed, HILL.max_speed, LAST_GAUGE + 1)
+"""The velocity that each image of the gauge shows."""
+N_IMAGES: Final = len(POSITIONS) + len(VELOCITIES)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sights:
+    """Which image of either camera exhibits which feature of a graph.
+
+    A percept is an image of the ground and one of the gauge, and a feature is one camera's, so
+    these two matrices tell what every percept exhibits.
+
+    Attributes:
+        graph: The features.
+        ground: (1025, n_features) for every position, from the left.
+        gauge: (361, n_features) for every velocity, from the lowest.
+    """
+
+    graph: Graph
+    ground: Bools = field(repr=False)
+    gauge: Bools = field(repr=False)
+
+    @classmethod
+    def of_database(
+        cls,
+        database: Learnable,
+        strip: Image,
+        threads: int = 0,
+        on_image: Callable[[], None] | None = None,
+    ) -> Sights:
+        """Look at all images for the features that a database knows."""
+        graph = database.graph
+        return cls.of_sightings(see_hill(database.eye, graph, strip, threads, on_image))
+
+    @classmethod
+    def of_sightings(cls, seen: Sightings, graph: Graph | None = None) -> Sights:
+        """Return what :func:`see_hill` saw, of all features or of those of another graph."""
+        columns = list(range(len(seen.graph)))
+        if graph is not None:
+            seen, numbers = show_more(seen, graph)
+            columns = [numbers[number] for number in range(len(graph))]
+        image = dict(zip(seen.cameras, seen.table.T, strict=True))
+        shown = dict(zip(seen.cameras, seen.shown, strict=True))
+        ground, gauge = (
+            _dense(shown[camera].take(image[camera][:n]))[:, columns]
+            for camera, n in ((GROUND, len(POSITIONS)), (GAUGE, len(VELOCITIES)))
+        )
+        return cls(graph or seen.graph, ground, gauge)
+
+    @classmethod
+    def of_policy(cls, policy: Policy, strip: Image, threads: int = 0) -> Sights:
+        """Look at all images for the features of a policy, as it does itself."""
+        graph, dense = policy.graph, {}
+        for camera, images in (
+            (GROUND, [ground_image(strip, column) for column in range(len(POSITIONS))]),
+            (GAUGE, [gauge_image(column) for column in range(len(VELOCITIES))]),
+        ):
+            ours = [n for n in range(len(graph)) if graph.camera[n] == camera]
+
+            def look(image: Image, camera: str = camera, ours: list[int] = ours) -> list[bool]:
+                sight = Sight(graph, Glance(policy.eye, {camera: image}))
+                return [sight.exhibits(number) for number in ours]
+
+            dense[camera] = np.zeros((len(images), len(graph)), np.bool_)
+            if ours:
+                dense[camera][:, ours] = list(run_threads(look, images, threads))
+        return cls(graph, dense[GROUND], dense[GAUGE])
+
+    def only(self, numbers: list[int]) -> Sights:
+        """Return the sights of some features and their parts, numbered as in their graph."""
+        graph, kept = self.graph.only(numbers)
+        columns = list(kept)
+        return Sights(graph, self.ground[:, columns], self.gauge[:, columns])
+
+    def shows(self, number: int) -> Bools:
+        """Tell which positions or, if the gauge shows it, which velocities exhibit a feature."""
+        images = self.ground if self.graph.camera[number] == GROUND else self.gauge
+        return images[:, number]
+
+    def classify(self, classifier: Classifier, threads: int = 0) -> Ints:
+        """Return the (361, 1025) visual classes: rows by velocity, columns by position."""
+        if not isinstance(classifier, Nodes):
+            raise TypeError(
+                "The classifier of a policy on the hill must be a tree or diagrams; "
+                f"got {type(classifier).__name__}."
+            )
+
+        def work(rows: slice) -> Ints:
+            return _classify(
+                classifier.feature, classifier.present, classifier.absent, self.gauge[rows],
+                self.ground,
+            )  # fmt: skip
+
+        pieces = chunks(len(self.gauge), n_threads(threads))
+        return np.concatenate(share_threads(work, pieces, threads))
+
+
+def see_hill(
+    eye: Eye,
+    graph: Graph,
+    strip: Image,
+    threads: int = 0,
+    on_image: Callable[[], None] | None = None,
+) -> Sightings:
+    """Look at all images; row i has image i of the ground and, while there are any, of the gauge.
+
+    Args:
+        eye: Who looks.
+        graph: The features to look for; all symbols of the eye are among them.
+        strip: The ground.
+        threads: How many threads to use.
+        on_image: Called after each image.
+    """
+    percepts = Percepts()
+    # There are fewer images of the gauge; the last one is shown again and looked at once.
+    numbers = [
+        percepts.add(
+            {GROUND: ground_image(strip, column), GAUGE: gauge_image(min(column, LAST_GAUGE))}
+        )
+        for column in range(LAST_GROUND + 1)
+    ]
+    seen = eye.see(percepts, threads, on_image, learn=False)
+    sightings = Sightings.of(graph, percepts, seen)
+    return sightings.of_percepts(sightings.table[numbers])
+
+
+def actions_of(policy: AnyPolicy, strip: Image) -> Ints:
+    """Return the (361, 1025) actions of a policy, counted from 0."""
+    if isinstance(policy, Policy):
+        return policy.actions[Sights.of_policy(policy, strip).classify(policy.classifier)]
+    seen = see_hill(policy.eye, Graph().add_symbols(policy.eye), strip)
+    return greedy(*values_of_forest(policy, seen))
+
+
+def values_of_forest(
+    forest: ForestPolicy, seen: Sightings, threads: int = 0
+) -> tuple[NDArray[np.float64], Bools]:
+    """Return the (361, 1025, n_actions) values of a forest, and which any tree knows."""
+    sights = Sights.of_sightings(seen, forest.graph)
+    return forest.vote(sights.classify(one.classifier, threads) for one in forest.members)
+
+
+def actor(actions: Ints) -> Actor:
+    """Return a driver from the (361, 1025) actions for what it perceives.
+
+    >>> act = actor(np.repeat([[0], [1]], [180, 181], axis=0) + np.zeros(1025, np.int64))
+    >>> act(np.array([[0.5, -0.1], [0.5, 0.0]])).tolist()  # thrusts the way it goes
+    [0, 1]
+    """
+    return lambda states: np.asarray(
+        actions[gauge_column(states[:, 1]), ground_column(states[:, 0])]
+    )
+
+
+def _dense(incidence: Incidence) -> Bools:
+    dense = np.zeros((incidence.n_percepts, incidence.n_features), np.bool_)
+    dense[np.repeat(np.arange(len(dense)), np.diff(incidence.indptr)), incidence.indices] = True
+    return dense
+
+
+@compiled
+def _classify(feature: Ints, present: Ints, absent: Ints, gauge: Bools, ground: Bools) -> Ints:
+    """Walk from the root for every pair of images; no feature is seen by both cameras."""
+    classes = np.empty((len(gauge), len(ground)), np.int64)
+    for v in range(len(gauge)):
+        for p in range(len(ground)):
+            node = 0
+            while feature[node] != LEAF:
+                f = feature[node]
+                node = present[node] if gauge[v, f] or ground[p, f] else absent[node]
+            classes[v, p] = present[node]
+    return classes

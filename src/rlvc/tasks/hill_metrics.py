@@ -1,0 +1,201 @@
+"""How good a policy is on the hill, and how good one is that knows the position and velocity."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.data.interactions import Interactions
+from rlvc.envs.hill.dynamics import ACTION_NAMES, FIRST, HILL, TOP
+from rlvc.learning.solvers.base import Solver
+from rlvc.runs.direct_perception import SIDES, equal_side, tabular
+
+Floats = NDArray[np.float64]
+Actor = Callable[[Floats], NDArray[np.int64]]  # (n, 2) states (p, s) to (n,) actions
+
+TRIALS: Final = 10_000
+MAX_STEPS: Final = 100
+PAPER_SIDE: Final = 13  # the paper compares with a 13 × 13 grid
+NODES: Final = 301  # values of each coordinate at which the optimum is computed
+TOLERANCE: Final = 1e-9  # error of the optimum, as a fraction of the reward
+LOWEST: Final = np.array([FIRST, -HILL.max_speed])
+EXTENT: Final = np.array([TOP, HILL.max_speed]) - LOWEST
+
+
+def starts(seed: int, n: int = TRIALS) -> Floats:
+    """Return uniformly random places at rest, shape (n, 2), apart from the exploration's.
+
+    >>> starts(0, 3)[:, 1].tolist()
+    [0.0, 0.0, 0.0]
+    """
+    return HILL.random_starts(n, np.random.default_rng([seed, 2]), at_rest=True)
+
+
+def trials(act: Actor, starts: Floats, max_steps: int = MAX_STEPS) -> tuple[float, float]:
+    """Let a car drive from each (n, 2) start; return the share missed and the mean steps.
+
+    A trial is missed if the car leaves the hill on the left, breaks the speed limit, also on its
+    arrival, or takes more than ``max_steps``. The steps are those of the other trials; NaN if
+    there is none. All trials advance together, so that an actor sees many states at once.
+
+    >>> trials(lambda states: np.ones(len(states), np.int64), np.array([[-0.8, 0], [0.5, 0]]))
+    (0.0, 9.5)
+    """
+    state = np.array(starts, dtype=np.float64)
+    steps = np.zeros(len(state), np.int64)  # 0 as long as the top is not reached
+    going = np.arange(len(state))
+    for t in range(1, max_steps + 1):
+        if len(going) == 0:
+            break
+        state[going], reward, terminated = HILL.move(state[going], act(state[going]))
+        steps[going[reward > 0]] = t
+        going = going[~terminated]
+    arrived = steps > 0
+    return float((~arrived).mean()), float(steps[arrived].mean()) if arrived.any() else float("nan")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Tabular learning on a square grid over the position and the velocity.
+
+    Attributes:
+        side: How many cells there are along either axis.
+        action: (side, side) the best action; rows by velocity, columns by position, from the
+            lowest.
+        value: (side, side) the value of that action; 0 where nothing was tried.
+    """
+
+    side: int
+    action: NDArray[np.int64] = field(repr=False)
+    value: Floats = field(repr=False)
+
+    @classmethod
+    def learn(cls, interactions: Interactions, side: int, solver: Solver, gamma: float) -> Table:
+        """Return what the interactions, which must carry the state, tell about the cells."""
+        cell = functools.partial(_cell, side=side)
+        action, value = tabular(interactions, cell, side**2, solver, gamma)
+        return cls(side, action.reshape(side, side), value.reshape(side, side))
+
+    def act(self, states: Floats) -> NDArray[np.int64]:
+        """Return the (n,) actions at (n, 2) states."""
+        return np.asarray(self.action.ravel()[_cell(states, self.side)])
+
+
+def _cell(states: Floats, side: int) -> NDArray[np.int64]:
+    """Return the numbers of the cells, row by row; states beyond the grid are in its last cells."""
+    scaled = np.floor((states - LOWEST) / EXTENT * side).astype(np.int64)
+    column, row = np.clip(scaled, 0, side - 1).T
+    return np.asarray(row * side + column)
+
+
+def compare(
+    interactions: Interactions,
+    n_classes: int,
+    solver: Solver,
+    gamma: float,
+    starts: Floats,
+    max_steps: int = MAX_STEPS,
+) -> dict[str, dict[str, Any]]:
+    """Return, for JSON, direct perception on three grids.
+
+    They are ``equal``, with as many cells as classes; ``best``, which misses least, then takes
+    the fewest steps, on these very trials: hindsight that the learner does not have; and
+    ``grid13``, the paper's.
+    """
+
+    @functools.cache
+    def at(side: int) -> tuple[float, float]:
+        return trials(Table.learn(interactions, side, solver, gamma).act, starts, max_steps)
+
+    def rank(side: int) -> tuple[float, float, int]:
+        missed, mean_steps = at(side)
+        return missed, mean_steps if np.isfinite(mean_steps) else np.inf, side
+
+    sides = {
+        "equal": equal_side(n_classes),
+        "best": min(SIDES, key=rank),
+        "grid13": PAPER_SIDE,
+    }
+    return {name: {"cells": side**2, **as_dict(*at(side))} for name, side in sides.items()}
+
+
+def as_dict(missed: float, mean_steps: float) -> dict[str, float | None]:
+    """Return what :func:`trials` found for JSON, in which a number that does not exist is null.
+
+    >>> as_dict(1.0, float("nan"))
+    {'missed': 1.0, 'mean_steps': None}
+    """
+    return {"missed": missed, "mean_steps": mean_steps if np.isfinite(mean_steps) else None}
+
+
+def optimal_q(states: Floats) -> Floats:
+    """Return Q* at (n, 2) states, shape (n, 2), by dynamic programming on the true dynamics.
+
+    It is interpolated, so where it jumps by one step of the car it lies between the two values.
+
+    >>> optimal_q(np.array([[0.9, 2.0]])).round(1)
+    array([[100., 100.]])
+    """
+    return _q(_outcomes(states), _optimal_values())
+
+
+def optimal_action(states: Floats) -> NDArray[np.int64]:
+    """Return the best actions of a driver who knows the state; ties go to the left."""
+    return np.asarray(optimal_q(states).argmax(axis=1))
+
+
+@functools.cache
+def _optimal_values() -> Floats:
+    """Return V* of ``NODES`` × ``NODES`` states, row by row, by value iteration."""
+    steps = np.linspace(0, 1, NODES)
+    nodes = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2) * EXTENT + LOWEST
+    outcomes = _outcomes(nodes)
+    values = np.zeros(len(nodes))
+    change = np.inf
+    while change > TOLERANCE * (1 - HILL.gamma) * HILL.reward:
+        better = _q(outcomes, values).max(axis=1)
+        change = float(np.abs(better - values).max())
+        values = better
+    values.setflags(write=False)
+    return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Outcomes:
+    """What either action leads to: all of shape (n, 2), for n states and 2 actions."""
+
+    reward: Floats
+    goes_on: NDArray[np.bool_]
+    node: NDArray[np.int64]  # the one of the four around the next state with the lowest number
+    right: Floats  # how far along to the next node, in [0, 1]
+    down: Floats
+
+
+def _outcomes(states: Floats) -> _Outcomes:
+    many = np.repeat(np.asarray(states, np.float64), len(ACTION_NAMES), axis=0)
+    end, reward, terminated = HILL.move(many, np.tile([0, 1], len(states)))
+    place = np.clip((end - LOWEST) / EXTENT, 0, 1) * (NODES - 1)
+    before = np.minimum(place.astype(np.int64), NODES - 2)
+    right, down = (place - before).T
+    shape = len(states), len(ACTION_NAMES)
+    return _Outcomes(
+        reward.reshape(shape),
+        ~terminated.reshape(shape),
+        (before[:, 1] * NODES + before[:, 0]).reshape(shape),
+        right.reshape(shape),
+        down.reshape(shape),
+    )
+
+
+def _q(outcomes: _Outcomes, values: Floats) -> Floats:
+    """Return reward + γ V, with V interpolated between the nodes."""
+    node, right, down = outcomes.node, outcomes.right, outcomes.down
+    upper = (1 - right) * values[node] + right * values[node + 1]
+    lower = (1 - right) * values[node + NODES] + right * values[node + NODES + 1]
+    onward = (1 - down) * upper + down * lower
+    return np.asarray(outcomes.reward + HILL.gamma * np.where(outcomes.goes_on, onward, 0.0))

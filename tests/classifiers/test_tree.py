@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlvc.classifiers.base import Split
+from rlvc.classifiers.bdd import Diagrams
+from rlvc.classifiers.tree import Tree
+from rlvc.features.incidence import Incidence
+from tests.oracle import rlvc as oracle
+
+N_FEATURES = 8
+
+Kind = type[Tree] | type[Diagrams]
+# What is only ever refined classifies alike, whether it is kept as a tree or as diagrams.
+both_kinds = pytest.mark.parametrize("kind", [Tree, Diagrams])
+
+
+def grow(
+    kind: Kind, rng: np.random.Generator, stages: int
+) -> tuple[list[Tree | Diagrams], list[oracle.Node]]:
+    """Grow a random classifier, and the same of nested objects; return every stage of both."""
+    trees: list[Tree | Diagrams] = [kind()]
+    all_nodes: list[oracle.Node] = [oracle.Leaf(0)]
+    for _ in range(stages):
+        tree, node = trees[-1], all_nodes[-1]
+        size = int(rng.integers(1, min(tree.n_classes, 4) + 1))
+        chosen = rng.choice(tree.n_classes, size, replace=False).tolist()
+        splits = [Split(c, int(rng.integers(N_FEATURES))) for c in chosen]
+        for new, split in enumerate(splits, start=tree.n_classes):
+            node = oracle.refine(node, split.visual_class, split.feature, new)
+        trees.append(tree.refine(splits))
+        all_nodes.append(node)
+    return trees, all_nodes
+
+
+@both_kinds
+@settings(deadline=None, max_examples=50)
+@given(seed=st.integers(0, 2**32 - 1), stages=st.integers(0, 6))
+def test_refined_classifiers_classify_as_nested_objects_do(
+    kind: Kind, seed: int, stages: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    trees, nodes = grow(kind, rng, stages)
+    dense = rng.random((40, N_FEATURES)) < 0.4
+    incidence = Incidence.from_dense(dense)
+    in_parts = Incidence.from_dense(dense[:, :1])
+    for n in range(1, N_FEATURES):
+        alone = dense[:, : n + 1] & (np.arange(n + 1) == n)
+        more = Incidence.from_dense(alone)
+        in_parts = in_parts.append(more) if rng.random() < 0.2 else in_parts.join(more)
+    shows = [set(np.flatnonzero(row).tolist()) for row in dense]
+    previous = np.zeros(40, np.int64)
+    for k, (tree, node) in enumerate(zip(trees, nodes, strict=True)):
+        tree.check(N_FEATURES)
+        classes = tree.classify(incidence)
+        assert classes.tolist() == [oracle.classify(node, symbols) for symbols in shows]
+        asked = dict.fromkeys(tree.features.tolist(), 0)
+        for symbols, visual_class in zip(shows, classes, strict=True):
+            path, end = tree.walk(lambda feature, symbols=symbols: feature in symbols)  # type: ignore[misc]
+            assert end == visual_class
+            for feature, there in path:
+                assert there == (feature in symbols)
+                asked[feature] += 1
+        assert tree.usage(incidence).tolist() == list(asked.values())
+        assert tree.usage(in_parts).tolist() == list(asked.values())
+        for threads in (1, 2, 3):
+            assert np.array_equal(tree.classify(in_parts, threads), classes)
+            for other in trees:  # refined from it or not
+                known = other.classify(incidence)
+                assert np.array_equal(tree.classify_on(other, known, in_parts, threads), classes)
+        if k:
+            # Every old class is the union of its two children, or stayed as it was.
+            born = tree.n_classes - trees[k - 1].n_classes
+            assert born > 0
+            moved = classes != previous
+            assert (classes[moved] >= trees[k - 1].n_classes).all()
+            for new in range(trees[k - 1].n_classes, tree.n_classes):
+                assert len(set(previous[classes == new].tolist())) <= 1
+        previous = classes
+        assert tree.features.tolist() == sorted(set(tree.feature[tree.feature >= 0].tolist()))
+
+
+@both_kinds
+def test_usage_counts_those_who_are_tested(kind: Kind) -> None:
+    tree = kind().refine([Split(0, 2)]).refine([Split(1, 5)])
+    dense = np.zeros((10, 6), np.bool_)
+    dense[:7, 2] = True  # seven go on to the second test
+    dense[:4, 5] = True
+    assert tree.usage(Incidence.from_dense(dense)).tolist() == [10, 7]
+
+
+@both_kinds
+def test_no_split_gives_the_very_same_classifier(kind: Kind) -> None:
+    tree = kind().refine([Split(0, 2)])
+    assert tree.refine([]) is tree
+
+
+@both_kinds
+def test_renumber_keeps_the_shape(kind: Kind) -> None:
+    tree = kind().refine([Split(0, 7)]).refine([Split(0, 3), Split(1, 7)])
+    renumbered = tree.renumber({3: 0, 7: 1})
+    renumbered.check(2)
+    assert renumbered.features.tolist() == [0, 1]
+    for seen in ({3}, {7}, {3, 7}, set[int]()):
+        ours = tree.walk(lambda f, seen=seen: f in seen)[1]  # type: ignore[misc]
+        again = {{3: 0, 7: 1}[feature] for feature in seen}
+        theirs = renumbered.walk(lambda f, again=again: f in again)[1]  # type: ignore[misc]
+        assert ours == theirs
+
+
+def damaged() -> list[tuple[Tree, str]]:
+    good = Tree().refine([Split(0, 1)])
+
+    def with_(**arrays: list[int]) -> Tree:
+        names = ("feature", "present", "absent")
+        return Tree(*(np.array(arrays.get(n, getattr(good, n)), np.int64) for n in names))
+
+    return [
+        (with_(feature=[3, -1, -1]), "the classifier tests a feature that does not exist"),
+        (with_(feature=[-2, -1, -1]), "the classifier tests a feature that does not exist"),
+        (with_(present=[0, 1, 0]), "the tests of the classifier do not lead to a class"),
+        (with_(present=[3, 1, 0]), "the tests of the classifier do not lead to a class"),
+        (with_(present=[2, 1, 0]), "the nodes do not form a tree"),
+        (with_(present=[1, 0, 0]), "the leaves of the classifier are not the classes"),
+        (with_(present=[1, 2, 0]), "the leaves of the classifier are not the classes"),
+        (with_(present=[1, 1]), "the arrays of the classifier are not of one length"),
+        (
+            Tree(*(np.array(a, np.int64) for a in ([0, -1], [1, 0], [1, 0]))),
+            "the nodes do not form a tree",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(("tree", "message"), damaged())
+def test_check_refuses_what_is_not_a_tree(tree: Tree, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tree.check(3)

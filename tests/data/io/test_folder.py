@@ -1,0 +1,975 @@
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+import json
+import logging
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from rlvc import RLVC, Interactions, collect
+from rlvc.data.io.checksums import checksum
+from rlvc.data.io.folder import read_folder, write_folder
+from rlvc.data.io.image_files import Filed
+from rlvc.errors import DataError, PictureError
+from tests.data.test_interactions import Walk, same
+from tests.support.builders import pictures
+
+pyarrow: Any = importlib.import_module("pyarrow")
+importlib.import_module("pyarrow.parquet")
+
+HEADER = "episode,step,image,action,reward,terminated,truncated"
+SOUND = """
+0,0,0.png,1,0.5,false,false
+0,1,1.png,0,-1,false,true
+0,2,0.png,,,,
+7,3,2.png,2,1,true,false
+7,4,0.png,,,,
+"""
+
+
+def write_images(folder: Path, n: int = 3, shape: tuple[int, ...] = (6, 5, 3)) -> None:
+    folder.mkdir(exist_ok=True)
+    for number, image in enumerate(pictures(n, shape=shape)):
+        assert cv2.imwrite(str(folder / f"{number}.png"), image[..., ::-1])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the images 0.png, 1.png and 2.png, and no table yet."""
+    write_images(tmp_path / "log")
+    return tmp_path / "log"
+
+
+def write(folder: Path, rows: str, header: str = HEADER) -> Path:
+    (folder / "table.csv").write_text(f"{header}\n{rows.strip()}\n", "utf-8")
+    return folder
+
+
+def problems(path: Path, **given: Any) -> list[str]:
+    with pytest.raises(DataError) as caught:
+        read_folder(path, **given)
+    return list(caught.value.problems)
+
+
+def all_same(one: Interactions, other: Interactions) -> bool:
+    names = ("n_actions", "action_start", "action_names")
+    return (
+        same_percepts(one, other)
+        and all(getattr(one, name) == getattr(other, name) for name in names)
+        and all(
+            getattr(one, name).dtype == getattr(other, name).dtype
+            for name in ("start", "action", "reward", "end", "episode", "terminated", "truncated")
+        )
+    )
+
+
+def same_percepts(one: Interactions, other: Interactions) -> bool:
+    if one.percepts.cameras == ("",):
+        return same(one, other)
+    return (
+        one.percepts.cameras == other.percepts.cameras
+        and np.array_equal(one.percepts.table(), other.percepts.table())
+        and all(
+            np.array_equal(a[number], b[number])
+            for a, b in zip(one.percepts.images, other.percepts.images, strict=True)
+            for number in range(len(a))
+        )
+    )
+
+
+@pytest.mark.parametrize("table", ["csv", "parquet"])
+@pytest.mark.parametrize("start", [0, 3, -2])
+@pytest.mark.parametrize("is_dict", [False, True])
+def test_what_is_written_is_read(table: str, start: int, is_dict: bool, tmp_path: Path) -> None:
+    data = collect(Walk(start=start, is_dict=is_dict, limit=7), 120, seed=4)
+    target = tmp_path / "new" / "log"
+    write_folder(data, target, table=table)
+    assert all_same(read_folder(target), data)
+    assert all_same(read_folder(target / f"interactions.{table}"), data)
+    assert [file.name for file in target.parent.iterdir()] == ["log"]
+    if is_dict:
+        assert len(list((target / "images" / "front").iterdir())) == 5
+        assert len(list((target / "images" / "rear").iterdir())) == 1
+    else:
+        assert len(list((target / "images").iterdir())) == 5
+
+
+@pytest.mark.parametrize("shape", [(6, 5, 1), (6, 5, 3), (1, 1, 1)])
+@pytest.mark.parametrize("table", ["csv", "parquet"])
+def test_rewards_and_pixels_are_kept_exactly(
+    shape: tuple[int, ...], table: str, tmp_path: Path
+) -> None:
+    images = pictures(4, shape=shape)
+    data = Interactions.from_arrays(
+        images[[0, 1, 2]], [0, 1, 0], [0.1 + 0.2, -1 / 3, 1e-90], [False, True, True],
+        [False, True, False], next_observations=images[[1, 3, 0]], n_actions=4,
+    )  # fmt: skip
+    write_folder(data, tmp_path / "log", table=table)
+    assert all_same(read_folder(tmp_path / "log"), data)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 2**32 - 1), is_csv=st.booleans())
+def test_any_whole_episodes_are_kept(
+    seed: int, is_csv: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 12))
+    images = pictures(3, seed, (3, 4, 3))
+    here = rng.integers(0, 3, n + 1)
+    there = here[1:].copy()
+    terminated, truncated = rng.random((2, n)) < 0.3
+    truncated[-1] = True
+    ends = terminated | truncated
+    there[ends] = rng.integers(0, 3, ends.sum())
+    n_actions, start = int(rng.integers(1, 4)), int(rng.integers(-3, 4))
+    names = tuple(f"go {i}" for i in range(n_actions)) if rng.random() < 0.5 else ()
+    data = Interactions.from_arrays(
+        images[here[:-1]], rng.integers(0, n_actions, n) + start, rng.normal(size=n), terminated,
+        truncated, next_observations=images[there], n_actions=n_actions, action_start=start,
+        action_names=names,
+    )  # fmt: skip
+    target = tmp_path_factory.mktemp("any")
+    write_folder(data, target, table="csv" if is_csv else "parquet")
+    assert all_same(read_folder(target), data)
+
+
+@pytest.mark.parametrize("is_dict", [False, True])
+def test_the_policy_is_the_same_to_the_byte(is_dict: bool, tmp_path: Path) -> None:
+    data = collect(Walk(is_dict=is_dict), 150, seed=0)
+    write_folder(data, tmp_path / "log")
+    files = [tmp_path / "one.rlvc", tmp_path / "other.rlvc"]
+    for file, interactions in zip(files, [data, read_folder(tmp_path / "log")], strict=True):
+        RLVC(gamma=0.5, threads=1).learn(interactions).save(file)
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_percepts_and_episodes_are_numbered_anew(tmp_path: Path) -> None:
+    whole = collect(Walk(limit=4), 60, seed=2)
+    part, _ = whole.of_episodes([3, 5, 6])
+    write_folder(part, tmp_path / "log")
+    read = read_folder(tmp_path / "log")
+    assert np.array_equal(np.diff(read.episode), np.diff(part.episode) > 0)
+    assert np.array_equal(read.action, part.action)
+    for t in range(len(part)):
+        for column in ("start", "end"):
+            one = part.percepts[int(getattr(part, column)[t])]
+            assert np.array_equal(
+                np.asarray(one), np.asarray(read.percepts[int(getattr(read, column)[t])])
+            )
+
+
+def test_a_table_by_hand(folder: Path) -> None:
+    data = read_folder(write(folder, SOUND))
+    assert data.start.tolist() == [0, 1, 2]
+    assert data.end.tolist() == [1, 0, 0]
+    assert data.action.tolist() == [1, 0, 2]
+    assert data.reward.tolist() == [0.5, -1, 1]
+    assert data.episode.tolist() == [0, 0, 1]
+    assert data.terminated.tolist() == [False, False, True]
+    assert data.truncated.tolist() == [False, True, False]
+    assert (data.n_actions, data.action_start, data.action_names) == (3, 0, ())
+    for number, image in enumerate(pictures(3, shape=(6, 5, 3))):
+        assert np.array_equal(np.asarray(data.percepts[number]), image)
+
+
+def test_rows_in_any_order(folder: Path) -> None:
+    expected = read_folder(write(folder, SOUND))
+    lines = SOUND.strip().splitlines()
+    for seed in range(5):
+        np.random.default_rng(seed).shuffle(lines)
+        assert all_same(read_folder(write(folder, "\n".join(lines))), expected)
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_how_csv_is_written_does_not_matter(mark: str, folder: Path) -> None:
+    expected = read_folder(write(folder, SOUND))
+    text = f"{HEADER},note\n" + SOUND.strip().replace("\n", ",x\n\n") + ",x\n  \n"
+    text = text.replace("0.png", ' "0.png" ' if mark == "," else '"0.png"').replace(",", mark)
+    text = text.replace(' "0.png" ', " 0.png ").replace("true", "Yes").replace("-1", "-1e0")
+    text = text.replace("false", "0").replace(f"{mark}2{mark}1{mark}", f"{mark}2.0{mark}1{mark}")
+    (folder / "table.csv").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert all_same(read_folder(folder), expected)
+
+
+def test_parquet_from_elsewhere(folder: Path) -> None:
+    expected = read_folder(write(folder, SOUND))
+    (folder / "table.csv").unlink()
+    nan = float("nan")
+    columns = {
+        "index": [[1], [2], [3], [4], [5]],
+        "reward": pyarrow.array([0.5, -1, nan, 1, None], pyarrow.float32()),
+        "episode": pyarrow.array([0, 0, 0, 7, 7], pyarrow.uint8()),
+        "step": [0.0, 1.0, 2.0, 3.0, 4.0],
+        "image": pyarrow.array(["0.png", "1.png", "0.png", "2.png", "0.png"]).dictionary_encode(),
+        "action": [1.0, 0.0, nan, 2.0, None],
+        "terminated": [False, False, False, True, None],
+        "truncated": [0, 1, None, 0, 0],
+    }
+    pyarrow.parquet.write_table(pyarrow.table(columns), folder / "TABLE.PARQUET")
+    assert all_same(read_folder(folder), expected)
+
+
+def test_cameras_have_a_column_each(folder: Path) -> None:
+    write_images(folder / "rear", shape=(4, 4, 1))
+    header = HEADER.replace("image", "image.rear,image.front")
+    rows = "0,0,rear/1.png,0.png,0,0,,\n0,1,rear/1.png,1.png,0,0,1,\n0,2,rear/0.png,0.png,,,,"
+    data = read_folder(write(folder, rows, header))
+    assert data.percepts.cameras == ("front", "rear")
+    assert [images.shape for images in data.percepts.images] == [(6, 5, 3), (4, 4, 1)]
+    assert data.percepts.table().tolist() == [[0, 0], [1, 0], [0, 1]]
+    assert (data.start.tolist(), data.end.tolist()) == ([0, 1], [1, 2])
+
+
+def test_images_may_be_anywhere_and_each_file_is_read_once(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    expected = read_folder(write(folder, SOUND))
+    write(tmp_path / "elsewhere", SOUND.replace("0.png", f"{folder}/0.png").replace(
+        ",1.png", ",../log/1.png").replace(",2.png", ",../log/2.png"))  # fmt: skip
+    calls: list[int] = []
+    read = read_folder(tmp_path / "elsewhere", on_image=lambda: calls.append(1))
+    assert all_same(read, expected)
+    assert len(calls) == 3
+
+
+def test_images_that_are_written_are_counted(tmp_path: Path) -> None:
+    calls: list[int] = []
+    data = collect(Walk(is_dict=True), 100, seed=0)
+    write_folder(data, tmp_path / "log", on_image=lambda: calls.append(1))
+    assert len(calls) == 6
+
+
+def test_alpha_is_left_out(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    expected = read_folder(write(folder, SOUND))
+    for name in ("0.png", "1.png"):
+        image = cv2.imread(str(folder / name))
+        assert image is not None
+        image = np.dstack([image, np.full((6, 5), 77, np.uint8)])
+        cv2.imwrite(str(folder / name), image)
+    with caplog.at_level(logging.WARNING):
+        assert all_same(read_folder(folder), expected)
+    assert caplog.messages == ["Some images have an alpha channel, which is left out."]
+
+
+# Episodes without a last row
+
+
+def test_nothing_depends_on_what_follows_a_terminal_end(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = "0,0,0.png,1,0,,\n0,1,1.png,0,1,true,true\n1,0,2.png,0,0,true,"
+    with caplog.at_level(logging.WARNING):
+        data = read_folder(write(folder, rows))
+    assert (data.start.tolist(), data.end.tolist()) == ([0, 1, 2], [1, 1, 2])
+    assert data.terminated.tolist() == [False, True, True]
+    assert not caplog.messages
+
+
+def test_what_followed_a_cut_must_be_known(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = """
+        0,0,2.png,1,0,,true
+        1,0,0.png,1,5,,
+        1,1,1.png,0,1,,true
+        2,0,1.png,0,0,true,
+        2,1,1.png,,,,
+    """
+    with caplog.at_level(logging.WARNING):
+        data = read_folder(write(folder, rows))
+    assert (data.start.tolist(), data.end.tolist()) == ([0, 1], [1, 1])
+    assert (data.reward.tolist(), data.episode.tolist()) == ([5, 0], [0, 1])
+    assert (data.terminated.tolist(), data.truncated.tolist()) == ([False, True], [True, False])
+    assert len(data.percepts) == 2
+    assert caplog.messages == [
+        "2 of 3 episodes were cut off and show no image after their last action; "
+        "that action is left out."
+    ]
+
+
+def test_something_must_be_left(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert problems(write(folder, "0,0,0.png,1,0,,true\n1,0,1.png,1,0,,true")) == [
+        "Nothing is left: every episode was cut off after its only action and shows no image "
+        "after it. Add a last row with that image to each."
+    ]
+    assert not caplog.messages
+
+
+# Actions
+
+
+def test_actions_by_the_file_and_by_the_arguments(folder: Path) -> None:
+    write(folder, SOUND)
+    (folder / "actions.txt").write_bytes(
+        b"\xef\xbb\xbf-1 sharp left\r\n0\tleft\r\n1 on\r\n2 right\r\n"
+    )
+    data = read_folder(folder)
+    assert (data.action.tolist(), data.n_actions, data.action_start) == ([2, 1, 3], 4, -1)
+    assert data.action_names == ("sharp left", "left", "on", "right")
+    named = read_folder(folder, action_start=0, action_names=("a", "b", "c"))
+    assert (named.n_actions, named.action_start) == (3, 0)
+    assert named.action_names == ("a", "b", "c")
+    (folder / "actions.txt").write_text("0\n1\n2\n3\n4\n\n")
+    assert (read_folder(folder).n_actions, read_folder(folder).action_names) == (5, ())
+    assert read_folder(folder, n_actions=3).n_actions == 3
+    (folder / "actions.txt").unlink()
+    assert read_folder(folder, n_actions=9, action_start=-5).action.tolist() == [6, 5, 7]
+
+
+@pytest.mark.parametrize("text", ["", "left\nright\n", "0 left\n2 right\n", "0\n0\n"])
+def test_a_file_of_actions_that_cannot_be_understood(text: str, folder: Path) -> None:
+    write(folder, SOUND.replace("-1", "nan"))
+    (folder / "actions.txt").write_text(text)
+    assert problems(folder) == [
+        "actions.txt must have a line for each action, with its number and its name, such as "
+        "'0 left', and the numbers must go up by one from line to line.",
+        "reward is not finite in row 2 (nan).",
+    ]
+
+
+def test_all_actions_have_names_or_none(folder: Path) -> None:
+    write(folder, SOUND)
+    (folder / "actions.txt").write_text("0 left\n1\n2 right")
+    assert problems(folder) == ["actions.txt must name all actions or none; it names 2."]
+    (folder / "actions.txt").write_bytes(b"0 \xff")
+    assert problems(folder) == ["actions.txt is not UTF-8 text (byte 2). Save it as UTF-8."]
+
+
+def test_arguments_that_do_not_fit(folder: Path) -> None:
+    write(folder, SOUND)
+    with pytest.raises(ValueError, match=r"^n_actions of read_folder must be at least 1; got 0\.$"):
+        read_folder(folder, n_actions=0)
+    with pytest.raises(
+        ValueError,
+        match=r"^n_actions of read_folder must be 2, as there are so many names \(a, b\); got 3\. "
+        r"Name as many actions as there are\.$",
+    ):
+        read_folder(folder, n_actions=3, action_names=("a", "b"))
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("0,1,1", "x,1,1", ["episode is not a whole number in row 2 (x)."]),
+        ("0,1,1", ",1,1", ["episode is empty in row 2."]),
+        ("0,1,1", "0,1.5,1", ["step is not a whole number in row 2 (1.5)."]),
+        ("0,1,1", "0,,1", ["step is empty in row 2."]),
+        ("0,1,1", "0,1e300,1", ["step is not a whole number in row 2 (1e300)."]),
+        ("1.png", "", ["image is empty in row 2."]),
+        ("1.png,0", "1.png,2.5", ["action is not a whole number in row 2 (2.5)."]),
+        ("1.png,0", "1.png,left", ["action is not a whole number in row 2 (left)."]),
+        (
+            "1.png,0", "1.png,-3",
+            ["action is below 0 in row 2 (-3). Say with actions.txt, or with action_start, where "
+             "the actions begin."],
+        ),
+        ("-1", "much", ["reward is not a number in row 2 (much)."]),
+        ("-1", "-inf", ["reward is not finite in row 2 (-inf)."]),
+        ("-1", "", ["reward is empty in row 2."]),
+        (
+            "-1", "1e101",
+            [
+                "reward is neither 0 nor between 1e-100 and 1e100 in size in row 2 (1e101). "
+                "Scale the rewards: policies do not change."
+            ],
+        ),
+        (
+            "-1", "-1e-101",
+            [
+                "reward is neither 0 nor between 1e-100 and 1e100 in size in row 2 (-1e-101). "
+                "Scale the rewards: policies do not change."
+            ],
+        ),
+        ("false,true", "perhaps,true", ["terminated is not true or false in row 2 (perhaps)."]),
+        ("false,true", "false,2", ["truncated is not true or false in row 2 (2)."]),
+        (
+            "1.png,0,-1", "1.png,,",
+            [
+                "action is empty in row 2. Only the last row of an episode, with the last image, "
+                "has no action.",
+                "episode 0 has no end: neither terminated nor truncated in row 1. Set truncated to "
+                "true there if it was cut off.",
+            ],
+        ),
+        (
+            "false,true", "false,false",
+            [
+                "episode 0 has no end: neither terminated nor truncated in row 2. Set truncated to "
+                "true there if it was cut off."
+            ],
+        ),
+        (
+            "0.5,false,false", "0.5,false,true",
+            [
+                "terminated or truncated is true before the last action of the episode in row 1. "
+                "Give what comes after it the number of another episode."
+            ],
+        ),
+        (
+            "0,2,0.png,,,,", "0,2,0.png,,3,,true",
+            [
+                "terminated or truncated is true without an action in row 3. Set it in the row of "
+                "the last action.",
+                "reward is given without an action in row 3. A reward belongs in the row of the "
+                "action that it came after.",
+            ],
+        ),
+        (
+            "0,1,1", "0,0,1",
+            [
+                "step is that of another row of its episode in row 2 (episode 0, step 0). Number "
+                "the steps of an episode one by one.",
+                "step leaves a gap after the one before in row 3 (episode 0, step 2). Number "
+                "the steps of an episode one by one.",
+            ],
+        ),
+        (
+            "0,2,0", "0,3,0",
+            [
+                "step leaves a gap after the one before in row 3 (episode 0, step 3). Number "
+                "the steps of an episode one by one."
+            ],
+        ),
+        (
+            "7,3,", "8,3,",
+            [
+                "There is no action in the only row of an episode, in row 5. Leave the episode "
+                "out."
+            ],
+        ),
+        (
+            "1.png", "9.png",
+            [
+                "image names a file that is not there in row 2 (9.png). Paths start from the "
+                "folder of the table."
+            ],
+        ),
+        (
+            "1.png", ".",
+            [
+                "image names a file that cannot be read (Is a directory) in row 2 (.). Check that "
+                "it is a file that may be read."
+            ],
+        ),
+        (
+            "1.png", "table.csv",
+            [
+                "image names a file that is damaged, or is no image that OpenCV can read, in row 2 "
+                "(table.csv). Save it again as PNG, JPEG, BMP, TIFF or WebP."
+            ],
+        ),
+        (
+            "true,false", "true,false,1",
+            ["The number of cells is not 7, as in the header, in row 4 (8)."],
+        ),
+    ],
+)  # fmt: skip
+def test_one_thing_is_wrong(old: str, new: str, expected: list[str], folder: Path) -> None:
+    assert old in SOUND
+    assert problems(write(folder, SOUND.replace(old, new, 1))) == expected
+
+
+def test_actions_outside_the_space(folder: Path) -> None:
+    write(folder, SOUND)
+    assert problems(folder, n_actions=2) == [
+        "action is not in 0..1 in row 4 (2). Correct it, or how many actions there are."
+    ]
+    assert problems(folder, n_actions=2, action_start=1) == [
+        "action is not in 1..2 in row 2 (0). Correct it, or how many actions there are."
+    ]
+    assert problems(folder, action_start=1) == [
+        "action is below 1 in row 2 (0). Say with actions.txt, or with action_start, where the "
+        "actions begin."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        (HEADER.replace("reward", "rewards"), ["Column 'reward' is missing; there is 'rewards'."]),
+        (HEADER.replace("reward", "x"), ["Column 'reward' is missing."]),
+        (HEADER.replace("step", "STEP"), ["Column 'step' is missing; there is 'STEP'."]),
+        (HEADER.replace("image", "img"), ["Column 'image' is missing; there is 'img'."]),
+        (HEADER.replace("action", "a"), ["Column 'action' is missing."]),
+        (HEADER.replace("step", "t"), ["Column 'step' is missing."]),
+        (
+            HEADER.replace("episode,step", "run,time"),
+            ["Column 'episode' is missing.", "Column 'step' is missing."],
+        ),
+    ],
+)  # fmt: skip
+def test_columns_that_are_missing(header: str, expected: list[str], folder: Path) -> None:
+    write(folder, SOUND.replace("1.png", "9.png"), header)
+    found = problems(folder)
+    assert found[: len(expected)] == expected
+    assert found[len(expected) :] == (
+        []
+        if "img" in header
+        else [
+            "image names a file that is not there in row 2 (9.png). Paths start from the folder "
+            "of the table."
+        ]
+    )
+
+
+@pytest.mark.parametrize("table", ["csv", "parquet"])
+def test_columns_there_twice_or_too_many(table: str, folder: Path) -> None:
+    if table == "csv":
+        write(
+            folder, "0,0,0.png,0.png,1,1,0,true,", HEADER.replace("image,", "image,image.a,action,")
+        )
+    else:
+        names = HEADER.replace("image,", "image,image.a,action,").split(",")
+        arrays = [pyarrow.array([value]) for value in (0, 0, "0.png", "0.png", 1, 1, 0, True, None)]
+        pyarrow.parquet.write_table(
+            pyarrow.Table.from_arrays(arrays, names=names), folder / "table.parquet"
+        )
+    assert problems(folder) == [
+        "Column 'action' is there 2 times.",
+        "There are columns 'image' and 'image.a'. Keep 'image' for one camera, or a column "
+        "'image.NAME' for each of several.",
+    ]
+
+
+def test_everything_is_found_at_once(folder: Path) -> None:
+    (folder / "2.png").write_bytes((folder / "2.png").read_bytes()[:60])
+    cv2.imwrite(str(folder / "small.png"), np.zeros((3, 5, 3), np.uint8))
+    cv2.imwrite(str(folder / "grey.png"), np.zeros((6, 5), np.uint8))
+    cv2.imwrite(str(folder / "deep.png"), np.zeros((6, 5), np.uint16))
+    cv2.imwrite(str(folder / "float.tiff"), np.zeros((6, 5), np.float32))
+    rows = """
+        0,0,0.png,0,nan,,
+        0,1,small.png,0,1,,
+        0,2,missing.png,x,1,maybe,
+        0,4,grey.png,9,inf,,
+        1,0,deep.png,1,0,,
+        2,0,2.png,1,0,true,
+        3,0,float.tiff,1,,true,
+        3,zero,0.png,1,nan,,
+        3,1,missing.png,,,,
+    """
+    with pytest.raises(DataError) as caught:
+        read_folder(write(folder, rows), n_actions=2)
+    assert str(caught.value) == "\n  ".join(
+        [
+            f"{folder} has 15 problems (rows are counted from 1, after the header):",
+            "step is not a whole number in row 8 (zero).",
+            "action is not a whole number in row 3 (x).",
+            "terminated is not true or false in row 3 (maybe).",
+            "action is not in 0..1 in row 4 (9). Correct it, or how many actions there are.",
+            "reward is empty in row 7.",
+            "reward is not finite in rows 1, 4 and 8 (nan, inf, nan).",
+            "step leaves a gap after the one before in row 4 (episode 0, step 4). Number the steps "
+            "of an episode one by one.",
+            "episode 0 has no end: neither terminated nor truncated in row 4. Set truncated to "
+            "true there if it was cut off.",
+            "episode 1 has no end: neither terminated nor truncated in row 5. Set truncated to "
+            "true there if it was cut off.",
+            "image has shape (3, 5, 3), not (6, 5, 3) as row 1, in row 2 (small.png). Bring the "
+            "images to one size, all in grey or all in colour.",
+            "image names a file that is not there in row 3 (missing.png). Paths start from the "
+            "folder of the table.",
+            "image has shape (6, 5, 1), not (6, 5, 3) as row 1, in row 4 (grey.png). Bring the "
+            "images to one size, all in grey or all in colour.",
+            "image is of type uint16, not uint8, in row 5 (deep.png). Scale the images to 0..255 "
+            "and save them with 8 bits.",
+            "image names a file that is damaged, or is no image that OpenCV can read, in row 6 "
+            "(2.png). Save it again as PNG, JPEG, BMP, TIFF or WebP.",
+            "image is of type float32, not uint8, in row 7 (float.tiff). Scale the images to "
+            "0..255 and save them with 8 bits.",
+        ]
+    )
+
+
+def test_problems_of_many_rows_are_one_line(folder: Path) -> None:
+    rows = [f"{i},0,0.png,0,{'9' * 99}x,true," for i in range(30)]
+    (found,) = problems(write(folder, "\n".join(rows)))
+    quoted = ", ".join([f"{'9' * 59}…"] * 10)
+    assert found == (
+        f"reward is not a number in rows 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 20 more ({quoted}, …)."
+    )
+
+
+def test_a_long_list_is_cut(folder: Path) -> None:
+    rows = [f"{i},0,0.png,0,0,,\n{i},1,1.png,,,," for i in range(62)]
+    with pytest.raises(DataError) as caught:
+        read_folder(write(folder, "\n".join(rows)))
+    lines = str(caught.value).splitlines()
+    assert len(caught.value.problems) == 62
+    assert lines[0] == f"{folder} has 62 problems (rows are counted from 1, after the header):"
+    assert lines[1].startswith("  episode 0 has no end")
+    assert len(lines) == 52
+    assert lines[-1] == "  and 12 more"
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301
+    assert (str(again), again.problems) == (str(caught.value), caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", ["table.csv is empty. Its first line must name the columns."]),
+        (HEADER.encode(), ["There are no rows."]),
+        (
+            HEADER.replace("step,", "").encode(),
+            ["Column 'step' is missing.", "There are no rows."],
+        ),
+        (b"episode,\xff", ["table.csv is not UTF-8 text (byte 8). Save it as UTF-8."]),
+        (
+            f'{HEADER}\n0,0,"0.png,0,0,true,\n'.encode(),
+            ["table.csv is not sound CSV in line 2 (unexpected end of data)."],
+        ),
+    ],
+)
+def test_a_table_that_is_hardly_one(data: bytes, expected: list[str], folder: Path) -> None:
+    (folder / "table.csv").write_bytes(data)
+    assert problems(folder) == expected
+
+
+def test_a_damaged_parquet_file(folder: Path) -> None:
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table({"episode": [0]}), buffer)
+    for data in (b"", b"episode" * 9, buffer.getvalue()[:-20]):
+        (folder / "table.parquet").write_bytes(data)
+        (found,) = problems(folder)
+        assert found.startswith("table.parquet is not a Parquet file, or it is damaged (")
+
+
+def test_a_parquet_file_of_something_else(folder: Path) -> None:
+    pyarrow.parquet.write_table(pyarrow.table({"x": [0]}), folder / "table.parquet")
+    assert problems(folder) == [f"Column {name!r} is missing." for name in HEADER.split(",")]
+
+
+def test_where_the_table_is_not(folder: Path) -> None:
+    assert problems(folder) == [
+        "There is no table: one file whose name ends with .csv or .parquet."
+    ]
+    assert problems(folder / "none") == ["There is no such folder and no such file."]
+    assert problems(folder / "0.png") == [
+        "It is no table: its name must end with .csv or .parquet."
+    ]
+    write(folder, SOUND)
+    (folder / "._table.csv").write_bytes(b"")  # of a file manager
+    read_folder(folder)
+    (folder / "old.parquet").write_bytes(b"")
+    with pytest.raises(DataError) as caught:
+        read_folder(folder)
+    assert str(caught.value) == (
+        f"{folder} has 1 problem:\n"
+        "  There are 2 tables (old.parquet, table.csv). Name the one to read, with its folder."
+    )
+    read_folder(folder / "table.csv")
+
+
+def test_reading_writes_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write(folder, SOUND)
+    (folder / "2.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    before = sorted(file.name for file in folder.iterdir())
+    problems(folder)
+    assert sorted(file.name for file in folder.iterdir()) == before
+    assert capfd.readouterr() == ("", "")
+
+
+def test_parquet_needs_pyarrow(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "table.parquet").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    said = r'^pyarrow is not installed; install it with: pip install "rlvc\[parquet\]"\.$'
+    with pytest.raises(ModuleNotFoundError, match=said):
+        read_folder(folder)
+    with pytest.raises(ModuleNotFoundError, match=said):
+        write_folder(chain(), tmp_path / "new", table="parquet")
+    assert not (tmp_path / "new").exists()
+
+
+# Writing
+
+
+def chain(**changed: Any) -> Interactions:
+    """Return two episodes, of two and one interactions, with some columns replaced."""
+    images = pictures(3, shape=(4, 4, 3))
+    data = Interactions.from_arrays(
+        images[[0, 1, 0]], [0, 1, 1], [0, 0, 1], [False, True, True],
+        next_observations=images[[1, 2, 2]], n_actions=2,
+    )  # fmt: skip
+    columns = {name: getattr(data, name) for name in data.__dataclass_fields__}
+    return Interactions(**(columns | changed))
+
+
+def array(*values: int) -> NDArray[np.int64]:
+    return np.array(values)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"start": array(0, 2, 0)},
+            r"row 1 does not start where row 0 ended, in the same episode\.$",
+        ),
+        ({"episode": array(0, 0, 0)}, r"episode 0 goes on after its end in row 1\.$"),
+        (
+            {"terminated": array(0, 1, 0) > 0},
+            r"episode 1 has no end: row 2 is neither terminated nor truncated\.$",
+        ),
+    ],
+)
+def test_what_a_table_cannot_hold(changed: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"^interactions of write_folder must be whole episodes; " + message
+    ):
+        write_folder(chain(**changed), tmp_path / "log")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", [" left", "", "left\nright"])
+def test_names_that_a_line_cannot_hold(name: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError,
+        match=r"^Names of actions and cameras must be on one line, without spaces around them, to "
+        r"be written; got ",
+    ):
+        write_folder(chain(action_names=("right", name)), tmp_path / "log")
+
+
+@pytest.mark.parametrize("names", [("../up", "a.b"), ("frame 1", "é/%"), ("..", '"x",y')])
+def test_cameras_of_any_name(names: tuple[str, ...], tmp_path: Path) -> None:
+    one, other = (dict.fromkeys(names, image) for image in pictures(2, shape=(4, 4, 3)))
+    data = Interactions.from_arrays([one], [0], [1], [True], next_observations=[other])
+    for table in ("csv", "parquet"):
+        write_folder(data, tmp_path / table, table=table)
+        assert all_same(read_folder(tmp_path / table), data)
+        assert {file.name for file in (tmp_path / table).iterdir()} == {
+            "images", "actions.txt", "dataset.json", f"interactions.{table}",
+        }  # fmt: skip
+
+
+def test_what_is_there_is_kept(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError,
+        match=r"^path of write_folder must be new or an empty folder; got .*log, which holds files",
+    ):
+        write_folder(chain(), folder)
+    with pytest.raises(ValueError, match=r"0\.png, which is a file\.$"):
+        write_folder(chain(), folder / "0.png")
+    with pytest.raises(ValueError, match=r"^Unknown table 'cvs'\. Did you mean 'csv'\? "):
+        write_folder(chain(), tmp_path / "new", table="cvs")
+    assert [file.name for file in tmp_path.iterdir()] == ["log"]
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    target = tmp_path / "empty"
+    target.mkdir()
+    mode = target.stat().st_mode
+    write_folder(chain(), target)
+    assert len(read_folder(target)) == 3
+    assert target.stat().st_mode == mode
+
+
+# What a folder says of itself
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> Path:
+    """A folder that was written here: two images, two episodes."""
+    write_folder(chain(), tmp_path / "sealed")
+    return tmp_path / "sealed"
+
+
+CURE = "Get it again from where it was; if you changed it yourself, remove dataset.json."
+
+
+def test_a_folder_has_a_format_a_version_and_checksums(sealed: Path) -> None:
+    about = json.loads((sealed / "dataset.json").read_bytes())
+    assert (about["format"], about["version"], about["files"]) == ("rlvc-dataset", 1, 5)
+    assert about["sha256"] == {
+        name: hashlib.sha256((sealed / name).read_bytes()).hexdigest()
+        for name in ("actions.txt", "images/000000.png", "images/000001.png", "images/000002.png",
+                     "interactions.csv")
+    }  # fmt: skip
+    write_folder(chain(), sealed.parent / "again")
+    assert (sealed.parent / "again/dataset.json").read_bytes() == (
+        sealed / "dataset.json"
+    ).read_bytes()
+
+
+def flip(file: Path, place: int) -> None:
+    data = bytearray(file.read_bytes())
+    data[place] ^= 1
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("place", [0, 20, 60, -1])
+@pytest.mark.parametrize("table", ["csv", "parquet"])
+def test_any_flipped_bit_is_found_and_the_file_named(
+    place: int, table: str, tmp_path: Path
+) -> None:
+    for name, expected in {
+        "images/000001.png": "image names a file that is damaged: it has changed since it was "
+        f"written, in row 2 (images/000001.png). {CURE}",
+        f"interactions.{table}": f"damaged: interactions.{table} has changed since it was written. "
+        f"{CURE}",
+        "actions.txt": f"damaged: actions.txt has changed since it was written. {CURE}",
+    }.items():
+        folder = tmp_path / name.replace("/", " ")
+        write_folder(chain(), folder, table=table)
+        size = (folder / name).stat().st_size
+        flip(folder / name, min(place, size - 1))
+        assert expected in problems(folder)
+
+
+def test_all_damage_is_told_at_once_with_the_rest(sealed: Path) -> None:
+    flip(sealed / "images/000000.png", 50)
+    (sealed / "images/000002.png").write_bytes(b"")
+    (sealed / "images/000001.png").unlink()
+    (sealed / "actions.txt").unlink()
+    text = (sealed / "interactions.csv").read_text()
+    (sealed / "interactions.csv").write_text(text.replace("0.0", "nan", 1))
+    assert problems(sealed) == [
+        f"damaged: interactions.csv has changed since it was written. {CURE}",
+        "reward is not finite in row 1 (nan).",
+        "image names a file that is damaged: it has changed since it was written, in rows 1 and 3 "
+        f"(images/000000.png, images/000002.png). {CURE}",
+        "image names a file that is not there in row 2 (images/000001.png). Paths start from the "
+        "folder of the table.",
+        f"damaged: actions.txt is not there any more. {CURE}",
+    ]
+    (sealed / "dataset.json").unlink()
+    assert "damaged: it has changed" not in " ".join(problems(sealed))
+
+
+def test_files_that_no_row_names_any_more_are_checked_too(sealed: Path) -> None:
+    text = (sealed / "interactions.csv").read_text()
+    (sealed / "interactions.csv").write_text(text.replace("images/000002", "./images//000000"))
+    assert problems(sealed) == [
+        f"damaged: interactions.csv has changed since it was written. {CURE}"
+    ]
+    flip(sealed / "images/000002.png", 9)
+    assert f"damaged: images/000002.png has changed since it was written. {CURE}" in problems(
+        sealed
+    )
+
+
+def test_what_a_user_adds_does_no_harm(sealed: Path) -> None:
+    (sealed / "notes.txt").write_text("mine")
+    write_images(sealed / "images" / "more", shape=(4, 4, 3))
+    assert all_same(read_folder(sealed), chain())
+    (sealed / "more.csv").write_text(f"{HEADER}\n0,0,images/more/0.png,1,1,true,\n")
+    assert len(read_folder(sealed / "more.csv")) == 1
+
+
+def test_each_file_is_read_once(sealed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    sys_open = io.open
+
+    def count(file: Any, *args: Any, **kwargs: Any) -> Any:
+        opened.append(Path(file).name)
+        return sys_open(file, *args, **kwargs)
+
+    monkeypatch.setattr(io, "open", count)
+    read_folder(sealed)
+    assert sorted(opened) == [
+        "000000.png", "000001.png", "000002.png", "actions.txt", "dataset.json", "interactions.csv",
+    ]  # fmt: skip
+
+
+def test_a_folder_of_a_newer_version(sealed: Path) -> None:
+    about = json.loads((sealed / "dataset.json").read_bytes())
+    (sealed / "dataset.json").write_text(json.dumps(about | {"version": 2, "files": "many"}))
+    (sealed / "images/000000.png").unlink()
+    assert problems(sealed) == [
+        "dataset.json has version 2 of the format; this rlvc reads version 1. Update it with: "
+        "pip install --upgrade rlvc"
+    ]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[:-9],
+        lambda text: "",
+        lambda text: "[" * 100_000,
+        lambda text: text.replace('"files": 5', '"files": 4'),
+        lambda text: text.replace('"sha256"', '"sha255"'),
+        lambda text: text.replace('"version": 1', '"version": "1"'),
+        lambda text: text.replace("000001.png", "000007.png"),
+        lambda text: text.replace('"checksum"', '"checksun"'),
+    ],
+)
+def test_what_a_folder_says_of_itself_may_be_damaged(
+    damage: Callable[[str], str], sealed: Path
+) -> None:
+    file = sealed / "dataset.json"
+    file.write_text(damage(file.read_text()))
+    assert problems(sealed) == [
+        "dataset.json is damaged. Get it again from where it was, or remove it to read without it."
+    ]
+
+
+@pytest.mark.parametrize(
+    "sha256", [None, ["images/000000.png"], {"/dev/zero": "0"}, {"../x": "0"}, {"actions.txt": 0}]
+)
+def test_a_forged_list_of_files_is_refused(sha256: Any, sealed: Path) -> None:
+    about = {"format": "rlvc-dataset", "version": 1, "files": 1, "sha256": sha256}
+    text = json.dumps(about | {"checksum": checksum(about)})
+    (sealed / "dataset.json").write_text(text)
+    (found,) = problems(sealed)
+    assert found.startswith("dataset.json is damaged. ")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="There are no pipes with names.")
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(sealed: Path) -> None:
+    text = (sealed / "interactions.csv").read_text()
+    (sealed / "interactions.csv").write_text(text.replace("000002", "000000"))
+    (sealed / "images/000002.png").unlink()
+    os.mkfifo(sealed / "images/000002.png")
+    assert problems(sealed)[-1] == (
+        f"damaged: images/000002.png cannot be read (it is no ordinary file). {CURE}"
+    )
+
+
+@pytest.mark.parametrize("text", ["[]", "1", "{}", '{"format": "coco"}'])
+def test_a_file_of_that_name_that_is_somebody_elses(text: str, sealed: Path) -> None:
+    (sealed / "dataset.json").write_text(text)
+    assert all_same(read_folder(sealed), chain())
+
+
+def test_a_folder_is_whole_or_not_there(tmp_path: Path) -> None:
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(chain(), tmp_path / "log", on_image=stop)
+    assert not list(tmp_path.iterdir())
+
+
+def test_images_may_stay_in_their_files(folder: Path) -> None:
+    write(folder, SOUND)
+    there, referred = read_folder(folder), read_folder(folder, refer=True)
+    assert all_same(there, referred)
+    (images,) = referred.percepts.images
+    assert isinstance(images, Filed)
+    assert images.paths == ["0.png", "1.png", "2.png"]
+    assert images.fingerprint(0, 3) == there.percepts.images[0].fingerprint(0, 3)
+    (folder / "1.png").write_bytes((folder / "2.png").read_bytes())
+    with pytest.raises(PictureError, match=r"1\.png does not show what it did when image 1"):
+        images[1]
+    (folder / "2.png").unlink()
+    with pytest.raises(PictureError, match="Image 2 of the percept names a file that is not"):
+        images[2]
+    with pytest.raises(IndexError, match="there is no number 3"):
+        images[3]

@@ -1,0 +1,505 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from rlvc import RLVC, Interactions, Percepts, collect
+from rlvc.data.interactions import check_episodes
+from rlvc.data.observations import rows_of
+from tests.oracle import rlvc as oracle
+from tests.support.builders import pictures, store
+
+PICTURES = pictures(6, shape=(64, 64, 3))
+
+
+class Walk(gymnasium.Env[Any, np.int64]):
+    """A walk on five pictures to the last one. Actions: ``start`` is left, the next is right."""
+
+    def __init__(self, *, start: int = 0, is_dict: bool = False, limit: int = 30) -> None:
+        image = spaces.Box(0, 255, (64, 64, 3), np.uint8)
+        self.observation_space: spaces.Space[Any] = (
+            spaces.Dict({"front": image, "rear": image}) if is_dict else image
+        )
+        self.action_space = spaces.Discrete(2, start=start)
+        self.action_names = ("left", "right")
+        self.first, self.is_dict, self.limit = start, is_dict, limit
+        self.actions: list[int] = []
+
+    def look(self) -> tuple[Any, dict[str, Any]]:
+        image = PICTURES[self.cell]
+        observation = {"front": image, "rear": PICTURES[5]} if self.is_dict else image
+        return observation, {"cell": np.array([self.cell], np.float64)}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.cell, self.t = int(self.np_random.integers(0, 4)), 0
+        return self.look()
+
+    def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action)
+        self.actions.append(int(action))
+        right = int(action) - self.first
+        self.cell = max(0, self.cell + (1 if right else -1))
+        self.t += 1
+        terminated = self.cell == 4
+        observation, info = self.look()
+        cut = self.t >= self.limit and not terminated
+        return observation, 1.0 if terminated else 0.0, terminated, cut, info
+
+
+def same(one: Interactions, other: Interactions) -> bool:
+    names = ("start", "action", "reward", "end", "episode", "terminated", "truncated")
+    return (
+        all(np.array_equal(getattr(one, n), getattr(other, n)) for n in names)
+        and len(one.percepts) == len(other.percepts)
+        and all(
+            np.array_equal(np.asarray(a), np.asarray(b))
+            for a, b in zip(one.percepts, other.percepts, strict=True)
+        )
+    )
+
+
+@pytest.mark.parametrize("start", [0, 3, -2])
+def test_collect_writes_down_what_happened(start: int) -> None:
+    env = Walk(start=start, limit=7)
+    data = collect(env, 300, seed=5, state="cell")
+    assert len(data) == 300
+    assert (data.n_actions, data.action_start) == (2, start)
+    assert data.action_names == ("left", "right")
+    assert (data.action + start).tolist() == env.actions
+    assert set(data.action.tolist()) == {0, 1}
+    assert data.state is not None
+    assert data.next_state is not None
+    cell, after = data.state[:, 0].astype(int), data.next_state[:, 0].astype(int)
+    assert np.array_equal(after, np.maximum(0, cell + np.where(data.action, 1, -1)))
+    for t in range(300):
+        assert np.array_equal(np.asarray(data.percepts[int(data.start[t])]), PICTURES[cell[t]])
+        assert np.array_equal(np.asarray(data.percepts[int(data.end[t])]), PICTURES[after[t]])
+    assert len(data.percepts) == 5
+    assert np.array_equal(data.terminated, after == 4)
+    assert np.array_equal(data.reward, data.terminated.astype(float))
+    assert data.is_last[-1]
+    assert not (data.terminated & data.truncated).any()
+    goes_on = ~data.is_last[:-1]
+    assert np.array_equal(data.end[:-1][goes_on], data.start[1:][goes_on])
+    assert np.array_equal(np.diff(data.episode), data.is_last[:-1].astype(int))
+    assert np.bincount(data.episode).max() == 7
+
+
+def test_the_last_interaction_brings_no_percept_that_is_not_used() -> None:
+    for n in range(1, 30):
+        data = collect(Walk(limit=3), n, seed=n)
+        assert set(data.start.tolist()) | set(data.end.tolist()) == set(range(len(data.percepts)))
+
+
+def test_the_seed_decides() -> None:
+    assert same(collect(Walk(), 100, seed=1), collect(Walk(), 100, seed=1))
+    assert not same(collect(Walk(), 100, seed=1), collect(Walk(), 100, seed=2))
+
+
+def test_more_interactions_begin_with_the_same_ones() -> None:
+    short, long = collect(Walk(), 50, seed=1), collect(Walk(), 80, seed=1)
+    assert np.array_equal(long.action[:50], short.action)
+    assert np.array_equal(long.start[:50], short.start)
+
+
+def test_collect_counts_its_steps() -> None:
+    calls: list[int] = []
+    collect(Walk(), 17, on_step=lambda: calls.append(1))
+    assert len(calls) == 17
+
+
+class Always:
+    """A policy that takes one action, and remembers what it was shown."""
+
+    def __init__(self, action: int) -> None:
+        self.action = action
+        self.seen: list[Any] = []
+
+    def predict(self, observation: Any) -> tuple[NDArray[np.int64], Any]:
+        self.seen.append(observation)
+        return np.asarray(self.action), None
+
+
+@pytest.mark.parametrize("start", [0, 3])
+@pytest.mark.parametrize(
+    ("epsilon", "low", "high"), [(0.0, 0, 0), (0.5, 0.2, 0.3), (1.0, 0.4, 0.6)]
+)
+def test_exploration_around_a_policy(start: int, epsilon: float, low: float, high: float) -> None:
+    policy = Always(start + 1)
+    data = collect(Walk(start=start), 1000, policy=policy, epsilon=epsilon, seed=3)
+    share = float(np.mean(data.action != 1))
+    assert low <= share <= high
+    assert len(policy.seen) == pytest.approx(1000 * (1 - epsilon), abs=60)
+
+
+def test_a_policy_is_followed_unless_told_otherwise() -> None:
+    data = collect(Walk(), 500, policy=Always(1))
+    assert 0.01 <= np.mean(data.action != 1) <= 0.1
+
+
+def test_several_cameras() -> None:
+    data = collect(Walk(is_dict=True), 200, seed=0)
+    assert data.percepts.cameras == ("front", "rear")
+    assert [len(images) for images in data.percepts.images] == [5, 1]
+    policy = RLVC(gamma=0.5).learn(data)
+    shown = {"front": PICTURES[:4], "rear": PICTURES[[5] * 4]}
+    assert policy.predict(shown)[0].tolist() == [1] * 4
+    assert set(policy.graph.camera) <= {"front"}
+
+
+def test_a_learned_policy_walks_to_the_goal() -> None:
+    policy = RLVC(gamma=0.5).learn(collect(Walk(start=3), 400, seed=0))
+    data = collect(Walk(start=3), 60, policy=policy, epsilon=0.0, seed=1)
+    assert data.action.tolist() == [1] * 60
+
+
+def test_other_action_spaces_are_refused() -> None:
+    env = Walk()
+    env.action_space = spaces.Box(-1, 1, (2,))  # type: ignore[assignment]
+    with pytest.raises(
+        TypeError,
+        match=r"^The action space of the environment must be Discrete; got Box\(.*\)\. "
+        r"Wrap the environment so that it offers a list of actions\.$",
+    ):
+        collect(env, 1)
+
+
+def test_collect_explains_a_wrong_parameter() -> None:
+    with pytest.raises(ValueError, match=r"^n of collect must be at least 1; got 0\.$"):
+        collect(Walk(), 0)
+    with pytest.raises(ValueError, match=r"^epsilon of collect must be in \[0, 1\]; got 1\.5\.$"):
+        collect(Walk(), 1, epsilon=1.5)
+
+
+def test_returns_end_with_the_episode() -> None:
+    images = pictures(2, shape=(4, 4, 3))
+    data = Interactions.from_arrays(
+        images[[0, 1] * 3], [0] * 6, [1, 2, 4, 8, 16, 32],
+        [False, True, False, False, False, False], [False, False, False, True, False, False],
+        next_observations=images[[1, 0] * 3],
+    )  # fmt: skip
+    assert data.episode.tolist() == [0, 0, 1, 1, 2, 2]
+    assert data.is_last.tolist() == [False, True, False, True, False, True]
+    assert data.returns(0.5).tolist() == [2, 2, 8, 8, 32, 32]
+    assert data.returns(0.0).tolist() == data.reward.tolist()
+
+
+def test_who_never_got_away_is_stuck() -> None:
+    images = pictures(3, shape=(4, 4, 3))
+    #        0 0: stuck   0 1: slippery  1 0: ends  1 1: moves  2 1: never left, twice
+    start = [0, 0, 0, 0, 1, 1, 2, 2]
+    action = [0, 1, 0, 1, 0, 1, 1, 1]
+    end = [0, 0, 0, 1, 1, 2, 2, 2]
+    terminated = [False] * 4 + [True] + [False] * 3
+    data = Interactions.from_arrays(
+        images[start], action, np.zeros(8), terminated, next_observations=images[end]
+    )
+    assert data.is_stuck.tolist() == [True, False, True, False, False, False, True, True]
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_who_is_stuck_is_found_by_looking_through_all(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 30))
+    start, end, action = rng.integers(0, 3, (3, n))
+    terminated = rng.random(n) < 0.1
+    data = Interactions(
+        store(3), start, action, np.zeros(n), end, np.arange(n), terminated, terminated, 3
+    )
+    sequence = [
+        oracle.Interaction(*row)
+        for row in zip(
+            start.tolist(), action.tolist(), [Fraction(0)] * n, end.tolist(), terminated.tolist(),
+            strict=True,
+        )
+    ]  # fmt: skip
+    assert data.is_stuck.tolist() == [oracle.is_stuck(one, sequence) for one in sequence]
+
+
+def rows(**changed: Any) -> Interactions:
+    """Return two interactions, with some columns replaced."""
+    images = pictures(2, shape=(4, 4, 3))
+    given: dict[str, Any] = {
+        "observations": images, "actions": [0, 1], "rewards": [0.0, 1.0],
+        "terminated": [False, True], "next_observations": images[::-1],
+    }  # fmt: skip
+    return Interactions.from_arrays(**{**given, **changed})
+
+
+def test_actions_are_counted_from_their_start() -> None:
+    data = rows(actions=[5, 7], action_start=5, n_actions=4)
+    assert (data.action.tolist(), data.action_start, data.n_actions) == ([0, 2], 5, 4)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"rewards": [0.0, float("nan")]},
+            r"^reward of Interactions must be finite; got nan in row 1\. Correct it, or leave "
+            r"the episode out\.$",
+        ),
+        (
+            {"rewards": [float("-inf"), 0.0]},
+            r"^reward of Interactions must be finite; got -inf in row 0\. Correct it, or leave "
+            r"the episode out\.$",
+        ),
+        ({"actions": [0]}, r"^action of Interactions must have 2 entries; got 1\.$"),
+        ({"rewards": [0, 1, 2]}, r"^reward of Interactions must have 2 entries; got 3\.$"),
+        (
+            {"actions": [0, -1]},
+            r"^action of Interactions must be in 0\.\.0; got -1 in row 1\. Correct it, or how many "
+            r"actions there are\.$",
+        ),
+        (
+            {"actions": [0, 3], "n_actions": 3},
+            r"^action of Interactions must be in 0\.\.2; got 3 in row 1\. Correct it, or how many "
+            r"actions there are\.$",
+        ),
+        (
+            {
+                "observations": [], "actions": [], "rewards": [], "terminated": [],
+                "next_observations": [],
+            },
+            r"^Interactions must hold at least one interaction; got none\.$",
+        ),
+        (
+            {"action_names": ("a", "b", "c")},
+            r"^action_names of Interactions must name 2 actions; got 3\.$",
+        ),
+    ],
+)  # fmt: skip
+def test_a_database_explains_what_is_wrong(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rows(**changed)
+
+
+def test_continuous_actions_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"^actions of from_arrays must be integers; got float64\."):
+        rows(actions=[0.3, 0.9])
+
+
+@pytest.mark.parametrize("name", ["actions", "rewards", "terminated"])
+def test_columns_have_one_dimension(name: str) -> None:
+    values = {"actions": [[0], [1]], "rewards": [[0.0], [1.0]], "terminated": [[False], [True]]}
+    with pytest.raises(ValueError, match=r"must have 2 entries; got shape \(2, 1\)\.$"):
+        rows(**{name: values[name]})
+
+
+def test_percepts_are_checked_too() -> None:
+    percepts = Percepts()
+    percepts.add(np.zeros((4, 4, 3), np.uint8))
+    zero, flag = np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    with pytest.raises(ValueError, match=r"^end of Interactions must be in 0\.\.0; got 1 in row 0"):
+        Interactions(percepts, zero, zero, np.zeros(1), zero + 1, zero, flag, flag, 1)
+
+
+def test_a_row_that_starts_elsewhere_does_not_continue_the_episode() -> None:
+    images = pictures(3, shape=(4, 4, 3))
+    data = Interactions.from_arrays(
+        images[[0, 2, 1]], [0] * 3, [1, 2, 4], [False] * 3, next_observations=images[[1, 1, 0]]
+    )
+    assert data.is_last.tolist() == [True, False, True]
+    assert data.returns(0.5).tolist() == [1, 4, 4]
+
+
+def test_a_wrapper_with_other_actions_leaves_the_names_out() -> None:
+    class Two(gymnasium.ActionWrapper[Any, Any, Any]):
+        def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+            super().__init__(env)
+            self.action_space = gymnasium.spaces.Discrete(2)
+
+        def action(self, action: Any) -> Any:
+            return action
+
+    data = collect(Two(gymnasium.make("rlvc/Maze-v0", disable_env_checker=True)), 3)
+    assert (data.n_actions, data.action_names) == (2, ())
+
+
+@pytest.mark.parametrize("seed", [-1, None, 1.5])
+def test_a_seed_that_is_none_is_explained(seed: Any) -> None:
+    with pytest.raises(ValueError, match=r"^seed of collect must be a whole number, at least 0; "):
+        collect(gymnasium.make("rlvc/Maze-v0", disable_env_checker=True), 1, seed=seed)
+
+
+# All that is wrong, at once ----------------------------------------------------------------------
+
+
+def test_all_that_is_wrong_with_a_database_is_said_at_once() -> None:
+    nan, inf = float("nan"), float("inf")
+    images = pictures(9, shape=(4, 4, 3))
+    with pytest.raises(ValueError, match=r"^action_names") as caught:
+        Interactions.from_arrays(
+            images, [5, 6, 4, 9, 5, 5, 5, 5, 5], [nan, inf, 0, 1e200, nan, nan, nan, nan, nan],
+            np.zeros(9), next_observations=images, n_actions=2, action_start=5,
+            action_names=("a", "b", "c"),
+        )  # fmt: skip
+    assert str(caught.value).split("\n") == [
+        "action_names of Interactions must name 2 actions; got 3.",
+        "reward of Interactions must be finite; got nan in row 0, inf in row 1, nan in row 4, "
+        "nan in row 5, nan in row 6 and 2 more. Correct it, or leave the episode out.",
+        "reward of Interactions must be 0 or between 1e-100 and 1e100 in size; got 1e+200 in "
+        "row 3. Scale the rewards: policies do not change.",
+        "action of Interactions must be in 5..6; got 4 in row 2, 9 in row 3. Correct it, or how "
+        "many actions there are.",
+    ]
+
+
+UNEVEN = {"a": pictures(2, shape=(4, 4)), "b": pictures(1, shape=(4, 4))}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"next_observations": pictures(3, shape=(4, 4, 3))},
+            r"^observations, next_observations must have as many rows; observations ends "
+            r"after 2\.$",
+        ),
+        (
+            {"next_observations": pictures(1, shape=(4, 4, 3))},
+            r"^observations, next_observations must have as many rows; next_observations ends "
+            r"after 1\.$",
+        ),
+        (
+            dict.fromkeys(("observations", "next_observations"), UNEVEN),
+            r"^a, b must have as many rows; b ends after 1\.$",
+        ),
+        (
+            {"truncated": [False]},
+            r"^truncated of Interactions must have 2 entries; got 1\.$",
+        ),
+    ],
+)
+def test_columns_of_other_lengths_are_explained(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rows(**changed)
+
+
+def test_rows_of_a_dict_are_dicts() -> None:
+    front, rear = pictures(3, shape=(4, 4, 3)), pictures(3, 1, (4, 4))
+    inner = {"x": np.arange(3), "y": ["a", "b", "c"]}
+    found = list(rows_of({"front": front, "rear": rear, "inner": inner}))
+    assert len(found) == 3
+    for number, row in enumerate(found):
+        assert list(row) == ["front", "rear", "inner"]
+        assert np.array_equal(row["front"], front[number])
+        assert np.array_equal(row["rear"], rear[number])
+        assert row["inner"] == {"x": number, "y": "abc"[number]}
+    assert [np.array_equal(a, b) for a, b in zip(rows_of(front), front, strict=True)] == [True] * 3
+    assert list(rows_of(iter([1, 2]))) == [1, 2]
+
+
+@pytest.mark.parametrize("is_batched", [False, True])
+def test_observations_may_be_dicts_or_a_dict(is_batched: bool) -> None:
+    front, rear = pictures(3, shape=(16, 16, 3)), pictures(3, 1, (16, 16))
+    told = {"front": front, "rear": rear, "speed": np.arange(3.0)}
+    given: Any = told if is_batched else list(rows_of(told))
+    data = Interactions.from_arrays(given, [0, 1, 0], [0, 0, 1], [0, 0, 1], next_observations=given)
+    assert data.percepts.cameras == ("front", "rear")
+    assert data.start.tolist() == data.end.tolist() == [0, 1, 2]
+
+
+# Whole episodes ----------------------------------------------------------------------------------
+
+
+def episodes(start: list[int], end: list[int], episode: list[int], ends: list[int]) -> Interactions:
+    n = len(start)
+    column = np.array
+    return Interactions(
+        store(4), column(start), np.zeros(n, np.int64), np.zeros(n), column(end), column(episode),
+        np.zeros(n, np.bool_), column(ends, np.bool_), 1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "problems"),
+    [
+        (([0, 1, 3], [1, 2, 0], [0, 0, 1], [0, 1, 1]), []),
+        (([0], [0], [0], [1]), []),
+        (
+            ([0], [0], [7], [0]),
+            ["episode 7 has no end: row 0 is neither terminated nor truncated."],
+        ),
+        (
+            ([0, 2, 3, 0], [1, 2, 0, 0], [0, 0, 1, 1], [0, 0, 1, 0]),
+            [
+                "episode 0 has no end: row 1 is neither terminated nor truncated.",
+                "episode 1 has no end: row 3 is neither terminated nor truncated.",
+                "row 1 does not start where row 0 ended, in the same episode.",
+                "episode 1 goes on after its end in row 2.",
+            ],
+        ),
+    ],
+)
+def test_what_keeps_episodes_from_being_whole(given: Any, problems: list[str]) -> None:
+    assert check_episodes(episodes(*given)) == problems
+
+
+def test_what_is_collected_is_whole() -> None:
+    assert check_episodes(collect(Walk(limit=3), 50)) == []
+
+
+# For d3rlpy --------------------------------------------------------------------------------------
+
+
+def test_flat_arrays_for_d3rlpy() -> None:
+    data = collect(Walk(start=3, limit=7), 60, seed=1)
+    flat = data.to_d3rlpy()
+    assert {name: (array.shape, str(array.dtype)) for name, array in flat.items()} == {
+        "observations": ((60, 3, 64, 64), "uint8"),
+        "actions": ((60, 1), "int64"),
+        "rewards": ((60, 1), "float64"),
+        "terminals": ((60,), "float32"),
+        "timeouts": ((60,), "float32"),
+    }
+    for t in range(60):
+        seen = np.asarray(data.percepts[int(data.start[t])])
+        assert np.array_equal(flat["observations"][t].transpose(1, 2, 0), seen)
+    assert flat["actions"][:, 0].tolist() == data.action.tolist()  # it counts from 0
+    assert flat["rewards"][:, 0].tolist() == data.reward.tolist()
+    assert flat["terminals"].tolist() == data.terminated.tolist()
+    assert flat["timeouts"].tolist() == data.truncated.tolist()
+    assert data.truncated.any()
+    assert (flat["terminals"] + flat["timeouts"])[-1] == 1.0  # whole episodes
+
+
+def test_where_rows_do_not_follow_d3rlpy_is_told() -> None:
+    images = pictures(3, shape=(4, 4, 3))
+    data = Interactions.from_arrays(
+        images[[0, 2, 1]], [0] * 3, [1, 2, 4], [False] * 3, next_observations=images[[1, 1, 0]]
+    )
+    assert data.to_d3rlpy()["timeouts"].tolist() == [1.0, 0.0, 1.0]
+
+
+def test_cameras_are_planes_for_d3rlpy() -> None:
+    front, rear = pictures(2, shape=(16, 20, 3)), pictures(2, 1, (16, 20, 1))
+    both = [{"rear": rear[i], "front": front[i]} for i in range(2)]
+    data = Interactions.from_arrays(both, [0, 1], [0, 1], [0, 1], next_observations=both[::-1])
+    planes = data.to_d3rlpy()["observations"]
+    assert planes.shape == (2, 4, 16, 20)
+    assert np.array_equal(planes[:, :3].transpose(0, 2, 3, 1), front)
+    assert np.array_equal(planes[:, 3], rear[..., 0])
+
+
+def test_cameras_of_several_sizes_are_not_for_d3rlpy() -> None:
+    both = [{"a": np.zeros((16, 16), np.uint8), "b": np.zeros((16, 20), np.uint8)}]
+    data = Interactions.from_arrays(both, [0], [1], [True], next_observations=both)
+    with pytest.raises(
+        ValueError,
+        match=r"^The images of all cameras must have one size for d3rlpy; got "
+        r"\{'a': \(16, 16, 1\), 'b': \(16, 20, 1\)\}\. Resize them, or export the interactions "
+        r"of one camera\.$",
+    ):
+        data.to_d3rlpy()

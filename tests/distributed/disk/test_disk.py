@@ -1,0 +1,441 @@
+"""Shards on disk: what is written is what is read, shard by shard."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlvc import RLVC, Database, Interactions, Percepts
+from rlvc.data.images import Image
+from rlvc.data.io.checksums import checksum
+from rlvc.distributed.disk import is_shards, open_dataset, write_dataset
+from rlvc.distributed.disk.format import BLOCK, LONGEST, MOST_IMAGES, file_of, read_about
+from rlvc.distributed.disk.read import ShardData, read_shard
+from rlvc.distributed.disk.tables import sum_up
+from rlvc.distributed.disk.write import cut_episodes, write_shards
+from rlvc.errors import DamagedFileError, FileFormatError, PictureError, StrangeFileError
+from rlvc.vision.detectors import Harris, Points
+from tests.robustness.test_unwritable import limited
+from tests.support.builders import blocks
+
+pyarrow: Any = importlib.import_module("pyarrow")
+importlib.import_module("pyarrow.parquet")
+
+
+def logged(
+    n: int = 60, seed: int = 0, cameras: tuple[str, ...] = ("",), n_images: int = 12,
+    n_actions: int = 3,
+) -> Interactions:  # fmt: skip
+    """Return episodes of several lengths; percepts share images where there are two cameras."""
+    rng = np.random.default_rng(seed)
+    images = {
+        name: [blocks(100 * i + k, (64, 72, 3)) for k in range(n_images)]
+        for i, name in enumerate(cameras)
+    }
+    percepts = Percepts()
+    shown = []
+    for _ in range(n + 1):
+        which = {name: images[name][rng.integers(n_images)] for name in cameras}
+        shown.append(percepts.add(which[""] if cameras == ("",) else which))
+    terminated = rng.random(n) < 0.2
+    truncated = ~terminated & (rng.random(n) < 0.05)
+    truncated[-1] = not terminated[-1]
+    ends = terminated | truncated
+    action = rng.integers(0, n_actions, n)
+    start, end = np.asarray(shown[:-1]), np.asarray(shown[1:])
+    reward = ((start + action) % 3 == 0).astype(np.float64) - rng.random(n) / 8
+    return Interactions(
+        percepts, start, action, reward, end, np.cumsum(ends) - ends, terminated, truncated,
+        n_actions,
+    )  # fmt: skip
+
+
+def looked(interactions: Interactions) -> Database:
+    database = RLVC(detector=Harris(), threads=1).look(interactions)
+    assert all(len(places.feature) for places in database.sightings.places)
+    return database
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Tell whether arrays are the same to the last bit."""
+    return bool(one.dtype == other.dtype and one.tobytes() == other.tobytes())
+
+
+def check_shard(data: ShardData, database: Database, first: int, seen: set[int]) -> None:
+    """Hold a shard against the database that it was written from."""
+    whole, rows = database.interactions, slice(first, first + len(data))
+    assert equal(data.percepts[data.start], whole.start[rows])
+    assert equal(data.percepts[data.end], whole.end[rows])
+    for name in ("action", "reward", "episode", "terminated", "truncated"):
+        assert equal(getattr(data, name), getattr(whole, name)[rows])
+    assert equal(data.stuck, whole.is_stuck[rows])
+    assert data.is_first.tolist() == [one not in seen for one in data.percepts.tolist()]
+    sightings = database.sightings
+    for i, (images, places) in enumerate(zip(data.images, sightings.places, strict=True)):
+        assert equal(images.numbers[data.table[:, i]], sightings.table[data.percepts, i])
+        numbers = sightings.graph.symbols(sightings.cameras[i])
+        assert images.n_symbols == len(numbers)
+        assert images.size == places.size
+        for local, image in enumerate(images.numbers.tolist()):
+            ours = slice(images.begin[local], images.begin[local + 1])
+            theirs = slice(places.begin[image], places.begin[image + 1])
+            assert equal(numbers[images.symbol[ours]], places.feature[theirs])
+            assert equal(images.marks[ours], places.marks[theirs])
+
+
+@given(
+    seed=st.integers(0, 10**6), n=st.integers(1, 80), shards=st.integers(1, 5),
+    two=st.booleans(), n_images=st.integers(1, 12),
+)  # fmt: skip
+@settings(max_examples=15, deadline=None)
+def test_what_is_written_is_read(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, n: int, shards: int, two: bool,
+    n_images: int,
+) -> None:  # fmt: skip
+    cameras = ("left", "right") if two else ("",)
+    database = looked(logged(n, seed, cameras, n_images))
+    n_episodes = len(np.unique(database.interactions.episode))
+    folder = tmp_path_factory.mktemp("data") / "shards"
+    about = write_shards(database, folder, min(shards, n_episodes))
+    assert read_about(folder) == about
+    first, seen = 0, set[int]()
+    for number in range(len(about.shards)):
+        data = read_shard(folder, number)
+        check_shard(data, database, first, seen)
+        assert not set(data.episode.tolist()) & set(database.interactions.episode[:first].tolist())
+        first += len(data)
+        seen |= set(data.percepts.tolist())
+    assert first == len(database.interactions)
+    assert seen == set(range(len(database.interactions.percepts)))
+
+
+def test_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlvc.distributed.disk.write.BLOCK", 4)
+    monkeypatch.setattr("rlvc.distributed.disk.write.GROUP", 2)
+    database = looked(logged(cameras=("left", "right")))
+    about = write_shards(database, tmp_path / "shards", 3)
+    assert [(block.camera, block.first) for block in about.blocks] == [
+        (0, 0), (0, 4), (0, 8), (1, 0), (1, 4), (1, 8)
+    ]  # fmt: skip
+    first, seen = 0, set[int]()
+    for number in range(3):
+        data = read_shard(tmp_path / "shards", number)
+        check_shard(data, database, first, seen)
+        first += len(data)
+        seen |= set(data.percepts.tolist())
+
+
+def test_shards_are_balanced() -> None:
+    episode = np.repeat(np.arange(100), 10)
+    assert cut_episodes(episode, 4).tolist() == [0, 250, 500, 750, 1000]
+    uneven = np.repeat([5, 3, 9], [97, 1, 2])
+    assert cut_episodes(uneven, 3).tolist() == [0, 97, 98, 100]
+    with pytest.raises(ValueError, match="between 1 and 3, as there are so many episodes; got 4"):
+        cut_episodes(uneven, 4)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small dataset with two cameras."""
+    folder = tmp_path_factory.mktemp("whole") / "shards"
+    data = logged(30, cameras=("left", "right"), n_images=5)
+    eye = RLVC(detector=Harris()).new_eye(data.percepts)
+    write_dataset(data, folder, 2, eye)
+    return folder
+
+
+@pytest.fixture
+def copy(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "copy"))
+
+
+def read_all(folder: Path) -> None:
+    """Read all that there is."""
+    dataset = open_dataset(folder)
+    for number in range(len(dataset.about.shards)):
+        dataset.shard(number)
+    for one in dataset.database().interactions.percepts.images:
+        for number in range(len(one)):
+            one[number]
+
+
+def test_every_file_is_needed(whole: Path, tmp_path: Path) -> None:
+    read_all(whole)
+    files = [path.relative_to(whole) for path in sorted(whole.rglob("*")) if path.is_file()]
+    assert len(files) == 1 + 2 * 2 + 2 * 2 + 10 + 1
+    for file in files:
+        folder = Path(shutil.copytree(whole, tmp_path / "copy"))
+        (folder / file).unlink()
+        with pytest.raises((FileFormatError, PictureError), match=str(file)):
+            read_all(folder)
+        shutil.rmtree(folder)
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_damage_is_noticed(
+    whole: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    files = [path.relative_to(whole) for path in sorted(whole.rglob("*")) if path.is_file()]
+    file = data.draw(st.sampled_from(files))
+    old = (whole / file).read_bytes()
+    at = data.draw(st.integers(0, len(old) - 1))
+    kind = data.draw(st.sampled_from(["flip", "cut", "more"]))
+    flipped = old[:at] + bytes([old[at] ^ data.draw(st.integers(1, 255))]) + old[at + 1 :]
+    new = {"flip": flipped, "cut": old[:at], "more": old + b"x"}[kind]
+    folder = Path(shutil.copytree(whole, tmp_path_factory.mktemp("damaged") / "copy"))
+    (folder / file).write_bytes(new)
+    if file.name == "dataset.json":  # a blank is as good as another
+        with suppress(FileFormatError):
+            assert read_about(folder) == read_about(whole)
+        return
+    if file.suffix == ".png":  # some bytes of it mean nothing
+        with suppress(PictureError):
+            read_all(folder)
+        return
+    with pytest.raises(DamagedFileError, match="is damaged: it changed since it was written"):
+        read_all(folder)
+
+
+def test_a_number_that_changed_is_noticed(copy: Path) -> None:
+    text = (copy / "dataset.json").read_text("utf-8")
+    (copy / "dataset.json").write_text(text.replace('"action_start": 0', '"action_start": 1'))
+    with pytest.raises(DamagedFileError, match="is damaged: its checksum does not fit"):
+        read_about(copy)
+
+
+def change_about(folder: Path, change: Callable[[Any], object]) -> None:
+    """Change what dataset.json says, so that nothing of it is damaged."""
+    told = json.loads((folder / "dataset.json").read_text("utf-8"))
+    change(told)
+    told.pop("checksum")
+    text = json.dumps({**told, "checksum": checksum(told)})
+    (folder / "dataset.json").write_text(text, "utf-8")
+
+
+def one_less(piece: dict[str, int]) -> None:
+    piece["rows"] -= 1
+
+
+STRANGE: list[tuple[Callable[[Any], object], str]] = [
+    (lambda told: told.update(format="rlvc-dataset"), "it says format 'rlvc-dataset'"),
+    (lambda told: told.update(version=2), "has version 2 of the format; this rlvc reads version 1"),
+    (lambda told: told.pop("cameras"), "it has no 'cameras'"),
+    (lambda told: told.update(n_actions=0), "its actions do not fit the rest"),
+    (lambda told: told.update(action_names=["go"]), "its actions do not fit the rest"),
+    (lambda told: told.update(action_names="go"), "its lists do not fit"),
+    (lambda told: told.update(interactions=31), "its shards do not fit the rest"),
+    (lambda told: told.update(interactions=2**50), "its counts do not fit the rest"),
+    (lambda told: told.update(interactions=-1), "its counts do not fit the rest"),
+    (lambda told: told.update(interactions=30.0), "it has 30.0 where an integer must be"),
+    (lambda told: told.update(lowest=-99), "its rewards do not fit the rest"),
+    (lambda told: told.update(lowest="low"), "it has 'low' where a number must be"),
+    (lambda told: told.update(eye="mine"), "its eye do not fit the rest"),
+    (lambda told: told["cameras"].reverse(), "its cameras do not fit the rest"),
+    (lambda told: told["cameras"][0].update(images=6), "its blocks do not fit the rest"),
+    (lambda told: told["cameras"][0].update(shape=[3, 3]), "not enough values"),
+    (lambda told: told["cameras"][0].update(shape=[3, 3, 2]), "its cameras do not fit the rest"),
+    (lambda told: told["cameras"][0].update(symbols=2**31), "its symbols do not fit the rest"),
+    (lambda told: told["cameras"][0].update(symbols=1), "its symbols do not fit the rest"),
+    (lambda told: told["blocks"].reverse(), "its blocks do not fit the rest"),
+    (lambda told: told["blocks"][0]["symbols"].update(rows=1), "its symbols do not fit the rest"),
+    (lambda told: one_less(told["shards"][0]["percepts"]), "are told"),
+    (lambda told: told["shards"][0]["percepts"].update(rows=1), "its percepts do not fit the rest"),
+    (lambda told: told["shards"].clear(), "its shards do not fit the rest"),
+    (lambda told: told.update(percepts=2), "its shards do not fit the rest"),
+    (lambda told: told.update(percepts=99), "its percepts do not fit the rest"),
+    (lambda told: told.update(percepts=2**40), "its percepts do not fit the rest"),
+    (lambda told: told.update(episodes=told["interactions"]), "its episodes do not fit the rest"),
+]
+
+
+@pytest.mark.parametrize(("change", "why"), STRANGE)
+def test_a_strange_description_is_refused(
+    copy: Path, change: Callable[[Any], object], why: str
+) -> None:
+    change_about(copy, change)
+    with pytest.raises(StrangeFileError, match=re.escape(why)):
+        read_all(copy)
+
+
+def test_what_is_no_dataset(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match="Name a folder that rlvc wrote shards to"):
+        open_dataset(tmp_path)
+    assert not is_shards(tmp_path)
+    for text in ("{", "[1]", "[" * 100_000, "\xff"):
+        (tmp_path / "dataset.json").write_bytes(text.encode("latin-1"))
+        assert not is_shards(tmp_path)
+        with pytest.raises(DamagedFileError, match="is damaged: it is no JSON"):
+            open_dataset(tmp_path)
+    (tmp_path / "dataset.json").unlink()
+    (tmp_path / "dataset.json").mkdir()
+    with pytest.raises(DamagedFileError):
+        open_dataset(tmp_path)
+
+
+def rewrite(folder: Path, kind: str, number: int, name: str, change: Any) -> None:
+    """Change a column of a file, so that nothing of it is damaged."""
+    path = folder / file_of(kind, number)
+    table = pyarrow.parquet.read_table(path)
+    old = table.column(name)
+    new = change(old.to_numpy().copy())
+    column = new if isinstance(new, pyarrow.Array) else pyarrow.array(new, old.type)
+    at, nullable = table.column_names.index(name), table.schema.field(name).nullable
+    table = table.set_column(at, pyarrow.field(name, column.type, nullable), column)
+    pyarrow.parquet.write_table(table, path, store_schema=False)
+    piece = asdict(sum_up(path, table.num_rows))
+    place = "shards" if kind in ("interactions", "percepts") else "blocks"
+    change_about(folder, lambda told: told[place][number].update({kind: piece}))
+
+
+def first(value: Any) -> Callable[[Any], Any]:
+    def change(column: Any) -> Any:
+        column[0] = value
+        return column
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "change"),
+    [
+        ("interactions", "action", first(3)),
+        ("interactions", "action", first(-1)),
+        ("interactions", "start", first(-1)),
+        ("interactions", "end", first(10**6)),
+        ("interactions", "reward", first(np.nan)),
+        ("interactions", "reward", first(1e6)),
+        ("interactions", "reward", lambda column: pyarrow.array(["x"] * len(column))),
+        ("interactions", "stuck", lambda column: ~column),
+        ("percepts", "percept", first(-1)),
+        ("percepts", "percept", lambda column: column[::-1]),
+        ("percepts", "image.left", first(5)),
+        ("percepts", "image.left", first(-1)),
+        ("percepts", "is_first", lambda column: ~column),
+        ("images", "symbols", first(-1)),
+        ("images", "symbols", lambda column: column + 1),
+        ("images", "digest", first("no digest")),
+        ("images", "digest", lambda column: np.full(len(column), column[0])),
+        ("symbols", "symbol", first(2**30)),
+        ("symbols", "symbol", first(-1)),
+        ("symbols", "symbol", lambda column: column[::-1]),
+        ("symbols", "x", first(np.nan)),
+        ("symbols", "y", first(np.inf)),
+    ],
+)
+def test_strange_tables_are_refused(copy: Path, kind: str, name: str, change: Any) -> None:
+    rewrite(copy, kind, 0, name, change)
+    with pytest.raises(StrangeFileError):
+        read_all(copy)
+
+
+def test_an_episode_in_two_shards_is_refused(copy: Path) -> None:
+    last = read_shard(copy, 0).episode[-1]
+    rewrite(copy, "interactions", 1, "episode", lambda one: np.where(one == one[0], last, one))
+    with pytest.raises(StrangeFileError, match="its episodes do not fit the rest"):
+        read_all(copy)
+
+
+def test_no_room_is_asked_for_on_the_word_of_a_stranger(copy: Path) -> None:
+    change_about(copy, lambda told: told["shards"][0]["percepts"].update(bytes=2**40))
+    with pytest.raises(DamagedFileError, match=r"percepts/00000\.parquet is damaged"):
+        read_all(copy)
+
+
+def test_a_file_that_is_no_table(copy: Path) -> None:
+    path = copy / file_of("symbols", 0)
+    path.write_bytes(b"PAR1" * 20)
+    rows = read_about(copy).blocks[0].symbols.rows
+    piece = asdict(sum_up(path, rows))
+    change_about(copy, lambda told: told["blocks"][0].update(symbols=piece))
+    with pytest.raises(StrangeFileError, match="is not a Parquet file that can be read"):
+        read_all(copy)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(StrangeFileError, match="is no ordinary file"):
+        read_all(copy)
+
+
+def test_there_is_no_such_shard(whole: Path) -> None:
+    with pytest.raises(IndexError, match="has 2 shards; there is no number 2"):
+        read_shard(whole, 2)
+
+
+def test_percepts_that_nobody_mentions(tmp_path: Path) -> None:
+    data = logged(20)
+    data.percepts.add(blocks(77, (64, 72, 3)))
+    database = looked(data)
+    write_shards(database, tmp_path / "shards", 2)
+    one, two = (read_shard(tmp_path / "shards", number) for number in range(2))
+    assert two.percepts[-1] == len(data.percepts) - 1
+    assert two.is_first[-1]
+    assert set(one.percepts.tolist()) | set(two.percepts.tolist()) == set(range(len(data.percepts)))
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+    data = logged(60)
+    eye = RLVC(detector=Harris()).new_eye(data.percepts)
+    for size in (100, 2_000, 10_000, 40_000):
+        place = tmp_path / "deep" / "shards"
+        with limited(size), pytest.raises(OSError, match="raise the limit or choose another disk"):
+            write_dataset(data, place, 2, eye.snapshot())
+        assert not list(tmp_path.iterdir())
+    with limited(1000), pytest.raises(OSError, match="raise the limit or choose another disk"):
+        write_shards(looked(data), tmp_path / "deep" / "shards", 2)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_detector_of_another_kind(tmp_path: Path) -> None:
+    database = looked(logged(10))
+    places = database.sightings.places[0]
+    for change in (1e-9, np.nan):
+        odd = replace(places, marks=places.marks + np.array([0, 0, change, 0]))
+        strange = replace(database, sightings=replace(database.sightings, places=(odd,)))
+        with pytest.raises(ValueError, match="must be float32, and positions and scales finite"):
+            write_shards(strange, tmp_path / "shards", 1)
+        eye = RLVC().new_eye(database.interactions.percepts)
+        eye.detector = Odd(change)
+        with pytest.raises(ValueError, match="must be float32, and positions and scales finite"):
+            write_dataset(database.interactions, tmp_path / "shards", 1, eye)
+        assert not list(tmp_path.iterdir())
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A detector whose scales are none that shards could have."""
+
+    change: float
+
+    def detect(self, image: Image) -> Points:
+        points = Harris().detect(image)
+        scale: Any = points.scale.astype(np.float64) + self.change
+        return replace(points, scale=scale)
+
+
+def test_there_may_be_so_many_images_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = logged(20, cameras=("left", "right"), n_images=3)
+    monkeypatch.setattr("rlvc.distributed.disk.write.MOST_IMAGES", 5)
+    with pytest.raises(ValueError, match="may have at most 5 images; got 6"):
+        write_dataset(data, tmp_path / "shards", 1, RLVC().new_eye(data.percepts))
+    assert not list(tmp_path.iterdir())
+
+
+def test_so_many_images_can_be_told_of() -> None:
+    told = {"rows": 10**9, "bytes": 10**9, "crc32": 2**32 - 1}
+    block = {"camera": 0, "first": MOST_IMAGES, "images": told, "symbols": told}
+    n_bytes = len(json.dumps({"blocks": [block] * 10}, indent=1)) / 10
+    assert n_bytes * MOST_IMAGES / BLOCK < LONGEST

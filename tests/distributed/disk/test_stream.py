@@ -1,0 +1,233 @@
+"""Datasets made in a stream: what is learned from them is what is learned from the images."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from rlvc import RLVC, Interactions, read_folder, write_folder
+from rlvc.distributed.disk import Telling, open_dataset, write_dataset, write_shards
+from rlvc.distributed.disk.unique import sample_distinct
+from rlvc.errors import FileFormatError, PictureError
+from rlvc.vision.descriptors import Descriptors
+from rlvc.vision.detectors import Harris
+from rlvc.vision.keypoints import distinct_rows
+from rlvc.vision.metrics import Euclidean, metrics
+from tests.distributed.disk.test_disk import logged
+from tests.support.builders import blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Stretched:
+    """A metric that is not of rlvc and learns from all descriptors."""
+
+    factor: float = 1.0
+
+    def fit(self, descriptors: Descriptors) -> Self:
+        return type(self)(float(np.asarray(descriptors, np.float64).std()) + 1.0)
+
+    def distances(self, a: Descriptors, b: Descriptors) -> NDArray[np.float64]:
+        return Euclidean().distances(a, b) / self.factor
+
+
+def views(n: int = 40, seed: int = 0, cameras: tuple[str, ...] = ("",)) -> Interactions:
+    """Return walks over patchworks, in which what was seen comes back from elsewhere."""
+    rng = np.random.default_rng(seed)
+    scene = {name: blocks(i, (96, 420, 3)) for i, name in enumerate(cameras)}
+    x = 4 * rng.integers(0, 80, n + 1)
+    seen = {name: np.stack([one[:, a : a + 100] for a in x]) for name, one in scene.items()}
+    action, ends = rng.integers(0, 2, n), rng.random(n) < 0.2
+    ends[-1] = True
+    before = {name: one[:-1] for name, one in seen.items()}
+    after = {name: one[1:] for name, one in seen.items()}
+    single = cameras == ("",)
+    return Interactions.from_arrays(
+        before[""] if single else before, action, (x[:-1] > 160) == action, ends,
+        next_observations=after[""] if single else after, n_actions=2, action_names=("a", "b"),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a few images be many."""
+    for module in ("stream", "write"):
+        monkeypatch.setattr(f"rlvc.distributed.disk.{module}.GROUP", 4)
+    monkeypatch.setattr("rlvc.distributed.disk.write.BLOCK", 8)
+    monkeypatch.setattr("rlvc.distributed.disk.unique.SHARE", 1000)
+    monkeypatch.setattr("rlvc.distributed.disk.stream.SAMPLE", 50)
+    monkeypatch.setattr("rlvc.vision.metrics.SAMPLE", 50)
+
+
+def policy_bytes(learner: RLVC, data: Any, folder: Path) -> bytes:
+    learner.learn(data).save(folder / "policy.rlvc")
+    return (folder / "policy.rlvc").read_bytes()
+
+
+PARTS: list[dict[str, Any]] = [
+    {"detector": Harris()},
+    {"descriptor": "sift"},
+    {"descriptor": "orb"},
+    {"detector": Harris(), "metric": Stretched(), "threshold": 0.01},
+]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("parts", PARTS, ids=["mahalanobis", "euclidean", "hamming", "own"])
+@pytest.mark.parametrize("cameras", [("",), ("left", "right")], ids=["one", "two"])
+def test_same_policy_from_1_2_and_4_shards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: dict[str, Any],
+    cameras: tuple[str, ...],
+) -> None:  # fmt: skip
+    from rlvc.vision.descriptors import descriptors
+
+    monkeypatch.setattr(metrics, "_factories", dict(metrics._factories))
+    metrics.register("stretched", Stretched)
+    given = dict(parts)
+    if isinstance(given.get("descriptor"), str):
+        given["descriptor"] = descriptors.make(given["descriptor"])
+    data = views(cameras=cameras)
+    learner = RLVC(threads=1, **given).fitted(data.percepts)
+    wanted = policy_bytes(learner, data, tmp_path)
+    for shards in (1, 2, 4):
+        folder = tmp_path / f"{shards}"
+        eye = learner.new_eye(data.percepts)
+        about = write_dataset(data, folder, shards, eye, threads=1)
+        assert len(about.shards) == shards
+        assert len(about.blocks) > len(cameras)
+        assert not (folder / ".looks").exists()
+        database = open_dataset(folder).database()
+        assert policy_bytes(learner, database, tmp_path) == wanted
+    assert database.eye.n_symbols > 4
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("cameras", [("",), ("left", "right")], ids=["one", "two"])
+def test_a_log_of_frames_is_referred_to(tmp_path: Path, cameras: tuple[str, ...]) -> None:
+    write_folder(views(cameras=cameras), tmp_path / "log", table="parquet")
+    data, there = read_folder(tmp_path / "log", refer=True), read_folder(tmp_path / "log")
+    learner = RLVC(threads=1).fitted(there.percepts)
+    write_dataset(data, tmp_path / "shards", 2, learner.new_eye(data.percepts))
+    assert not (tmp_path / "shards" / "frames").exists()
+    database = open_dataset(tmp_path / "shards").database()
+    assert policy_bytes(learner, database, tmp_path) == policy_bytes(learner, there, tmp_path)
+    images = database.interactions.percepts.images[0]
+    assert images.fingerprint(0, len(images)) == there.percepts.images[0].fingerprint(
+        0, len(images)
+    )
+    assert np.array_equal(images[3], there.percepts.images[0][3])
+    file = sorted((tmp_path / "log" / "images").rglob("000003.png"))[0]
+    file.unlink()
+    with pytest.raises(PictureError, match="names a file that is not there: "):
+        images[3]
+    # What was seen is there: to learn, no image is needed.
+    assert policy_bytes(learner, database, tmp_path) == policy_bytes(learner, there, tmp_path)
+
+
+@pytest.mark.usefixtures("small")
+def test_memory_and_stream_write_the_same(tmp_path: Path) -> None:
+    data = views(cameras=("left", "right"))
+    learner = RLVC(detector=Harris())
+    write_dataset(data, tmp_path / "stream", 3, learner.new_eye(data.percepts))
+    write_shards(learner.look(data), tmp_path / "memory", 3)
+    for kind in ("interactions", "percepts", "symbols"):
+        files = sorted((tmp_path / "stream" / kind).iterdir())
+        assert [file.name for file in files] == [
+            file.name for file in sorted((tmp_path / "memory" / kind).iterdir())
+        ]
+        for file in files:
+            assert file.read_bytes() == (tmp_path / "memory" / kind / file.name).read_bytes()
+    with pytest.raises(FileFormatError, match="has no vocabulary"):
+        open_dataset(tmp_path / "memory").database()
+
+
+def test_nothing_to_see(tmp_path: Path) -> None:
+    blank = np.zeros((3, 32, 32, 3), np.uint8)
+    blank[1], blank[2] = 40, 80
+    data = Interactions.from_arrays(
+        blank, [0, 1, 0], [0.0, 1.0, 0.0], [True, True, True], next_observations=blank
+    )
+    learner = RLVC(detector=Harris())
+    write_dataset(data, tmp_path / "shards", 2, learner.new_eye(data.percepts))
+    database = open_dataset(tmp_path / "shards").database()
+    assert database.eye.n_symbols == 0
+    assert policy_bytes(learner, database, tmp_path) == policy_bytes(learner, data, tmp_path)
+
+
+@given(
+    seed=st.integers(0, 10**6), n=st.integers(0, 60), most=st.integers(1, 20),
+    group=st.integers(1, 15), share=st.integers(1, 400),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_distinct_rows_are_sampled_from_files(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, n: int, most: int, group: int, share: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, 4, (n, 2)).astype(np.float32)
+    folder = tmp_path_factory.mktemp("rows")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rlvc.distributed.disk.unique.SHARE", share)
+        found = sample_distinct(
+            lambda: [rows[i : i + group] for i in range(0, n, group)], most, folder
+        )
+    assert not list(folder.iterdir())
+    if n == 0:
+        assert found is None
+        return
+    distinct, _ = distinct_rows(rows)
+    assert found.tolist() == distinct[:: -(-len(distinct) // most)].tolist()
+
+
+def test_it_tells_how_it_goes(tmp_path: Path) -> None:
+    data = logged(20)
+    told, steps = list[tuple[str, int | None]](), list[str]()
+    telling = Telling(
+        lambda phase, total: told.append((phase, total)), lambda: steps.append(told[-1][0])
+    )
+    eye = RLVC(detector=Harris()).new_eye(data.percepts)
+    write_dataset(data, tmp_path / "shards", 1, eye, telling=telling)
+    n = len(data.percepts)
+    assert told == [("extract", n), ("learn", 1), ("write", n)]
+    assert [steps.count(phase) for phase, _ in told] == [n, 1, n]
+
+
+def peak(data: Interactions, folder: Path) -> int:
+    """Return the most bytes that were in use at a time while a dataset was made."""
+    learner = RLVC(detector=Harris(), threads=1)
+    eye = learner.new_eye(data.percepts)
+    tracemalloc.start()
+    try:
+        write_dataset(data, folder, 2, eye, threads=1)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow_with_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("stream", "write"):
+        monkeypatch.setattr(f"rlvc.distributed.disk.{module}.GROUP", 16)
+    monkeypatch.setattr("rlvc.distributed.disk.write.BLOCK", 32)
+
+    def walk(n: int, name: str) -> Interactions:
+        scene = blocks(0, (96, 136, 3))
+        x = np.arange(n + 1)
+        images = np.stack([scene[:, a % 40 : a % 40 + 96] for a in x])
+        images[:, 0, 0, 0], images[:, 0, 0, 1] = x % 256, x // 256  # no two are the same
+        ends = np.arange(n) % 10 == 9
+        data = Interactions.from_arrays(
+            images[:-1], x[:-1] % 2, np.ones(n), ends, next_observations=images[1:]
+        )
+        write_folder(data, tmp_path / name)
+        return read_folder(tmp_path / name, refer=True)
+
+    few, many = walk(60, "few"), walk(480, "many")
+    peak(few, tmp_path / "warm")  # what is made once for all
+    least, most = peak(few, tmp_path / "a"), peak(many, tmp_path / "b")
+    assert most < least + 420 * 2000  # where an image alone has 27,648 bytes

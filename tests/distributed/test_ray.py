@@ -1,0 +1,296 @@
+"""The Ray engine: whoever does the work, and whoever is lost on the way, the policy is the same."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import shutil
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from rlvc import RLVC, Database, Interactions, collect
+from rlvc.distributed.disk import Dataset, open_dataset, write_dataset
+from rlvc.distributed.ray import Ray, Worker, hire
+from rlvc.errors import DamagedFileError
+from rlvc.learning.compaction import Compaction
+from rlvc.learning.forest import Forest
+from rlvc.learning.generation.base import Canonical, Offering
+from rlvc.learning.local_engine import Local
+from rlvc.learning.selection.selector import Selector
+from rlvc.learning.spread import Spread
+from tests.cli import test_cli
+from tests.support.lost_workers import working
+
+RAY = Ray(workers=2, shards=3)
+call = test_cli.call
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    ray = pytest.importorskip("ray")
+    assert list(RAY.run(abs, [-1], 1)) == [1]
+    yield
+    ray.shutdown()
+
+
+def meet(n: int, env_id: str = "rlvc/Maze-v0") -> Interactions:
+    return collect(gymnasium.make(env_id, disable_env_checker=True), n, seed=0)
+
+
+@pytest.fixture(scope="module")
+def maze() -> Database:
+    return RLVC().look(meet(400))
+
+
+def saved(policy: Any, folder: Path) -> bytes:
+    policy.save(folder / "policy.rlvc")
+    return (folder / "policy.rlvc").read_bytes()
+
+
+def test_workers_see_what_threads_see() -> None:
+    data = meet(60)
+    learner = RLVC().fitted(data.percepts)
+    eye = learner.new_eye(data.percepts)
+    (one,) = eye.look_at_all(data.percepts)
+    (other,) = eye.look_at_all(data.percepts, looking=RAY.look)
+    assert len(one.begin) == len(data.percepts) + 1
+    for name in ("begin", "descriptors", "row"):
+        assert np.array_equal(getattr(one, name), getattr(other, name))
+    for name in ("xy", "scale", "angle", "octave"):
+        assert np.array_equal(
+            getattr(one.points, name), getattr(other.points, name), equal_nan=True
+        )
+
+
+@pytest.mark.parametrize(
+    "learner", [RLVC(max_stages=8), RLVC(post_process=Compaction(every=3), max_stages=6)]
+)
+@pytest.mark.parametrize("shards", [1, 2, 4])
+def test_the_policy_is_the_local_one(
+    learner: RLVC, shards: int, maze: Database, tmp_path: Path
+) -> None:
+    policy = learner.learn(maze)
+    assert policy.n_classes > 5
+    engine = replace(RAY, shards=shards)
+    assert saved(replace(learner, engine=engine).learn(maze), tmp_path) == saved(policy, tmp_path)
+
+
+def test_an_environment_is_learned_in_rounds(tmp_path: Path) -> None:
+    learner = RLVC(max_stages=4)
+    made = [
+        replace(learner, engine=engine).learn(
+            gymnasium.make("rlvc/Hill-v0", disable_env_checker=True), interactions=150, rounds=2
+        )
+        for engine in (Local(), RAY)
+    ]
+    assert made[0].n_classes > 2
+    assert saved(made[0], tmp_path) == saved(made[1], tmp_path)
+
+
+def test_trees_grow_side_by_side(maze: Database, tmp_path: Path) -> None:
+    learner = RLVC(max_stages=6)
+    done: list[None] = []
+    forests = [
+        Forest(learner=replace(learner, engine=engine), trees=3).learn(
+            maze, lambda: done.append(None)
+        )
+        for engine in (Local(), RAY)
+    ]
+    assert len(done) == 6
+    assert forests[0].patches.any()
+    assert saved(forests[0], tmp_path) == saved(forests[1], tmp_path)
+
+
+def test_a_dataset_on_disk_is_never_here_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner, data = RLVC(max_stages=6), meet(200)
+    expected = saved(learner.learn(data), tmp_path)
+    write_dataset(data, tmp_path / "shards", 3, learner.new_eye(data.percepts))
+    opened = RAY.open(open_dataset(tmp_path / "shards"), 1)
+    assert isinstance(opened, Spread)
+    with monkeypatch.context() as patch:
+        for name in ("database", "shard", "_seen"):
+            patch.delattr(Dataset, name)
+        assert saved(learner.learn(opened), tmp_path) == expected
+    trees = [Forest(learner=learner, trees=1).learn(one) for one in (opened, learner.look(data))]
+    assert saved(trees[0], tmp_path) == saved(trees[1], tmp_path)
+
+
+def test_lost_workers_are_replaced(maze: Database, tmp_path: Path) -> None:
+    learner = RLVC(max_stages=10)
+    expected = saved(learner.learn(maze), tmp_path)
+    killed: list[int] = []
+    is_over = threading.Event()
+
+    def kill() -> None:
+        rng = np.random.default_rng(0)
+        while not is_over.wait(float(rng.uniform(0.5, 1.5))) and len(killed) < 3:
+            if found := working():
+                killed.append(found[int(rng.integers(len(found)))][0])
+                os.kill(killed[-1], signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        while len(killed) < 3:
+            policy = replace(learner, engine=RAY).learn(maze)
+            assert saved(policy, tmp_path) == expected
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def test_who_is_given_up_is_not_asked_again(maze: Database, tmp_path: Path) -> None:
+    import ray
+
+    learner = RLVC(max_stages=2)
+    parts = RAY.spread(maze, 1)
+    for worker in hire(2):
+        ray.kill(worker)
+    with pytest.raises(OSError, match="Ray could not finish the work"):
+        learner.learn(parts)
+    policy = replace(learner, engine=RAY).learn(maze)
+    assert saved(policy, tmp_path) == saved(learner.learn(maze), tmp_path)
+
+
+def test_a_dataset_that_was_written_anew_is_not_the_old_one(tmp_path: Path) -> None:
+    learner, folder, opened = RLVC(max_stages=3), tmp_path / "shards", list[Spread]()
+    for n in (60, 90, 120):
+        data = meet(n)
+        write_dataset(data, folder, 1, learner.new_eye(data.percepts))
+        opened.append(RAY.open(open_dataset(folder), 1))
+        if n > 60:  # the first one is not asked before it is gone
+            assert saved(learner.learn(opened[-1]), tmp_path) == saved(
+                learner.learn(data), tmp_path
+            )
+        shutil.rmtree(folder)
+    write_dataset(data, folder, 1, learner.new_eye(data.percepts))
+    with pytest.raises(DamagedFileError, match="was written anew since it was opened"):
+        learner.learn(opened[0])
+
+
+def test_a_worker_on_a_machine_without_the_shards_says_so(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="All machines must have them under this name"):
+        Worker().answer(str(tmp_path / "nowhere"), 0, 1, [0], "returns", ())
+
+
+def test_another_cluster_is_not_taken_for_the_one_that_is_named() -> None:
+    with pytest.raises(ConnectionError, match="works with another Ray cluster than head:6379"):
+        list(Ray(address="head:6379").run(abs, [-1], 1))
+    assert list(Ray(address="auto", workers=2).run(abs, [-1], 1)) == [1]
+
+
+def test_no_shards_are_left_where_no_team_could_be_made(
+    maze: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nobody(n: int) -> list[Any]:
+        raise ConnectionError(f"{n} workers are too many")
+
+    monkeypatch.setattr("rlvc.distributed.ray.hire", nobody)
+    with pytest.raises(ConnectionError, match="2 workers are too many"):
+        replace(RAY, folder=str(tmp_path)).spread(maze, 1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_shards_are_removed_when_nobody_needs_them(maze: Database, tmp_path: Path) -> None:
+    engine = replace(RAY, folder=str(tmp_path))
+    spread = engine.spread(maze, 1)
+    assert len(list(tmp_path.glob("*/interactions/*"))) == 3
+    del spread
+    for _ in range(50):
+        if not list(tmp_path.iterdir()):
+            break
+        time.sleep(0.1)
+    assert not list(tmp_path.iterdir())
+
+
+class Mine:
+    """A generator of one's own."""
+
+    def start(self) -> Offering:
+        return Canonical.generate.__get__(self)  # type: ignore[no-any-return]
+
+
+def test_what_is_no_matter_of_sums_is_refused(maze: Database) -> None:
+    learner = RLVC(engine=RAY, max_stages=2)
+    with pytest.raises(ValueError, match="test of Selector must be student or welch where sums"):
+        replace(learner, selector=Selector(test="ks")).learn(maze)
+    with pytest.raises(TypeError, match="Choose the generator canonical or composites, or the"):
+        replace(learner, generator=Mine()).learn(maze)
+
+
+class Own:
+    """Parts of one's own that know nothing of sums."""
+
+    min_samples = 2
+
+    def select(self, *more: Any) -> Any:
+        raise NotImplementedError
+
+    extend = select
+
+
+def test_parts_of_ones_own_are_told_what_they_lack(maze: Database) -> None:
+    own: Any = Own()
+    learner = RLVC(engine=RAY, max_stages=2)
+    with pytest.raises(TypeError, match="Own selects from interactions that are in memory"):
+        replace(learner, selector=own).learn(maze)
+    with pytest.raises(TypeError, match="Own needs interactions that are in memory"):
+        replace(learner, surrogates=own).learn(maze)
+
+
+def test_it_says_how_to_install_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = builtins.__import__
+
+    def no_ray(name: str, *more: Any, **named: Any) -> Any:
+        if name == "ray":
+            raise ImportError(name)
+        return known(name, *more, **named)
+
+    monkeypatch.setattr(builtins, "__import__", no_ray)
+    with pytest.raises(ImportError, match=r"pip install 'rlvc\[ray\]'"):
+        Ray().run(str, [1], 1)
+
+
+def test_a_cluster_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))  # nobody listens
+        address = f"127.0.0.1:{one.getsockname()[1]}"
+        with pytest.raises(
+            ConnectionError, match=f"No Ray cluster answers at {address} .*ray start"
+        ):
+            Ray(address=address).start()
+
+
+def test_errors_come_from_workers_as_they_are() -> None:
+    with pytest.raises(ValueError, match=r"^invalid literal for int\(\) with base 10: 'x'$"):
+        list(RAY.run(int, ["x"], 1))
+
+
+def test_the_command_line_has_engines(call: Any, tmp_path: Path) -> None:
+    common = ["run", "hill", "--interactions", "80", "--episodes", "2", "--trees", "1"]
+    common += ["--set", "max_stages=4"]
+    workers = ("--set", "engine.workers=2")
+    for name, more in (("a", ()), ("b", ("--engine", "ray", *workers))):
+        done = call(*common, "--out", str(tmp_path / name), *more)
+        assert done.code == 0, done.err
+    for name in ("policy.rlvc", "one.rlvc"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    done = call(*common, "--out", str(tmp_path / "c"), "--address", "auto")
+    assert (done.code, done.err) == (
+        2, "rlvc: --address is that of a Ray cluster; add --engine ray.\n",
+    )  # fmt: skip

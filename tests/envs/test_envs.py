@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cv2
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from rlvc.envs import register_envs
+from rlvc.envs.maze import MazeEnv
+from rlvc.envs.picture import PictureEnv
+from rlvc.envs.planar_world import MAZE, World
+from rlvc.envs.subway import SubwayEnv
+
+register_envs()
+IDS = pytest.mark.parametrize("env_id", ["rlvc/Maze-v0", "rlvc/Subway-v0"])
+SMALL = World(
+    width=40,
+    height=30,
+    step=8,
+    noise=1,
+    walls=(((20, 0), (20, 20)),),
+    exits=((34, 24, 40, 30),),
+    window=9,
+)
+PICTURE = np.random.default_rng(0).integers(0, 256, (30, 40, 3), dtype=np.uint8)
+
+
+def unwrapped(env_id: str, **arguments: Any) -> PictureEnv:
+    env = gymnasium.make(env_id, **arguments).unwrapped
+    assert isinstance(env, PictureEnv)
+    return env
+
+
+@IDS
+@pytest.mark.parametrize("render_mode", [None, "rgb_array"])
+def test_gymnasium_finds_nothing_wrong(env_id: str, render_mode: str | None) -> None:
+    check_env(gymnasium.make(env_id, render_mode=render_mode).unwrapped)
+
+
+@IDS
+def test_stable_baselines3_finds_nothing_wrong(env_id: str) -> None:
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    checker.check_env(gymnasium.make(env_id).unwrapped)
+
+
+@IDS
+def test_the_same_seed_gives_the_same_episode(env_id: str) -> None:
+    def episode(seed: int) -> list[bytes]:
+        env = gymnasium.make(env_id)
+        env.action_space.seed(seed)
+        percept, _ = env.reset(seed=seed)
+        seen = [percept.tobytes()]
+        for _ in range(20):
+            percept, _, terminated, _, info = env.step(env.action_space.sample())
+            seen += [percept.tobytes(), info["position"].tobytes()]
+            if terminated:
+                break
+        return seen
+
+    assert episode(3) == episode(3)
+    assert episode(3) != episode(4)
+
+
+@IDS
+def test_episodes_are_truncated_after_a_hundred_steps(env_id: str) -> None:
+    env = gymnasium.make(env_id)
+    env.reset(seed=0, options={"position": (700, 20)})
+    for step in range(1, 101):
+        *_, reward, terminated, truncated, _ = env.step(0)  # up against the border
+        assert (reward, terminated, truncated) == (0.0, False, step == 100)
+
+
+@pytest.mark.parametrize("side", [8, 9])
+def test_window_is_cut_from_the_reflected_picture(side: int) -> None:
+    world = World(
+        width=40, height=30, step=8, noise=1, walls=(), exits=SMALL.exits, window=side
+    )  # fmt: skip
+    env = PictureEnv(world, PICTURE)
+    reflected = np.pad(PICTURE, ((20, 20), (20, 20), (0, 0)), mode="reflect")
+    for x, y in [(0.0, 0.0), (40.0, 30.0), (12.4, 7.6), (12.5, 7.5), (39.9, 0.2), (0.0, 29.5)]:
+        column, row = int(x + 0.5) + 20 - side // 2, int(y + 0.5) + 20 - side // 2
+        expected = reflected[row : row + side, column : column + side]
+        np.testing.assert_array_equal(env.percept((x, y)), expected)
+
+
+def test_observation_and_position_belong_to_the_caller() -> None:
+    env = PictureEnv(SMALL, PICTURE)
+    percept, info = env.reset(options={"position": (10, 15)})
+    percept[:] = 0
+    info["position"][:] = -1
+    np.testing.assert_array_equal(env.percept((10, 15))[4, 4], PICTURE[15, 10])
+    *_, info = env.step(0)
+    assert SMALL.inside(info["position"][None])[0]
+    assert info["position"].dtype == np.float64
+
+
+def test_entering_an_exit_earns_the_reward_and_terminates() -> None:
+    env = PictureEnv(SMALL, PICTURE)
+    env.reset(seed=0, options={"position": (29, 27)})
+    _, reward, terminated, truncated, info = env.step(1)
+    assert (reward, terminated, truncated) == (100.0, True, False)
+    assert SMALL.in_exit(info["position"][None])[0]
+
+
+def test_a_wall_of_glass_stops_the_agent_where_it_is() -> None:
+    env = PictureEnv(SMALL, PICTURE)
+    env.reset(seed=0, options={"position": (17, 10)})
+    *_, info = env.step(1)
+    assert info["position"].tolist() == [17, 10]
+
+
+def test_render_shows_walls_exits_agent_and_window() -> None:
+    env = MazeEnv(render_mode="rgb_array")
+    scene = env.render()
+    assert scene is not None
+    changed = (scene != env.picture).any(axis=2)
+    assert changed[300, 380:388].all()  # a wall
+    assert changed[100:154, 20:154].mean() > 0.9  # an exit
+    assert not changed[800:900, 400:600].any()
+    env.reset(options={"position": (500.0, 900.0)})
+    agent = env.render()
+    assert agent is not None
+    moved = (agent != scene).any(axis=2)
+    assert moved[895:905, 495:505].all()
+    assert moved[785, 390:612].any()
+    rows, columns = np.nonzero(moved)
+    assert 780 <= rows.min() <= rows.max() <= 1020
+    assert 380 <= columns.min() <= columns.max() <= 620
+
+
+def test_render_without_a_mode_warns_and_does_nothing() -> None:
+    env = PictureEnv(SMALL, PICTURE)
+    with pytest.warns(UserWarning, match="render does nothing without a render mode"):
+        assert env.render() is None
+
+
+@pytest.mark.parametrize(
+    ("position", "message"),
+    [
+        ((-1, 5), r"must be \(x, y\) with 0 <= x <= 40 and 0 <= y <= 30; got \(-1, 5\)"),
+        ((5, float("nan")), r"must be \(x, y\)"),
+        ((1, 2, 3), r"must be \(x, y\)"),
+        ("here", r"must be \(x, y\)"),
+        ((36, 26), "must be outside the exits and off the walls"),
+        ((20, 10), "must be outside the exits and off the walls"),
+    ],
+)
+def test_bad_places_to_start(position: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PictureEnv(SMALL, PICTURE).reset(options={"position": position})
+
+
+def test_unknown_option_of_reset() -> None:
+    with pytest.raises(ValueError, match=r"Unknown reset option 'positon'\. Did you mean"):
+        PictureEnv(SMALL, PICTURE).reset(options={"positon": (1, 1)})
+
+
+@pytest.mark.parametrize("action", [4, -1, 1.5, None])
+def test_bad_actions(action: Any) -> None:
+    env = PictureEnv(SMALL, PICTURE)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="action of PictureEnv must be a whole number from 0 to 3"):
+        env.step(action)
+
+
+def test_step_before_reset() -> None:
+    with pytest.raises(gymnasium.error.ResetNeeded, match="Call reset before step"):
+        PictureEnv(SMALL, PICTURE).step(0)
+
+
+def test_picture_of_another_size_or_type() -> None:
+    with pytest.raises(ValueError, match=r"must be uint8 of shape \(1280, 1280, 3\); got uint8"):
+        PictureEnv(MAZE, PICTURE)
+    with pytest.raises(ValueError, match="must be uint8 of shape"):
+        PictureEnv(SMALL, PICTURE.astype(np.float64))
+
+
+def test_unknown_render_mode() -> None:
+    with pytest.raises(ValueError, match=r"Unknown render mode 'human'\. Known: rgb_array"):
+        PictureEnv(SMALL, PICTURE, render_mode="human")
+
+
+def test_pictures_are_an_argument(tmp_path: Path) -> None:
+    red = tmp_path / "red.png"
+    cv2.imwrite(str(red), np.full((64, 64, 3), (0, 0, 255), np.uint8))
+    for env_class, env_id in ((MazeEnv, "rlvc/Maze-v0"), (SubwayEnv, "rlvc/Subway-v0")):
+        env = unwrapped(env_id, pictures=str(red))
+        assert isinstance(env, env_class)
+        assert (env.reset(seed=0)[0] == (255, 0, 0)).all()
+
+
+def test_registering_is_cheap_and_may_be_repeated() -> None:
+    code = (
+        "import sys, rlvc.envs; rlvc.envs.register_envs(); rlvc.envs.register_envs();"
+        "print(sorted({'cv2', 'numba', 'skimage', 'scipy'} & set(sys.modules)))"
+    )
+    output = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert output.stdout.strip() == "[]"

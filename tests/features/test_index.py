@@ -1,0 +1,495 @@
+from __future__ import annotations
+
+import gc
+import math
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from rlvc import Percepts
+from rlvc.features.graph import MOST, Composite, Feature, Graph, Located, Primitive, Several, Sight
+from rlvc.features.incidence import Incidence, Joined
+from rlvc.features.index import Places, Sightings
+from rlvc.vision.detectors import Points
+from rlvc.vision.extractor import Occurrences
+from tests.oracle import composites as oracle
+from tests.oracle.rlvc import TooCloseError
+
+seeds = st.integers(0, 2**32 - 1)
+
+N_SYMBOLS = 3  # of each camera
+HIGHEST = 4
+
+
+def points_of(found: Sequence[oracle.Point]) -> Points:
+    table = np.array([(p.x, p.y, p.scale, p.angle) for p in found], np.float32).reshape(-1, 4)
+    return Points(table[:, :2], table[:, 2], table[:, 3], np.zeros(len(found), np.int32))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a glance finds on a percept whose symbols are known."""
+
+    percept: oracle.Percept
+
+    def size(self, camera: str) -> tuple[int, int]:
+        return self.percept[camera].width, self.percept[camera].height
+
+    def find(self, camera: str, symbol: int) -> Points:
+        return points_of([point for s, point in self.percept[camera].points if s == symbol])
+
+    def exhibits(self, camera: str, symbol: int) -> bool:
+        return any(s == symbol for s, _ in self.percept[camera].points)
+
+
+def look(graph: Graph, percept: oracle.Percept) -> Sight:
+    """Return what a policy sees of one percept."""
+    return Sight(graph, Seen(percept))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Images of some cameras with symbols on them, and the percepts that they make up."""
+
+    views: dict[str, list[oracle.View]]
+    table: list[tuple[int, ...]]
+
+    @classmethod
+    def draw(cls, rng: np.random.Generator, cameras: Sequence[str], most: int = 8) -> Scene:
+        """Draw images with few points on a coarse grid, so that points and midpoints coincide."""
+        views = {}
+        for name in sorted(cameras):
+            width, height = (int(n) for n in rng.integers(20, 40, 2))
+            n_images = int(rng.integers(1, 6))
+            views[name] = [
+                oracle.View(width, height, draw_points(rng, int(rng.integers(0, most + 1))))
+                for _ in range(n_images)
+            ]
+        shape = 12, len(cameras)
+        rows = rng.integers(0, [len(images) for images in views.values()], shape)
+        return cls(views, sorted(set(map(tuple, rows.tolist()))))
+
+    @property
+    def cameras(self) -> list[str]:
+        return list(self.views)
+
+    @property
+    def percepts(self) -> list[oracle.Percept]:
+        return [
+            {name: self.views[name][i] for name, i in zip(self.cameras, row, strict=True)}
+            for row in self.table
+        ]
+
+    def see(self, graph: Graph) -> Sightings:
+        """Return what the percepts show of a graph."""
+        percepts = Percepts()
+        for row in self.table:
+            percept = {}
+            for name, number in zip(self.cameras, row, strict=True):
+                view = self.views[name][number]
+                percept[name] = np.full((view.height, view.width), number, np.uint8)
+            percepts.add(percept[""] if self.cameras == [""] else percept)
+        # The store numbers images in the order in which percepts show them.
+        met = [list(dict.fromkeys(column)) for column in zip(*self.table, strict=True)]
+        seen = []
+        for images, numbers in zip(percepts.images, met, strict=True):
+            shown = [self.views[images.camera][number].points for number in numbers]
+            rows = [row for points in shown for row in points]
+            begin = np.cumsum([0, *map(len, shown)])
+            symbol = np.array([s for s, _ in rows], np.int32)
+            points = points_of([point for _, point in rows])
+            seen.append(Occurrences(begin, symbol, np.arange(len(rows), dtype=np.int32), points))
+        return Sightings.of(graph, percepts, seen)
+
+
+def draw_points(rng: np.random.Generator, n: int) -> list[tuple[int, oracle.Point]]:
+    found = []
+    for _ in range(n):
+        x, y = (float(t) for t in rng.integers(0, 10, 2) * 4)
+        if rng.random() < 0.2:
+            x = float(np.float32(rng.uniform(-2.0, 42.0)))
+        scale = float(rng.choice([0.0, 2.0, 4.0, 5.0]))
+        if rng.random() < 0.3:
+            scale = float(np.float32(rng.uniform(1.0, 9.0)))
+        angle = math.nan if rng.random() < 0.1 else float(np.float32(rng.uniform(0.0, 360.0)))
+        # The last symbol is never seen.
+        found.append((int(rng.integers(0, N_SYMBOLS - 1)), oracle.Point(x, y, scale, angle)))
+    return found
+
+
+def draw_composite(rng: np.random.Generator, parts: Sequence[int]) -> Composite | Located:
+    """Draw a feature that is made of some of those with the given numbers."""
+    if rng.random() < 0.1:
+        level = int(rng.integers(0, 4))
+        column, line = (int(n) for n in rng.integers(0, 2**level, 2))
+        return Located(part=int(rng.choice(parts)), level=level, column=column, line=line)
+    first, second = (int(n) for n in rng.choice(parts, 2))
+    turns, scales = rng.random(2) < 0.1
+    return Composite(
+        first=first, second=first if rng.random() < 0.2 else second,
+        mean=float(rng.uniform(0.0, 18.0)), deviation=float(rng.uniform(3.0, 10.0)),
+        likelihood=float(rng.uniform(0.05, 0.8)),
+        turn=float(rng.uniform(-180.0, 180.0)) if turns else None,
+        turn_deviation=float(rng.uniform(40.0, 90.0)) if turns else None,
+        ratio=float(rng.uniform(-1.0, 1.0)) if scales else None,
+        ratio_deviation=float(rng.uniform(0.5, 2.0)) if scales else None,
+    )  # fmt: skip
+
+
+def draw_several(rng: np.random.Generator, parts: Sequence[int]) -> Several:
+    """Draw a feature that asks for some of those with the given numbers."""
+    n = int(rng.integers(1, len(parts) + 1))
+    some = tuple(rng.choice(parts, n, replace=False).tolist())
+    return Several(parts=some, least=int(rng.integers(1, n + 1)))
+
+
+def draw_graph(
+    rng: np.random.Generator, cameras: Sequence[str], n: int = 14, *, several: bool = False
+) -> Graph:
+    """Draw a graph in which primitives come early and late, and heights in no order."""
+    graph = Graph()
+    rest = [[Primitive(name, symbol) for symbol in range(N_SYMBOLS)] for name in cameras]
+    while any(rest) or len(graph) < n + N_SYMBOLS * len(cameras):
+        camera = int(rng.integers(len(cameras)))
+        ours = [
+            number
+            for number, height in enumerate(graph.height)
+            if graph.camera[number] == cameras[camera] and height < HIGHEST
+            if not isinstance(graph[number], Several)
+        ]
+        if rest[camera] and (len(ours) < 2 or rng.random() < 0.2):
+            graph, _ = graph.add([rest[camera].pop(0)])
+        elif ours and several and rng.random() < 0.2:
+            graph, _ = graph.add([draw_several(rng, ours)])
+        elif ours:
+            graph, _ = graph.add([draw_composite(rng, ours[-5:])])
+    return graph
+
+
+def primitives_first(graph: Graph) -> tuple[Graph, list[Feature], dict[int, int]]:
+    """Return the graph of the primitives, the features to add, and what each is called then."""
+    order = sorted(range(len(graph)), key=lambda n: not isinstance(graph[n], Primitive))
+    n_primitives = sum(isinstance(feature, Primitive) for feature in graph.features)
+    numbers = {old: new for new, old in enumerate(order)}
+    renamed: list[Feature] = []
+    for old in order:
+        feature = graph[old]
+        if isinstance(feature, Composite):
+            first, second = numbers[feature.first], numbers[feature.second]
+            given = {name: getattr(feature, name) for name in Composite.__slots__}
+            feature = Composite(**{**given, "first": first, "second": second})
+        elif isinstance(feature, Located):
+            part, level = numbers[feature.part], feature.level
+            feature = Located(part=part, level=level, column=feature.column, line=feature.line)
+        elif isinstance(feature, Several):
+            parts = tuple(numbers[part] for part in feature.parts)
+            feature = Several(parts=parts, least=feature.least)
+        renamed.append(feature)
+    return Graph(tuple(renamed[:n_primitives])), renamed[n_primitives:], numbers
+
+
+def assert_same_points(found: NDArray[np.float64], expected: Sequence[oracle.Point]) -> None:
+    assert [tuple(row) for row in found[:, :2].tolist()] == [point.at for point in expected]
+    rest = np.array([(point.scale, point.angle) for point in expected]).reshape(-1, 2)
+    np.testing.assert_allclose(found[:, 2:], rest, rtol=1e-9, atol=1e-9)
+
+
+def assert_same_places(one: Places, other: Places) -> None:
+    for name in ("begin", "feature", "marks"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), strict=True)
+    assert one.size == other.size
+
+
+def assert_same(one: Sightings, other: Sightings) -> None:
+    assert one.graph == other.graph
+    assert one.cameras == other.cameras
+    for here, there in zip(one.places, other.places, strict=True):
+        assert_same_places(here, there)
+    matrices = [(one.incidence, other.incidence), *zip(one.shown, other.shown, strict=True)]
+    for mine, yours in matrices:
+        for name in ("indptr", "indices"):
+            ours, theirs = getattr(mine, name), getattr(yours, name)
+            np.testing.assert_array_equal(ours, theirs, strict=True)
+        assert mine.n_features == yours.n_features == len(one.graph)
+    for number in range(len(one.graph)):
+        for mark, other_mark in zip(one.find(number), other.find(number), strict=True):
+            np.testing.assert_array_equal(mark, other_mark, strict=True)
+
+
+# Where features occur ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cameras", "n_scenes"), [(("",), 100), (("left", "right"), 40)], ids=["one", "two"]
+)
+def test_occurrences_are_those_of_algorithm_5(cameras: tuple[str, ...], n_scenes: int) -> None:
+    n_checked = 0
+    n_several = np.zeros(2, np.int64)
+    n_found = np.zeros(HIGHEST + 1, np.int64)
+    n_missing = np.zeros(HIGHEST + 1, np.int64)
+    for seed in range(n_scenes):
+        rng = np.random.default_rng(seed)
+        graph, scene = draw_graph(rng, cameras, several=True), Scene.draw(rng, cameras)
+        sightings = scene.see(graph)
+        assert sightings.cameras == cameras
+        assert sightings.incidence.n_percepts == len(scene.table)
+        for row, percept in enumerate(scene.percepts):
+            sight = look(graph, percept)
+            for number in range(len(graph)):
+                try:
+                    expected = oracle.occurrences(graph.features, number, percept)
+                except (TooCloseError, oracle.TooManyError):
+                    continue
+                camera = cameras.index(graph.camera[number])
+                images, marks = sightings.find(number)
+                at_once = marks[images == sightings.table[row, camera]]
+                alone = sight.find(number)
+                assert_same_points(at_once, expected)
+                np.testing.assert_array_equal(alone, at_once, strict=True)
+                if isinstance(graph[number], Composite):
+                    assert len({point.at for point in expected}) == len(at_once)
+                exhibits = sightings.incidence.exhibits(np.array([row]), np.array([number]))
+                assert bool(exhibits[0]) == sight.exhibits(number) == (len(expected) > 0)
+                n_checked += 1
+                n_several[int(len(expected) > 0)] += isinstance(graph[number], Several)
+                n_found[graph.height[number]] += len(expected) > 0
+                n_missing[graph.height[number]] += len(expected) == 0
+    assert n_checked > 4000
+    assert n_found.min() > 50
+    assert n_missing.min() > 50
+    assert n_several.min() > 50
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=seeds)
+def test_features_may_be_added_at_once_or_one_by_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cameras = ("",) if rng.random() < 0.5 else ("left", "right")
+    mixed, scene = draw_graph(rng, cameras, several=True), Scene.draw(rng, cameras)
+    primitives, features, numbers = primitives_first(mixed)
+    whole = scene.see(primitives.add(features)[0])
+    at_once, got = scene.see(primitives).add(features)
+    assert got == list(range(len(primitives), len(mixed)))
+    assert_same(at_once, whole)
+    stepwise = scene.see(primitives)
+    for number, feature in enumerate(features, len(primitives)):
+        stepwise, got = stepwise.add([feature])
+        assert got == [number]
+    assert_same(stepwise, whole)
+    again, got = stepwise.add([features[-1], features[0], features[-1]])
+    assert got == [len(mixed) - 1, len(primitives), len(mixed) - 1]
+    assert_same(again, whole)
+    # A graph whose primitives come late says the same of the same features.
+    other = scene.see(mixed)
+    for old, new in numbers.items():
+        for one, two in zip(other.find(old), whole.find(new), strict=True):
+            np.testing.assert_array_equal(one, two, strict=True)
+    for row in range(len(scene.table)):
+        renamed = {numbers[n] for n in other.incidence.row(row).tolist()}
+        assert renamed == set(whole.incidence.row(row).tolist())
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=seeds)
+def test_places_stand_image_by_image_and_feature_by_feature(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cameras = ("left", "right")
+    graph, scene = draw_graph(rng, cameras, several=True), Scene.draw(rng, cameras)
+    sightings = scene.see(graph)
+    for camera, places in zip(cameras, sightings.places, strict=True):
+        assert places.n_images == len(set(sightings.table[:, cameras.index(camera)].tolist()))
+        assert places.begin[0] == 0
+        assert places.begin[-1] == len(places.feature) == len(places.marks)
+        for first, last in zip(places.begin[:-1], places.begin[1:], strict=True):
+            assert (np.diff(places.feature[first:last]) >= 0).all()
+        assert {graph.camera[n] for n in places.feature.tolist()} <= {camera}
+        view = scene.views[camera][0]
+        assert places.size == (view.width, view.height)
+        dense = np.zeros((places.n_images, len(graph)), np.bool_)
+        for number in range(len(graph)):
+            if graph.camera[number] == camera:
+                dense[sightings.find(number)[0], number] = True
+        incidence = sightings.shown[cameras.index(camera)]
+        for image in range(places.n_images):
+            assert incidence.row(image).tolist() == np.flatnonzero(dense[image]).tolist()
+
+
+# Some that are plain to see ----------------------------------------------------------------------
+
+
+def pair(first: int = 0, second: int = 1, mean: float = 5.0) -> Composite:
+    """Two features about as far apart as a triangle of 3, 4 and 5 has them."""
+    return Composite(first=first, second=second, mean=mean, deviation=1.0, likelihood=0.5)
+
+
+def one_image(points: list[tuple[int, float, float]], size: tuple[int, int] = (32, 32)) -> Scene:
+    shown = [(symbol, oracle.Point(x, y, 1.0, math.nan)) for symbol, x, y in points]
+    return Scene({"": [oracle.View(*size, shown)]}, [(0,)])
+
+
+TWO = Graph((Primitive("", 0), Primitive("", 1)))
+
+
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        ([(0, 0, 0), (1, 3, 4)], [(1.5, 2)]),
+        ([(0, 0, 0), (1, 3, 8)], []),
+        ([(0, 0, 0)], []),
+        ([(1, 3, 4)], []),
+        ([], []),
+        ([(0, 0, 0), (1, 3, 4), (1, 5, 0)], [(1.5, 2), (2.5, 0)]),
+        # The diagonals of a square have one middle.
+        ([(0, 0, 0), (0, 4, 0), (1, 4, 4), (1, 0, 4)], [(2, 2), (0, 2), (4, 2)]),
+        ([(0, 0, 0), (0, 0, 0), (1, 3, 4), (1, 3, 4)], [(1.5, 2)]),
+    ],
+)
+def test_a_pair_occurs_midway(
+    points: list[tuple[int, float, float]], expected: list[tuple[float, float]]
+) -> None:
+    scene = one_image(points)
+    sightings, (number,) = scene.see(TWO).add([pair()])
+    image, marks = sightings.find(number)
+    assert [tuple(row) for row in marks[:, :2].tolist()] == expected
+    assert image.tolist() == [0] * len(expected)
+    shown = {symbol for symbol, _, _ in points} | ({number} if expected else set())
+    assert sightings.incidence.row(0).tolist() == sorted(shown)
+
+
+def test_a_feature_pairs_with_itself() -> None:
+    scene = one_image([(0, 0, 0), (0, 3, 4)])
+    sightings, numbers = scene.see(TWO).add([pair(0, 0), pair(0, 0, mean=0.0)])
+    apart, together = (sightings.find(number)[1][:, :2].tolist() for number in numbers)
+    assert apart == [[1.5, 2.0]]
+    assert together == [[0.0, 0.0], [3.0, 4.0]]
+
+
+def test_parts_of_different_cameras_never_combine() -> None:
+    graph = Graph((Primitive("left", 0), Primitive("right", 0)))
+    view = oracle.View(32, 32, [(0, oracle.Point(3.0, 4.0, 1.0, math.nan))])
+    scene = Scene({"left": [view], "right": [view]}, [(0, 0)])
+    for first, second in ((0, 1), (1, 0)):
+        sightings, (number,) = scene.see(graph).add([pair(first, second, mean=0.0)])
+        assert len(sightings.find(number)[0]) == 0
+        assert sightings.incidence.row(0).tolist() == [0, 1]
+        assert not look(sightings.graph, scene.percepts[0]).exhibits(number)
+
+
+def test_what_lies_outside_the_frame_is_in_the_nearest_cell() -> None:
+    scene = one_image([(0, -1, 5), (0, 32, 31), (0, 15.5, 16)])
+    cells = [Located(part=0, level=1, column=c, line=line) for c in (0, 1) for line in (0, 1)]
+    sightings, numbers = scene.see(TWO).add(cells)
+    found = [sightings.find(number)[1][:, :2].tolist() for number in numbers]
+    assert found == [[[-1.0, 5.0]], [[15.5, 16.0]], [], [[32.0, 31.0]]]
+
+
+def test_several_occur_where_those_that_are_there_do() -> None:
+    scene = one_image([(0, 1, 1), (0, 9, 1), (1, 4, 5)])
+    sightings, (far,) = scene.see(Graph(tuple(Primitive("", n) for n in range(3)))).add([pair()])
+    wanted = [
+        (Several(parts=(1, 0), least=2), [(4, 5), (1, 1), (9, 1)]),
+        (Several(parts=(2, 0), least=1), [(1, 1), (9, 1)]),
+        (Several(parts=(2, 0), least=2), []),
+        (Several(parts=(far, 2, 1), least=2), [(2.5, 3), (4, 5)]),
+        (Several(parts=(0,), least=1), [(1, 1), (9, 1)]),
+    ]  # a symbol that is there twice counts once
+    sightings, numbers = sightings.add(one for one, _ in wanted)
+    sight = look(sightings.graph, scene.percepts[0])
+    for number, (several, places) in zip(numbers, wanted, strict=True):
+        assert [tuple(row) for row in sightings.find(number)[1][:, :2].tolist()] == places
+        assert [tuple(row) for row in sight.find(number)[:, :2].tolist()] == places
+        there = sum(sight.exhibits(part) for part in several.parts)
+        assert sight.count(several) == there
+        assert sight.exhibits(number) == (there >= several.least) == bool(places)
+
+
+# Where there is more than is kept ----------------------------------------------------------------
+
+
+def any_two(number: int) -> Composite:
+    """Two occurrences of a feature, however far apart."""
+    return Composite(first=number, second=number, mean=0.0, deviation=1e6, likelihood=0.5)
+
+
+def test_no_more_occurrences_are_kept_than_allowed() -> None:
+    rng = np.random.default_rng(0)
+    xy = rng.integers(0, 2**16, (60, 2)) / 16.0
+    scene = one_image([(0, x, y) for x, y in xy.tolist()])
+    graph, _ = Graph((Primitive("", 0),)).add([any_two(0)])
+    expected = oracle.occurrences(graph.features, 1, scene.percepts[0], most=2000)
+    assert len(expected) == 60 * 61 // 2 > MOST
+    # Without a bound, each of these would have the square of what the one before has.
+    graph, numbers = graph.add(any_two(n) for n in range(1, 6))
+    sightings = scene.see(graph)
+    assert_same_points(sightings.find(1)[1], expected[:MOST])
+    sight = look(graph, scene.percepts[0])
+    for number in (1, *numbers):
+        found = sightings.find(number)[1]
+        assert found.shape == (MOST, 4)
+        np.testing.assert_array_equal(sight.find(number), found)
+    assert sightings.incidence.row(0).tolist() == list(range(7))
+
+
+def test_thousands_of_points_are_no_trouble() -> None:
+    rng = np.random.default_rng(0)
+    xy = rng.random((4000, 2), np.float32).astype(float) * 300.0
+    symbols = rng.integers(0, 2, 4000)
+    rows = [(int(s), x, y) for s, (x, y) in zip(symbols, xy.tolist(), strict=True)]
+    scene = one_image(rows, (300, 300))
+    graph, _ = TWO.add([pair(mean=40.0), pair(2, 0, mean=100.0), pair(2, 3, mean=9.0)])
+    sightings = scene.see(graph)
+    sight = look(graph, scene.percepts[0])
+    for number in range(2, 5):
+        found = sightings.find(number)[1]
+        assert 0 < len(found) <= MOST
+        assert len(np.unique(found[:, :2], axis=0)) == len(found)
+        np.testing.assert_array_equal(sight.find(number), found)
+
+
+# Nothing at all ----------------------------------------------------------------------------------
+
+
+def test_images_without_points_show_nothing() -> None:
+    blank = oracle.View(32, 32)
+    scene = Scene({"": [blank, blank]}, [(0,), (1,)])
+    sightings, numbers = scene.see(TWO).add([pair(), pair(2, 2), pair(0, 0)])
+    assert numbers == [2, 3, 4]
+    assert sightings.incidence.indptr.tolist() == [0, 0, 0]
+    assert sightings.incidence.n_features == len(sightings.graph) == 5
+    assert sightings.places[0].marks.shape == (0, 4)
+
+
+def test_a_graph_without_features_shows_nothing() -> None:
+    scene = Scene({"": [oracle.View(32, 32)]}, [(0,)])
+    sightings = scene.see(Graph())
+    assert sightings.incidence.indptr.tolist() == [0, 0]
+    assert sightings.incidence.n_features == 0
+
+
+def test_of_many_stages_few_matrices_are_there_as_a_whole() -> None:
+    rng = np.random.default_rng(0)
+    dense = rng.random((40, 30)) < 0.3
+    stages = [Incidence.from_dense(dense[:, :10])]
+    for n in range(10, 30):
+        alone = dense[:, : n + 1].copy()
+        alone[:, :n] = False
+        stages.append(Joined(stages[-1], Incidence.from_dense(alone)))
+    alive = weakref.WeakValueDictionary[int, Any]()
+    for n, stage in enumerate(stages):
+        whole = Incidence.from_dense(dense[:, : 10 + n])
+        assert np.array_equal(stage.indptr, whole.indptr)
+        assert np.array_equal(stage.indices, whole.indices)
+        assert stage.n_features == whole.n_features
+        alive[n] = stage.indices
+    del stage
+    gc.collect()
+    assert 1 <= len(alive) <= 10 < len(stages)
+    first = Incidence.from_dense(dense[:, :12])
+    assert np.array_equal(stages[2].indices, first.indices)  # made again

@@ -1,0 +1,527 @@
+from __future__ import annotations
+
+import copy
+import dataclasses
+import io
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from rlvc import RLVC, Interactions, Policy
+from rlvc.classifiers.bdd import Diagrams
+from rlvc.classifiers.tree import Tree
+from rlvc.features.graph import Composite, Primitive
+from rlvc.learning.compaction import Compaction, Keep
+from rlvc.learning.database import Database
+from rlvc.learning.generation.composites import Composites
+from rlvc.learning.rlvc import Stage
+from rlvc.policies.policy import Outcome
+from rlvc.vision.detectors import Harris
+from tests.policies.test_io import forge, loads
+from tests.support.builders import literal
+
+SIDE = 128
+RED, BLUE, GREEN = (255, 0, 0), (0, 0, 255), (0, 220, 0)
+DISTANCES = (20, 36, 52, 68)  # every second one asks for action 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """A picture of two marks on a plain ground."""
+
+    picture: NDArray[np.uint8]
+    middle: tuple[float, float]
+    right: int
+
+
+def draw(rng: np.random.Generator, kind: int, colours: Any = (RED, BLUE)) -> Drawn:
+    """Draw two marks anywhere; only how far apart they are tells the kind."""
+    distance, low, high = DISTANCES[kind], 22, SIDE - 22
+    while True:
+        x, y = rng.integers(low, high, 2).tolist()
+        angle = rng.uniform(0.0, 2.0 * np.pi)
+        u, v = round(x + distance * np.cos(angle)), round(y + distance * np.sin(angle))
+        if low <= u < high and low <= v < high:
+            break
+    picture = np.full((SIDE, SIDE, 3), 128, np.uint8)
+    for (column, line), colour in zip(((x, y), (u, v)), colours, strict=True):
+        picture[line - 3 : line + 4, column - 3 : column + 4] = colour
+    return Drawn(picture, ((x + u) / 2, (y + v) / 2), kind % 2)
+
+
+def draw_all(seed: int, n: int = 15, colours: Any = (RED, BLUE)) -> list[Drawn]:
+    rng = np.random.default_rng(seed)
+    return [draw(rng, kind, colours) for kind in range(len(DISTANCES)) for _ in range(n)]
+
+
+def act(percepts: list[Any], right: list[int], n: int = 6) -> Interactions:
+    """Return one-step episodes in which each action is tried n times on each percept."""
+    place = np.tile(np.arange(len(percepts)), 2 * n)
+    action = np.repeat([0, 1], n * len(percepts))
+    shown = [percepts[i] for i in place]
+    return Interactions.from_arrays(
+        shown, action, np.asarray(right)[place] == action, np.ones(len(place), np.bool_),
+        next_observations=shown, n_actions=2, action_names=("wait", "go"),
+    )  # fmt: skip
+
+
+DRAWN = draw_all(0)
+PICTURES = np.stack([one.picture for one in DRAWN])
+RIGHT = [one.right for one in DRAWN]
+
+
+def learner(kind: type[Tree | Diagrams], threads: int = 1) -> RLVC:
+    post_process = Compaction(every=0) if kind is Diagrams else Keep()
+    return RLVC(
+        detector=Harris(), generator=Composites(), post_process=post_process, threads=threads
+    )
+
+
+@pytest.fixture(scope="module")
+def looked() -> Database:
+    return RLVC(detector=Harris(), threads=1).look(act(list(PICTURES), RIGHT))
+
+
+@pytest.fixture(scope="module", params=[Tree, Diagrams], ids=["tree", "diagrams"])
+def stage(request: pytest.FixtureRequest, looked: Database) -> Stage:
+    """The last stage of learning a classifier of each kind."""
+    last = list(learner(request.param).stages(looked))[-1]
+    assert type(last.classifier) is request.param
+    return last
+
+
+@pytest.fixture(scope="module")
+def policy(stage: Stage) -> Policy:
+    return stage.policy()
+
+
+@pytest.fixture(scope="module")
+def saved(policy: Policy, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("saved") / "policy.rlvc"
+    policy.save(path)
+    return path.read_bytes()
+
+
+# What only distances tell ------------------------------------------------------------------------
+
+
+def test_primitives_alone_cannot_tell_distances(looked: Database) -> None:
+    assert len({tuple(looked.incidence.row(n)) for n in range(len(PICTURES))}) == 1
+    policy = literal().learn(looked)
+    assert policy.n_classes == 1
+
+
+def test_composites_tell_distances(policy: Policy) -> None:
+    assert policy.predict(PICTURES)[0].tolist() == RIGHT
+    others = draw_all(1, 5)
+    actions = policy.predict(np.stack([one.picture for one in others]))[0]
+    assert np.mean(actions == [one.right for one in others]) >= 0.9
+    if isinstance(policy.classifier, Diagrams):
+        assert policy.n_classes == 2
+    else:
+        assert policy.n_classes > 2
+
+
+def test_a_policy_keeps_the_features_that_decide_and_their_parts(policy: Policy) -> None:
+    tested = policy.classifier.features.tolist()
+    assert any(isinstance(policy.features[n], Composite) for n in tested)
+    assert policy.graph.only(tested) == (policy.graph, {n: n for n in range(len(policy.graph))})
+    assert [n for n, usage in enumerate(policy.usage) if usage > 0] == tested
+    assert policy.usage.max() == len(PICTURES)  # all percepts meet the first test
+    assert policy.patches.shape[0] == len(policy.features)
+    for patch in policy.patches:
+        assert patch.std() > 0.0
+
+
+def test_one_percept_or_many_alone_or_in_bulk(
+    stage: Stage, policy: Policy, saved: bytes, tmp_path: Path
+) -> None:
+    database = stage.database
+    bulk = database.classes(stage.classifier)
+    assert len(set(bulk.tolist())) == policy.n_classes
+    again = loads(saved, tmp_path / "again")
+    assert again is not None
+    stack = np.stack([np.asarray(percept) for percept in database.interactions.percepts])
+    assert policy.classify(stack).tolist() == again.classify(stack).tolist() == bulk.tolist()
+    for percept, visual_class in zip(stack, bulk, strict=True):
+        assert policy.classify(percept) == again.classify(percept) == visual_class
+        assert policy.explain(percept).visual_class == visual_class
+
+
+def test_percepts_seen_later_are_classified_in_bulk_as_alone(stage: Stage, policy: Policy) -> None:
+    interactions = act([one.picture for one in draw_all(2, 5)], [0] * 20)
+    sightings = stage.database.see(interactions.percepts, threads=1)
+    bulk = stage.classifier.classify(sightings.incidence)
+    assert len(set(bulk.tolist())) > 1
+    alone = [int(policy.classify(percept)) for percept in interactions.percepts]
+    assert bulk.tolist() == alone
+
+
+# How it explains itself --------------------------------------------------------------------------
+
+
+def test_an_explanation_says_how_far_apart_and_where(policy: Policy) -> None:
+    n_seen = 0
+    for one in DRAWN:
+        explanation = policy.explain(one.picture)
+        assert explanation.action == one.right
+        *lines, values, action = str(explanation).split("\n")
+        assert values.startswith(f"so this is class {explanation.visual_class}, where the values")
+        assert action == f"so the action is {('wait', 'go')[one.right]}"
+        for line, test in zip(lines, explanation.tests, strict=True):
+            assert test.name == policy.graph.describe(test.number)
+            assert test.name in line
+            assert line.endswith("not seen") == (not test.exhibited)
+            if isinstance(test.feature, Composite) and test.exhibited:
+                n_seen += 1
+                check_words(one, test, line)
+    assert n_seen >= len(DRAWN) // 4
+
+
+def check_words(one: Drawn, test: Outcome, line: str) -> None:
+    """Compare what is said of a composite with what was drawn; a mark has points on two sides."""
+    assert isinstance(test.feature, Composite)
+    low, high = (int(n) for n in re.findall(r"(\d+) to (\d+) pixels apart", line)[-1])
+    assert low <= test.feature.mean <= high
+    x, y = test.occurrences[0]
+    assert f"seen at ({x:.0f}, {y:.0f})" in line
+    if test.feature.first != test.feature.second:
+        assert np.abs(test.occurrences - one.middle).max() <= 6.0
+
+
+# How it is saved ---------------------------------------------------------------------------------
+
+
+def test_saving_and_loading_changes_nothing(policy: Policy, saved: bytes, tmp_path: Path) -> None:
+    loaded = loads(saved, tmp_path / "policy.rlvc")
+    assert loaded is not None
+    assert loaded.graph == policy.graph
+    assert loaded.predict(PICTURES)[0].tolist() == RIGHT
+    for picture in PICTURES[::6]:
+        assert str(loaded.explain(picture)) == str(policy.explain(picture))
+    for name in ("q", "count", "usage", "patches"):
+        np.testing.assert_array_equal(getattr(policy, name), getattr(loaded, name), strict=True)
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == saved
+
+
+LEARN = """
+import sys
+from tests.policies.test_composite_policies import PICTURES, RIGHT, act, learner
+from rlvc.classifiers.bdd import Diagrams
+from rlvc.classifiers.tree import Tree
+for kind in (Tree, Diagrams):
+    policy = learner(kind, threads=2).learn(act(list(PICTURES), RIGHT))
+    policy.save(f"{sys.argv[1]}/{kind.__name__}")
+"""
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where another process, with other threads and another hash seed, saves what it learns."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(root)}
+    command = [sys.executable, "-c", LEARN, str(folder)]
+    subprocess.run(command, check=True, env=environment)
+    return folder
+
+
+def test_the_same_data_give_the_same_bytes_everywhere(
+    policy: Policy, saved: bytes, elsewhere: Path
+) -> None:
+    assert (elsewhere / type(policy.classifier).__name__).read_bytes() == saved
+
+
+# What is refused ---------------------------------------------------------------------------------
+
+
+def entries(saved: bytes) -> list[dict[str, Any]]:
+    """Return the features as a file has them."""
+    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
+        features: list[dict[str, Any]] = json.loads(archive.read("manifest.json"))["features"]
+    return features
+
+
+def number_of_composite(policy: Policy) -> int:
+    """Return the number of a composite that is the last feature or has another after it."""
+    return next(n for n, one in enumerate(policy.features) if isinstance(one, Composite))
+
+
+def forge_feature(saved: bytes, number: int, entry: Any) -> bytes:
+    """Return a file in which one feature is another."""
+    features = entries(saved)
+    features[number] = entry
+    return forge(saved, {"features": features}, {})
+
+
+NAN, INF = float("nan"), float("inf")
+OWN = "the number of the feature itself"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"first": OWN}, {"second": OWN}, {"first": -1}, {"second": 10**9}, {"first": None},
+        {"first": "x"}, {"first": NAN}, {"second": INF},
+        {"deviation": -1.0}, {"deviation": 0.0}, {"deviation": NAN}, {"deviation": INF},
+        {"deviation": 1e-320}, {"deviation": "wide"}, {"deviation": None}, {"deviation": 10**400},
+        {"likelihood": 0.0}, {"likelihood": 1.0}, {"likelihood": NAN}, {"likelihood": -0.5},
+        {"likelihood": 1.5}, {"likelihood": INF}, {"likelihood": None}, {"likelihood": []},
+        {"mean": -1.0}, {"mean": NAN}, {"mean": INF}, {"mean": None}, {"mean": {}},
+        {"turn": 10.0}, {"turn_deviation": 10.0}, {"turn": 10.0, "turn_deviation": 0.0},
+        {"turn": 10.0, "turn_deviation": -5.0}, {"turn": NAN, "turn_deviation": 5.0},
+        {"turn": 10.0, "turn_deviation": INF}, {"turn": INF, "turn_deviation": 5.0},
+        {"ratio": 1.0}, {"ratio_deviation": 1.0}, {"ratio": 1.0, "ratio_deviation": 0.0},
+        {"ratio": 1.0, "ratio_deviation": -1.0}, {"ratio": 1.0, "ratio_deviation": NAN},
+        {"ratio": 1.0, "ratio_deviation": INF}, {"ratio": -INF, "ratio_deviation": 1.0},
+        {"ratio": 1e300, "ratio_deviation": 1.0},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_composite_that_makes_no_sense_is_refused(
+    policy: Policy, saved: bytes, change: dict[str, Any], tmp_path: Path
+) -> None:
+    number = number_of_composite(policy)
+    entry = entries(saved)[number]
+    changed = {key: number if value is OWN else value for key, value in change.items()}
+    assert loads(forge_feature(saved, number, entry | changed), tmp_path / "forged") is None
+
+
+def test_a_part_of_a_composite_may_not_be_missing(
+    policy: Policy, saved: bytes, tmp_path: Path
+) -> None:
+    number = number_of_composite(policy)
+    entry = entries(saved)[number]
+    assert set(entry) == {"first", "second", "mean", "deviation", "likelihood"}
+    for key in entry:
+        less = {name: value for name, value in entry.items() if name != key}
+        assert loads(forge_feature(saved, number, less), tmp_path / "forged") is None, key
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"level": 17}, {"level": -1}, {"level": 10**6}, {"level": NAN}, {"level": None},
+        {"column": 4}, {"line": 4}, {"column": -1}, {"line": -1}, {"part": OWN}, {"part": -1},
+        {"part": 10**9}, {"part": "x"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_cell_that_is_not_there_is_refused(
+    policy: Policy, saved: bytes, change: dict[str, Any], tmp_path: Path
+) -> None:
+    number = number_of_composite(policy)
+    cell = {"part": 0, "level": 2, "column": 3, "line": 0}
+    changed = cell | {key: number if value is OWN else value for key, value in change.items()}
+    assert loads(forge_feature(saved, number, changed), tmp_path / "forged") is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"least": 0}, {"least": -1}, {"least": 3}, {"least": None}, {"least": NAN}, {"parts": []},
+        {"parts": [0, 0]}, {"parts": [0, -1]}, {"parts": [0, 10**9]}, {"parts": [OWN, 0]},
+        {"parts": None}, {"parts": 3}, {"parts": ["x", 0]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_several_that_make_no_sense_are_refused(
+    policy: Policy, saved: bytes, change: dict[str, Any], tmp_path: Path
+) -> None:
+    number = number_of_composite(policy)
+    parts = change.get("parts")
+    if isinstance(parts, list):
+        change = {"parts": [number if part is OWN else part for part in parts]}
+    several = {"parts": [0, 1], "least": 2}
+    assert loads(forge_feature(saved, number, several), tmp_path / "true") is not None
+    assert loads(forge_feature(saved, number, several | change), tmp_path / "forged") is None
+
+
+def test_several_are_not_made_of_several(policy: Policy, saved: bytes, tmp_path: Path) -> None:
+    n, patch = len(policy.features), policy.patches[:1]
+    arrays = {
+        "usage": np.append(policy.usage, [0, 0]),
+        "patches": np.concatenate([policy.patches, patch, patch]),
+    }
+    several = {"parts": [0, 1], "least": 1}
+    for last, is_fine in (
+        ({"parts": [0], "least": 1}, True),
+        ({"parts": [0, n], "least": 1}, False),
+    ):
+        features = [*entries(saved), several, last]
+        loaded = loads(forge(saved, {"features": features}, arrays), tmp_path / "forged")
+        assert (loaded is not None) == is_fine
+
+
+@pytest.mark.parametrize("entry", [None, 3, "symbol", [], {}, {"symbol": 0}, {"camera": ""}])
+def test_what_is_no_feature_is_refused(
+    policy: Policy, saved: bytes, entry: Any, tmp_path: Path
+) -> None:
+    for number in range(len(policy.features)):
+        assert loads(forge_feature(saved, number, entry), tmp_path / "forged") is None
+
+
+def test_no_feature_may_come_twice(policy: Policy, saved: bytes, tmp_path: Path) -> None:
+    features = entries(saved)
+    for one, other in itertools.permutations(range(len(features)), 2):
+        forged = forge_feature(saved, one, features[other])
+        assert loads(forged, tmp_path / "forged") is None, (one, other)
+
+
+def test_parts_come_before_what_they_make_up(policy: Policy, saved: bytes, tmp_path: Path) -> None:
+    backwards = forge(saved, {"features": entries(saved)[::-1]}, {})
+    assert loads(backwards, tmp_path / "forged") is None
+
+
+def test_what_makes_sense_is_not_refused(policy: Policy, saved: bytes, tmp_path: Path) -> None:
+    number = number_of_composite(policy)
+    entry = entries(saved)[number]
+    others = [
+        entry | {"mean": 0.0, "deviation": 0.5, "likelihood": 0.99},
+        entry | {"second": entry["first"]},
+        entry | {"turn": -20.0, "turn_deviation": 5.0, "ratio": 0.5, "ratio_deviation": 1.0},
+        {"part": entry["first"], "level": 2, "column": 3, "line": 0},
+        {"part": entry["first"], "level": 16, "column": 65535, "line": 65535},
+        {"parts": [entry["first"], entry["second"]], "least": 1},
+    ]
+    for other in others:
+        loaded = loads(forge_feature(saved, number, other), tmp_path / "forged")
+        assert loaded is not None
+        assert loaded.graph.describe(number) in str(loaded.explain(PICTURES[0]))
+
+
+def test_a_tower_of_features_has_a_greatest_height(
+    policy: Policy, saved: bytes, tmp_path: Path
+) -> None:
+    # Each of them would take twice as many words as the one before.
+    entry, n = entries(saved)[number_of_composite(policy)], len(policy.features)
+    for height, expected in ((8, True), (16, True), (17, False), (5000, False)):
+        tower = [entry | {"first": n, "second": n} for n in range(n, n + height - 1)]
+        features = [*entries(saved), entry | {"mean": 1.5}, *tower]
+        usage = np.append(policy.usage, np.zeros(height, np.int64))
+        patches = np.concatenate([policy.patches, np.repeat(policy.patches[:1], height, axis=0)])
+        forged = forge(saved, {"features": features}, {"usage": usage, "patches": patches})
+        loaded = loads(forged, tmp_path / "tower")
+        assert (loaded is not None) == expected
+        if loaded is not None:
+            assert loaded.graph.height[-1] == height
+            assert len(loaded.graph.describe(n + height - 1)) < 100 * 2**height
+            assert loaded.predict(PICTURES)[0].tolist() == RIGHT
+
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 20), st.floats(), st.just(10**400),
+    st.text(max_size=3), st.lists(st.integers(), max_size=2), st.just({}),
+)  # fmt: skip
+NAMES = (
+    "first", "second", "mean", "deviation", "likelihood", "turn", "turn_deviation", "ratio",
+    "ratio_deviation", "part", "level", "column", "line", "symbol", "camera", "parts", "least",
+)  # fmt: skip
+
+
+@settings(
+    deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_a_forged_feature_is_refused_or_can_be_looked_for(
+    policy: Policy, saved: bytes, tmp_path: Path, data: st.DataObject
+) -> None:
+    features = copy.deepcopy(entries(saved))
+    number = data.draw(st.integers(0, len(features) - 1))
+    features[number] |= data.draw(st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=4))
+    for name in data.draw(st.sets(st.sampled_from(NAMES), max_size=1)):
+        features[number].pop(name, None)
+    loaded = loads(forge(saved, {"features": features}, {}), tmp_path / "forged")
+    if loaded is not None:
+        explanation = loaded.explain(PICTURES[0])
+        assert explanation.visual_class == loaded.classify(PICTURES[0])
+        assert str(explanation)
+
+
+# Several cameras ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def two() -> tuple[list[dict[str, NDArray[np.uint8]]], list[int], Policy]:
+    """Percepts of two cameras, of which the action depends on both, and what is learned."""
+    front, rear = draw_all(3, 4), draw_all(4, 4, (BLUE, GREEN))
+    order = np.random.default_rng(0).permutation(len(rear))
+    pairs = [(front[i], rear[int(j)]) for i, j in enumerate(order)]
+    pairs += [(front[i], rear[int(j)]) for i, j in enumerate(order[::-1])]
+    views = [{"front": one.picture, "rear": other.picture} for one, other in pairs]
+    right = [one.right | other.right for one, other in pairs]
+    made = RLVC(detector=Harris(), generator=Composites(), threads=1)
+    return views, right, made.learn(act(views, right))
+
+
+def test_composites_are_made_for_every_camera(
+    two: tuple[list[dict[str, NDArray[np.uint8]]], list[int], Policy],
+) -> None:
+    views, right, policy = two
+    assert [int(policy.predict(view)[0]) for view in views] == right
+    graph = policy.graph
+    composites = [n for n, one in enumerate(graph.features) if isinstance(one, Composite)]
+    assert {graph.camera[n] for n in composites} == {"front", "rear"}
+    for number in range(len(graph)):
+        assert len({graph.camera[part] for part in graph.primitives(number)}) == 1
+
+
+def test_parts_of_two_cameras_are_refused(
+    two: tuple[list[dict[str, NDArray[np.uint8]]], list[int], Policy], tmp_path: Path
+) -> None:
+    policy = two[2]
+    policy.save(tmp_path / "policy")
+    saved = (tmp_path / "policy").read_bytes()
+    number = max(n for n, one in enumerate(policy.features) if isinstance(one, Composite))
+    entry, camera = entries(saved)[number], policy.graph.camera
+    others = [n for n in range(number) if camera[n] != camera[number]]
+    assert loads(forge_feature(saved, number, entry), tmp_path / "same") is not None
+    assert others
+    for other in others:
+        for name in ("first", "second"):
+            forged = forge_feature(saved, number, entry | {name: other})
+            assert loads(forged, tmp_path / "forged") is None
+        several = {"parts": [entry["first"], other], "least": 1}
+        assert loads(forge_feature(saved, number, several), tmp_path / "forged") is None
+
+
+# Fresh interactions ------------------------------------------------------------------------------
+
+
+def test_composites_keep_their_numbers_while_new_symbols_appear() -> None:
+    first, later = draw_all(5, 8), draw_all(6, 8, (GREEN, BLUE))
+
+    def source(k: int, policy: Policy | None) -> Interactions:
+        # The green mark is not seen before a first composite is made.
+        shown = first if k < 2 else [*first, *later]
+        return act([one.picture for one in shown], [one.right for one in shown], n=3)
+
+    stages = list(RLVC(detector=Harris(), generator=Composites(), cap=1, threads=1).stages(source))
+    graphs = [stage.database.graph for stage in stages]
+    for before, after in itertools.pairwise(graphs):
+        assert after.features[: len(before)] == before.features
+    last = graphs[-1].features
+    kinds = [isinstance(feature, Primitive) for feature in last]
+    assert True in kinds[kinds.index(False) :]  # a symbol has a higher number than a composite
+    assert kinds[-1] is False  # and a composite that was made later a higher one still
+    policy = stages[-1].policy()
+    for one in (*first, *later):
+        assert policy.predict(one.picture)[0] == one.right
+    for stage in stages:
+        early, database = stage.policy(), stage.database
+        bulk = database.classes(stage.classifier)
+        for percept, visual_class in zip(database.interactions.percepts, bulk, strict=True):
+            assert early.classify(percept) == visual_class

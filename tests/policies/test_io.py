@@ -1,0 +1,394 @@
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rlvc import RLVC, Policy
+from rlvc._core.registry import arrays_of
+from rlvc.classifiers.bdd import Diagrams
+from rlvc.classifiers.tree import Tree
+from rlvc.errors import FileFormatError
+from rlvc.features.graph import Feature, Graph, Located, Primitive, Several
+from rlvc.features.io import check_features
+from rlvc.learning.compaction import Compaction
+from rlvc.vision.detectors import Harris, Points, detectors
+from rlvc.vision.metrics import metrics
+from tests.support.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
+
+# How it is saved ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=[Tree, Diagrams], ids=["tree", "diagrams"])
+def policy(request: pytest.FixtureRequest, policy: Policy) -> Policy:
+    """A policy of each kind of classifier."""
+    if request.param is Diagrams:
+        policy = RLVC(threads=1, post_process=Compaction(every=0)).learn(database(COLOUR))
+    assert type(policy.classifier) is request.param
+    return policy
+
+
+@pytest.fixture(scope="module")
+def saved(policy: Policy, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("saved") / "policy.rlvc"
+    policy.save(path)
+    return path.read_bytes()
+
+
+def test_saving_and_loading_changes_nothing(policy: Policy, saved: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "one" / "two" / "policy.rlvc"
+    policy.save(path)
+    assert path.read_bytes() == saved
+    loaded = Policy.load(path)
+    images = np.concatenate([COLOUR, pictures(30, 3)])
+    assert np.array_equal(loaded.classify(images), policy.classify(images))
+    assert np.array_equal(loaded.predict(images)[0], policy.predict(images)[0])
+    assert [str(loaded.explain(i)) for i in images] == [str(policy.explain(i)) for i in images]
+    assert loaded.features == policy.features
+    assert type(loaded.classifier) is type(policy.classifier)
+    ours, theirs = arrays_of(policy.classifier), arrays_of(loaded.classifier)
+    assert list(ours) == list(theirs)
+    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+    for name in ("q", "count", "usage", "patches"):
+        one, other = getattr(policy, name), getattr(loaded, name)
+        assert one.dtype == other.dtype
+        assert np.array_equal(one, other)
+    loaded.save(path)
+    assert path.read_bytes() == saved
+    assert [p.name for p in path.parent.iterdir()] == ["policy.rlvc"]
+
+
+def test_cameras_and_names_survive(tmp_path: Path) -> None:
+    views = [{"b": COLOUR[i % 3], "a": GREY[i // 3]} for i in range(N_PLACES)]
+    names = ("left", "à droite", "on")
+    policy = RLVC(threads=1).learn(database(views, action_start=2, action_names=names))
+    policy.save(tmp_path / "p")
+    loaded = Policy.load(tmp_path / "p")
+    assert (loaded.action_start, loaded.action_names) == (2, names)
+    assert dict(loaded.shapes) == {"a": (64, 64, 1), "b": (64, 64, 3)}
+    assert [int(loaded.predict(view)[0]) for view in views] == [a + 2 for a in RIGHT]
+
+
+def test_a_policy_that_sees_nothing_can_be_saved(tmp_path: Path) -> None:
+    blank = np.zeros((N_PLACES, 64, 64, 3), np.uint8)
+    policy = RLVC(threads=1).learn(database(blank))
+    policy.save(tmp_path / "p")
+    assert Policy.load(tmp_path / "p").predict(blank)[0].shape == (N_PLACES,)
+
+
+LEARN = """
+import sys
+import numpy as np
+from rlvc import RLVC, Interactions
+from rlvc.learning.compaction import Compaction, Keep
+rng = np.random.default_rng(0)
+images = rng.integers(0, 256, (6, 64, 64, 3), dtype=np.uint8)
+place, action = rng.integers(0, 6, 400), rng.integers(0, 3, 400)
+views = [{"front": images[i], "rear": images[5 - i]} for i in place]
+data = Interactions.from_arrays(
+    views, action, place % 3 == action, np.ones(400, bool), next_observations=views
+)
+for part in (Keep(), Compaction(every=2)):
+    policy = RLVC(threads=int(sys.argv[1]), post_process=part).learn(data)
+    policy.save(f"{sys.argv[2]}/{type(policy.classifier).__name__}")
+"""
+
+
+def test_the_same_seed_gives_the_same_bytes_everywhere(tmp_path: Path) -> None:
+    contents: dict[str, set[bytes]] = {"Tree": set(), "Diagrams": set()}
+    for threads, hash_seed in (("1", "0"), ("2", "1")):
+        folder = tmp_path / threads
+        subprocess.run(
+            [sys.executable, "-c", LEARN, threads, str(folder)],
+            check=True, env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        )  # fmt: skip
+        for name, found in contents.items():
+            found.add((folder / name).read_bytes())
+            assert Policy.load(folder / name).n_classes > 1
+    assert [len(found) for found in contents.values()] == [1, 1]
+
+
+def loads(data: bytes, path: Path) -> Policy | None:
+    """Load a policy from bytes; None if it is refused as it should be."""
+    path.write_bytes(data)
+    try:
+        return Policy.load(path)
+    except FileFormatError:
+        return None
+
+
+def test_a_truncated_file_is_refused(saved: bytes, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lengths = [*range(40), *rng.integers(40, len(saved), 80).tolist()]
+    lengths += range(len(saved) - 40, len(saved))
+    for length in lengths:
+        assert loads(saved[:length], tmp_path / "cut") is None
+
+
+def test_a_damaged_file_is_refused_or_still_a_policy(saved: bytes, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
+        headers = archive.infolist()
+        directory = archive.start_dir
+    # Everywhere, and above all where zip keeps its own notes.
+    places = rng.integers(0, len(saved), 100).tolist()
+    for info in headers:
+        places += (info.header_offset + rng.integers(0, 46, 12)).tolist()
+    places += rng.integers(directory, len(saved), 250).tolist()
+    for place in places:
+        damaged = bytearray(saved)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        policy = loads(bytes(damaged), tmp_path / "damaged")
+        if policy is not None:
+            assert policy.predict(COLOUR[0])[0].shape == ()
+
+
+def forge(
+    saved: bytes,
+    change: dict[str, Any],
+    arrays: dict[str, NDArray[Any]],
+    missing: str = "",
+    forget: str = "",
+) -> bytes:
+    """Return a file whose checksums are right but whose content is not."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(saved)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            if name.removesuffix(".npy") == missing:
+                continue
+            data = old.read(name)
+            if name.endswith(".json"):
+                entries = {**json.loads(data), **change}
+                entries.pop(forget, None)
+                data = json.dumps(entries).encode()
+            elif name.removesuffix(".npy") in arrays:
+                member = io.BytesIO()
+                np.save(member, arrays[name.removesuffix(".npy")], allow_pickle=True)
+                data = member.getvalue()
+            new.writestr(name, data)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "other"}, {"version": 99}, {"detector": {"name": "haris", "parameters": {}}},
+        {"detector": {"name": "harris", "parameters": {"sigma": -1}}}, {"detector": 3},
+        {"detector": {"name": "harris", "parameters": {"evil": 1}}}, {"features": []},
+        {"metric": {"name": "hamming", "parameters": {}}}, {"cameras": []}, {"cameras": None},
+        {"cameras": [{"name": "", "shape": [64, 64]}]}, {"threshold": "x"}, {"gamma": None},
+        {"descriptor": {"name": "sift", "parameters": {}}}, {"action_names": ["one"]},
+        {"features": [{"camera": "", "symbol": 10**9}] * 5}, {"gamma": float("nan")},
+        {"classifier": "forest"}, {"classifier": None}, {"classifier": ["tree"]},
+        {"action_start": 2**31}, {"action_start": 0.0}, {"action_start": 10**400},
+        {"action_names": "abc"}, {"action_names": ["a", "b", 3]}, {"features": {}},
+        {"action_names": ["a" * 1001, "b", "c"]}, {"about": ["x"]}, {"threshold": 1e200},
+        {"cameras": [{"name": "", "shape": [2**16, 64, 3]}]}, {"gamma": "0.5"}, {"gamma": True},
+        {"cameras": [{"name": "", "shape": [64.0, 64, 3]}]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_forged_manifest_is_refused(saved: bytes, change: dict[str, Any], tmp_path: Path) -> None:
+    assert loads(forge(saved, {}, {}), tmp_path / "same") is not None
+    assert loads(forge(saved, change, {}), tmp_path / "forged") is None
+
+
+def forgeries(policy: Policy) -> list[dict[str, NDArray[Any]]]:
+    centres = policy.eye.vocabularies[""].centres
+    assert centres is not None
+    q = policy.q
+    return [
+        {"q": q[:-1]}, {"q": q[:, :0]}, {"q": q.astype(np.float32)}, {"q": np.full_like(q, np.nan)},
+        {"q": q.ravel()}, {"count": policy.count[:, :-1]}, {"count": policy.count.astype(float)},
+        {"usage": policy.usage[:-1]}, {"patches": policy.patches[:-1]},
+        {"q": np.full_like(q, 1e200)}, {"count": policy.count - 10**6},
+        {"usage": policy.usage - 10**6}, {"patches": policy.patches[:, :9]},
+        {"patches": policy.patches[:, :0, :0]},
+        {"patches": np.zeros((len(policy.usage), 513, 513, 3), np.uint8)},
+        {"vocabulary/0/centres": centres[:, :-1]}, {"vocabulary/0/centres": centres[:0]},
+        {"vocabulary/0/centres": centres.astype(np.float64)},
+        {"vocabulary/0/metric/whitening": np.eye(3)},
+        {"q": np.array([{"a": 1}], dtype=object)},
+        *({f"classifier/{name}": array} for name, array in forged_nodes(policy.classifier)),
+    ]  # fmt: skip
+
+
+def forged_nodes(classifier: Any) -> list[tuple[str, NDArray[Any]]]:
+    feature, present, absent = classifier.feature, classifier.present, classifier.absent
+    n = len(feature)
+    forged: list[tuple[str, NDArray[Any]]] = [
+        ("feature", np.full(n, 10**6)), ("feature", np.full(n, -1)), ("feature", feature[:-1]),
+        ("feature", feature.astype(float)), ("feature", feature.reshape(1, -1)),
+        ("present", np.zeros(n, np.int64)), ("present", present + n), ("present", present[::-1]),
+        ("absent", np.zeros(n, np.int64)), ("absent", absent[:0]),
+    ]  # fmt: skip
+    if isinstance(classifier, Diagrams):
+        order = classifier.order
+        others = (order[1:], order + 1, np.append(order, 0), order.astype(float), order[:1])
+        forged += [("order", other) for other in others]
+    return forged
+
+
+def test_forged_arrays_are_refused(policy: Policy, saved: bytes, tmp_path: Path) -> None:
+    for arrays in forgeries(policy):
+        assert loads(forge(saved, {}, arrays), tmp_path / "forged") is None, list(arrays)
+
+
+def test_features_that_would_fill_books_are_refused() -> None:
+    """Each of some features is a part of as many in the next layer, in which it is named anew."""
+    features: list[Feature] = [Primitive("", symbol) for symbol in range(16)]
+    for _ in range(5):
+        part = len(features)
+        features.append(Several(parts=tuple(range(part - 16, part)), least=1))
+        features += [Located(part=part, level=2, column=n % 4, line=n // 4) for n in range(16)]
+    check_features(Graph(tuple(features[:-17])), {"": 16})
+    with pytest.raises(ValueError, match=r"^its features do not fit the rest$"):
+        check_features(Graph(tuple(features)), {"": 16})
+
+
+def test_one_kind_of_classifier_is_not_another(
+    policy: Policy, saved: bytes, tmp_path: Path
+) -> None:
+    other = "tree" if isinstance(policy.classifier, Diagrams) else "diagrams"
+    assert loads(forge(saved, {"classifier": other}, {}), tmp_path / "other") is None
+
+
+def test_no_member_may_be_missing(saved: bytes, tmp_path: Path) -> None:
+    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+    assert "vocabulary/0/metric/whitening" in names
+    for name in names:
+        assert loads(forge(saved, {}, {}, missing=name), tmp_path / "less") is None, name
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            b"",
+            r"is damaged: it is empty\. Copy it again from where it is whole, or make it again\.",
+        ),
+        (b"hello", r"is not a rlvc-policy file: rlvc did not write it\."),
+    ],
+)
+def test_another_file_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "other").write_bytes(content)
+    with pytest.raises(FileFormatError, match=message):
+        Policy.load(tmp_path / "other")
+
+
+def test_the_refusal_says_why(saved: bytes, tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match=r"^There is no file .*nowhere\.$"):
+        Policy.load(tmp_path / "nowhere")
+    (tmp_path / "new").write_bytes(forge(saved, {"version": 99}, {}))
+    with pytest.raises(
+        FileFormatError,
+        match=r"was made by a newer rlvc: it has version 99 of the format, and this rlvc reads "
+        r"version 1\. Update with: pip install --upgrade rlvc$",
+    ):
+        Policy.load(tmp_path / "new")
+    (tmp_path / "kind").write_bytes(forge(saved, {"format": "soup"}, {}))
+    with pytest.raises(FileFormatError, match=r"is not a rlvc-policy file; it says 'soup'\.$"):
+        Policy.load(tmp_path / "kind")
+    typo = {"detector": {"name": "haris", "parameters": {}}}
+    (tmp_path / "typo").write_bytes(forge(saved, typo, {}))
+    with pytest.raises(FileFormatError, match=r"Unknown detector 'haris'\. Did you mean 'harris'"):
+        Policy.load(tmp_path / "typo")
+
+
+def test_a_part_without_a_name_cannot_be_saved(tmp_path: Path) -> None:
+    class Mine(Harris):
+        pass
+
+    policy = RLVC(detector=Mine(), threads=1).learn(database(COLOUR))
+    with pytest.raises(
+        ValueError,
+        match=r"^The detector Mine has no name; give it one with "
+        r"detectors\.register\('name', Mine\)\.$",
+    ):
+        policy.save(tmp_path / "p")
+    assert not (tmp_path / "p").exists()
+
+
+def test_a_classifier_of_another_kind_cannot_be_saved(policy: Policy, tmp_path: Path) -> None:
+    class Mine(Tree):
+        pass
+
+    mine = dataclasses.replace(policy, classifier=Mine())  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError,
+        match=r"^The classifier of a policy must be a Tree or Diagrams to be saved; got Mine\.$",
+    ):
+        mine.save(tmp_path / "p")
+    assert not (tmp_path / "p").exists()
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A metric of the user's that learns a vector."""
+
+    scale: NDArray[np.float64] | None = None
+
+    def fit(self, descriptors: Any) -> Scaled:
+        return Scaled(np.asarray(descriptors, float).std(axis=0) + 1e-9)
+
+    def distances(self, a: Any, b: Any) -> NDArray[np.float64]:
+        assert self.scale is not None
+        gap = (a[:, None].astype(float) - b[None].astype(float)) / self.scale
+        return np.asarray(np.sqrt((gap**2).sum(axis=2)))
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A detector of the user's with a parameter that may be missing, or may be an array."""
+
+    shift: Any = 1
+
+    def detect(self, image: Any) -> Points:
+        found = Harris().detect(image)
+        moved = 0 if self.shift is None else np.sum(self.shift)
+        return Points(found.xy + np.float32(moved), found.scale, found.angle, found.octave)
+
+
+@pytest.fixture
+def plugged(monkeypatch: pytest.MonkeyPatch) -> None:
+    for registry, name, part in ((metrics, "scaled", Scaled), (detectors, "shifted", Shifted)):
+        monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+        registry.register(name, part)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("plugged")
+def test_what_a_plug_in_learned_or_lacks_is_kept(tmp_path: Path) -> None:
+    policy = RLVC(detector=Shifted(None), metric=Scaled()).learn(database(COLOUR))
+    policy.save(tmp_path / "p")
+    loaded = Policy.load(tmp_path / "p")
+    assert loaded.eye.detector == Shifted(None)
+    assert np.array_equal(loaded.classify(COLOUR), policy.classify(COLOUR))
+
+
+@pytest.mark.usefixtures("plugged")
+def test_what_cannot_be_kept_is_not_saved(tmp_path: Path) -> None:
+    policy = RLVC(detector=Shifted(np.ones(2))).learn(database(COLOUR))
+    with pytest.raises(TypeError, match=r"^shift of Shifted must be a number, a text or a bool"):
+        policy.save(tmp_path / "p")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_policy_does_not_change_when_its_learner_goes_on(tmp_path: Path) -> None:
+    stages = RLVC(max_stages=1).stages(lambda k, _: database(COLOUR if k == 0 else pictures(6, 9)))
+    first = next(stages).policy()
+    first.save(tmp_path / "before")
+    list(stages)
+    first.save(tmp_path / "after")
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()

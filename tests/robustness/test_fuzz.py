@@ -1,0 +1,100 @@
+"""A few of the files that ``benchmarks/fuzz.py`` breaks: none may do any harm."""
+
+from __future__ import annotations
+
+import mmap
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rlvc.errors import DamagedFileError, StrangeFileError
+from tests.support.file_kinds import Kind, Memory, all_kinds
+from tests.support.mutations import Mutator, put_together, seal, take_apart, unseal
+
+FILES = Path(__file__).parent / "files"
+CHECKPOINTS = ["run", "stage", "tree", "looks"]
+NAMES = ["policy", "forest", "vocabulary", "examples", *CHECKPOINTS]
+N_FILES = 80  # of each kind
+
+
+@pytest.fixture(scope="module", name="kinds")
+def kinds_fixture(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
+    return {kind.name: kind for kind in all_kinds(tmp_path_factory.mktemp("whole"))}
+
+
+def test_all_kinds_are_broken(kinds: dict[str, Kind]) -> None:
+    assert list(kinds) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whole_files_load_and_act(kinds: dict[str, Kind], name: str, tmp_path: Path) -> None:
+    kind, path = kinds[name], tmp_path / "file"
+    for data in kind.files:
+        for other in (data, unseal(data), put_together(take_apart(data))):
+            path.write_bytes(other)
+            assert kind.outcome(path) == "loaded"
+        assert seal(unseal(data)) == data
+
+
+@pytest.mark.parametrize("name", ["policy", "forest", "examples"])
+def test_files_of_the_first_version_still_load(
+    kinds: dict[str, Kind], name: str, tmp_path: Path
+) -> None:
+    """They were written before there were checksums; nothing else has changed since."""
+    kind, path = kinds[name], FILES / f"{name}-1.rlvc"
+    old = path.read_bytes()
+    assert kind.outcome(path) == "loaded"
+    kind.load(path).save(tmp_path / "file")
+    new = (tmp_path / "file").read_bytes()
+    assert take_apart(new) == take_apart(old)
+    assert len(new) == len(old) + 76
+
+
+def fill(n: int) -> None:
+    """Use so many bytes that nobody had before: an array may get what others left."""
+    with mmap.mmap(-1, n) as area:
+        for begin in range(0, n, mmap.PAGESIZE):
+            area[begin] = 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc")
+def test_memory_is_measured_though_the_peak_lies_behind() -> None:
+    fill(16 * 10**7)
+    memory = Memory()
+    assert memory.growth < 10**7
+    fill(8 * 10**7)
+    assert 7 * 10**7 < memory.growth < 9 * 10**7
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_broken_file_loads_and_acts_or_is_refused(
+    kinds: dict[str, Kind], name: str, tmp_path: Path
+) -> None:
+    kind, path = kinds[name], tmp_path / "file"
+    mutator = Mutator(kind.files, [data for other in kinds.values() for data in other.files])
+    counts = Counter[str]()
+    for seed in range(N_FILES):
+        path.write_bytes(mutator.mutate(seed))
+        memory = Memory()
+        counts[kind.outcome(path)] += 1
+        assert memory.growth < 500 * 10**6, seed
+    assert set(counts) == {"loaded", "damaged", "strange"}
+    assert mutator.mutate(0) == mutator.mutate(0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_other_kind_is_strange_and_a_cut_one_is_damaged(
+    kinds: dict[str, Kind], name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "file"
+    for other in kinds.values():
+        path.write_bytes(other.files[0])
+        are_alike = [{name, other.name} <= set(group) for group in (NAMES[:2], CHECKPOINTS)]
+        if other.name != name and not any(are_alike):
+            with pytest.raises(StrangeFileError, match=r"is not a rlvc-[a-z]+ file; it says 'rlvc"):
+                kinds[name].load(path)
+    path.write_bytes(kinds[name].files[0][:-100])
+    with pytest.raises(DamagedFileError, match="is damaged: bytes are missing at its end"):
+        kinds[name].load(path)

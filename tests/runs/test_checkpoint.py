@@ -1,0 +1,560 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rlvc import RLVC, Forest, Interactions
+from rlvc._core.checkpoint_store import Part, Section
+from rlvc.data.images import Image
+from rlvc.data.percepts import Percepts
+from rlvc.errors import FileFormatError
+from rlvc.learning.compaction import Compaction
+from rlvc.learning.database import Database
+from rlvc.learning.generation.composites import Composites
+from rlvc.learning.grown_trees import GrownTree, Trees
+from rlvc.learning.rlvc import Stage
+from rlvc.policies.forest import AnyPolicy
+from rlvc.runs.callbacks import Watcher
+from rlvc.runs.checkpoint import Checkpoint
+from rlvc.tasks.custom import learn_task
+from rlvc.vision import cache as memory_module
+from rlvc.vision.cache import Album, Memory
+from rlvc.vision.extractor import Eye
+from tests.support.builders import COLOUR, database, pictures
+from tests.support.worlds import Corridor
+
+
+class HaltError(Exception):
+    """The machine stops here."""
+
+
+class Halting(Checkpoint):
+    """A checkpoint on a machine that stops after a part was kept, by its number."""
+
+    def __init__(self, folder: Path, last: int = 10**9) -> None:
+        super().__init__(folder)
+        self.left, self.names = last, list[str]()
+
+    def keep(
+        self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    ) -> None:
+        super().keep(name, manifest, arrays)
+        self.names.append(name)
+        self.left -= 1
+        if self.left < 0:
+            raise HaltError(name)
+
+
+class Notes:
+    """Keep parts in memory."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, Part] = {}
+
+    def find(self, name: str) -> Part | None:
+        return self.parts.get(name)
+
+    def keep(
+        self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    ) -> None:
+        self.parts[name] = dict(manifest), {key: np.array(one) for key, one in arrays.items()}
+
+
+def bytes_of(policy: AnyPolicy, folder: Path) -> bytes:
+    policy.save(folder / "policy.rlvc")
+    return (folder / "policy.rlvc").read_bytes()
+
+
+class Drifting(Corridor):
+    """A corridor in which no image ever comes back."""
+
+    def reset(self, **given: Any) -> tuple[Any, dict[str, Any]]:
+        image, info = super().reset(**given)
+        return self._drift(image), info
+
+    def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        image, *rest = super().step(action)
+        return self._drift(image), *rest  # type: ignore[return-value]
+
+    def _drift(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        image = image.copy()
+        image[:2, :2] = self.np_random.integers(256, size=(2, 2, 3))
+        return image
+
+
+def world(kind: str) -> Corridor:
+    return Drifting(limit=9) if kind == "drifting" else Corridor(kind=kind, limit=9)
+
+
+def learn(checkpoint: Checkpoint | None, kind: str = "colour") -> AnyPolicy:
+    """Learn in rounds, and a forest."""
+    return learn_task(
+        "corridor", world(kind), learner=RLVC(threads=1, cap=1), interactions=80,
+        rounds=2, seed=5, episodes=0, trees=2, checkpoint=checkpoint,
+    ).best  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["colour", "cameras", "drifting"])
+def test_wherever_a_run_stops_it_ends_with_the_same_policy(kind: str, tmp_path: Path) -> None:
+    expected = bytes_of(learn(None, kind), tmp_path)
+    whole = Halting(tmp_path / "whole")
+    assert bytes_of(learn(whole, kind), tmp_path) == expected
+    assert len(whole.names) > 10
+    assert {name.partition("-")[0] for name in whole.names} == {"look", "learn", "forest"}
+    n_looks = sum(name.startswith("look") for name in whole.names)
+    assert n_looks == {"colour": 1, "cameras": 2, "drifting": 2}[kind]  # in each round if new
+    every = {"colour": 1, "cameras": 100, "drifting": 7}[kind]
+    for last in range(0, len(whole.names), every):
+        folder = tmp_path / f"stopped-{last}"
+        with pytest.raises(HaltError, match=whole.names[last]):
+            learn(Halting(folder, last), kind)
+        rest = Halting(folder)
+        assert bytes_of(learn(rest, kind), tmp_path) == expected
+        assert rest.names == whole.names[last + 1 :]  # nothing is done twice
+
+
+def test_a_run_may_stop_again_and_again(tmp_path: Path) -> None:
+    expected, n_stops = bytes_of(learn(None), tmp_path), 0
+    while True:
+        try:
+            found = learn(Halting(tmp_path / "run", 0))
+        except HaltError:
+            n_stops += 1
+            continue
+        break
+    assert n_stops > 10
+    assert bytes_of(found, tmp_path) == expected
+
+
+def test_rounds_are_kept_before_they_are_learned_from(tmp_path: Path) -> None:
+    steps = list[int]()
+
+    class Counting(Corridor):
+        def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+            steps.append(1)
+            return super().step(action)
+
+    for expected in (80, 0):
+        steps.clear()
+        learn_task(
+            "corridor", Counting(), learner=RLVC(threads=1), interactions=80, rounds=2,
+            episodes=0, checkpoint=Checkpoint(tmp_path),
+        )  # fmt: skip
+        assert len(steps) == expected
+
+
+def test_a_part_that_is_damaged_is_made_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = Halting(tmp_path / "run")
+    expected = bytes_of(learn(whole), tmp_path)
+    folder = whole.folder
+    names = [next(n for n in whole.names if n.startswith(kind)) for kind in ("look", "learn")]
+    names.append(whole.names[-1])  # a tree
+    for name in names:
+        file = folder / f"{name}.rlvc"
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+    picture = next((folder / "round-2").rglob("*.png"))
+    picture.write_bytes(b"")
+    (folder / "round-1" / "dataset.json").unlink()  # so that nobody knows what it was
+    with caplog.at_level(logging.WARNING):
+        rest = Halting(tmp_path / "run")
+        assert bytes_of(learn(rest), tmp_path) == expected
+    assert rest.names == names
+    told = [record.message for record in caplog.records]
+    assert sum("A part of the run is made again" in line for line in told) == 3
+    assert sum("A round is done again" in line for line in told) == 2
+
+
+def test_a_part_that_is_cut_short_is_made_again(tmp_path: Path) -> None:
+    whole = Halting(tmp_path / "run")
+    expected = bytes_of(learn(whole), tmp_path)
+    for file in whole.folder.glob("*.rlvc"):
+        file.write_bytes(file.read_bytes()[:-10])
+    rest = Halting(tmp_path / "run")
+    assert bytes_of(learn(rest), tmp_path) == expected
+    assert rest.names == whole.names
+
+
+def test_a_full_disk_stops_the_keeping_and_not_the_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected, calls = bytes_of(learn(None), tmp_path), list[str]()
+
+    def fail(path: Path, *_: object) -> None:
+        calls.append(path.name)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("rlvc.runs.checkpoint.write_archive", fail)
+    with caplog.at_level(logging.WARNING):
+        assert bytes_of(learn(Checkpoint(tmp_path / "run")), tmp_path) == expected
+    assert len(calls) == 1
+    (record,) = caplog.records
+    assert "The run goes on, but from here on nothing more of it can be kept" in record.message
+    assert "No space left on device" in record.message
+
+
+def test_a_round_that_cannot_be_kept_is_no_reason_to_stop(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = bytes_of(learn(None), tmp_path)
+
+    def fail(*_: object) -> None:
+        raise ValueError("no such names")
+
+    monkeypatch.setattr("rlvc.runs.checkpoint.write_folder", fail)
+    with caplog.at_level(logging.WARNING):
+        assert bytes_of(learn(Checkpoint(tmp_path / "run")), tmp_path) == expected
+    assert len(caplog.records) == 1
+
+
+def test_a_round_without_an_end_is_no_reason_to_warn(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = Interactions.from_arrays(
+        COLOUR[:2], [0, 1], [0.0, 1.0], [False, False], [False, True], next_observations=COLOUR[1:3]
+    )
+    rounds = Checkpoint(tmp_path).rounds
+    rounds.keep(1, data)
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        found = rounds.find(1)
+    assert found is not None
+    assert found.reward.tolist() == [0.0, 1.0]
+    assert caplog.records == []
+
+
+def test_a_description_says_what_there_is(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    assert checkpoint.description() is None
+    checkpoint.begin({"options": {"seed": 3}})
+    found = Checkpoint(tmp_path).description()
+    assert found is not None
+    assert found["options"] == {"seed": 3}
+    checkpoint.keep("learn-stage-0", {}, {})
+    (checkpoint.folder / ".half").mkdir()
+    (checkpoint.folder / ".half" / "image.png").write_bytes(b"")
+    (checkpoint.folder / ".other").write_bytes(b"")
+    checkpoint.tidy()
+    assert sorted(path.name for path in checkpoint.folder.iterdir()) == [
+        "learn-stage-0.rlvc", "run.rlvc",
+    ]  # fmt: skip
+    checkpoint.begin({"options": {"seed": 4}})
+    assert [path.name for path in checkpoint.folder.iterdir()] == ["run.rlvc"]
+    checkpoint.clear()
+    checkpoint.clear()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_run_waits_until_more_is_kept(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    checkpoint.begin({"options": {"seed": 3}})
+    checkpoint.keep("learn-stage-0", {}, {})
+    checkpoint.begin({"options": {"seed": 4}})
+    checkpoint.keep("run", {"options": {"seed": 4}}, {})
+    assert (checkpoint.has_other, checkpoint.is_empty) == (True, True)
+    checkpoint.withdraw()
+    assert (checkpoint.has_other, checkpoint.is_empty) == (False, False)
+    checkpoint.begin({"options": {"seed": 4}})
+    checkpoint.keep("learn-stage-0", {}, {})
+    assert (checkpoint.has_other, checkpoint.is_empty) == (False, False)
+
+
+# Stages
+
+
+def looked(learner: RLVC) -> Database:
+    return learner.look(database(COLOUR))
+
+
+LEARNERS: dict[str, Callable[[], RLVC]] = {
+    "tree": partial(RLVC, threads=1),
+    "compaction": partial(RLVC, threads=1, cap=1, post_process=Compaction(every=2)),
+    "grid": partial(RLVC, threads=1, cap=2, generator=Composites(grid=2, together=True)),
+    "short": partial(RLVC, threads=1, cap=1, max_stages=3),
+}
+
+
+def same(one: Stage, other: Stage) -> bool:
+    names = ("number", "residual", "n_aliased", "n_refinable", "n_refined")
+    graphs = [stage.database.graph.features for stage in (one, other)]
+    return (
+        all(getattr(one, name) == getattr(other, name) for name in names)
+        and np.array_equal(one.q, other.q)
+        and graphs[0] == graphs[1]
+    )
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_stages_follow_from_what_they_decided(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner, notes = LEARNERS[kind](), Notes()
+    data = looked(learner)
+    first = list(learner.stages(data, notes))
+    assert len(first) == len(notes.parts) > 3
+    halfway = Notes()
+    halfway.parts = {f"stage-{k}": notes.parts[f"stage-{k}"] for k in range(len(first) // 2)}
+    later = list(learner.stages(data, halfway))
+    assert halfway.parts == notes.parts
+
+    def no_choice(*_: object) -> None:
+        raise AssertionError("chosen already")
+
+    monkeypatch.setattr(RLVC, "_choose", no_choice)
+    for again in (list(learner.stages(data, notes)), later):
+        assert all(same(a, b) for a, b in zip(first, again, strict=True))
+        assert bytes_of(again[-1].policy(), tmp_path) == bytes_of(first[-1].policy(), tmp_path)
+
+
+def changed(parts: dict[str, Part], name: str, **entries: Any) -> Notes:
+    notes = Notes()
+    notes.parts = dict(parts)
+    manifest, arrays = parts[name]
+    notes.parts[name] = {**manifest, **entries}, arrays
+    return notes
+
+
+def test_decisions_of_another_run_are_refused() -> None:
+    learner, notes = LEARNERS["grid"](), Notes()
+    data = looked(learner)
+    list(learner.stages(data, notes))
+    n_known = len(data.sightings.graph)
+    with_features = next(n for n, (m, _) in notes.parts.items() if m["features"])
+    cell = {"part": 0, "level": 1, "column": 0, "line": 0}
+    wrong: list[tuple[str, dict[str, Any]]] = [
+        ("stage-1", {"residual": "0x1p-3"}),
+        ("stage-1", {"classes": 1}),
+        ("stage-1", {"splits": [[99, 0]]}),
+        ("stage-1", {"splits": [[-1, 0]]}),
+        ("stage-1", {"splits": [[0, 10**6]]}),
+        ("stage-1", {"splits": [[0, 0], [0, 1]]}),
+        ("stage-1", {"splits": 7}),
+        ("stage-1", {"splits": [[0]]}),
+        ("stage-1", {"refinable": None}),
+        (with_features, {"features": [{}]}),
+        (with_features, {"features": [{**cell, "part": n_known + 9}]}),
+        (with_features, {"features": [{**cell, "column": 2}]}),
+        (with_features, {"features": [cell, cell]}),
+        (with_features, {"features": [{"camera": "", "symbol": 0}]}),
+    ]
+    for name, entries in wrong:
+        with pytest.raises(FileFormatError, match="Begin anew with --overwrite"):
+            list(learner.stages(data, changed(notes.parts, name, **entries)))
+    other = replace(data.interactions, reward=data.interactions.reward[::-1].copy())
+    with pytest.raises(FileFormatError, match="stages that were kept of this run"):
+        list(learner.stages(replace(data, interactions=other), notes))
+
+
+# Trees
+
+
+def test_trees_are_grown_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forest, notes = Forest(learner=RLVC(threads=1), trees=3), Notes()
+    data = looked(forest.learner)
+    told = list[int]()
+    expected = bytes_of(forest.learn(data, keeper=notes), tmp_path)
+    assert sorted(notes.parts) == ["tree-0", "tree-1", "tree-2"]
+    assert not any(name.startswith("vocabulary") for name in notes.parts["tree-0"][1])
+    del notes.parts["tree-1"]  # and so the one after it is grown again as well
+    numbers, grow = list[int](), Forest.grow
+
+    def count_and_grow(forest: Forest, data: Database, number: int) -> GrownTree:
+        numbers.append(number)
+        return grow(forest, data, number)
+
+    monkeypatch.setattr(Forest, "grow", count_and_grow)
+    again = forest.learn(data, lambda: told.append(1), keeper=notes)
+    assert bytes_of(again, tmp_path) == expected
+    assert (numbers, len(told)) == ([1, 2], 3)
+
+
+def test_trees_of_another_run_are_refused() -> None:
+    forest, notes = Forest(learner=RLVC(threads=1), trees=1), Notes()
+    data = looked(forest.learner)
+    forest.learn(data, keeper=notes)
+    manifest, arrays = notes.parts["tree-0"]
+    assert Trees(notes, data).find(0) is not None
+    wrong: list[dict[str, NDArray[Any]]] = [
+        {"classes": arrays["classes"][1:]},
+        {"classes": arrays["classes"] + 1000},
+        {"classes": arrays["classes"] - 1000},
+        {"classes": arrays["classes"].astype(np.float64)},
+        {"is_known": arrays["is_known"][1:]},
+        {"is_known": arrays["is_known"].astype(np.int64)},
+        {"q": arrays["q"][:, 1:]},
+        {"q": arrays["q"] * np.nan},
+        {"usage": arrays["usage"][1:]},
+    ]
+    for change in wrong:
+        notes.parts["tree-0"] = manifest, {**arrays, **change}
+        with pytest.raises(FileFormatError, match="trees that were kept of this run"):
+            Trees(notes, data).find(0)
+    notes.parts["tree-0"] = {}, arrays
+    with pytest.raises(FileFormatError, match="trees that were kept of this run"):
+        Trees(notes, data).find(0)
+
+
+# Looks
+
+
+def store(images: NDArray[np.uint8]) -> Percepts:
+    percepts = Percepts()
+    for image in images:
+        percepts.add(image)
+    return percepts
+
+
+class Halts:
+    """Stop after some images."""
+
+    def __init__(self, n: int) -> None:
+        self.left = n
+
+    def __call__(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise HaltError
+
+
+@pytest.fixture
+def count(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Count the images that are looked at."""
+    looks, look_at = list[int](), Eye.look_at
+
+    def count_and_look(eye: Eye, image: Image) -> Any:
+        looks.append(1)
+        return look_at(eye, image)
+
+    monkeypatch.setattr(Eye, "look_at", count_and_look)
+    return looks
+
+
+def test_what_was_seen_before_a_stop_is_not_looked_at_again(
+    count: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_module, "PAUSE", 0.0)  # keep every image by itself
+    percepts, learner, notes = store(pictures(9)), RLVC(threads=1), Notes()
+    eye = learner.new_eye(percepts)
+    (expected,) = Memory().look(eye, percepts)
+    count.clear()
+    with pytest.raises(HaltError):
+        Memory(notes).look(eye, percepts, 1, Halts(4))
+    assert (len(count), len(notes.parts)) == (4, 4)
+    told = list[int]()
+    (found,) = Memory(notes).look(eye, percepts, 1, lambda: told.append(1))
+    assert (len(count), len(told)) == (9, 9)
+    assert np.array_equal(found.begin, expected.begin)
+    assert np.array_equal(found.row, expected.row)
+    assert np.array_equal(found.descriptors, expected.descriptors)
+    for name in ("xy", "scale", "angle", "octave"):
+        one, other = getattr(found.points, name), getattr(expected.points, name)
+        assert np.array_equal(one, other, equal_nan=True)
+
+
+def test_what_waits_is_kept_when_looking_stops(count: list[int]) -> None:
+    percepts, learner, notes = store(pictures(9)), RLVC(threads=1), Notes()
+    eye = learner.new_eye(percepts)
+    count.clear()
+    with pytest.raises(HaltError):
+        Memory(notes).look(eye, percepts, 1, Halts(4))
+    assert len(notes.parts) == 1
+    memory = Memory(notes)
+    memory.look(eye, percepts)
+    assert (len(count), len(notes.parts)) == (9, 2)
+    # When there are more, only these are looked at, and kept beside the others.
+    more = store(pictures(12))
+    assert memory.n_new(eye, more) == 3
+    memory.look(eye, more)
+    assert (len(count), len(notes.parts)) == (12, 3)
+    Memory(notes).look(eye, more)
+    assert len(count) == 12
+
+
+def test_what_was_seen_on_other_images_is_refused() -> None:
+    percepts, learner, notes = store(pictures(5)), RLVC(threads=1), Notes()
+    eye = learner.new_eye(percepts)
+    Memory(notes).look(eye, percepts)
+    for others in (pictures(5, 1), pictures(3), pictures(5)[::-1]):
+        with pytest.raises(FileFormatError, match="images that were kept of this run"):
+            Memory(notes).look(eye, store(others))
+    (name,) = notes.parts
+    manifest, arrays = notes.parts[name]
+    wrong: list[dict[str, NDArray[Any]]] = [
+        {"count": -arrays["count"]},
+        {"count": arrays["count"][1:]},
+        {"count": arrays["count"][:0]},
+        {"count": arrays["count"].astype(np.float64)},
+        {"xy": arrays["xy"][1:]},
+        {"xy": arrays["xy"] * np.float32(np.nan)},
+        {"xy": arrays["xy"].astype(np.float64)},
+        {"rows": arrays["rows"][1:]},
+        {"rows": arrays["rows"][:, :0]},
+        {"rows": arrays["rows"].ravel()},
+        {"octave": arrays["octave"].astype(np.int64)},
+        {"more": arrays["xy"]},
+    ]
+    for change in wrong:
+        notes.parts[name] = manifest, {**arrays, **change}
+        with pytest.raises(FileFormatError, match="that were kept of this run"):
+            Memory(notes).look(eye, percepts)
+
+
+def test_an_album_waits_for_a_while() -> None:
+    percepts, notes, now = store(pictures(6)), Notes(), [0.0]
+    learner = RLVC(threads=1)
+    eye = learner.new_eye(percepts)
+    (images,) = percepts.images
+    album = Album(notes, "here", images, 0, lambda: now[0])
+    for number in range(6):
+        album.take(*eye.look_at(images[number]))
+        now[0] += 0.75 * memory_module.PAUSE
+    assert list(notes.parts) == ["here-0", "here-3"]
+    album.flush()
+    album.flush()
+    assert list(notes.parts) == ["here-0", "here-3", "here-5"]
+    assert Section(notes, "here").find("3") is not None
+    assert Section(notes, "there").find("3") is None
+    assert [len(counts) for counts, *_ in Album(notes, "here", images, 0).restore()] == [3, 2, 1]
+    assert list(Album(notes, "here", images, 1).restore()) == []
+
+
+def listening(seen: list[Any]) -> Watcher:
+    return Watcher(
+        on_phase=lambda phase, total: seen.append((phase, total)),
+        on_step=lambda: seen.append("step"),
+        on_stage=lambda stage: seen.append(stage.number),
+        on_round=seen.append,
+    )
+
+
+def test_a_watcher_is_told_of_what_is_only_repeated(tmp_path: Path) -> None:
+    told: dict[str, list[Any]] = {"whole": [], "again": []}
+    for name, seen in told.items():
+        watcher = listening(seen)
+        learn_task(
+            name, Corridor(), learner=RLVC(threads=1), interactions=60, rounds=2, episodes=3,
+            watcher=watcher, checkpoint=Checkpoint(tmp_path),
+        )  # fmt: skip
+    assert told["again"] == told["whole"]
+
+
+def test_interactions_that_are_given_are_looked_at_once(tmp_path: Path, count: list[int]) -> None:
+    data: Interactions = database(COLOUR)
+    learner = RLVC(threads=1)
+    for _ in range(2):
+        learn_task("places", data, learner=learner, checkpoint=Checkpoint(tmp_path))
+    sample = len(count)
+    count.clear()
+    learn_task("places", data, learner=learner)
+    assert sample < 2 * len(count)

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rlvc import RLVC, Policy
+from rlvc._core.params import as_json
+from rlvc.classifiers.bdd import Diagrams
+from rlvc.cli.progress import watch_with
+from rlvc.learning.compaction import Compaction
+from rlvc.learning.rlvc import Stage
+from rlvc.runs import live as snapshots_module
+from rlvc.runs.callbacks import Watcher
+from rlvc.runs.curves import describe_stage, open_journals
+from rlvc.runs.examples import Examples
+from rlvc.runs.live import Snapshots
+from rlvc.tasks.custom import learn_task
+from tests.support.builders import COLOUR, database
+from tests.support.worlds import Corridor
+
+FACTS = {"task": "places", "source": "log", "seed": 3, "command": "rlvc learn log --seed 3"}
+
+
+@pytest.fixture(scope="module")
+def stages() -> list[Stage]:
+    found = list(RLVC(threads=1, cap=1).stages(database(COLOUR)))
+    assert len(found) > 3
+    return found
+
+
+class Time:
+    """A clock that goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def said(folder: Path) -> Any:
+    return json.loads((folder / "live.json").read_text(encoding="utf-8"))
+
+
+def n_classes(folder: Path) -> int:
+    return Policy.load(folder / "live.rlvc").n_classes
+
+
+def test_a_snapshot_says_what_the_result_will(stages: list[Stage], tmp_path: Path) -> None:
+    with Snapshots(tmp_path, FACTS, about={"task": "places"}, now=Time()) as shots:
+        shots.watcher.on_phase("learn", None)
+        assert names(tmp_path) == set()
+        shots.watcher.on_stage(stages[0])
+        assert names(tmp_path) == {"live.json", "live.rlvc"}
+        stage = stages[0]
+        found = said(tmp_path)
+        assert found.pop("versions")["rlvc"]
+        assert found.pop("seconds") == {}
+        assert found == {
+            **FACTS, "interactions": 400, "percepts": 6, "stages": 0, "classes": 1,
+            "features": {"distinct": stage.database.eye.n_symbols, "selected": 0},
+            "rounds": [], "history": [{"phase": "learn", **describe_stage(stage)}],
+            "parameters": as_json(stage.learner), "phase": "learn", "updated": 1,
+        }  # fmt: skip
+        policy = Policy.load(tmp_path / "live.rlvc")
+        assert dict(policy.about) == {"task": "places"}
+        assert np.array_equal(policy.q, stage.policy().q)
+    assert names(tmp_path) == set()
+
+
+def test_the_newest_waits_its_turn_and_is_never_lost(stages: list[Stage], tmp_path: Path) -> None:
+    now = Time()
+    sizes = [stage.classifier.n_classes for stage in stages]
+    with Snapshots(tmp_path, FACTS, now=now) as shots:
+        shots.watcher.on_phase("learn", None)
+        shots.watcher.on_stage(stages[0])
+        now.now += 0.9
+        shots.watcher.on_stage(stages[1])
+        assert (n_classes(tmp_path), said(tmp_path)["updated"]) == (sizes[0], 1)
+        now.now += 0.2
+        shots.watcher.on_stage(stages[2])
+        assert (n_classes(tmp_path), said(tmp_path)["updated"]) == (sizes[2], 2)
+        assert [line["stage"] for line in said(tmp_path)["history"]] == [0, 1, 2]
+        shots.watcher.on_stage(stages[3])
+        assert (n_classes(tmp_path), said(tmp_path)["stages"]) == (sizes[2], 2)
+        shots.watcher.on_phase("evaluate", 10)  # the end of learning
+        assert (n_classes(tmp_path), said(tmp_path)["stages"]) == (sizes[3], 3)
+        assert (said(tmp_path)["phase"], said(tmp_path)["updated"]) == ("evaluate", 3)
+        assert set(said(tmp_path)["seconds"]) == {"learn"}
+        before = (tmp_path / "live.rlvc").stat()
+        shots.watcher.on_phase("write", None)  # nothing new was learned
+        assert said(tmp_path)["phase"] == "write"
+        assert (tmp_path / "live.rlvc").stat().st_ino == before.st_ino
+
+
+def test_merged_classes_can_be_watched_too(tmp_path: Path) -> None:
+    learner = RLVC(threads=1, post_process=Compaction(every=1))
+    with Snapshots(tmp_path, FACTS, now=Time()) as shots:
+        shots.watcher.on_phase("compact", None)
+        for stage in learner.stages(database(COLOUR)):
+            shots.watcher.on_stage(stage)
+        shots.watcher.on_phase("write", None)
+        assert isinstance(Policy.load(tmp_path / "live.rlvc").classifier, Diagrams)
+        assert n_classes(tmp_path) == said(tmp_path)["classes"] == stage.classifier.n_classes
+
+
+def test_snapshots_that_take_long_come_seldom(
+    stages: list[Stage], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, written = Time(), list[float]()
+
+    def write(path: Path, data: bytes) -> None:
+        written.append(now.now)
+        now.now += 0.5
+
+    monkeypatch.setattr(snapshots_module, "write_whole", write)
+    with Snapshots(tmp_path, FACTS, now=now) as shots:
+        for _ in range(100):
+            shots.watcher.on_stage(stages[0])
+            now.now += 1.0
+    assert len(written) == 10  # each took half a second, so that 10 lie between them
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError(), KeyboardInterrupt()])
+def test_they_go_when_a_run_ends_whichever_way(
+    error: BaseException | None, stages: list[Stage], tmp_path: Path
+) -> None:
+    def run() -> None:
+        with Snapshots(tmp_path, FACTS, examples=True) as shots:
+            shots.watcher.on_stage(stages[0])
+            assert names(tmp_path) == {"live.json", "live.rlvc", "examples.rlvc"}
+            if error is not None:
+                raise error
+
+    if error is None:
+        run()
+        assert names(tmp_path) == {"examples.rlvc"}  # of the result
+    else:
+        with pytest.raises(type(error)):
+            run()
+        assert names(tmp_path) == set()
+
+
+def test_nothing_is_spoiled_before_the_first_stage(tmp_path: Path) -> None:
+    old = ("live.json", "live.rlvc", "examples.rlvc", "result.json", "report.html")
+    for name in old:
+        (tmp_path / name).write_text("old")
+    with open_journals(tmp_path) as journal, Snapshots(tmp_path, FACTS, examples=True) as shots:
+        watch_with(Watcher(), journal, shots.watcher).on_phase("collect", 3)
+    assert {path.read_text() for path in tmp_path.iterdir()} == {"old"}
+    assert names(tmp_path) == set(old)
+
+
+def test_what_an_earlier_run_left_goes_with_the_first_stage(
+    stages: list[Stage], tmp_path: Path
+) -> None:
+    for name in ("live.json", "live.rlvc", "examples.rlvc", "result.json", "report.html"):
+        (tmp_path / name).write_text("old")
+    with open_journals(tmp_path) as journal:
+        journal.write_stage(stages[0])
+    assert names(tmp_path) == {"stages.csv"}
+
+
+@pytest.mark.parametrize("where", ["rlvc.runs.live.write_whole", "rlvc._core.archive.os.fsync"])
+def test_a_full_disk_stops_the_snapshots_and_not_the_run(
+    where: str,
+    stages: list[Stage],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    now = Time()
+    with caplog.at_level(logging.WARNING), Snapshots(tmp_path, FACTS, now=now) as shots:
+        shots.watcher.on_stage(stages[0])
+        with monkeypatch.context() as patched:
+            patched.setattr(where, fail)
+            for stage in stages[1:]:
+                now.now += 60.0
+                shots.watcher.on_stage(stage)
+        shots.watcher.on_phase("write", None)
+        assert said(tmp_path)["updated"] == 1
+    (message,) = caplog.messages
+    assert message.startswith(
+        "The run goes on, but cannot be watched any more: its snapshots cannot be written "
+        "([Errno 28] No space left on device"
+    )
+    assert names(tmp_path) == set()
+
+
+def test_a_task_of_ones_own_is_followed_round_by_round(tmp_path: Path) -> None:
+    now = Time()
+    seen = list[Any]()
+
+    def on_phase(phase: str, total: int | None) -> None:
+        watcher.on_phase(phase, total)
+        if phase in ("collect 2", "evaluate"):
+            seen.append((said(tmp_path), Examples.load(tmp_path / "examples.rlvc")))
+
+    with open_journals(tmp_path) as journal, Snapshots(
+        tmp_path, FACTS, examples=True, now=now
+    ) as shots:  # fmt: skip
+        watcher = watch_with(Watcher(), journal, shots.watcher)
+        run = learn_task(
+            "corridor", Corridor(kind="cameras"), learner=RLVC(gamma=0.5, threads=1),
+            interactions=60, rounds=2, episodes=2, watcher=replace(watcher, on_phase=on_phase),
+        )  # fmt: skip
+    (first, few), (second, more) = seen
+    assert (first["phase"], second["phase"]) == ("collect 2", "evaluate")
+    assert (first["interactions"], second["interactions"]) == (30, 60)
+    assert (few.count.sum(), more.count.sum()) == (30, 60)
+    assert few.classes is None  # they were those of the first stage
+    assert more.percepts.cameras == ("front", "rear")
+    assert [len(one["rounds"]) for one in (first, second)] == [1, 2]
+    assert second["rounds"] == run.result["rounds"]
+    assert {line["phase"] for line in second["history"]} == {"learn 1", "learn 2"}
+    last = [line for line in second["history"] if line.pop("phase") == "learn 2"]
+    assert last == run.result["history"]
+    for key in ("classes", "stages", "features", "percepts", "parameters", "versions"):
+        assert second[key] == run.result[key]

@@ -1,0 +1,418 @@
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from rich.console import Console
+
+from rlvc._core.lock import HeldError, hold
+from rlvc.cli import learn as cli_own
+from rlvc.errors import StoppedError
+from rlvc.report.web.overview import describe_overview
+from rlvc.runs import resources as needs
+from rlvc.runs.callbacks import Watcher
+from rlvc.runs.checkpoint import Checkpoint
+from rlvc.runs.interrupt import SIGNALS, Stop, stoppable
+from rlvc.tasks import custom_figures as own
+from tests.cli import test_cli
+from tests.support.worlds import Corridor
+
+in_process = test_cli.call
+ENV = "tests.runs.test_resume:Stopping-v0"
+WORDS = ("learn", ENV, "--interactions", 60, "--rounds", 3, "--episodes", 2, "--trees", 2)
+
+
+class Stopping(Corridor):
+    """A corridor in which somebody presses Ctrl-C at a step."""
+
+    at: int | None = None
+    steps = 0
+    fails = False
+
+    def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        Stopping.steps += 1
+        if Stopping.steps == Stopping.at:
+            if Stopping.fails:
+                raise RuntimeError("a wheel came off")
+            signal.raise_signal(signal.SIGINT)
+        return super().step(action)
+
+
+gymnasium.register("Stopping-v0", "tests.runs.test_resume:Stopping")
+
+
+@pytest.fixture(autouse=True)
+def attentive() -> Iterator[None]:
+    """Listen to signals even where tests run in the background, which ignores some."""
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, signal.SIG_DFL),
+    }
+    yield
+    for one, handler in before.items():
+        signal.signal(one, handler)
+
+
+@pytest.fixture
+def call(in_process: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Call the command line in a folder of its own, without pictures."""
+    monkeypatch.setattr(cli_own, "console", Console(width=80))
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.chdir(tmp_path)
+    for name in ("draw_classes", "draw_own_learning", "draw_features"):
+        monkeypatch.setattr(own, name, lambda *_: None)
+    monkeypatch.setattr(own, "write_figures", lambda figures, folder: None)
+    monkeypatch.setattr(Stopping, "at", None)
+    monkeypatch.setattr(Stopping, "steps", 0)
+    monkeypatch.setattr(Stopping, "fails", False)
+    return in_process
+
+
+def stop_at(step: int | None) -> None:
+    Stopping.at, Stopping.steps = step, 0
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_a_run_that_is_stopped_says_how_to_go_on(call: Any, tmp_path: Path) -> None:
+    whole, stopped = tmp_path / "whole", tmp_path / "my run"
+    assert call(*WORDS, "--out", whole).code == 0
+    before = signal.getsignal(signal.SIGINT)
+    stop_at(50)  # in the third round
+    done = call(*WORDS, "--out", stopped)
+    assert done.code == 1
+    assert "Stopping as soon as this stage is kept; Ctrl-C again stops at once." in done.out
+    why, how = done.err.splitlines()
+    assert why == "rlvc: Stopped, and all that was completed is kept. Go on with:"
+    assert how.strip() == shlex.join(["rlvc", *map(str, WORDS), "--resume", str(stopped)])
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "rlvc-checkpoint" in names(stopped)
+    assert {"examples.rlvc", "live.json", "live.rlvc"} <= set(names(stopped))  # so far
+    assert not (stopped / "result.json").exists()
+    assert call("report", stopped, "--out", tmp_path / "so far.html").code == 0
+    stop_at(None)
+    done = call(*shlex.split(how)[1:])
+    assert (done.code, done.err) == (0, "")
+    assert f"Going on with the run in {stopped}." in "".join(done.out.splitlines())
+    assert "was stopped and gone on with 1×; all times are" in " ".join(done.out.split())
+    assert Stopping.steps < 50  # of the last round, and to measure with
+    assert names(stopped) == names(whole)
+    for name in ("policy.rlvc", "one.rlvc", "examples.rlvc"):
+        if (whole / name).exists():
+            assert (stopped / name).read_bytes() == (whole / name).read_bytes()
+    for name in ("stages.csv", "rounds.csv"):
+        assert (stopped / name).read_text() == (whole / name).read_text()
+    results = [json.loads((at / "result.json").read_text()) for at in (whole, stopped)]
+    assert [one["resumed"] for one in results] == [0, 1]
+    assert results[1]["command"] == shlex.join(["rlvc", *map(str, WORDS), "--out", str(stopped)])
+    assert results[1]["history"] == results[0]["history"]
+    assert describe_overview(results[1])["facts"][-1][0] == "stopped and gone on with"
+    labels = [[one["label"] for one in describe_overview(r)["headline"]] for r in results]
+    assert [label for label in labels[0] if label not in labels[1]] == ["to learn"]
+    # Once more: it is finished.
+    done = call(*shlex.split(how)[1:])
+    assert done.code == 0
+    assert "is finished; there is nothing left to do." in " ".join(done.out.split())
+    assert names(stopped) == names(whole)
+    done = call(*WORDS, "--seed", 3, "--resume", stopped)
+    assert done.code == 2
+    assert "holds another run, which is finished:\n  seed was 0, and is 3 now\n" in done.err
+
+
+def test_a_run_goes_on_as_it_was_begun(call: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    stop_at(40)
+    assert call(*WORDS, "--out", out).code == 1
+    stop_at(None)
+    before = names(out)
+    done = call(*WORDS[:2], "--interactions", 90, *WORDS[4:], "--seed", 7, "--resume", out)
+    assert done.code == 2
+    assert done.err.splitlines()[1:] == [
+        "  interactions was 60, and is 90 now",
+        "  seed was 0, and is 7 now",
+    ]
+    for words, message in (
+        (["--out", out], "holds a run that is not finished. Go on with it:"),
+        (["--resume", out, "--overwrite"], "--overwrite begins a run anew and --resume goes on"),
+        (["--resume", out, "--out", tmp_path / "other"], "leave out --out"),
+        (["--out", tmp_path / "new", "--resume", tmp_path / "new"], "begins now"),
+    ):
+        done = call(*WORDS, *words)
+        assert done.code == (0 if "begins now" in message else 2)
+        assert message in " ".join((done.err + done.out).split())
+        assert set(before) <= set(names(out))
+    done = call(*WORDS, "--out", out, "--overwrite")
+    assert done.code == 0
+    assert not (out / "rlvc-checkpoint").exists()
+    assert json.loads((out / "result.json").read_text())["resumed"] == 0
+
+
+def test_another_engine_may_go_on(call: Any, tmp_path: Path) -> None:
+    stop_at(40)
+    assert call(*WORDS, "--set", "engine=local", "--out", tmp_path / "run").code == 1
+    stop_at(None)
+    done = call(*WORDS, "--resume", tmp_path / "run")
+    assert done.code == 0, done.err
+
+
+def test_a_run_that_ended_while_it_was_tidied_up_is_finished(call: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = [*WORDS[:2], "--interactions", 20, "--rounds", 1, "--episodes", 1]
+    assert call(*words, "--out", out).code == 0
+    expected = names(out)
+    (out / "rlvc-checkpoint").mkdir()
+    (out / "rlvc-checkpoint" / "learn-1-stage-0.rlvc").write_bytes(b"")
+    done = call(*words, "--resume", out)
+    assert done.code == 0
+    assert names(out) == expected
+    (out / "result.json").write_text("{")  # whoever did that
+    done = call(*words, "--resume", out)
+    assert done.code == 2
+    assert "holds another run" in done.err
+
+
+def test_a_run_that_fails_can_be_gone_on_with(call: Any, tmp_path: Path) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "run"
+    assert call(*WORDS, "--out", whole).code == 0
+    stop_at(3)
+    Stopping.fails = True
+    done = call(*WORDS, "--out", out)  # there is nothing to go on with
+    assert (done.code, names(out)) == (1, [])
+    assert "kept" not in done.out + done.err
+    stop_at(50)
+    done = call(*WORDS, "--out", out)
+    assert done.code == 1
+    assert "The environment failed in step" in done.err
+    assert "What was done is kept. Once the cause is mended, go on with:" in done.out
+    Stopping.fails = False
+    how = done.out.splitlines()[-1].strip()
+    assert call(*shlex.split(how)[1:]).code == 0
+    assert names(out) == names(whole)
+    assert (out / "policy.rlvc").read_bytes() == (whole / "policy.rlvc").read_bytes()
+
+
+def test_a_checkpoint_that_makes_no_sense_is_refused(call: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    Checkpoint(out).begin({"options": 3})
+    done = call(*WORDS, "--resume", out)
+    assert done.code == 1
+    assert "does not hold a run; begin one with --overwrite." in done.err
+    (out / "rlvc-checkpoint" / "run.rlvc").write_bytes(b"")
+    done = call(*WORDS, "--out", out)
+    assert done.code == 2
+    assert "holds a run that is not finished" in done.err
+    assert names(out) == ["rlvc-checkpoint", "rlvc-checkpoint/run.rlvc"]
+    # If only that is damaged, the rest shall not be lost.
+    done = call(*WORDS, "--resume", out)
+    assert done.code == 0
+    assert "It is taken for the run that is asked for." in " ".join(done.out.split())
+
+
+def test_packages_that_changed_are_told(call: Any, tmp_path: Path) -> None:
+    out, words = tmp_path / "run", [*WORDS[:2], "--interactions", 20, "--rounds", 1]
+    stop_at(10)
+    assert call(*words, "--out", out).code == 1
+    stop_at(None)
+    checkpoint = Checkpoint(out)
+    begun = checkpoint.description()
+    assert begun is not None
+    checkpoint.begin({**begun, "versions": {"rlvc": "0.0.1"}})
+    done = call(*words, "--resume", out)
+    assert done.code == 0
+    assert "Packages have changed since it began" in done.out
+
+
+def test_what_lies_in_a_folder_is_not_lost(call: Any, tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    for name in ("percept-0.png", "stages.csv", "rlvc-checkpoint/mine.txt", "tensorboard/a"):
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_text("mine")
+    before = names(out)
+    for words in (["--out", out], ["--resume", out]):
+        done = call(*WORDS, *words)
+        assert done.code == 2
+        assert "holds percept-0.png and 2 more, and a run may write over it" in done.err
+        assert names(out) == before
+
+
+def test_a_run_that_cannot_begin_leaves_another_one_waiting(call: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    stop_at(40)
+    assert call(*WORDS, "--out", out).code == 1
+    before = names(out)
+    stop_at(3)
+    Stopping.fails = True
+    assert call(*WORDS, "--seed", 9, "--out", out, "--overwrite").code == 1
+    assert names(out) == before
+    stop_at(None)
+    assert call(*WORDS, "--resume", out).code == 0
+    assert not (out / "rlvc-checkpoint").exists()
+
+
+def test_a_run_that_was_stopped_too_soon_leaves_another_one_waiting(
+    call: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    stop_at(40)
+    assert call(*WORDS, "--out", out).code == 1
+    before = names(out)
+    stop_at(3)
+    done = call(*WORDS, "--seed", 9, "--out", out, "--overwrite")
+    assert (done.code, names(out)) == (1, before)
+    assert done.err == f"rlvc: Stopped. The run that waited in {out} waits on.\n"
+    stop_at(None)
+    assert call(*WORDS, "--resume", out).code == 0
+
+
+def test_a_disk_that_is_full_for_a_while_does_not_lock_a_run_out(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / "run"
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("rlvc.runs.checkpoint.write_folder", fail)
+        full.setattr("rlvc.runs.curves.CsvJournal.write", fail)
+        full.setattr("rlvc.tasks.custom.evaluate", fail)
+        done = call(*WORDS, "--out", out)
+    assert done.code == 1
+    assert "nothing more of it can be kept" in caplog.text
+    assert "its curves cannot be written" in caplog.text
+    assert "go on with:" in done.out
+    done = call(*WORDS, "--resume", out)
+    assert done.code == 0
+    assert "rounds.csv" in names(out)
+
+
+def test_a_helper_that_a_signal_killed_is_no_failure() -> None:
+    def fail(stop: Stop) -> None:
+        stop.is_wanted = True
+        raise RuntimeError("a process of the pool is gone")
+
+    with (
+        pytest.raises(StoppedError, match="for a test"),
+        stoppable(lambda: "for a test", lambda: None) as stop,
+    ):
+        fail(stop)
+
+
+def test_two_runs_never_write_into_one_folder(call: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    with hold(out):
+        done = call(*WORDS, "--out", out)
+        assert done.code == 1
+        assert done.err.startswith(f"rlvc: Another run is writing into {out}; wait for its end")
+        assert names(out) == []
+    with hold(out):
+        pass
+
+
+def test_a_folder_is_free_when_its_holder_is_killed(tmp_path: Path) -> None:
+    code = (
+        "import sys, os, time; from pathlib import Path; from rlvc._core.lock import hold\n"
+        "with hold(Path(sys.argv[1])):\n"
+        "    child = os.fork()\n"  # which does not hold it
+        "    os.write(1, b'%d\\n' % (child or os.getpid()))\n"
+        "    time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        (child,) = {int(process.stdout.readline()) for _ in range(2)}
+        try:
+            with pytest.raises(HeldError), hold(tmp_path):
+                pass
+            process.kill()
+            process.wait()
+            with hold(tmp_path):
+                pass
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_a_second_signal_kills() -> None:
+    told, seen = list[int](), list[str]()
+    before = [signal.getsignal(one) for one in SIGNALS]
+    with stoppable(lambda: "for a test", lambda: told.append(1)) as stop:
+        watcher = stop.watch(Watcher(on_phase=lambda phase, total: seen.append(phase)))
+        watcher.on_phase("learn 2", None)
+        watcher.on_step()
+        signal.raise_signal(signal.SIGTERM)
+        assert [signal.getsignal(one) for one in SIGNALS] == [signal.SIG_DFL] * 2
+        with pytest.raises(StoppedError, match="for a test"):
+            watcher.on_phase("learn", None)
+        with pytest.raises(StoppedError, match="for a test"):
+            watcher.on_step()
+        with pytest.raises(StoppedError, match="for a test"):
+            watcher.on_round({})
+    assert (told, seen) == ([1], ["learn 2"])
+    assert [signal.getsignal(one) for one in SIGNALS] == before
+
+
+def test_what_keeps_nothing_stops_at_once() -> None:
+    with stoppable(lambda: "for a test", lambda: None) as stop:
+        stop.watch(Watcher()).on_phase("evaluate", None)
+        with pytest.raises(StoppedError, match="for a test"):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_signals_that_are_ignored_stay_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with stoppable(str, lambda: None) as stop:
+            signal.raise_signal(signal.SIGINT)
+            assert not stop.is_wanted
+    finally:
+        signal.signal(signal.SIGINT, before)
+    handlers = list[Any]()
+
+    def elsewhere() -> None:  # only the main thread may listen
+        with stoppable(str, lambda: None):
+            handlers.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert handlers == [before]
+
+
+@pytest.mark.parametrize("words", [["learn", ENV], ["run", "maze"], ["run", "hill", "--trees", 4]])
+def test_what_cannot_fit_is_refused_beforehand(
+    words: list[str], call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(needs, "PROGRAM", 10**17)
+    done = call(*words, "--out", tmp_path / "run")
+    assert done.code == 1
+    told = " ".join(done.out.split())
+    assert told.startswith(f"This needs {'at most' if ENV in words else 'about'} 10000000")
+    assert f"of disk in {tmp_path / 'run'}" in told
+    assert "fewer trees (--trees)" in done.err
+    assert (names(tmp_path), Stopping.steps) == (["run"], 0)
+
+
+def test_disk_that_is_not_there_is_refused_beforehand(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(needs, "RESULTS", 10**17)
+    done = call(*WORDS, "--out", tmp_path / "run")
+    assert done.code == 1
+    assert done.err.startswith("rlvc: This needs about 10000000")
+    assert "GB of disk; " in done.err
+    assert names(tmp_path) == ["run"]

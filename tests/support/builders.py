@@ -1,0 +1,163 @@
+"""Small problems for tests: databases without a camera, pictures, and an eye that sees nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc import RLVC, Database, Interactions, Percepts, Policy
+from rlvc.features.graph import Graph, Primitive
+from rlvc.features.incidence import Incidence
+from rlvc.features.index import Places, Sightings
+from rlvc.learning.generation.base import Canonical
+from rlvc.learning.surrogates import Surrogates
+from rlvc.vision.descriptors import Invariants
+from rlvc.vision.detectors import Harris
+from rlvc.vision.extractor import SIDE, Eye
+from rlvc.vision.metrics import Euclidean
+from tests.oracle import rlvc as oracle
+
+
+def store(n: int) -> Percepts:
+    """Return a store of n distinct, tiny percepts."""
+    percepts = Percepts()
+    for number in range(n):
+        percepts.add(np.array([[number % 256, number // 256]], np.uint8))
+    assert len(percepts) == n
+    return percepts
+
+
+def blind_eye(n_features: int) -> Eye:
+    """Return an eye that knows so many features and never has to look."""
+    eye = Eye(Harris(), Invariants(), Euclidean(), 0.0)
+    eye.patches[""] = [np.zeros((SIDE, SIDE, 3), np.uint8)] * n_features
+    return eye
+
+
+def sightings_of(incidence: Incidence) -> Sightings:
+    """Return sightings of primitive features that are nowhere in particular."""
+    graph = Graph(tuple(Primitive("", symbol) for symbol in range(incidence.n_features)))
+    n = incidence.n_percepts
+    nowhere = Places(np.zeros(n + 1, np.int64), np.empty(0, np.int32), np.empty((0, 4)), (1, 1))
+    images = np.arange(n)[:, None]
+    return Sightings(graph, ("",), (nowhere,), images, (incidence,), incidence)
+
+
+def symbols_of(policy: Policy) -> list[int]:
+    """Return the symbols that a policy without composites tests."""
+    primitives = [feature for feature in policy.features if isinstance(feature, Primitive)]
+    assert len(primitives) == len(policy.features)
+    return [feature.symbol for feature in primitives]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Random interactions between percepts that exhibit random features."""
+
+    dense: NDArray[np.bool_]
+    interactions: Interactions
+
+    @classmethod
+    def draw(
+        cls, seed: int, n: int = 120, n_percepts: int = 24, n_features: int = 7, n_actions: int = 3,
+        *, n_copies: int = 0, stuck: float = 0.0,
+    ) -> Problem:  # fmt: skip
+        """Draw a problem whose rewards depend on some features, on the action and on noise.
+
+        Of each of the first two features there may be copies, which are wrong here and there; and
+        of the pairs of a percept and an action, a share may lead back, always or often.
+        """
+        rng = np.random.default_rng(seed)
+        dense = rng.random((n_percepts, n_features)) < rng.uniform(0.2, 0.7)
+        dense[:, -1] = dense[:, 0]  # a twin
+        dense[:, -2] = ~dense[:, 1]  # a complement
+        if n_copies:
+            copies = dense[:, np.arange(2 * n_copies) % 2]
+            dense = np.hstack([dense, copies ^ (rng.random(copies.shape) < 0.06)])
+            n_features = dense.shape[1]
+        start, end = rng.integers(0, n_percepts, (2, n))
+        action = rng.integers(0, n_actions, n)
+        weight = rng.integers(-8, 9, (n_actions, n_features))
+        reward = (dense[start] * weight[action]).sum(axis=1) + rng.integers(-2048, 2049, n) / 1024
+        terminated = rng.random(n) < 0.2
+        if stuck:
+            leads_back = rng.random((n_percepts, n_actions)) < stuck
+            slips = (rng.random((n_percepts, n_actions)) < 0.3)[start, action]
+            stays = leads_back[start, action] & ~(slips & (rng.random(n) < 0.5))
+            end, terminated = np.where(stays, start, end), terminated & ~stays
+        interactions = Interactions(
+            percepts=store(n_percepts), start=start, action=action, reward=reward, end=end,
+            episode=np.concatenate([[0], np.cumsum(terminated)[:-1]]), terminated=terminated,
+            truncated=np.zeros(n, np.bool_), n_actions=n_actions,
+        )  # fmt: skip
+        return cls(dense, interactions)
+
+    @property
+    def incidence(self) -> Incidence:
+        return Incidence.from_dense(self.dense)
+
+    @property
+    def shows(self) -> list[set[int]]:
+        return [set(np.flatnonzero(row).tolist()) for row in self.dense]
+
+    @property
+    def sequence(self) -> list[oracle.Interaction]:
+        i = self.interactions
+        columns = zip(
+            i.start.tolist(), i.action.tolist(), i.reward.tolist(), i.end.tolist(),
+            i.terminated.tolist(), strict=True,
+        )  # fmt: skip
+        return [oracle.Interaction(s, a, Fraction(r), e, t) for s, a, r, e, t in columns]
+
+    @property
+    def database(self) -> Database:
+        eye = blind_eye(self.dense.shape[1])
+        return Database(self.interactions, sightings_of(self.incidence), eye)
+
+
+def literal(**parts: Any) -> RLVC:
+    """Return a learner that tests one symbol at a time and believes in another try: the paper's."""
+    paper: dict[str, Any] = {
+        "generator": Canonical(),
+        "surrogates": Surrogates(features=1),
+        "nothing_moved": False,
+    }
+    return RLVC(threads=1, **(paper | parts))
+
+
+def pictures(n: int, seed: int = 0, shape: tuple[int, ...] = (64, 64, 3)) -> NDArray[np.uint8]:
+    """Return n distinct pictures that are full of corners."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 256, (n, *shape), dtype=np.uint8)
+
+
+def blocks(seed: int = 0, shape: tuple[int, ...] = (96, 96, 3), side: int = 8) -> NDArray[np.uint8]:
+    """Return a patchwork of plain squares: corners that every detector finds."""
+    rng = np.random.default_rng(seed)
+    coarse = (-(-shape[0] // side), -(-shape[1] // side), *shape[2:])
+    squares = rng.integers(0, 256, coarse, dtype=np.uint8)
+    return np.ascontiguousarray(squares.repeat(side, 0).repeat(side, 1)[: shape[0], : shape[1]])
+
+
+N_PLACES, N_ACTIONS = 6, 3
+
+
+def database(images: Any, seed: int = 0, **more: Any) -> Interactions:
+    """Return one-step episodes in which action i mod 3 is good on image i."""
+    rng = np.random.default_rng(seed)
+    place = rng.integers(0, N_PLACES, 400)
+    action = rng.integers(0, N_ACTIONS, 400)
+    shown = [images[i] for i in place]
+    return Interactions.from_arrays(
+        shown, action + more.get("action_start", 0), place % N_ACTIONS == action,
+        np.ones(400, np.bool_), next_observations=shown, n_actions=N_ACTIONS, **more,
+    )  # fmt: skip
+
+
+COLOUR = pictures(N_PLACES)
+GREY = pictures(N_PLACES, 1, (64, 64, 1))
+RIGHT = [i % N_ACTIONS for i in range(N_PLACES)]

@@ -1,0 +1,143 @@
+"""What a small run keeps on its way, and who goes on from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc import RLVC, Database, Interactions
+from rlvc._core.archive import read_archive
+from rlvc._core.checkpoint_store import Part
+from rlvc.classifiers.tree import Tree
+from rlvc.learning.grown_trees import GrownTree, Trees
+from rlvc.learning.resume import Decision, Decisions
+from rlvc.runs.checkpoint import FORMAT, VERSION
+from rlvc.vision.cache import Memory
+from rlvc.vision.descriptors import Invariants
+from rlvc.vision.detectors import Harris
+from rlvc.vision.extractor import Looks
+from rlvc.vision.metrics import Mahalanobis
+
+Parts = dict[str, tuple[dict[str, Any], dict[str, NDArray[Any]]]]
+
+
+class Recorder:
+    """Keep parts in memory."""
+
+    def __init__(self) -> None:
+        self.parts: Parts = {}
+
+    def find(self, name: str) -> Part | None:
+        """Return None: all is done again."""
+        return None
+
+    def keep(
+        self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    ) -> None:
+        """Keep a part as it would be written."""
+        self.parts[name] = {**manifest, "format": FORMAT, "version": VERSION}, dict(arrays)
+
+
+class OneFile:
+    """Find one part in a file, and no others."""
+
+    def __init__(self, path: Path) -> None:
+        self._path: Path | None = path
+
+    def find(self, name: str) -> Part | None:
+        """Return the part, once."""
+        path, self._path = self._path, None
+        return None if path is None else read_archive(path, FORMAT, VERSION)
+
+    def keep(
+        self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    ) -> None:
+        """Do nothing."""
+
+
+LEARNER = RLVC(
+    detector=Harris(), descriptor=Invariants(), metric=Mahalanobis(), threshold=1.0, threads=1
+)
+
+
+@cache
+def database() -> Database:
+    """Return a few interactions, and what was seen."""
+    coarse = np.random.default_rng(3).integers(0, 256, (4, 6, 6, 3), dtype=np.uint8)
+    images = coarse.repeat(8, axis=1).repeat(8, axis=2)
+    place, action = np.arange(48) % 4, np.arange(48) // 4 % 3
+    views = images[place]
+    data = Interactions.from_arrays(
+        views, action, place % 3 == action, np.ones(48, bool), next_observations=views
+    )
+    return LEARNER.look(data)
+
+
+@cache
+def parts() -> Parts:
+    """Return what a run keeps: what it is, a stage, a tree, and what was seen."""
+    recorder, data = Recorder(), database()
+    recorder.keep("run", {"command": ["learn", "maze"], "seed": 3, "packages": {"rlvc": "1"}}, {})
+    *_, last = LEARNER.stages(data, recorder)
+    Memory(recorder).look(LEARNER.new_eye(data.interactions.percepts), data.interactions.percepts)
+    classes = last.classifier.classify(last.database.whole().incidence)
+    policy = last.policy()
+    policy = replace(policy, patches=policy.patches[:, :2, :2])  # small, to be broken elsewhere
+    grown = GrownTree(policy, classes, np.ones(len(data.interactions), bool))
+    Trees(recorder, data).keep(0, grown)
+    return recorder.parts
+
+
+def part_that_looked() -> Part:
+    """Return the part that tells what was seen."""
+    (part,) = (part for part in parts().values() if "xy" in part[1])
+    return part
+
+
+def load_run(path: Path) -> dict[str, Any]:
+    """Return what a run is."""
+    return read_archive(path, FORMAT, VERSION)[0]
+
+
+def load_stage(path: Path) -> Decision:
+    """Go on from what the first stage decided."""
+    manifest, _ = parts()["stage-0"]
+    rms = float.fromhex(manifest["residual"])
+    found = Decisions(OneFile(path)).find(0, database(), manifest["classes"], rms)
+    assert found is not None
+    return found
+
+
+def load_tree(path: Path) -> GrownTree:
+    """Go on from a tree."""
+    found = Trees(OneFile(path), database()).find(0)
+    assert found is not None
+    return found
+
+
+def load_looks(path: Path) -> list[Looks]:
+    """Go on from what was seen."""
+    percepts = database().interactions.percepts
+    return Memory(OneFile(path)).look(LEARNER.new_eye(percepts), percepts)
+
+
+def split(decision: Decision) -> None:
+    """Split the one class of all percepts."""
+    tree = Tree().refine(decision.splits)
+    assert len(tree.classify(decision.database.whole().incidence)) == len(
+        database().interactions.percepts
+    )
+
+
+def see(looks: list[Looks]) -> None:
+    """Learn symbols from what was seen."""
+    percepts = database().interactions.percepts
+    eye = LEARNER.new_eye(percepts)
+    eye.see(percepts, looks=looks)
+    assert eye.n_symbols > 0

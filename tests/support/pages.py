@@ -1,0 +1,153 @@
+"""Pages about small runs, and what the policy itself says of what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from rlvc import RLVC
+from rlvc.classifiers.base import Split
+from rlvc.classifiers.tree import Tree
+from rlvc.features.graph import Graph, Primitive
+from rlvc.learning.generation.composites import Composites
+from rlvc.policies.forest import AnyPolicy, load_policy
+from rlvc.policies.policy import Policy
+from rlvc.report.page import render
+from rlvc.report.web.data import Author
+from rlvc.runs import folder as files
+from rlvc.runs.folder import write_run
+from rlvc.tasks import campus, hill, navigation
+from rlvc.tasks import custom_figures as own
+from rlvc.tasks.custom import learn_task
+from rlvc.tasks.custom_figures import write_own_run
+from rlvc.vision.descriptors import Invariants
+from rlvc.vision.detectors import Harris
+from rlvc.vision.extractor import SIDE, Eye
+from rlvc.vision.metrics import Euclidean
+from rlvc.vision.vocabulary import Vocabulary
+from tests.support.builders import pictures
+from tests.tasks import test_campus
+from tests.tasks import test_navigation as test_experiments
+
+KINDS = ("maze", "forest", "campus", "hill", "own")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A run in a folder, its page, and the data of the page."""
+
+    kind: str
+    folder: Path
+    data: dict[str, Any]
+    file: Path
+
+    @property
+    def policy(self) -> AnyPolicy:
+        return load_policy(self.folder / "policy.rlvc")
+
+    @property
+    def url(self) -> str:
+        return self.file.as_uri()
+
+
+def write_page(kind: str, folder: Path) -> Page:
+    """Learn a small task, and write the page of the run."""
+    folder.mkdir(parents=True)
+    with without_figures():
+        RUNS[kind](folder)
+    return page_of(kind, folder)
+
+
+@contextmanager
+def without_figures() -> Iterator[None]:
+    """Write runs without figures, which pages do not need."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("draw_figures", "draw_campus_figures", "draw_hill_figures"):
+            patched.setattr(files, name, lambda run: {})
+        for name in ("draw_classes", "draw_own_learning", "draw_features", "write_figures"):
+            patched.setattr(own, name, lambda *_: None)
+        yield
+
+
+def page_of(kind: str, folder: Path) -> Page:
+    """Write the page of a run that is in a folder."""
+    with known(kind):
+        data = Author().describe(folder)
+    file = folder / "report.html"
+    file.write_text(render(data), encoding="utf-8")
+    return Page(kind, folder, data, file)
+
+
+@contextmanager
+def known(kind: str) -> Iterator[None]:
+    """Let the small maze be known by its name."""
+    if kind not in ("maze", "forest"):
+        yield
+        return
+    with contextmanager(test_experiments.known_task)():
+        yield
+
+
+def _maze(folder: Path, trees: int = 0) -> None:
+    with known("maze"):
+        learner = RLVC(threads=1)
+        run = navigation.run(
+            test_experiments.TASK, interactions=400, episodes=20, trees=trees, learner=learner
+        )
+        write_run(run, folder)
+
+
+def _campus(folder: Path) -> None:
+    photographs = test_campus.write_photographs(folder / "photographs", test_campus.photograph)
+    learner = test_campus.LEARNER
+    write_run(campus.run(pictures=str(photographs), interactions=800, learner=learner), folder)
+
+
+def _hill(folder: Path) -> None:
+    learner = RLVC(gamma=0.75, generator=Composites(), max_stages=8)
+    write_run(hill.run(interactions=400, trials=20, learner=learner), folder)
+
+
+def _own(folder: Path) -> None:
+    env = gymnasium.make("Corridor-v0", kind="cameras", disable_env_checker=True)
+    run = learn_task("corridor", env, learner=RLVC(threads=1), interactions=300, rounds=2,
+                     episodes=5)  # fmt: skip
+    run.result["source"] = "corridor"
+    write_own_run(run, folder)
+
+
+RUNS: dict[str, Callable[[Path], None]] = {
+    "maze": _maze,
+    "forest": lambda folder: _maze(folder, trees=3),
+    "campus": _campus,
+    "hill": _hill,
+    "own": _own,
+}
+
+
+def large_policy(n_classes: int, seed: int = 0) -> Policy:
+    """Return a policy that nobody learned, with so many classes."""
+    rng = np.random.default_rng(seed)
+    tree = Tree()
+    n_features = n_classes // 2
+    while tree.n_classes < n_classes:
+        # As in real ones, most of what is left goes on to the next test.
+        which = int(rng.integers(0, min(3, tree.n_classes)))
+        tree = tree.refine([Split(which, int(rng.integers(0, n_features)))])
+    eye = Eye(Harris(), Invariants(), Euclidean(), 0.0)
+    centres = rng.normal(size=(n_features, 8)).astype(np.float32)
+    eye.vocabularies[""] = Vocabulary(eye.metric, 0.1, centres, is_fitted=True)
+    graph, numbers = Graph(tuple(Primitive("", k) for k in range(n_features))).only(tree.features)
+    return Policy(
+        eye=eye, graph=graph, classifier=tree.renumber(numbers), q=rng.normal(size=(n_classes, 4)),
+        count=rng.integers(1, 50, (n_classes, 4)), usage=np.ones(len(graph), np.int64),
+        patches=pictures(len(graph), seed, (SIDE, SIDE, 3)), shapes={"": (SIDE, SIDE, 3)},
+        gamma=0.9, action_names=("up", "right", "down", "left"),
+    )  # fmt: skip

@@ -1,0 +1,368 @@
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rlvc import RLVC, Interactions, Percepts, Policy, collect
+from rlvc._core.params import as_json
+from rlvc.data.images import Image
+from rlvc.vision import auto as choosing
+from rlvc.vision.auto import (
+    BINARY,
+    CAMERA,
+    DRAWN,
+    Sense,
+    choose,
+    low_quantile,
+    recurrence,
+    told_apart,
+)
+from rlvc.vision.descriptors import Descriptor, Invariants, OrbDescriptor, SiftDescriptor
+from rlvc.vision.detectors import Detector, Harris, Orb, Points, Sift
+from rlvc.vision.metrics import Euclidean, Hamming, Mahalanobis, Metric
+from tests.support.builders import blocks, pictures
+
+SCENE = blocks(0, (96, 1200, 3), side=9)
+
+
+def windows(n: int, step: int = 12) -> list[NDArray[np.uint8]]:
+    """Return what a window sees that slides over the scene."""
+    return [SCENE[:, step * i : step * i + 96] for i in range(n)]
+
+
+def filmed(images: list[NDArray[np.uint8]], seed: int = 0) -> list[NDArray[np.uint8]]:
+    """Return images as a camera gives them: with noise."""
+    rng = np.random.default_rng(seed)
+    return [(image + rng.normal(0, 4, image.shape)).clip(0, 255).astype(np.uint8)
+            for image in images]  # fmt: skip
+
+
+def store_of(percepts: list[Any]) -> Percepts:
+    percepts_store = Percepts()
+    for percept in percepts:
+        percepts_store.add(percept)
+    return percepts_store
+
+
+# What the images tell ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [8, 30, 90])
+def test_what_comes_back_exactly_is_drawn_and_the_rest_is_filmed(n: int) -> None:
+    assert choose(store_of(windows(n))) == DRAWN
+    assert choose(store_of(filmed(windows(n)))) == CAMERA
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_few_images_do_not_tell(n: int) -> None:
+    for images in (windows(n), filmed(windows(n)), list(pictures(n))):
+        assert choose(store_of(images)) == DRAWN
+
+
+def test_where_there_are_no_corners_something_else_is_tried() -> None:
+    blank = [np.full((64, 64, 3), i, np.uint8) for i in range(10)]
+    assert choose(store_of(blank)) == CAMERA
+    assert choose(store_of(blank[:1])) == CAMERA
+    assert choose(Percepts()) == CAMERA
+    tiny = [image[:20, :20] for image in windows(20)]  # too small for a corner with its margin
+    assert choose(store_of(tiny)) == CAMERA
+
+
+def test_images_without_corners_do_not_count() -> None:
+    blank = [np.full((96, 96, 3), i, np.uint8) for i in range(20)]
+    mixed = [image for two in zip(blank, windows(20), strict=True) for image in two]
+    assert choose(store_of(mixed)) == DRAWN
+
+
+def test_one_camera_is_enough_to_need_an_eye_for_cameras() -> None:
+    drawn, noisy = windows(20), filmed(windows(20))
+    for left, right, expected in (
+        (drawn, drawn, DRAWN),
+        (drawn, noisy, CAMERA),
+        (noisy, drawn, CAMERA),
+        (noisy, noisy, CAMERA),
+        (drawn, noisy[:1] * 20, DRAWN),  # that of which there is one image says nothing
+    ):
+        pairs = [{"left": a, "right": b} for a, b in zip(left, right, strict=True)]
+        assert choose(store_of(pairs)) == expected
+
+
+def test_distant_places_overlap_with_their_neighbours_in_time() -> None:
+    """An agent that is put somewhere else every few steps sees a scene without seeing it twice."""
+    rng = np.random.default_rng(0)
+    images = []
+    for seed in range(40):
+        scene = blocks(seed, (96, 140, 3), side=9)
+        images += [scene[:, x : x + 96] for x in rng.permutation(40)[:4]]
+    assert choose(store_of(images)) == DRAWN
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("Maze", DRAWN), ("Subway", DRAWN), ("Hill", DRAWN), ("Campus", CAMERA)],
+)
+def test_the_tasks_are_seen_as_they_should_be(name: str, expected: Sense) -> None:
+    env = gymnasium.make(f"rlvc/{name}-v0", disable_env_checker=True)
+    data = collect(env, 30, seed=0)
+    assert choose(data.percepts) == expected
+
+
+@pytest.mark.parametrize("n", [9, 40, 64, 65, 300])
+def test_few_of_many_images_are_looked_at(n: int) -> None:
+    looked: list[int] = []
+
+    class Counted:
+        def __init__(self) -> None:
+            self.camera = ""
+
+        def __len__(self) -> int:
+            return n
+
+        def __getitem__(self, number: int) -> Image:
+            looked.append(number)
+            return windows(40)[number % 40]
+
+    choosing._sample(DRAWN.new_eye(), Counted(), 1)  # type: ignore[arg-type]
+    assert looked == sorted(set(looked))
+    assert len(looked) == n if n <= 64 else 50 <= len(looked) <= 64
+    assert (looked[0], looked[-1]) == (0, n - 1)
+    assert np.diff(looked).max() <= max(n // 12, 1)
+    assert sum(b - a == 1 for a, b in itertools.pairwise(looked)) >= 0.7 * len(looked)
+
+
+def boards(*, lines: int = 30) -> list[NDArray[np.uint8]]:
+    """Return images of one figure that stands on another square of a board on each."""
+    images = []
+    for y, x in itertools.product(range(12, 60, 12), range(12, 72, 12)):
+        image = np.full((96, 96, 3), 30, np.uint8)
+        image[::12] = image[:, ::12] = lines
+        image[y + 2 : y + 10, x + 2 : x + 10] = (220, 60, 30)
+        images.append(image)
+    return images
+
+
+def seen_with(sense: Sense, images: list[NDArray[np.uint8]]) -> list[NDArray[Any]]:
+    return choosing._sample(sense.new_eye(), store_of(images).images[0], 1)
+
+
+def test_corners_that_are_the_same_everywhere_leave_it_to_sift() -> None:
+    images = boards(lines=60)
+    corners, sift = (seen_with(sense, images) for sense in (DRAWN, CAMERA))
+    assert recurrence(corners) >= choosing.RECURRENCE  # it is drawn: that is not the reason
+    assert told_apart(corners) < choosing.APART
+    assert told_apart(sift) > told_apart(corners)
+    assert choose(store_of(images)) == CAMERA
+    assert choose(store_of(images[: choosing.FEW - 1])) == DRAWN  # few images do not tell
+    assert told_apart(seen_with(DRAWN, windows(20))) >= choosing.APART
+
+
+def test_sift_must_tell_more_than_corners() -> None:
+    images = boards()  # without lines, all that is seen is the figure
+    corners, sift = (seen_with(sense, images) for sense in (DRAWN, CAMERA))
+    assert told_apart(corners) == told_apart(sift) == 1 / 20
+    assert choose(store_of(images)) == DRAWN
+
+
+def test_one_camera_that_tells_is_enough() -> None:
+    pairs = [{"a": a, "b": b} for a, b in zip(boards(lines=60), windows(20), strict=True)]
+    assert choose(store_of(pairs)) == DRAWN
+    pairs = [{"a": a, "b": a[:, ::-1]} for a in boards(lines=60)]
+    assert choose(store_of(pairs)) == CAMERA
+
+
+def test_images_are_told_apart_by_sets_of_descriptors() -> None:
+    one, two = np.array([[1, 2]], np.float32), np.array([[3, 4]], np.float32)
+    none = np.empty((0, 2), np.float32)
+    assert told_apart([one, one, one, one]) == 0.25
+    assert told_apart([one, np.concatenate([one, one]), two, none]) == 0.75
+    assert told_apart([np.concatenate([one, two]), np.concatenate([two, one])]) == 0.5
+    assert told_apart([none, none]) == 0.5
+
+
+def test_threads_do_not_change_what_is_chosen() -> None:
+    percepts = store_of(windows(30))
+    other = SiftDescriptor(root=True)
+    assert choose(percepts, descriptor=other, threads=1) == choose(
+        percepts, descriptor=other, threads=3
+    )
+
+
+def test_recurrence_is_a_share_of_all_descriptors() -> None:
+    one, two, three = (np.array([[n, n]], np.float32) for n in (1, 2, 3))
+    none = np.empty((0, 2), np.float32)
+    assert recurrence([np.concatenate([one, one]), two]) == 0.0  # twice on one image is once
+    assert recurrence([np.concatenate([one, one, two]), one, three]) == 0.6
+    assert recurrence([one, none, one]) == 1.0
+
+
+# What goes together ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"detector": Harris(radius=3)}, (Invariants(), Mahalanobis(), 0.2)),
+        ({"detector": Sift()}, (SiftDescriptor(), Euclidean(), 160.0)),
+        ({"detector": Orb()}, (OrbDescriptor(), Hamming(), None)),
+        ({"descriptor": SiftDescriptor()}, (Sift(), Euclidean(), 160.0)),
+        ({"descriptor": Invariants()}, (Harris(), Mahalanobis(), 0.2)),
+        ({"descriptor": OrbDescriptor()}, (Orb(), Hamming(), None)),
+        ({"metric": Hamming()}, (Orb(), OrbDescriptor(), None)),
+        ({"metric": Euclidean()}, (Sift(), SiftDescriptor(), 160.0)),
+        ({"detector": Harris(), "descriptor": SiftDescriptor()}, (Euclidean(), 160.0)),
+        ({"detector": Sift(), "metric": Mahalanobis()}, (SiftDescriptor(), None)),
+        ({"descriptor": SiftDescriptor(root=True)}, (Sift(), Euclidean(), None)),
+        ({"descriptor": Invariants(sigma=3.0)}, (Harris(), Mahalanobis(), None)),
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("images", [windows(20), filmed(windows(20))], ids=["drawn", "filmed"])
+def test_a_part_brings_those_that_go_with_it(
+    given: dict[str, Any], expected: tuple[Any, ...], images: list[Image]
+) -> None:
+    sense = choose(store_of(images), **given)
+    for name, part in given.items():
+        assert getattr(sense, name) is part
+    rest = [name for name in ("detector", "descriptor", "metric") if name not in given]
+    assert [getattr(sense, name) for name in rest] == list(expected[:-1])
+    if expected[-1] is None:  # it comes from the data
+        assert 0.0 < sense.threshold != 160.0
+    else:
+        assert sense.threshold == expected[-1]
+    assert choose(store_of(images), **given, threshold=7.5).threshold == 7.5
+
+
+def test_the_parts_that_go_together_are_of_different_kinds() -> None:
+    senses = (DRAWN, CAMERA, BINARY)
+    for name in ("detector", "descriptor", "metric"):
+        assert len({type(getattr(sense, name)) for sense in senses}) == 3
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Points on a lattice."""
+
+    def detect(self, image: Image) -> Points:
+        y, x = np.mgrid[16:80:16, 16:80:16]
+        return Points.at(np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float32), 8.0)
+
+
+@dataclass(frozen=True)
+class Colour:
+    """The colour of the point."""
+
+    def describe(self, image: Image, points: Points) -> tuple[Points, NDArray[Any]]:
+        x, y = points.xy.astype(int).T
+        return points, image[y, x].astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Chessboard:
+    """The largest difference of any component."""
+
+    def fit(self, descriptors: NDArray[Any]) -> Chessboard:
+        return self
+
+    def distances(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
+        return np.asarray(np.abs(a[:, None].astype(float) - b[None].astype(float)).max(axis=2))
+
+
+def test_parts_that_are_not_known_get_what_suits_any() -> None:
+    drawn, noisy = store_of(windows(20, step=16)), store_of(filmed(windows(20, step=16)))
+    lattice: Detector = Lattice()
+    assert choose(drawn, detector=lattice).descriptor == Invariants()
+    assert choose(noisy, detector=lattice).descriptor == SiftDescriptor()
+    colour: Descriptor = Colour()
+    for percepts, detector in ((drawn, Harris()), (noisy, Sift())):
+        sense = choose(percepts, descriptor=colour)
+        assert (sense.detector, sense.metric) == (detector, Euclidean())
+    assert choose(noisy, descriptor=colour, detector=Harris()).metric == Euclidean()
+    assert choose(noisy, descriptor=colour, detector=Harris()).detector == Harris()
+
+
+def test_what_is_given_in_full_is_taken_without_a_look() -> None:
+    class Blind:
+        @property
+        def images(self) -> Any:
+            raise AssertionError("nobody should look")
+
+    metric: Metric = Chessboard()
+    given: dict[str, Any] = {"detector": Lattice(), "descriptor": Colour(), "metric": metric}
+    sense = choose(Blind(), **given, threshold=9.0)  # type: ignore[arg-type]
+    assert sense == Sense(**given, threshold=9.0)
+    assert choose(Blind(), detector=Sift()) == CAMERA  # type: ignore[arg-type]
+
+
+def test_the_threshold_of_unknown_parts_parts_few_pairs() -> None:
+    percepts = store_of(list(pictures(30, shape=(96, 96, 3))))
+    given: dict[str, Any] = {"detector": Lattice(), "descriptor": Colour(), "metric": Chessboard()}
+    threshold = choose(percepts, **given).threshold
+    rows = np.concatenate([Colour().describe(i, Lattice().detect(i))[1] for i in percepts])  # type: ignore[arg-type]
+    gaps = Chessboard().distances(rows, rows)[np.triu_indices(len(rows), 1)]
+    assert 0 < (gaps <= threshold).mean() < 0.005
+    one = store_of([np.full((96, 96, 3), 9, np.uint8)])
+    assert choose(one, **given).threshold == 0.0  # one descriptor: there is nothing to part
+    two = store_of([np.full((96, 96, 3), level, np.uint8) for level in (9, 49)])
+    assert choose(two, **given).threshold == 20.0
+
+
+def test_a_low_quantile_is_below_all_if_these_are_few() -> None:
+    assert low_quantile(np.empty(0), 0.1) == 0.0
+    assert low_quantile(np.array([5.0]), 0.1) == 2.5
+    assert low_quantile(np.arange(100.0, 0.0, -1.0), 0.05) == 5.0
+
+
+# The learner -------------------------------------------------------------------------------------
+
+
+def guess(images: list[NDArray[np.uint8]]) -> Interactions:
+    """Return one-step episodes in which it counts whether an image is of the first half."""
+    rng = np.random.default_rng(0)
+    seen, said = rng.integers(0, len(images), 400), rng.integers(0, 2, 400)
+    right = (2 * seen >= len(images)).astype(int)
+    shown = [images[n] for n in seen]
+    return Interactions.from_arrays(
+        shown, said, right == said, np.ones(400, np.bool_), next_observations=shown
+    )
+
+
+def test_a_fitted_learner_has_nothing_left_to_choose() -> None:
+    percepts = store_of(filmed(windows(20)))
+    learner = RLVC(gamma=0.7, cap=3)
+    fitted = learner.fitted(percepts)
+    assert (fitted.detector, fitted.threshold) == (Sift(), 160.0)
+    assert (fitted.gamma, fitted.cap) == (0.7, 3)
+    assert as_json(fitted.fitted(store_of(windows(20)))) == as_json(fitted)
+    assert learner.detector is None
+    mine = RLVC(detector=Harris(radius=3), threshold=0.1).fitted(percepts)
+    assert (mine.detector, mine.descriptor, mine.threshold) == (Harris(radius=3), Invariants(), 0.1)
+
+
+@pytest.mark.parametrize("is_filmed", [False, True])
+def test_a_policy_says_what_it_sees_with(is_filmed: bool, tmp_path: Any) -> None:
+    images = windows(24, step=20)
+    data = guess(filmed(images) if is_filmed else images)
+    policy = RLVC(threads=1).learn(data)
+    assert type(policy.eye.detector) is (Sift if is_filmed else Harris)
+    policy.save(tmp_path / "policy")
+    again = Policy.load(tmp_path / "policy")
+    assert again.eye.detector == policy.eye.detector
+    assert again.eye.threshold == (160.0 if is_filmed else 0.2)
+    right = [2 * n >= 24 for n in range(24)]
+    new = filmed(images, seed=1) if is_filmed else images
+    assert np.mean(again.predict(np.stack(new))[0] == right) >= 0.7
+
+
+def test_fresh_interactions_are_seen_with_what_the_first_ask_for() -> None:
+    first, later = guess(filmed(windows(24, step=20))), guess(windows(24, step=20))
+    learner = RLVC(threads=1, max_stages=2, cap=1)
+    stages = list(learner.stages(lambda k, policy: later if k else first))
+    assert len(stages) == 3
+    assert all(stage.database.eye is stages[0].database.eye for stage in stages)
+    assert stages[-1].policy().eye.detector == Sift()

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlvc.vision.detectors import Harris, Orb, Points, Sift, detectors
+from tests.support.builders import blocks
+
+EVERY = pytest.mark.parametrize("name", list(detectors))
+
+
+def same(one: Points, other: Points) -> bool:
+    return (
+        np.array_equal(one.xy, other.xy)
+        and np.array_equal(one.scale, other.scale)
+        and np.array_equal(one.angle, other.angle, equal_nan=True)
+    )
+
+
+@EVERY
+@pytest.mark.parametrize("shape", [(96, 128, 3), (96, 128, 1)])
+def test_the_same_image_gives_the_same_points(name: str, shape: tuple[int, ...]) -> None:
+    image = blocks(1, shape)
+    points = detectors.make(name).detect(image)
+    assert len(points) >= 5
+    assert points.xy.shape == (len(points), 2)
+    assert points.scale.shape == points.angle.shape == (len(points),)
+    assert {points.xy.dtype, points.scale.dtype, points.angle.dtype} == {np.dtype(np.float32)}
+    assert (points.xy >= 0).all()
+    assert (points.xy <= [shape[1] - 1, shape[0] - 1]).all()
+    assert (points.scale > 0).all()
+    assert same(points, detectors.make(name).detect(image.copy()))
+    # from top to bottom, then from left to right
+    order = np.lexsort((points.xy[:, 0], points.xy[:, 1]))
+    assert np.array_equal(points.xy[order], points.xy)
+
+
+@EVERY
+def test_the_image_is_not_written_to_and_may_lie_anywhere_in_memory(name: str) -> None:
+    image = blocks(2)
+    detector = detectors.make(name)
+    expected = detector.detect(image.copy())
+    locked = image.copy()
+    locked.flags.writeable = False
+    wide = np.zeros((96, 192, 3), np.uint8)
+    wide[:, ::2] = image
+    backwards = image[::-1].copy()[::-1]
+    for other in (locked, wide[:, ::2], np.asfortranarray(image), backwards):
+        assert np.array_equal(other, image)
+        assert same(detector.detect(other), expected)
+        assert np.array_equal(other, image)
+
+
+@EVERY
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 3), (1, 1, 1), (1, 64, 3), (64, 1, 1), (2, 2, 3), (7, 5, 3), (20, 20, 1)]
+)
+def test_a_tiny_image_has_no_points(name: str, shape: tuple[int, ...]) -> None:
+    image = np.full(shape, 90, np.uint8)
+    image[0, 0] = 255
+    points = detectors.make(name).detect(image)
+    assert len(points) == 0
+    assert points.xy.shape == (0, 2)
+
+
+@EVERY
+@pytest.mark.parametrize("level", [0, 127, 255])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_blank_image_has_no_points(name: str, level: int, channels: int) -> None:
+    points = detectors.make(name).detect(np.full((96, 96, channels), level, np.uint8))
+    assert points.xy.shape == (0, 2)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 20), st.sampled_from([1, 3]))
+def test_harris_moves_with_the_window(x: int, y: int, seed: int, channels: int) -> None:
+    rng = np.random.default_rng(seed)
+    scene = rng.integers(0, 256, (128, 128, channels), dtype=np.uint8)
+    detector, side = Harris(), 88
+    margin = detector.margin
+    whole = {tuple(p) for p in detector.detect(scene).xy.tolist()}
+    window = {
+        (px + x, py + y)
+        for px, py in detector.detect(scene[y : y + side, x : x + side]).xy.tolist()
+    }
+    inside = {
+        (px, py)
+        for px, py in whole
+        if x + margin <= px < x + side - margin and y + margin <= py < y + side - margin
+    }
+    assert window == inside
+    assert len(window) > 0
+
+
+def test_harris_sees_colour_that_grey_does_not() -> None:
+    image = np.zeros((64, 64, 3), np.uint8)
+    image[:, :, 0] = 100
+    image[30:, 30:] = (0, 100, 0)
+    assert len(Harris().detect(image)) == 1
+
+
+def test_harris_keeps_one_maximum_per_window() -> None:
+    image = np.random.default_rng(3).integers(0, 256, (128, 128, 3), dtype=np.uint8)
+    xy = Harris(radius=8).detect(image).xy
+    gap = np.abs(xy[:, None] - xy[None]).max(axis=2)
+    assert len(xy) > 3
+    assert gap[~np.eye(len(xy), dtype=bool)].min() > 8
+
+
+def test_max_points_bounds_the_number() -> None:
+    image = blocks(4, (160, 160, 3))
+    assert len(Orb(max_points=5).detect(image)) <= 5
+    assert len(Sift(max_points=5).detect(image)) <= 5 < len(Sift().detect(image))
+
+
+def test_points_can_be_chosen() -> None:
+    points = Points.at(np.array([[1, 2], [3, 4], [5, 6]], np.float32), 7.0)
+    assert points.take(np.array([2, 0])).xy.tolist() == [[5, 6], [1, 2]]
+    assert points.take(np.array([False, True, False])).xy.tolist() == [[3, 4]]
+    assert np.isnan(points.angle).all()
+
+
+def test_an_unknown_detector_suggests_the_nearest() -> None:
+    with pytest.raises(
+        ValueError,
+        match=r"^Unknown detector 'haris'\. Did you mean 'harris'\? Known: harris, orb, sift\.$",
+    ):
+        detectors.make("haris")
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("harris", {"sigma": 0.0}, r"^sigma of Harris must be in \[0.3, 50\]; got 0\.0\.$"),
+        ("harris", {"k": 0.3}, r"^k of Harris must be in \[0, 0\.25\]; got 0\.3\.$"),
+        ("harris", {"radius": 0}, r"^radius of Harris must be in \[1, 1000\]; got 0\.$"),
+        ("sift", {"max_points": -1}, r"^max_points of Sift must be in \[0, 100000\]; got -1\.$"),
+        ("orb", {"max_points": 0}, r"^max_points of Orb must be in \[1, 100000\]; got 0\.$"),
+    ],
+)
+def test_a_detector_explains_a_wrong_parameter(
+    name: str, parameters: dict[str, float], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        detectors.make(name, **parameters)

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import gc
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlvc import RLVC, Percepts, collect
+from rlvc.data.images import Image
+from rlvc.data.percepts import Images
+from rlvc.vision.auto import CAMERA, DRAWN
+from rlvc.vision.cache import Memory
+from rlvc.vision.extractor import Eye, Looks
+from rlvc.vision.keypoints import Distinct, Growing, distinct_rows
+from rlvc.vision.patches import Patches
+from tests.support.builders import blocks
+from tests.support.worlds import PICTURES, Corridor
+
+IMAGES = [blocks(seed, (64, 64, 3)) for seed in range(7)]
+
+
+def fill(percepts: Percepts, first: int, last: int) -> None:
+    for image in IMAGES[first:last]:
+        percepts.add({"left": image, "right": image[:, :48]})
+
+
+def same(one: list[Looks], other: list[Looks]) -> bool:
+    return len(one) == len(other) and all(
+        np.array_equal(a.begin, b.begin)
+        and np.array_equal(a.points.xy, b.points.xy)
+        and np.array_equal(a.points.scale, b.points.scale)
+        and np.array_equal(a.descriptors, b.descriptors)
+        and np.array_equal(a.row, b.row)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+@pytest.mark.parametrize("sense", [DRAWN, CAMERA], ids=["drawn", "camera"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_was_seen_before_is_not_looked_at_again(sense: Any, threads: int) -> None:
+    percepts, memory, looked = Percepts(), Memory(), list[int]()
+    for first, last in ((0, 3), (3, 4), (4, 4), (4, 7)):
+        fill(percepts, first, last)
+        eye: Eye = sense.new_eye()
+        n_new = 2 * (last - first)
+        assert memory.n_new(eye, percepts) == n_new
+        looked.clear()
+        looks = memory.look(eye, percepts, threads, lambda: looked.append(1))
+        assert len(looked) == n_new
+        assert memory.n_new(eye, percepts) == 0
+        assert same(looks, eye.look_at_all(percepts))
+
+
+def test_what_was_seen_stays_as_it_was() -> None:
+    percepts, memory = Percepts(), Memory()
+    fill(percepts, 0, 3)
+    eye = DRAWN.new_eye()
+    before = memory.look(eye, percepts)
+    kept = [one.begin.copy() for one in before]
+    assert memory.look(eye, percepts)[0] is before[0]  # nothing is new
+    fill(percepts, 3, 7)
+    memory.look(eye, percepts)
+    assert all(np.array_equal(one.begin, begin) for one, begin in zip(before, kept, strict=True))
+
+
+def test_another_eye_looks_at_everything() -> None:
+    percepts, memory = Percepts(), Memory()
+    fill(percepts, 0, 4)
+    memory.look(DRAWN.new_eye(), percepts)
+    camera = CAMERA.new_eye()
+    assert memory.n_new(camera, percepts) == 8
+    assert same(memory.look(camera, percepts), camera.look_at_all(percepts))
+    assert memory.n_new(DRAWN.new_eye(), percepts) == 8  # it remembers one kind at a time
+
+
+def test_images_without_points_are_known_as_well() -> None:
+    percepts, memory, looked = Percepts(), Memory(), list[int]()
+    for level in range(3):
+        percepts.add(np.full((64, 64, 3), level, np.uint8))
+    memory.look(DRAWN.new_eye(), percepts)
+    percepts.add(IMAGES[0])
+    looks = memory.look(DRAWN.new_eye(), percepts, 1, lambda: looked.append(1))
+    assert len(looked) == 1
+    assert looks[0].begin[:4].tolist() == [0, 0, 0, 0]
+    assert looks[0].begin[4] == len(looks[0].row) > 0
+
+
+@dataclass(frozen=True)
+class Counting:
+    """A detector that counts what it looks at."""
+
+    seen: list[int]
+
+    def detect(self, image: Any) -> Any:
+        self.seen.append(1)
+        return DRAWN.detector.detect(image)
+
+
+def test_rounds_look_at_every_percept_once() -> None:
+    detector = Counting([])
+    learner = RLVC(gamma=0.5, threads=1, detector=detector, descriptor=DRAWN.descriptor,
+                   metric=DRAWN.metric, threshold=0.2)  # fmt: skip
+    learner.learn(Corridor(), interactions=200, rounds=4, epsilon=1.0)  # no policy looks as well
+    assert len(detector.seen) == 5
+    memory, data = Memory(), collect(Corridor(), 100)
+    one, other = learner.look_again(data, memory), learner.look(data)
+    assert np.array_equal(one.incidence.indices, other.incidence.indices)
+    assert len(data.percepts) == 5 < len(PICTURES)
+    detector.seen.clear()
+    learner.look_again(collect(Corridor(), 200), memory)
+    assert detector.seen == []
+
+
+class Fleeting(Images):
+    """A store whose images are made when they are asked for; it counts those that are alive."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        for number in range(n):
+            self.add(blocks(number, (64, 64, 3)))
+        self.alive: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self.fetched, self.most = 0, 0
+
+    def __getitem__(self, number: int) -> Image:
+        image = super().__getitem__(number).copy()
+        self.fetched += 1
+        self.alive[self.fetched] = image
+        self.most = max(self.most, len(self.alive))
+        return image
+
+
+@pytest.mark.parametrize("sense", [DRAWN, CAMERA], ids=["drawn", "camera"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_few_images_are_held_at_a_time(sense: Any, threads: int) -> None:
+    images, eye = Fleeting(30), sense.new_eye()
+    looks = eye.look(images, threads)
+    assert images.fetched == 30
+    eye.learn(images, looks, threads)
+    seen = eye.quantize(images.camera, looks, threads)
+    assert images.fetched > 30
+    assert len(seen.begin) == 31
+    assert 1 <= images.most <= 2 * threads
+    gc.collect()
+    assert len(images.alive) == 0
+
+
+def test_what_is_seen_is_not_there_twice() -> None:
+    looks = DRAWN.new_eye().look(Fleeting(5))
+    columns = looks.points.xy, looks.points.scale, looks.row, looks.descriptors
+    owners = [column if column.base is None else column.base for column in columns]
+    assert [sum(one.nbytes for one in owners)] == [sum(one.nbytes for one in columns)]  # no room
+
+
+def test_descriptors_of_another_kind_are_refused() -> None:
+    rows = Distinct(np.empty((0, 2), np.uint8))
+    rows.add(np.array([[1, 2]], np.uint8))
+    with pytest.raises(ValueError, match="must have 2 numbers each, as before; got 3"):
+        rows.add(np.array([[1, 2, 3]], np.uint8))
+    with pytest.raises(TypeError, match="must be of uint8, as before; got float32"):
+        rows.add(np.array([[1, 2]], np.float32))
+
+
+@given(st.lists(st.lists(st.integers(0, 40), max_size=60), max_size=60))
+def test_distinct_rows_are_numbered_as_they_are_met(parts: list[list[int]]) -> None:
+    rows, column = Distinct(np.empty((0, 3), np.float32)), Growing(np.empty(0, np.int32))
+    numbers: dict[int, int] = {}
+    for part in parts:
+        block = np.array([[0, value, -value] for value in part], np.float32)
+        column.add(rows.add(block.reshape(-1, 3)))
+        for value in part:
+            numbers.setdefault(value, len(numbers))
+    assert column.finish().tolist() == [numbers[value] for part in parts for value in part]
+    assert rows.finish()[:, 1].tolist() == list(numbers)
+
+
+def test_many_distinct_rows_are_found_again() -> None:
+    rows = np.arange(20_000, dtype=np.int32).reshape(-1, 1).view(np.uint8)
+    found = Distinct(rows)
+    for first in range(0, len(rows), 700):  # so that the table grows on the way
+        part = rows[first : first + 700]
+        assert found.add(part).tolist() == list(range(first, first + len(part)))
+    assert np.array_equal(found.add(rows[::-1]), np.arange(20_000)[::-1])
+    assert np.array_equal(found.finish(), rows)
+    assert np.array_equal(distinct_rows(rows)[1], np.arange(20_000))
+
+
+def test_patches_beyond_a_few_are_in_a_file() -> None:
+    shown = [np.full((4, 4, 3), level, np.uint8) for level in range(5)]
+    patches = Patches(shown[:1], in_memory=2)
+    patches.extend(shown[1:])
+    assert len(patches) == 5
+    assert [int(patch.max()) for patch in patches] == [0, 1, 2, 3, 4]
+    assert int(patches[-1].max()) == 4
+    assert [int(patch.min()) for patch in patches[1:4]] == [1, 2, 3]
+    assert np.array_equal(np.stack(patches), np.stack(shown))
+    with pytest.raises(IndexError, match="There are 5 patches; there is no number 5"):
+        patches[5]

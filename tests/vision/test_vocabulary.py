@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import itertools
+from typing import Any, Self
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import rlvc.vision.vocabulary as module
+from rlvc.data.percepts import Images
+from rlvc.vision.descriptors import Invariants
+from rlvc.vision.detectors import Harris
+from rlvc.vision.extractor import Eye, cut_patch
+from rlvc.vision.metrics import Euclidean, metrics
+from rlvc.vision.vocabulary import Vocabulary
+from tests.support.builders import blocks
+
+Rows = NDArray[Any]
+EVERY = pytest.mark.parametrize("name", list(metrics))
+THRESHOLD = {"euclidean": 9.5, "mahalanobis": 1.1, "hamming": 11.0}
+
+
+def sample(name: str, n: int, seed: int = 0) -> Rows:
+    rng = np.random.default_rng(seed)
+    if name == "hamming":
+        return rng.integers(0, 256, (n, 4), dtype=np.uint8)
+    centre = rng.integers(0, 4, (n, 4)) * 10
+    return np.asarray(centre + rng.normal(size=(n, 4)) * 2, np.float32)
+
+
+def vocabulary(name: str) -> Vocabulary:
+    return Vocabulary(metrics.make(name), THRESHOLD[name])
+
+
+def by_hand(words: Vocabulary, rows: Rows) -> list[list[int]]:
+    """Compare every row with every symbol."""
+    assert words.centres is not None
+    near = words.metric.distances(rows, words.centres) <= words.threshold
+    return [np.flatnonzero(row).tolist() for row in near]
+
+
+def as_lists(quantized: tuple[NDArray[np.int64], NDArray[np.int32]]) -> list[list[int]]:
+    indptr, symbols = quantized
+    assert symbols.dtype == np.int32
+    return [symbols[a:b].tolist() for a, b in itertools.pairwise(indptr)]
+
+
+@EVERY
+@pytest.mark.parametrize("threads", [1, 2])
+def test_symbols_are_the_descriptors_up_to_the_threshold(name: str, threads: int) -> None:
+    rows = sample(name, 300)
+    words = vocabulary(name)
+    added = words.extend(rows, threads)
+    metric = metrics.make(name).fit(rows)
+    expected: list[int] = []  # one after the other, as the definition has it
+    for i in range(len(rows)):
+        if not (metric.distances(rows[i : i + 1], rows[expected]) <= words.threshold).any():
+            expected.append(i)
+    assert added.tolist() == expected
+    assert 1 < words.n_symbols < 300
+    assert words.centres is not None
+    assert np.array_equal(words.centres, rows[expected])
+    gaps = metric.distances(words.centres, words.centres)
+    assert gaps[~np.eye(len(gaps), dtype=bool)].min() > words.threshold
+    quantized = as_lists(words.quantize(rows))
+    assert quantized == by_hand(words, rows)
+    assert all(quantized)  # whatever was shown stands for something
+    assert as_lists(words.quantize(words.centres)) == [[i] for i in range(words.n_symbols)]
+
+
+@EVERY
+def test_one_row_or_many_any_number_of_threads(name: str) -> None:
+    words = vocabulary(name)
+    words.extend(sample(name, 200))
+    rows = sample(name, 120, seed=1)
+    expected = by_hand(words, rows)
+    assert any(len(symbols) > 1 for symbols in expected)
+    for threads in (1, 2, 3):
+        assert as_lists(words.quantize(rows, threads)) == expected
+    for i, symbols in enumerate(expected):
+        assert as_lists(words.quantize(rows[i : i + 1])) == [symbols]
+    shuffled = np.random.default_rng(2).permutation(len(rows))
+    assert as_lists(words.quantize(rows[shuffled])) == [expected[i] for i in shuffled]
+
+
+@EVERY
+def test_matches_is_one_column_of_quantize(name: str) -> None:
+    words = vocabulary(name)
+    words.extend(sample(name, 150))
+    rows = sample(name, 60, seed=1)
+    search = words.search
+    prepared, nothing = search.prepare(rows), search.prepare(rows[:0])
+    expected = as_lists(words.quantize(rows))
+    lonely = 0
+    for symbol in range(words.n_symbols):
+        found = search.matches(prepared, symbol).tolist()
+        assert found == [i for i, symbols in enumerate(expected) if symbol in symbols]
+        assert search.has_match(prepared, symbol) == (len(found) > 0)
+        assert not search.has_match(nothing, symbol)
+        assert search.matches(nothing, symbol).tolist() == []
+        lonely += not found
+    assert 0 < lonely < words.n_symbols
+
+
+@EVERY
+def test_growing_never_changes_what_was_said(name: str) -> None:
+    words = vocabulary(name)
+    words.extend(sample(name, 100))
+    rows = sample(name, 80, seed=5)
+    before, n = as_lists(words.quantize(rows)), words.n_symbols
+    fresh = sample(name, 200, seed=3)
+    if name != "hamming":
+        fresh += 6
+    added = words.extend(fresh)
+    assert words.n_symbols == n + len(added) > n
+    after = as_lists(words.quantize(rows))
+    assert [[s for s in symbols if s < n] for symbols in after] == before
+    assert after != before
+    assert after == by_hand(words, rows)
+    assert len(words.extend(fresh)) == 0  # all of them are known by now
+
+
+@EVERY
+def test_blocks_do_not_show(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = sample(name, 200)
+    whole = vocabulary(name)
+    expected = whole.extend(rows)
+    monkeypatch.setattr(module, "BLOCK", 17)
+    pieces = vocabulary(name)
+    assert np.array_equal(pieces.extend(rows), expected)
+    assert as_lists(pieces.quantize(rows, 2)) == as_lists(whole.quantize(rows))
+
+
+@EVERY
+def test_an_empty_vocabulary_knows_nothing(name: str) -> None:
+    words = vocabulary(name)
+    rows = sample(name, 3)
+    assert words.extend(rows[:0]).tolist() == []
+    assert words.n_symbols == 0
+    assert as_lists(words.quantize(rows)) == [[], [], []]
+    assert as_lists(words.quantize(rows[:0])) == []
+
+
+class Plain:
+    """The Euclidean distance as a user would write it: no embedding, no compiled search."""
+
+    def fit(self, descriptors: Rows) -> Self:
+        return self
+
+    def distances(self, a: Rows, b: Rows) -> NDArray[np.float64]:
+        difference = a[:, None, :].astype(np.float64) - b[None, :, :].astype(np.float64)
+        return np.asarray(np.sqrt((difference**2).sum(axis=2)))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**32 - 1), st.floats(0.1, 30), st.integers(1, 60), st.integers(1, 6))
+def test_a_metric_of_the_users_gives_the_same(
+    seed: int, threshold: float, n: int, width: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    rows = (rng.normal(size=(n, width)) * 10).astype(np.float32)
+    ours, theirs = Vocabulary(Euclidean(), threshold), Vocabulary(Plain(), threshold)
+    assert np.array_equal(ours.extend(rows), theirs.extend(rows))
+    others = (rng.normal(size=(30, width)) * 10).astype(np.float32)
+    assert as_lists(ours.quantize(others)) == as_lists(theirs.quantize(others, 2))
+    one, other = ours.search, theirs.search
+    for symbol in range(ours.n_symbols):
+        found = one.matches(one.prepare(others), symbol)
+        assert np.array_equal(found, other.matches(other.prepare(others), symbol))
+        assert other.has_match(other.prepare(others), symbol) == (len(found) > 0)
+
+
+@pytest.mark.parametrize("name", ["euclidean", "hamming"])
+def test_the_threshold_itself_is_near(name: str) -> None:
+    if name == "euclidean":
+        rows: Rows = np.array([[0, 0], [3, 4], [3, 4.001]], np.float32)
+        words = Vocabulary(metrics.make(name), 5.0)
+    else:
+        rows = np.array([[0], [0b11111], [0b111111]], np.uint8)
+        words = Vocabulary(metrics.make(name), 5.0)
+    assert words.extend(rows).tolist() == [0, 2]
+    assert as_lists(words.quantize(rows)) == [[0], [0, 1], [1]]
+
+
+def test_a_threshold_of_zero_tells_all_apart() -> None:
+    rows = np.array([[1, 2], [1, 2], [1, 2.0000002]], np.float32)
+    words = Vocabulary(Euclidean(), 0.0)
+    assert words.extend(rows).tolist() == [0, 2]
+    assert as_lists(words.quantize(rows)) == [[0], [0], [1]]
+
+
+class Counted(Images):
+    """Images that note which of them are read."""
+
+    def __init__(self) -> None:
+        super().__init__("left", in_memory=0)
+        self.read: list[int] = []
+
+    def __getitem__(self, number: int) -> NDArray[np.uint8]:
+        self.read.append(number)
+        return super().__getitem__(number)
+
+
+def test_patches_are_cut_from_one_reading_of_each_image() -> None:
+    images = Counted()
+    eye = Eye(Harris(), Invariants(), Euclidean(), 0.05)
+    for until in (3, 5):  # the second time brings more symbols
+        while len(images) < until:
+            images.add(blocks(seed=len(images), shape=(90, 120, 3)))
+        looks, known = eye.look(images), eye.n_symbols
+        images.read.clear()
+        eye.learn(images, looks)
+        assert images.read == sorted(set(images.read))
+        assert eye.n_symbols == len(eye.patches["left"]) > known
+    centres = eye.vocabularies["left"].centres
+    assert centres is not None
+    for patch, centre in zip(eye.patches["left"], centres, strict=True):
+        point = int(np.flatnonzero((looks.descriptors[looks.row] == centre).all(axis=1))[0])
+        number = int(np.searchsorted(looks.begin, point, side="right")) - 1
+        assert np.array_equal(patch, cut_patch(images[number], looks.points, point))

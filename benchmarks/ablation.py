@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from rlvc import RLVC
-from rlvc._core.atomic import write_whole
+from rlvc._core.atomic import atomic_write
 from rlvc.learning.aliasing import RelativeVariance
 from rlvc.learning.forest import Forest
 from rlvc.learning.generation.base import Canonical
@@ -58,7 +58,7 @@ Variants = dict[
 
 IDEAS: Variants = {
     "all ideas": (ALL, None),
-    "without nothing moved": (change(nothing_moved=False), None),
+    "without nothing moved": (change(absorbing_self_loops=False), None),
     "without surrogates": (change(surrogates=Surrogates(features=1)), None),
     "without the correction for many tests": (select(correction="none", alpha=0.05), None),
     "without shrinkage": (change(shrinkage=0.0), None),
@@ -66,12 +66,12 @@ IDEAS: Variants = {
     "without the ranking by reduction": (select(ranking="remaining"), None),
     "without composites": (change(generator=Canonical()), None),
     "forest, all ideas": (ALL, {}),
-    "forest without nothing moved": (change(nothing_moved=False), {}),
+    "forest without nothing moved": (change(absorbing_self_loops=False), {}),
     "forest without surrogates": (change(surrogates=Surrogates(features=1)), {}),
     "forest, each tree with its own values": (ALL, {"together": False}),
     "forest, all symbols for each tree": (ALL, {"symbols": 1.0}),
     "forest, all episodes for each tree": (ALL, {"episodes": 1.0}),
-    "forest without caution": (ALL, {"caution": 0.0}),
+    "forest without uncertainty penalty": (ALL, {"uncertainty_penalty": 0.0}),
 }
 CHOICES: Variants = {
     "defaults": (ALL, None),
@@ -92,23 +92,23 @@ CHOICES: Variants = {
     "τ = 0.001": (change(aliasing=RelativeVariance(tau=1e-3)), None),
     "τ = 0.0001": (change(aliasing=RelativeVariance(tau=1e-4)), None),
     "τ = 0.000001": (change(aliasing=RelativeVariance(tau=1e-6)), None),
-    "nothing moved: no": (change(nothing_moved=False), None),
+    "nothing moved: no": (change(absorbing_self_loops=False), None),
     "splits need not matter": (select(relevant=False), None),
     "symbols alone": (change(generator=Canonical()), None),
-    "at most 20 classes a stage": (change(cap=20), None),
+    "at most 20 classes a stage": (change(max_splits=20), None),
 }
 FORESTS: Variants = {
     "defaults": (ALL, {}),
     "50% of the symbols": (ALL, {"symbols": 0.5}),
     "90% of the symbols": (ALL, {"symbols": 0.9}),
     "80% of the episodes": (ALL, {"episodes": 0.8}),
-    "caution 0": (ALL, {"caution": 0.0}),
-    "caution 0.5": (ALL, {"caution": 0.5}),
-    "caution 1": (ALL, {"caution": 1.0}),
+    "uncertainty penalty 0": (ALL, {"uncertainty_penalty": 0.0}),
+    "uncertainty penalty 0.5": (ALL, {"uncertainty_penalty": 0.5}),
+    "uncertainty penalty 1": (ALL, {"uncertainty_penalty": 1.0}),
     "splits must matter": (ALL, {"relevant": True}),
     "each tree with its own values": (ALL, {"together": False}),
 }
-SENSES: Variants = {
+CONFIGS: Variants = {
     "chosen from the images": (ALL, None),
     "half the threshold": (lambda chosen: replace(chosen, threshold=chosen.threshold / 2), None),
     "twice the threshold": (lambda chosen: replace(chosen, threshold=chosen.threshold * 2), None),
@@ -120,27 +120,27 @@ SENSES: Variants = {
     "SIFT": (change(**FREE, detector=Sift(max_points=120)), None),
 }
 FORMS = {"test error": "{:.2%}", "missed": "{:.2%}", "classes": "{:.0f}", "symbols": "{:.0f}"}
-GROUPS = {"ideas": IDEAS, "choices": CHOICES, "forests": FORESTS, "senses": SENSES}
+GROUPS = {"ideas": IDEAS, "choices": CHOICES, "forests": FORESTS, "senses": CONFIGS}
 
 
 def run(task: str, pictures: str, seed: int, variants: Variants, trees: int) -> Any:
     """Return what the variants reach on one database, which those of the senses look at anew."""
     learner = base_learner(task)
     scene = make_scene(task, pictures, seed, learner, nearby=True)
-    if variants is SENSES:
+    if variants is CONFIGS:
         learner = learner.fitted(scene.data.percepts)
     result: dict[str, Any] = {}
     for name, (variant, options) in variants.items():
         one = variant(learner)
-        if variants is SENSES and variant is not ALL:
+        if variants is CONFIGS and variant is not ALL:
             scene = make_scene(task, pictures, seed, one, nearby=True)
         who = one if options is None else Forest(learner=one, trees=trees, seed=seed, **options)
         begin = time.perf_counter()
         policy: AnyPolicy = who.learn(scene.database)
         seconds = time.perf_counter() - begin
         result[name] = {**scene.reach(policy), "classes": float(policy.n_classes)}
-        if variants is SENSES:
-            result[name]["symbols"] = float(scene.database.eye.n_symbols)
+        if variants is CONFIGS:
+            result[name]["symbols"] = float(scene.database.extractor.n_symbols)
         result[name]["seconds"] = seconds
         print(f"{task} {pictures} {seed} {name}", result[name], flush=True)
     return result
@@ -182,7 +182,7 @@ def main() -> None:
             file = folder / f"{database.replace(' ', '_')}_{seed}.json"
             if not options.table and not file.exists():
                 found = run(*database.split(), seed, GROUPS[group], options.trees)
-                write_whole(file, json.dumps(found).encode())
+                atomic_write(file, json.dumps(found).encode())
     for database in options.databases:
         table(folder, database, seeds)
 

@@ -32,7 +32,7 @@ from scipy import sparse
 
 from fitted_q import fit
 from rlvc import RLVC
-from rlvc._core.atomic import write_whole
+from rlvc._core.atomic import atomic_write
 from rlvc.features.incidence import Incidence
 from rlvc.learning.compaction import Compaction
 from rlvc.learning.forest import Forest
@@ -68,7 +68,7 @@ def act_of_neighbours(scene: Scene) -> Act:
     known = unit(scene.database.incidence).T.tocsr()
 
     def act(batch: Batch) -> Ints:
-        asked = unit(batch.sightings().incidence)
+        asked = unit(batch.index().incidence)
         nearest = [
             np.asarray((asked[i : i + 256] @ known).toarray().argmax(axis=1))
             for i in range(0, asked.shape[0], 256)
@@ -98,7 +98,7 @@ def run(task: str, pictures: str, seed: int, parts: list[str], file: Path) -> No
     for part in missing:
         {"ours": ours, "others": others, "fqi": fqi}[part](scene, learner, seed, note)
         result["parts"].append(part)
-        write_whole(file, json.dumps(result).encode())
+        atomic_write(file, json.dumps(result).encode())
 
 
 def timed(learn: Callable[[], Any]) -> tuple[Any, float]:
@@ -141,7 +141,7 @@ def fqi(scene: Scene, learner: RLVC, seed: int, note: Callable[..., None]) -> No
     note("fqi pixels", scene.measure(lambda batch: pixels.act(batch.pixels())), seconds)
     rows = dense(scene.database.incidence)
     features, seconds = timed(lambda: fit(scene.data, rows, learner.gamma))
-    reached = scene.measure(lambda batch: features.act(dense(batch.sightings().incidence)))
+    reached = scene.measure(lambda batch: features.act(dense(batch.index().incidence)))
     note("fqi features", reached, seconds)
 
 

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, collect
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import Sightings
+from rlvc.features.index import FeatureIndex
 from rlvc.learning.aliasing import Residuals
-from rlvc.learning.generation.base import Candidates, Generator, Offering
+from rlvc.learning.generation.base import Candidates, Generator, GeneratorState
 from rlvc.learning.generation.composites import Composites
-from rlvc.learning.selection.selector import Choice, Selector
+from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.runs.config import make_learner
 from rlvc.tasks import hill, navigation
 
@@ -118,14 +118,14 @@ class TimedGenerator:
     known: Incidence | None = None
     attempt: int = 0
 
-    def start(self) -> Offering:
+    def start(self) -> GeneratorState:
         """Return itself; the inner one is started."""
         self._offering = self.inner.start()
         return self
 
     def generate(
         self,
-        sightings: Sightings,
+        index: FeatureIndex,
         classes: NDArray[np.int64],
         is_aliased: NDArray[np.bool_],
         attempt: int,
@@ -136,9 +136,9 @@ class TimedGenerator:
             self.times.generation.append(0.0)
             if self.is_anew:
                 self._offering = self.inner.start()
-        self.known, self.attempt = sightings.incidence, attempt
+        self.known, self.attempt = index.incidence, attempt
         begin = time.perf_counter()
-        found = self._offering.generate(sightings, classes, is_aliased, attempt, threads)
+        found = self._offering.generate(index, classes, is_aliased, attempt, threads)
         self.times.generation[-1] += time.perf_counter() - begin
         return found
 
@@ -162,7 +162,7 @@ class TimedSelector:
         incidence: Incidence,
         is_aliased: NDArray[np.bool_],
         threads: int = 1,
-    ) -> Choice:
+    ) -> SplitChoice:
         """Return what the inner one selects."""
         known = self.generator.known
         if self.generator.attempt == 0 and known is not None:

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Database, Interactions, Percepts, collect
-from rlvc._core.jit import chunks, compiled, share_threads
+from rlvc._core.jit import chunks, jit, share_threads
 from rlvc.data.percepts import Images
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import ACTION_NAMES, MAZE
 from rlvc.features.graph import Graph
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import Places, Sightings
+from rlvc.features.index import FeatureIndex, OccurrenceTable
 from rlvc.vision.detectors import Harris
-from rlvc.vision.extractor import Eye
+from rlvc.vision.extractor import FeatureExtractor
 
 Ints = NDArray[np.int64]
 
@@ -38,7 +38,7 @@ class Scene:
     """Which symbols stand where on the maze's picture, and who saw them.
 
     Attributes:
-        eye: Who looked.
+        extractor: Who looked.
         xy: (n, 2) whole pixels of the padded picture, cell by cell.
         symbol: (n,) the symbol of each.
         begin: Where those of each cell begin, row by row of the cells.
@@ -47,7 +47,7 @@ class Scene:
         offset: From the place of an agent, at the nearest whole pixel, to its window's corner.
     """
 
-    eye: Eye
+    extractor: FeatureExtractor
     xy: NDArray[np.int32]
     symbol: NDArray[np.int32]
     begin: Ints
@@ -60,21 +60,29 @@ class Scene:
         """Look once at the whole picture, with what suits its percepts."""
         one = Percepts()
         one.add(env.padded)
-        eye = learner.new_eye(one)
-        if not isinstance(eye.detector, Harris):
-            raise TypeError(f"Only Harris points stay where they are; got {eye.detector}.")
-        (seen,) = eye.see(one, 0)
+        extractor = learner.new_extractor(one)
+        if not isinstance(extractor.detector, Harris):
+            raise TypeError(f"Only Harris points stay where they are; got {extractor.detector}.")
+        (seen,) = extractor.see(one, 0)
         xy = seen.points.xy[seen.point].astype(np.int32)
         width = env.padded.shape[1] // CELL + 1
         cell = xy[:, 1] // CELL * width + xy[:, 0] // CELL
         order = np.argsort(cell, kind="stable")
         begin = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=width * width))])
         offset = env.margin - env.world.window // 2
-        return cls(eye, xy[order], seen.symbol[order], begin, width, eye.detector.margin, offset)
+        return cls(
+            extractor,
+            xy[order],
+            seen.symbol[order],
+            begin,
+            width,
+            extractor.detector.margin,
+            offset,
+        )
 
     def rows(self, corner: NDArray[np.int32], threads: int = 0) -> Incidence:
         """Return which symbols are seen in the windows with some corners, (n, 2)."""
-        n = self.eye.n_symbols
+        n = self.extractor.n_symbols
         indptr = np.zeros(len(corner) + 1, np.int64)
         low, high = self.margin, MAZE.window - self.margin - 1
         cells = self.xy, self.symbol, self.begin, self.width, low, high, n
@@ -94,7 +102,7 @@ class Scene:
         share_threads(fill, pieces, threads)
         return Incidence(indptr, indices, n)
 
-    def places(self, corner: NDArray[np.int32]) -> Places:
+    def places(self, corner: NDArray[np.int32]) -> OccurrenceTable:
         """Return where the symbols are seen in the windows."""
         images, symbols, where = [], [], []
         low, high = self.margin, MAZE.window - self.margin - 1
@@ -109,10 +117,10 @@ class Scene:
         marks = np.column_stack([xy, np.full(len(xy), 2.0 * low), np.full(len(xy), np.nan)])
         lengths = [len(one) for one in images]
         begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return Places(begin, np.concatenate(symbols), marks, (MAZE.window, MAZE.window))
+        return OccurrenceTable(begin, np.concatenate(symbols), marks, (MAZE.window, MAZE.window))
 
 
-@compiled
+@jit
 def _seen(
     corner: NDArray[np.int32],
     xy: NDArray[np.int32],
@@ -244,15 +252,15 @@ def make(scene: Scene, n: int, seed: int = 0, *, with_places: bool = False) -> D
     corner = position + np.int32(scene.offset)
     incidence = scene.rows(corner)
     percepts = Windows(len(corner))
-    nowhere = Places(
+    nowhere = OccurrenceTable(
         np.zeros(len(corner) + 1, np.int64), np.empty(0, np.int32), np.empty((0, 4)), (1, 1)
     )
     places = scene.places(corner) if with_places else nowhere
-    graph = Graph().add_symbols(scene.eye)
-    shown = Sightings(graph, ("",), (places,), percepts.table(), (incidence,), incidence)
+    graph = Graph().add_symbols(scene.extractor)
+    shown = FeatureIndex(graph, ("",), (places,), percepts.table(), (incidence,), incidence)
     given: dict[str, Any] = {"n_actions": len(ACTION_NAMES), "action_names": ACTION_NAMES}
     interactions = Interactions(percepts=percepts, **(given | columns))
-    return Database(interactions, shown, scene.eye)
+    return Database(interactions, shown, scene.extractor)
 
 
 def maze() -> tuple[RLVC, PictureEnv]:

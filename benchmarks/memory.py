@@ -137,7 +137,7 @@ def measure(case: str, n: int) -> None:
     steps.append(f"percepts {mebibytes('VmRSS')}")
     learner = PAIRS[pair].fitted(data.percepts)
     steps.append(f"choice {mebibytes('VmRSS')}")
-    eye = learner.new_eye(data.percepts)
+    extractor = learner.new_extractor(data.percepts)
     peaks = list[str]()
     begin = time.perf_counter()
     n_images = 0
@@ -148,14 +148,14 @@ def measure(case: str, n: int) -> None:
         if n_images == n:
             peaks.append(f"looked {mebibytes('VmRSS')}")
 
-    database = learner.look(data, on_image, eye=eye)
+    database = learner.look(data, on_image, extractor=extractor)
     seconds = time.perf_counter() - begin
     steps += [*peaks, f"sightings {mebibytes('VmRSS')}"]
     name = type(learner.detector).__name__.lower()
-    points = len(database.sightings.places[0].feature)
+    points = len(database.index.places[0].feature)
     print(
         f"{case} ({name}), {n} percepts: {seconds:.0f} s, {points / n:.0f} occurrences a percept, "
-        f"{eye.n_symbols} symbols; MiB: {', '.join(steps)}; peak {mebibytes('VmHWM')} MiB",
+        f"{extractor.n_symbols} symbols; MiB: {', '.join(steps)}; peak {mebibytes('VmHWM')} MiB",
         flush=True,
     )
 

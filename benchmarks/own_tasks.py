@@ -38,8 +38,8 @@ from gymnasium.wrappers import AddRenderObservation
 from numpy.typing import NDArray
 
 from rlvc import RLVC
-from rlvc._core.atomic import write_whole
-from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, Acts
+from rlvc._core.atomic import atomic_write
+from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, Predictor
 from rlvc.learning.forest import Forest
 from rlvc.report.figures.style import BLUE, GREEN, GREY, ORANGE, house_style, new_figure, to_png
 from rlvc.runs.config import make_learner
@@ -161,7 +161,7 @@ def examine(env: Env, act: Callable[[Any], int], episodes: int) -> dict[str, flo
     }
 
 
-def remembered(policy: Acts) -> Callable[[Any], int]:
+def remembered(policy: Predictor) -> Callable[[Any], int]:
     """Return a policy that decides once for each image."""
     known: dict[bytes, int] = {}
 
@@ -180,10 +180,10 @@ Point = dict[str, float]
 def ours(task: Task, seed: int, options: argparse.Namespace, trees: int) -> Iterator[Point]:
     """Yield what one classifier or a forest reaches, with every number of interactions."""
     learner = task.learner()
-    school = Forest(learner=learner, trees=trees, seed=seed) if trees else learner
+    trainer = Forest(learner=learner, trees=trees, seed=seed) if trees else learner
     for n in options.interactions:
         env, exam, begin = task.make(), task.make(), time.perf_counter()
-        policy = school.learn(
+        policy = trainer.learn(
             env, interactions=n, rounds=options.rounds, epsilon=options.epsilon, seed=seed
         )
         seconds = time.perf_counter() - begin
@@ -260,7 +260,7 @@ def run(name: str, method: str, seed: int, options: argparse.Namespace) -> None:
     for point in made:
         points.append(point)
         print(name, method, seed, point, flush=True)
-    write_whole(file, json.dumps(points).encode())
+    atomic_write(file, json.dumps(points).encode())
 
 
 def read(name: str, method: str, options: argparse.Namespace) -> list[list[Point]]:
@@ -356,7 +356,7 @@ def main() -> None:
     for name in options.task:
         table(name, options)
     options.figure.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(options.figure, draw(options.task, options))
+    atomic_write(options.figure, draw(options.task, options))
     print(f"\nDrew {options.figure}.")
 
 

@@ -43,7 +43,7 @@ from large_mazes import Scene, make, maze
 from rlvc import RLVC, Database, Percepts, Stage, collect
 from rlvc.envs.planar_world import MAZE
 from rlvc.learning.aliasing import Residuals, bellman_residuals
-from rlvc.learning.database import Belief, map_interactions
+from rlvc.learning.database import EffectiveTransitions, map_interactions
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.selection.selector import Selector
 from rlvc.learning.selection.sums import merge
@@ -60,7 +60,7 @@ SUM = 28  # bytes of one: feature, count, sum and sum of squares
 NETWORK = 1e9  # bytes a second that the driver can receive: an assumption, about 10 Gbit/s
 PARTS = {
     "classify": (Database, "classes"),
-    "map": (Belief, "map"),
+    "map": (EffectiveTransitions, "map"),
     "estimate": (rlvc.learning.database, "estimate"),
     "solve": (ModifiedPolicyIteration, "solve"),
     "residuals": (rlvc.learning.database, "bellman_residuals"),
@@ -117,14 +117,14 @@ def measure(n: int, stages: int, *, composites: bool, threads: int, seed: int) -
     incidence, interactions = database.incidence, database.interactions
     rows = incidence.indptr.nbytes + incidence.indices.nbytes
     index = rows + sum(getattr(interactions, name).nbytes for name in COLUMNS)
-    places = database.sightings.places[0]
+    places = database.index.places[0]
     index += places.feature.nbytes + places.marks.nbytes  # none without composites
-    clock, processor, last = _run(learner, database, stages)
+    timer, processor, last = _run(learner, database, stages)
     peak = memory("VmHWM") - before
     result = {
         "interactions": n, "percepts": incidence.n_percepts, "symbols": incidence.n_features,
-        "nnz": len(incidence.indices), "stages": len(clock), "classes": last.classifier.n_classes,
-        "residual": last.residual, "making": making, "clock": clock, "processor": processor,
+        "nnz": len(incidence.indices), "stages": len(timer), "classes": last.classifier.n_classes,
+        "residual": last.residual, "making": making, "clock": timer, "processor": processor,
         "parts": {name: parts[name] for name in PARTS}, "index": index, "peak": peak,
     }  # fmt: skip
     if not composites:
@@ -134,16 +134,16 @@ def measure(n: int, stages: int, *, composites: bool, threads: int, seed: int) -
 
 def _run(learner: RLVC, database: Database, n: int) -> tuple[list[float], list[float], Stage]:
     """Return the seconds of each of the first n stages, and the last of them."""
-    clock, processor = [], []
+    timer, processor = [], []
     at = time.perf_counter(), time.process_time()
     for stage in learner.stages(database):
         now = time.perf_counter(), time.process_time()
-        clock.append(now[0] - at[0])
+        timer.append(now[0] - at[0])
         processor.append(now[1] - at[1])
         at = now
         if stage.number + 1 == n:
             break
-    return clock, processor, stage
+    return timer, processor, stage
 
 
 def search_and_floor(learner: RLVC, database: Database, stage: Stage) -> dict[str, float]:
@@ -194,7 +194,7 @@ def check(n: int = 10_000) -> None:
     position = MAZE.random_starts(300, rng)
     percepts = Percepts()
     numbers = [percepts.add(env.percept(one)) for one in position]
-    (seen,) = scene.eye.see(percepts, 0, learn=False)
+    (seen,) = scene.extractor.see(percepts, 0, learn=False)
     corner = np.floor(position + 0.5).astype(np.int32) + np.int32(scene.offset)
     rows = scene.rows(corner)
     wrong = sum(
@@ -222,14 +222,14 @@ def check(n: int = 10_000) -> None:
 def say(one: dict[str, Any]) -> None:
     """Print the lines of one size."""
     n, stages = one["interactions"], one["stages"]
-    clock, processor = np.mean(one["clock"]), np.mean(one["processor"])
+    timer, processor = np.mean(one["clock"]), np.mean(one["processor"])
     print(
         f"{n:,} interactions, {one['percepts']:,} percepts, {one['nnz'] / one['percepts']:.1f} "
         f"symbols in each; made in {one['making']:.1f} s"
     )
     print(
-        f"  {stages} stages, {one['classes']} classes: {clock:.4f} s a stage "
-        f"({clock / n * 1e9:.0f} ns an interaction), {processor:.4f} s of the processor "
+        f"  {stages} stages, {one['classes']} classes: {timer:.4f} s a stage "
+        f"({timer / n * 1e9:.0f} ns an interaction), {processor:.4f} s of the processor "
         f"({processor / n * 1e9:.0f} ns)"
     )
     share = {name: value / stages / n * 1e9 for name, value in one["parts"].items()}

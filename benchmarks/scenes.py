@@ -28,7 +28,7 @@ from rlvc.envs.hill.scene import (
     ground_image,
 )
 from rlvc.envs.photos.views import campus_views
-from rlvc.features.index import Sightings
+from rlvc.features.index import FeatureIndex
 from rlvc.learning.database import Database
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.policy import Policy
@@ -53,7 +53,7 @@ Floats = NDArray[np.float32]
 class Batch:
     """Percepts to decide on: what they show of the symbols, and as few pixels."""
 
-    sightings: Callable[[], Sightings]
+    index: Callable[[], FeatureIndex]
     pixels: Callable[[], Floats]
 
 
@@ -115,7 +115,7 @@ def batch_of(images: list[Any], database: Database) -> Batch:
     percepts = Percepts()
     numbers = np.asarray([percepts.add(image) for image in images])
 
-    def look() -> Sightings:
+    def look() -> FeatureIndex:
         seen = database.see(percepts)
         return seen.of_percepts(seen.table[numbers])
 
@@ -140,10 +140,10 @@ def remembering(decide: Callable[[NDArray[Any]], Ints]) -> Callable[[NDArray[Any
 def look_at(data: Interactions, learner: RLVC) -> tuple[Database, list[Any], float]:
     """Return the database, what was seen, and how long it took."""
     begin = time.perf_counter()
-    eye = learner.new_eye(data.percepts)
-    looks = eye.look_at_all(data.percepts, learner.threads)
-    database = learner.look(data, eye=eye, looks=looks)
-    return database, looks, time.perf_counter() - begin
+    extractor = learner.new_extractor(data.percepts)
+    keypoints = extractor.look_at_all(data.percepts, learner.threads)
+    database = learner.look(data, extractor=extractor, keypoints=keypoints)
+    return database, keypoints, time.perf_counter() - begin
 
 
 def states_of(data: Interactions) -> NDArray[np.float64]:
@@ -179,7 +179,7 @@ def picture_scene(
 
     if nearby:
         around = batch_of([env.percept(p) for p in grid.positions], database)
-        shown, few = around.sightings(), around.pixels()
+        shown, few = around.index(), around.pixels()
         everywhere = Batch(lambda: shown, lambda: few)
 
     def measure(act: Act) -> dict[str, float]:
@@ -211,11 +211,11 @@ def campus_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
     data = collect(made, N, seed=seed, state="state")
     pairs = [(s, view) for s, numbers in enumerate(views.division("test")) for view in numbers]
     state = np.asarray([s for s, _ in pairs])
-    database, looks, seconds = look_at(data, learner)
+    database, keypoints, seconds = look_at(data, learner)
     test = Percepts()
     number = np.asarray([test.add(views.image(*pair)) for pair in pairs])
-    test_looks = database.eye.look_at_all(test)
-    shown = database.see(test, looks=test_looks)
+    test_looks = database.extractor.look_at_all(test)
+    shown = database.see(test, keypoints=test_looks)
     known = states_of(data)[:, 0].astype(np.int64)
     optimal = CAMPUS.optimal_q().argmax(axis=1)
 
@@ -224,7 +224,7 @@ def campus_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
         return {"test error": error_of(act(batch)[number], state)}
 
     def ceiling() -> dict[str, float]:
-        voted = vote(looks[0], known, test_looks[0])[number]
+        voted = vote(keypoints[0], known, test_looks[0])[number]
         return {"test error": error_of(optimal[voted], state)}
 
     def others() -> dict[str, dict[str, float]]:
@@ -242,7 +242,7 @@ def hill_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
     env: Any = made.unwrapped
     data = collect(made, N, seed=seed, state="state")
     database, _, seconds = look_at(data, learner)
-    seen = see_hill(database.eye, database.sightings.graph, env.strip)
+    seen = see_hill(database.extractor, database.index.graph, env.strip)
     order = [seen.cameras.index(camera) for camera in ("ground", "gauge")]
     few = [
         np.stack([_few(ground_image(env.strip, column)) for column in range(LAST_GROUND + 1)]),
@@ -318,7 +318,7 @@ def act_of_policy(policy: Policy) -> Act:
     """Return what a policy does, in bulk."""
 
     def act(batch: Batch) -> Ints:
-        shown, numbers = show_more(batch.sightings(), policy.graph)
+        shown, numbers = show_more(batch.index(), policy.graph)
         return policy.actions[policy.classifier.renumber(numbers).classify(shown.incidence)]
 
     return act
@@ -326,4 +326,4 @@ def act_of_policy(policy: Policy) -> Act:
 
 def act_of_forest(policy: ForestPolicy) -> Act:
     """Return what a forest does, in bulk."""
-    return lambda batch: greedy(*values_of(policy, batch.sightings()))
+    return lambda batch: greedy(*values_of(policy, batch.index()))

@@ -34,7 +34,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 
 import numpy as np  # noqa: E402
 
-from rlvc._core.atomic import write_whole  # noqa: E402
+from rlvc._core.atomic import atomic_write  # noqa: E402
 
 BUDGET = 600.0  # seconds of the processor
 DECISIONS = 300  # single percepts to time
@@ -124,7 +124,7 @@ def run_cell(cell: dict[str, Any]) -> None:
         "bytes": learned.size, **learned.more,
         "curve": [*watch.curve, {"seconds": seconds, **reached}],
     }  # fmt: skip
-    write_whole(Path(cell["file"]), json.dumps(result).encode())
+    atomic_write(Path(cell["file"]), json.dumps(result).encode())
 
 
 def name_of(cell: dict[str, Any]) -> str:
@@ -226,7 +226,7 @@ def main() -> None:
             chosen = [cell for cell in cells if cell["method"] in options.methods]
             run_all(chosen, options.out, options.workers)
         found = {"results": gather(cells, options.out), "tuning": gather(tries, tuning)}
-        write_whole(options.results, json.dumps(found, indent=1).encode())
+        atomic_write(options.results, json.dumps(found, indent=1).encode())
     from table import all_tables, draw_all, fill
 
     found = json.loads(options.results.read_text())
@@ -234,7 +234,7 @@ def main() -> None:
     draw_all(found, options.images)
     print("\n\n".join(tables.values()))
     if options.page:
-        write_whole(options.page, fill(options.page.read_text(), tables).encode())
+        atomic_write(options.page, fill(options.page.read_text(), tables).encode())
 
 
 if __name__ == "__main__":

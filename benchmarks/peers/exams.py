@@ -172,14 +172,14 @@ class Campus(Exam):
 
     def measure_policy(self, policy: AnyPolicy, database: Database, episodes: int) -> Measures:
         """Look at the views once for all policies on a database with the same eye."""
-        key = id(database.eye)
+        key = id(database.extractor)
         if key not in self._shown:
             store = Percepts()
             rows = [store.add(view) for view in self.views]
-            looks = database.eye.look_at_all(store, 1)
-            self._shown[key] = store, np.asarray(rows), looks
-        store, rows, looks = self._shown[key]
-        seen = database.see(store, 1, looks=looks)
+            keypoints = database.extractor.look_at_all(store, 1)
+            self._shown[key] = store, np.asarray(rows), keypoints
+        store, rows, keypoints = self._shown[key]
+        seen = database.see(store, 1, keypoints=keypoints)
         shown = seen.of_percepts(seen.table[rows])
         decide = act_of_policy(policy) if isinstance(policy, Policy) else act_of_forest(policy)
         batch = Batch(lambda: shown, lambda: np.empty((0, 0), np.float32))

@@ -109,18 +109,18 @@ def forest(exam: Exam, watch: Watch, settings: Settings, data: Interactions | No
     """Learn a forest of 25; a point of its curve is a forest of fewer trees."""
     assert data is not None
     learner = RLVC(gamma=exam.gamma, threads=1)
-    school = Forest(learner=learner, seed=exam.seed)
+    trainer = Forest(learner=learner, seed=exam.seed)
     database = learner.look(data)
     looking = watch.seconds
     grown, policy = [], None
-    for number in range(school.trees):
-        grown.append(school.grow(database, number))
-        if len(grown) in (1, 2, 4, 8, 16, school.trees):
+    for number in range(trainer.trees):
+        grown.append(trainer.grow(database, number))
+        if len(grown) in (1, 2, 4, 8, 16, trainer.trees):
             before = watch.seconds
             trees = agree(grown, data, learner)
             error = out_of_bag_error(grown, data, learner)
-            policy = ForestPolicy.of(trees, error, school.caution)
-            if len(grown) < school.trees:
+            policy = ForestPolicy.of(trees, error, trainer.uncertainty_penalty)
+            if len(grown) < trainer.trees:
                 watch.note((policy, database), trees=len(grown))
                 watch.forget(watch.seconds - before)
     assert policy is not None
@@ -328,8 +328,8 @@ def fqi(exam: Exam, watch: Watch, settings: Settings, data: Interactions | None)
     assert data is not None
     rows = np.stack([few(percept) for percept in data.percepts])
     looking = watch.seconds
-    forever = exam.gamma if settings["stuck"] else None
-    steps = map_interactions(data, np.arange(len(rows)), forever)
+    absorbing_gamma = exam.gamma if settings["stuck"] else None
+    steps = map_interactions(data, np.arange(len(rows)), absorbing_gamma)
     of_action = [np.flatnonzero(steps.action == action) for action in range(exam.n_actions)]
     models: list[Any] = []
     value = np.zeros(len(rows))

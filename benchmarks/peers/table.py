@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvc._core.atomic import write_whole
+from rlvc._core.atomic import atomic_write
 from rlvc.report.figures.style import (
     BLUE,
     GREEN,
@@ -263,5 +263,5 @@ def draw_all(found: dict[str, list[Result]], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, draw in (("peers-curves", draw_curves), ("peers-costs", draw_costs)):
         file = folder / f"{name}.png"
-        write_whole(file, draw(found["results"]))
+        atomic_write(file, draw(found["results"]))
         print(f"Drew {file}.\n")

@@ -20,14 +20,14 @@ class DamagedFileError(FileFormatError):
     """A file that rlvc wrote, of which bytes changed or are missing since."""
 
 
-class StrangeFileError(FileFormatError):
+class InvalidFileError(FileFormatError):
     """A file that rlvc did not write, or of another format or version; or that does not make sense.
 
     Its bytes are as they were written, as far as can be told.
     """
 
 
-class PictureError(RlvcError):
+class ImageError(RlvcError):
     """A picture that is missing or cannot be read."""
 
 
@@ -35,7 +35,7 @@ class DownloadError(RlvcError):
     """A file that could not be received, or not be written."""
 
 
-class WorldError(RlvcError):
+class EnvError(RlvcError):
     """An environment that failed, or that does not do as Gymnasium has it."""
 
 
@@ -68,10 +68,10 @@ class DataError(RlvcError):
         )
 
 
-def unknown(what: str, got: object, known: Iterable[str]) -> ValueError:
+def unknown_name(what: str, got: object, known: Iterable[str]) -> ValueError:
     """Return the error for a name that is not known, with the nearest one as a suggestion.
 
-    >>> print(unknown("detector", "sfit", ["harris", "orb", "sift"]))
+    >>> print(unknown_name("detector", "sfit", ["harris", "orb", "sift"]))
     Unknown detector 'sfit'. Did you mean 'sift'? Known: harris, orb, sift.
     """
     names = sorted(known)

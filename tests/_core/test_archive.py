@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from rlvc._core import atomic as whole_module
 from rlvc._core import members as members_module
 from rlvc._core.archive import kind_of, read_archive, write_archive
-from rlvc._core.atomic import remove_parts, whole_file, write_whole
+from rlvc._core.atomic import atomic_file, atomic_write, remove_parts
 from rlvc._core.members import MANIFEST
-from rlvc.errors import DamagedFileError, FileFormatError, StrangeFileError
+from rlvc.errors import DamagedFileError, FileFormatError, InvalidFileError
 
 KIND, VERSION = "soup", 3
 HEADER = {"format": KIND, "version": VERSION}
@@ -37,8 +37,8 @@ HEADER = {"format": KIND, "version": VERSION}
 
 def test_a_file_is_written_with_its_folders_and_replaced(tmp_path: Path) -> None:
     path = tmp_path / "one" / "two" / "file"
-    write_whole(path, b"first, and longer")
-    write_whole(str(path), b"second")
+    atomic_write(path, b"first, and longer")
+    atomic_write(str(path), b"second")
     assert path.read_bytes() == b"second"
     assert [p.name for p in path.parent.iterdir()] == ["file"]
 
@@ -56,9 +56,9 @@ def test_a_write_that_fails_leaves_everything_as_it_was(
     with monkeypatch.context() as patched:
         patched.setattr(where, fail)
         with pytest.raises(type(error)):
-            write_whole(tmp_path / "old", b"new")
+            atomic_write(tmp_path / "old", b"new")
         with pytest.raises(type(error)):
-            write_whole(tmp_path / "new", b"new")
+            atomic_write(tmp_path / "new", b"new")
     assert [p.name for p in tmp_path.iterdir()] == ["old"]
     assert (tmp_path / "old").read_bytes() == b"old"
 
@@ -66,14 +66,14 @@ def test_a_write_that_fails_leaves_everything_as_it_was(
 def test_a_folder_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(OSError, match="folder"):
-        write_whole(tmp_path / "folder", b"data")
+        atomic_write(tmp_path / "folder", b"data")
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
 
 
 def test_what_is_no_ordinary_file_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match=r"pipe is a device or a pipe; name an ordinary file\.$"):
-        write_whole(tmp_path / "pipe", b"data")
+        atomic_write(tmp_path / "pipe", b"data")
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
@@ -101,7 +101,7 @@ def test_an_error_of_the_system_names_the_file_and_the_cure(
 def test_a_path_through_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"data")
     with pytest.raises(OSError, match="a part of this path is a file; choose another place"):
-        write_whole(tmp_path / "file" / "a", b"data")
+        atomic_write(tmp_path / "file" / "a", b"data")
     assert (tmp_path / "file").read_bytes() == b"data"
 
 
@@ -129,8 +129,8 @@ def test_where_a_file_gets_too_large_the_old_one_stays(tmp_path: Path) -> None:
 
 KILL = """
 import os, signal, sys
-from rlvc._core.atomic import whole_file
-with whole_file(sys.argv[1]) as file:
+from rlvc._core.atomic import atomic_file
+with atomic_file(sys.argv[1]) as file:
     file.write(b"half")
     file.flush()
     os.kill(os.getpid(), signal.SIGKILL)
@@ -144,7 +144,7 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) 
         (tmp_path / name).write_bytes(b"mine")
     (tmp_path / ".rlvc-0123456789abcdef.part").mkdir()
     (tmp_path / ".rlvc-fedcba9876543210.part").symlink_to(tmp_path / ".rlvc-mine.part")
-    with whole_file(tmp_path / "b") as file:  # another process may be writing here
+    with atomic_file(tmp_path / "b") as file:  # another process may be writing here
         file.write(b"whole")
         assert remove_parts(tmp_path) == 1
     assert remove_parts(tmp_path) == 0
@@ -164,7 +164,7 @@ def test_a_part_that_is_taken_for_a_leftover_at_once_is_made_again(
         return lock(handle, wait=wait)
 
     monkeypatch.setattr(whole_module, "_lock", slow)
-    write_whole(tmp_path / "a", b"data")
+    atomic_write(tmp_path / "a", b"data")
     assert (tmp_path / "a").read_bytes() == b"data"
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
@@ -181,7 +181,7 @@ def umask() -> Iterator[None]:
 @pytest.mark.usefixtures("umask")
 def test_permissions_follow_the_umask(mask: int, tmp_path: Path) -> None:
     os.umask(mask)
-    write_whole(tmp_path / "file", b"data")
+    atomic_write(tmp_path / "file", b"data")
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o666 & ~mask
     assert os.umask(mask) == mask  # it is left as it was
 
@@ -297,7 +297,7 @@ def archive(
     return path
 
 
-def refusal(path: Path, kind: type[FileFormatError] = StrangeFileError) -> str:
+def refusal(path: Path, kind: type[FileFormatError] = InvalidFileError) -> str:
     with pytest.raises(FileFormatError) as error:
         read_archive(path, KIND, VERSION)
     assert type(error.value) is kind
@@ -421,7 +421,7 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     for content in (b"soup", b"soup" * 100, b"PK", b"PK\3\4" + bytes(40)):
         (tmp_path / "f").write_bytes(content)
         is_short = content == b"PK"  # it might have been one of ours
-        message = refusal(tmp_path / "f", DamagedFileError if is_short else StrangeFileError)
+        message = refusal(tmp_path / "f", DamagedFileError if is_short else InvalidFileError)
         assert is_short or message == f"{OTHER}rlvc did not write it."
     with zipfile.ZipFile(tmp_path / "f", "w") as file:
         file.writestr("other", "text")
@@ -516,7 +516,7 @@ def test_a_forged_file_with_the_right_checksum_is_strange_not_damaged(
         changed = bytearray(old)
         changed[place] ^= 1 << place % 8
         path.write_bytes(seal(bytes(changed)))
-        with contextlib.suppress(StrangeFileError):
+        with contextlib.suppress(InvalidFileError):
             read_archive(path, KIND, VERSION)
 
 

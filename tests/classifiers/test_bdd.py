@@ -343,7 +343,10 @@ def test_a_test_that_comes_again_is_listed_and_counted_once() -> None:
     again = Tree().refine([Split(0, 1)]).refine([Split(0, 2)]).merge([[0, 1], [2]])
     again = again.refine([Split(0, 1)])
     assert again.walk(lambda feature: feature == 1)[0] == [(1, True)]
-    assert again.usage(Incidence.from_dense(np.eye(3, dtype=np.bool_)[1:2])).tolist() == [1, 0]
+    assert again.usage(Incidence.from_dense(np.eye(3, dtype=np.bool_)[1:2])).tolist() == [
+        1,
+        0,
+    ]
 
 
 def test_features_are_kept_where_diagrams_grow_too_large(monkeypatch: pytest.MonkeyPatch) -> None:

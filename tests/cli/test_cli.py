@@ -226,7 +226,7 @@ def test_the_folder_is_named_after_the_task_unless_given(
     monkeypatch.setattr(files, "to_png", lambda figure: b"")  # painting takes its time
     done = call(
         "run", "small", "--seed", 3, "--interactions", 40, "--episodes", 1, "--preset", "paper",
-        "--set", "solver=q_learning", "--set", "selector.min_samples=4", "--set", "cap=2",
+        "--set", "solver=q_learning", "--set", "selector.min_samples=4", "--set", "max_splits=2",
     )  # fmt: skip
     assert done.code == 0, done.err
     assert [p.name for p in tmp_path.iterdir()] == ["runs"]
@@ -239,7 +239,7 @@ def test_the_folder_is_named_after_the_task_unless_given(
         "correction": "none", "min_samples": 4, "samples": "interactions", "relevant": False,
     }  # fmt: skip
     assert found["detector"]["type"] == "Harris"
-    assert (found["cap"], found["gamma"]) == (2, SMALL.gamma)
+    assert (found["max_splits"], found["gamma"]) == (2, SMALL.gamma)
 
 
 @pytest.mark.usefixtures("task")
@@ -386,9 +386,9 @@ def test_a_policy_of_grey_images_can_be_explained(call: Any, tmp_path: Path) -> 
         (["maze", "--preset", "papr"],
          "Unknown preset 'papr'. Did you mean 'paper'? Known: default, paper."),
         (["maze", "--set", "gama=1"],
-         "Unknown parameter 'gama'. Did you mean 'gamma'? Known: aliasing, cap, descriptor, "
-         "detector, engine, gamma, generator, max_stages, metric, nothing_moved, post_process, "
-         "selector, shrinkage, solver, surrogates, threads, threshold."),
+         "Unknown parameter 'gama'. Did you mean 'gamma'? Known: absorbing_self_loops, "
+         "aliasing, descriptor, detector, engine, gamma, generator, max_splits, max_stages, "
+         "metric, post_process, selector, shrinkage, solver, surrogates, threads, threshold."),
         (["maze", "--set", "solver=sarse"],
          "Unknown solver 'sarse'. Did you mean 'sarsa'? Known: modified_policy_iteration, "
          "policy_iteration, q_lambda, q_learning, sarsa, value_iteration."),
@@ -396,8 +396,8 @@ def test_a_policy_of_grey_images_can_be_explained(call: Any, tmp_path: Path) -> 
          "Unknown parameter of Selector 'alfa'. Did you mean 'alpha'? Known: alpha, correction, "
          "min_samples, ranking, relevant, samples, test."),
         (["maze", "--set", "gamma=1.2"], "gamma of RLVC must be in [0, 1); got 1.2."),
-        (["maze", "--set", "cap=few"], "cap of RLVC must be an integer; got 'few'."),
-        (["maze", "--set", "cap"], "A setting must read NAME=VALUE; got 'cap'."),
+        (["maze", "--set", "max_splits=few"], "max_splits of RLVC must be an integer; got 'few'."),
+        (["maze", "--set", "max_splits"], "A setting must read NAME=VALUE; got 'max_splits'."),
         (["maze", "--pictures", "photo"],
          "Unknown pictures 'photo'. Did you mean 'photos'? Known: coil, photos, the path to an "
          "image or to a folder of images."),

@@ -20,7 +20,7 @@ from rlvc.policies.evaluate import evaluate
 from rlvc.report import page as web_page
 from rlvc.report.web import data as web_contents
 from rlvc.runs import folder as files
-from rlvc.runs.callbacks import Watcher
+from rlvc.runs.callbacks import Callbacks
 from rlvc.tasks import custom_figures as own
 from tests.cli import test_cli
 from tests.cli.test_cli import SMALL_RUN, contents, strict
@@ -34,8 +34,8 @@ LEARN = ["learn", CORRIDOR, "--interactions", 60, "--rounds", 2, "--episodes", 2
 class Author:
     """Says what a folder holds, in place of what takes long."""
 
-    def __init__(self, watcher: Watcher | None = None) -> None:
-        self._watcher = watcher or Watcher()
+    def __init__(self, callbacks: Callbacks | None = None) -> None:
+        self._watcher = callbacks or Callbacks()
 
     def describe(self, folder: Path) -> dict[str, Any]:
         self._watcher.on_phase("draw", None)
@@ -340,7 +340,7 @@ class Context:
     [
         ("run maze --live --port 8000 --overwrite", "rlvc run maze"),
         ("run maze --port=8000 --live --out 'my runs'", "rlvc run maze --out 'my runs'"),
-        ("learn CartPole-v1 --set cap=3 --port", "rlvc learn CartPole-v1 --set cap=3"),
+        ("learn CartPole-v1 --set gamma=0.8 --port", "rlvc learn CartPole-v1 --set gamma=0.8"),
     ],
 )
 def test_the_command_is_kept_without_what_changes_nothing(

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, collect
-from rlvc.data.collect import Explorer, Round, Steady, explore, names_of_actions
+from rlvc.data.collect import CachedPolicy, Explorer, Round, explore, names_of_actions
 from tests.data.test_interactions import Always
 from tests.support.worlds import GREYS, PICTURES, REAR, Corridor, identical
 
@@ -250,7 +250,7 @@ def test_a_learner_takes_what_its_rounds_teach() -> None:
 
 def test_the_same_percept_is_looked_at_once() -> None:
     inner = Always(1)
-    steady = Steady(inner)
+    steady = CachedPolicy(inner)
     for picture in [*PICTURES, *PICTURES]:
         assert int(steady.predict(picture.copy())[0]) == 1
     assert len(inner.seen) == len(PICTURES)
@@ -258,7 +258,7 @@ def test_the_same_percept_is_looked_at_once() -> None:
 
 def test_what_is_no_image_does_not_make_another_percept() -> None:
     inner = Always(1)
-    steady = Steady(inner)
+    steady = CachedPolicy(inner)
     for speed in range(5):
         rear = np.asfortranarray(GREYS[REAR])
         steady.predict({"speed": np.float32(speed), "rear": rear, "front": PICTURES[0]})
@@ -268,7 +268,7 @@ def test_what_is_no_image_does_not_make_another_percept() -> None:
 
 def test_a_steady_policy_does_what_it_did_before() -> None:
     policy = RLVC(gamma=0.5, threads=1).learn(collect(Corridor(kind="first"), 200))
-    steady, env = Steady(policy), Corridor(kind="first")
+    steady, env = CachedPolicy(policy), Corridor(kind="first")
     for seed in range(6):
         observation, _ = env.reset(seed=seed)
         for _ in range(3):

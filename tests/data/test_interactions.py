@@ -15,7 +15,7 @@ from rlvc import RLVC, Interactions, Percepts, collect
 from rlvc.data.interactions import check_episodes
 from rlvc.data.observations import rows_of
 from tests.oracle import rlvc as oracle
-from tests.support.builders import pictures, store
+from tests.support.builders import percept_store, pictures
 
 PICTURES = pictures(6, shape=(64, 64, 3))
 
@@ -215,7 +215,7 @@ def test_who_is_stuck_is_found_by_looking_through_all(seed: int) -> None:
     start, end, action = rng.integers(0, 3, (3, n))
     terminated = rng.random(n) < 0.1
     data = Interactions(
-        store(3), start, action, np.zeros(n), end, np.arange(n), terminated, terminated, 3
+        percept_store(3), start, action, np.zeros(n), end, np.arange(n), terminated, terminated, 3
     )
     sequence = [
         oracle.Interaction(*row)
@@ -418,7 +418,8 @@ def episodes(start: list[int], end: list[int], episode: list[int], ends: list[in
     n = len(start)
     column = np.array
     return Interactions(
-        store(4), column(start), np.zeros(n, np.int64), np.zeros(n), column(end), column(episode),
+        percept_store(4), column(start), np.zeros(n, np.int64), np.zeros(n), column(end),
+        column(episode),
         np.zeros(n, np.bool_), column(ends, np.bool_), 1,
     )  # fmt: skip
 

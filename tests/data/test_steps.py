@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rlvc import RLVC, collect, evaluate
-from rlvc.errors import RlvcError, WorldError
+from rlvc.errors import EnvError, RlvcError
 from rlvc.policies.evaluate import LONGEST
 from tests.data.test_interactions import Always
 from tests.support.worlds import Corridor
@@ -56,9 +56,9 @@ def test_the_step_that_went_wrong_is_told(fault: Any, message: str) -> None:
         lambda: RLVC().learn(Faulty(fault), interactions=50),
         lambda: evaluate(Always(0), Faulty(fault), episodes=9),
     ):
-        with pytest.raises(WorldError, match=f"^{message}$"):
+        with pytest.raises(EnvError, match=f"^{message}$"):
             act()
-    assert issubclass(WorldError, RlvcError)  # the command line ends with 1, without a traceback
+    assert issubclass(EnvError, RlvcError)  # the command line ends with 1, without a traceback
 
 
 def test_a_reset_of_old_is_told() -> None:
@@ -67,7 +67,7 @@ def test_a_reset_of_old_is_told() -> None:
             return super().reset(**given)[0]
 
     message = "reset of the environment must return (observation, info); got ndarray."
-    with pytest.raises(WorldError, match=f"^{re.escape(message)}"):
+    with pytest.raises(EnvError, match=f"^{re.escape(message)}"):
         collect(Old(), 5)
 
 

@@ -24,7 +24,7 @@ from rlvc.distributed.ray import Ray, Worker, hire
 from rlvc.errors import DamagedFileError
 from rlvc.learning.compaction import Compaction
 from rlvc.learning.forest import Forest
-from rlvc.learning.generation.base import Canonical, Offering
+from rlvc.learning.generation.base import Canonical, GeneratorState
 from rlvc.learning.local_engine import Local
 from rlvc.learning.selection.selector import Selector
 from rlvc.learning.spread import Spread
@@ -60,9 +60,9 @@ def saved(policy: Any, folder: Path) -> bytes:
 def test_workers_see_what_threads_see() -> None:
     data = meet(60)
     learner = RLVC().fitted(data.percepts)
-    eye = learner.new_eye(data.percepts)
-    (one,) = eye.look_at_all(data.percepts)
-    (other,) = eye.look_at_all(data.percepts, looking=RAY.look)
+    extractor = learner.new_extractor(data.percepts)
+    (one,) = extractor.look_at_all(data.percepts)
+    (other,) = extractor.look_at_all(data.percepts, looking=RAY.look)
     assert len(one.begin) == len(data.percepts) + 1
     for name in ("begin", "descriptors", "row"):
         assert np.array_equal(getattr(one, name), getattr(other, name))
@@ -116,7 +116,7 @@ def test_a_dataset_on_disk_is_never_here_as_a_whole(
 ) -> None:
     learner, data = RLVC(max_stages=6), meet(200)
     expected = saved(learner.learn(data), tmp_path)
-    write_dataset(data, tmp_path / "shards", 3, learner.new_eye(data.percepts))
+    write_dataset(data, tmp_path / "shards", 3, learner.new_extractor(data.percepts))
     opened = RAY.open(open_dataset(tmp_path / "shards"), 1)
     assert isinstance(opened, Spread)
     with monkeypatch.context() as patch:
@@ -168,14 +168,14 @@ def test_a_dataset_that_was_written_anew_is_not_the_old_one(tmp_path: Path) -> N
     learner, folder, opened = RLVC(max_stages=3), tmp_path / "shards", list[Spread]()
     for n in (60, 90, 120):
         data = meet(n)
-        write_dataset(data, folder, 1, learner.new_eye(data.percepts))
+        write_dataset(data, folder, 1, learner.new_extractor(data.percepts))
         opened.append(RAY.open(open_dataset(folder), 1))
         if n > 60:  # the first one is not asked before it is gone
             assert saved(learner.learn(opened[-1]), tmp_path) == saved(
                 learner.learn(data), tmp_path
             )
         shutil.rmtree(folder)
-    write_dataset(data, folder, 1, learner.new_eye(data.percepts))
+    write_dataset(data, folder, 1, learner.new_extractor(data.percepts))
     with pytest.raises(DamagedFileError, match="was written anew since it was opened"):
         learner.learn(opened[0])
 
@@ -218,7 +218,7 @@ def test_shards_are_removed_when_nobody_needs_them(maze: Database, tmp_path: Pat
 class Mine:
     """A generator of one's own."""
 
-    def start(self) -> Offering:
+    def start(self) -> GeneratorState:
         return Canonical.generate.__get__(self)  # type: ignore[no-any-return]
 
 

@@ -14,12 +14,12 @@ from gymnasium.utils.env_checker import check_env
 from rlvc.envs import register_envs
 from rlvc.envs.maze import MazeEnv
 from rlvc.envs.picture import PictureEnv
-from rlvc.envs.planar_world import MAZE, World
+from rlvc.envs.planar_world import MAZE, PlanarWorld
 from rlvc.envs.subway import SubwayEnv
 
 register_envs()
 IDS = pytest.mark.parametrize("env_id", ["rlvc/Maze-v0", "rlvc/Subway-v0"])
-SMALL = World(
+SMALL = PlanarWorld(
     width=40,
     height=30,
     step=8,
@@ -78,7 +78,7 @@ def test_episodes_are_truncated_after_a_hundred_steps(env_id: str) -> None:
 
 @pytest.mark.parametrize("side", [8, 9])
 def test_window_is_cut_from_the_reflected_picture(side: int) -> None:
-    world = World(
+    world = PlanarWorld(
         width=40, height=30, step=8, noise=1, walls=(), exits=SMALL.exits, window=side
     )  # fmt: skip
     env = PictureEnv(world, PICTURE)

@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from rlvc.data.observations import as_percept, check_spaces
 from rlvc.envs import make as environments
-from rlvc.envs.make import Recipe, parse_arguments, parse_size
+from rlvc.envs.make import EnvConfig, parse_arguments, parse_size
 from tests.support.worlds import PICTURES, SIDE, Corridor
 
 CORRIDOR = "tests.support.worlds:Corridor-v0"
@@ -38,7 +38,7 @@ def fails(make: Any, message: str) -> None:
         make()
 
 
-def first_of(recipe: Recipe) -> Any:
+def first_of(recipe: EnvConfig) -> Any:
     env = recipe.make()
     check_spaces(env)
     observation, _ = env.reset(seed=0)
@@ -50,14 +50,14 @@ def first_of(recipe: Recipe) -> Any:
 
 
 def test_an_id_is_enough() -> None:
-    env = Recipe(env_id=CORRIDOR).make()
+    env = EnvConfig(env_id=CORRIDOR).make()
     assert isinstance(env.unwrapped, Corridor)
     assert env.render_mode is None
-    assert any(np.array_equal(first_of(Recipe(env_id=CORRIDOR)), one) for one in PICTURES)
+    assert any(np.array_equal(first_of(EnvConfig(env_id=CORRIDOR)), one) for one in PICTURES)
 
 
 def test_arguments_go_to_the_environment() -> None:
-    recipe = Recipe(env_id=CORRIDOR, arguments={"kind": "grey", "start": 4, "limit": 2})
+    recipe = EnvConfig(env_id=CORRIDOR, arguments={"kind": "grey", "start": 4, "limit": 2})
     env = recipe.make()
     assert env.action_space == spaces.Discrete(2, start=4)
     assert env.observation_space.shape == (SIDE, SIDE)
@@ -67,38 +67,38 @@ def test_arguments_go_to_the_environment() -> None:
 
 def test_wrappers_go_on_from_the_inside() -> None:
     wraps = [f"{__name__}:Bright(by=2, note='a (b), c=d')", f"{__name__}:Bright"]
-    env: Any = Recipe(env_id=CORRIDOR, wraps=wraps).make()
+    env: Any = EnvConfig(env_id=CORRIDOR, wraps=wraps).make()
     assert (env.by, env.note) == (1, "")
     assert (env.env.by, env.env.note) == (2, "a (b), c=d")
-    plain = first_of(Recipe(env_id=CORRIDOR))
-    assert np.array_equal(first_of(Recipe(env_id=CORRIDOR, wraps=wraps)), plain + np.uint8(3))
+    plain = first_of(EnvConfig(env_id=CORRIDOR))
+    assert np.array_equal(first_of(EnvConfig(env_id=CORRIDOR, wraps=wraps)), plain + np.uint8(3))
 
 
 def test_a_wrapper_of_a_package() -> None:
     for wrap, side in (("RGBImgObsWrapper", 40), ("RGBImgObsWrapper(tile_size=12)", 60)):
-        recipe = Recipe(env_id=MINIGRID, wraps=[f"minigrid.wrappers:{wrap}"])
+        recipe = EnvConfig(env_id=MINIGRID, wraps=[f"minigrid.wrappers:{wrap}"])
         seen = as_percept(first_of(recipe))
         assert isinstance(seen, dict)
         assert seen["image"].shape == (side, side, 3)
 
 
 def test_what_is_drawn_can_be_what_is_seen() -> None:
-    recipe = Recipe(env_id=CORRIDOR, arguments={"kind": "vector"}, render=True)
+    recipe = EnvConfig(env_id=CORRIDOR, arguments={"kind": "vector"}, render=True)
     seen = first_of(recipe)
     assert seen.shape == (2 * SIDE, 2 * SIDE, 3)
     assert any(np.array_equal(seen[::2, ::2], one) for one in PICTURES)
 
 
 def test_sizes_are_width_by_height() -> None:
-    assert first_of(Recipe(env_id=CORRIDOR, size=(30, 20))).shape == (20, 30, 3)
-    grey = Recipe(env_id=CORRIDOR, size=(30, 20), arguments={"kind": "grey"})
+    assert first_of(EnvConfig(env_id=CORRIDOR, size=(30, 20))).shape == (20, 30, 3)
+    grey = EnvConfig(env_id=CORRIDOR, size=(30, 20), arguments={"kind": "grey"})
     assert first_of(grey).shape == (20, 30)
-    both = Recipe(env_id=CORRIDOR, arguments={"kind": "vector"}, render=True, size=(32, 24))
+    both = EnvConfig(env_id=CORRIDOR, arguments={"kind": "vector"}, render=True, size=(32, 24))
     assert first_of(both).shape == (24, 32, 3)
 
 
 def test_frames_are_the_last_ones() -> None:
-    env = Recipe(env_id=CORRIDOR, size=(32, 24), frames=3).make()
+    env = EnvConfig(env_id=CORRIDOR, size=(32, 24), frames=3).make()
     first, _ = env.reset(seed=1)
     assert first.shape == (3, 24, 32, 3)
     second, *_ = env.step(np.int64(1))
@@ -106,7 +106,7 @@ def test_frames_are_the_last_ones() -> None:
     percept = as_percept(second)
     assert isinstance(percept, dict)
     assert list(percept) == ["frame 1", "frame 2", "frame 3"]
-    cameras = Recipe(env_id=CORRIDOR, arguments={"kind": "cameras"}, frames=2).make()
+    cameras = EnvConfig(env_id=CORRIDOR, arguments={"kind": "cameras"}, frames=2).make()
     percept = as_percept(cameras.reset(seed=0)[0])
     assert isinstance(percept, dict)
     assert list(percept) == ["front frame 1", "front frame 2", "rear frame 1", "rear frame 2"]
@@ -114,7 +114,9 @@ def test_frames_are_the_last_ones() -> None:
 
 def test_only_images_are_stacked(caplog: pytest.LogCaptureFixture) -> None:
     wraps = ["minigrid.wrappers:RGBImgObsWrapper"]
-    env = Recipe(env_id=MINIGRID, wraps=wraps, frames=2).make()  # what else it tells has no frames
+    env = EnvConfig(
+        env_id=MINIGRID, wraps=wraps, frames=2
+    ).make()  # what else it tells has no frames
     assert isinstance(env.observation_space, spaces.Dict)
     assert env.observation_space["image"].shape == (2, 40, 40, 3)
     assert list(env.observation_space) == ["image"]
@@ -194,7 +196,7 @@ CURE = " If a package brings it, name its module as well, such as minigrid:MiniG
     ],
 )
 def test_an_environment_that_is_not_there(env_id: str, message: str) -> None:
-    fails(Recipe(env_id=env_id).make, message)
+    fails(EnvConfig(env_id=env_id).make, message)
 
 
 def test_a_module_that_lacks_another_says_so(
@@ -203,7 +205,7 @@ def test_a_module_that_lacks_another_says_so(
     (tmp_path / "wanting.py").write_text("import no_such_package\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'no_such_package'"):
-        Recipe(env_id="wanting:Maze-v0").make()
+        EnvConfig(env_id="wanting:Maze-v0").make()
 
 
 def test_a_dependency_of_an_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +213,9 @@ def test_a_dependency_of_an_environment_is_named(monkeypatch: pytest.MonkeyPatch
         raise gymnasium.error.DependencyNotInstalled("pygame is not installed, run ...")
 
     monkeypatch.setattr(gymnasium, "make", make)
-    fails(Recipe(env_id="Car-v0").make, "Car-v0 cannot be made: pygame is not installed, run ...")
+    fails(
+        EnvConfig(env_id="Car-v0").make, "Car-v0 cannot be made: pygame is not installed, run ..."
+    )
 
 
 def test_arguments_that_do_not_fit() -> None:
@@ -220,7 +224,7 @@ def test_arguments_that_do_not_fit() -> None:
         match=r"^tests\.support\.worlds:Corridor-v0 cannot be made with these arguments "
         r"\(colour, start\): .* unexpected keyword argument 'colour'.*\.$",
     ):
-        Recipe(env_id=CORRIDOR, arguments={"colour": 1, "start": 2}).make()
+        EnvConfig(env_id=CORRIDOR, arguments={"colour": 1, "start": 2}).make()
 
 
 @pytest.mark.parametrize(
@@ -249,7 +253,7 @@ def test_arguments_that_do_not_fit() -> None:
     ],
 )
 def test_a_wrapper_that_does_not_fit(wrap: str, message: str) -> None:
-    fails(Recipe(env_id=CORRIDOR, wraps=[wrap]).make, message)
+    fails(EnvConfig(env_id=CORRIDOR, wraps=[wrap]).make, message)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +268,7 @@ def test_options_are_not_run(options: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     text = f"{__name__}:Bright{options}"
     fails(
-        Recipe(env_id=CORRIDOR, wraps=[text]).make,
+        EnvConfig(env_id=CORRIDOR, wraps=[text]).make,
         f"The options of a wrapper must read (NAME=VALUE, …), with plain values; got {text!r}.",
     )
     assert list(tmp_path.iterdir()) == []
@@ -277,4 +281,4 @@ def test_only_one_image_is_resized(kind: str) -> None:
         match=r"^Only observations that are one image can be resized; got .*\. "
         r"Wrap the environment so that it resizes its images itself\.$",
     ):
-        Recipe(env_id=CORRIDOR, arguments={"kind": kind}, size=(40, 40)).make()
+        EnvConfig(env_id=CORRIDOR, arguments={"kind": kind}, size=(40, 40)).make()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvc.envs.optimum import optimal_values
-from rlvc.envs.planar_world import ACTION_NAMES, MAZE, MOVES, SUBWAY, World
+from rlvc.envs.planar_world import ACTION_NAMES, MAZE, MOVES, SUBWAY, PlanarWorld
 
 WORLDS = pytest.mark.parametrize("world", [MAZE, SUBWAY], ids=["maze", "subway"])
 seeds = st.integers(0, 2**32 - 1)
@@ -40,7 +40,9 @@ def segments_meet(a: Points, b: Points, c: Points, d: Points) -> bool:
 def test_blocked_agrees_with_exact_geometry(
     moves: list[tuple[Points, Points]], walls: list[tuple[Points, Points]]
 ) -> None:
-    world = World(width=10, height=10, step=1, noise=1, walls=tuple(walls), exits=(), window=3)
+    world = PlanarWorld(
+        width=10, height=10, step=1, noise=1, walls=tuple(walls), exits=(), window=3
+    )
     expected = [
         not (0 <= b[0] <= 10 and 0 <= b[1] <= 10) or any(segments_meet(a, b, *w) for w in walls)
         for a, b in moves
@@ -52,7 +54,7 @@ def test_blocked_agrees_with_exact_geometry(
 @WORLDS
 @settings(max_examples=25)
 @given(seed=seeds)
-def test_moves_stay_inside_and_on_their_side_of_walls(world: World, seed: int) -> None:
+def test_moves_stay_inside_and_on_their_side_of_walls(world: PlanarWorld, seed: int) -> None:
     rng = np.random.default_rng(seed)
     start = world.random_starts(64, rng)
     actions = rng.integers(4, size=64)
@@ -68,7 +70,7 @@ def test_moves_stay_inside_and_on_their_side_of_walls(world: World, seed: int) -
 
 
 @WORLDS
-def test_random_starts_are_uniform_outside_the_exits(world: World) -> None:
+def test_random_starts_are_uniform_outside_the_exits(world: PlanarWorld) -> None:
     starts = world.random_starts(20_000, np.random.default_rng(0))
     assert not world.in_exit(starts).any()
     assert world.inside(starts).all()
@@ -78,7 +80,7 @@ def test_random_starts_are_uniform_outside_the_exits(world: World) -> None:
 
 
 def test_actions_have_the_directions_of_their_names() -> None:
-    world = World(width=100, height=100, step=10, noise=0, walls=(), exits=(), window=3)
+    world = PlanarWorld(width=100, height=100, step=10, noise=0, walls=(), exits=(), window=3)
     ends, _ = world.move(np.full((4, 2), 50.0), range(4), np.random.default_rng(0))
     directions = dict(zip(ACTION_NAMES, ends.tolist(), strict=True))
     assert directions == {"up": [50, 40], "right": [60, 50], "down": [50, 60], "left": [40, 50]}
@@ -101,11 +103,11 @@ def test_exits_include_their_edges() -> None:
 def test_bad_parameters(name: str, value: float, message: str) -> None:
     good = {"width": 9, "height": 9, "step": 1, "noise": 1, "walls": (), "exits": (), "window": 3}
     with pytest.raises(ValueError, match=message):
-        World(**{**good, name: value})  # type: ignore[arg-type]
+        PlanarWorld(**{**good, name: value})  # type: ignore[arg-type]
 
 
 @WORLDS
-def test_optimum_is_what_its_greedy_policy_earns(world: World) -> None:
+def test_optimum_is_what_its_greedy_policy_earns(world: PlanarWorld) -> None:
     optimum = optimal_values(world, cell=25.6, n_nodes=12)
     rng = np.random.default_rng(5)
     starts = positions = world.random_starts(600, rng)
@@ -124,7 +126,7 @@ def test_optimum_is_what_its_greedy_policy_earns(world: World) -> None:
 
 
 def test_optimum_is_stable_under_refinement() -> None:
-    world = World(
+    world = PlanarWorld(
         width=600, height=400, step=100, noise=20, window=64, exits=((520, 320, 600, 400),),
         walls=(((300, 100), (300, 400)),),
     )  # fmt: skip
@@ -136,7 +138,7 @@ def test_optimum_is_stable_under_refinement() -> None:
 
 
 def test_optimum_without_noise_counts_steps() -> None:
-    world = World(
+    world = PlanarWorld(
         width=100, height=20, step=10, noise=0, window=3, exits=((90, 0, 100, 20),),
         walls=(((50, 0), (50, 20)),),
     )  # fmt: skip
@@ -148,7 +150,9 @@ def test_optimum_without_noise_counts_steps() -> None:
 
 
 def test_optimum_is_kept_and_checks_its_arguments() -> None:
-    world = World(width=20, height=20, step=5, noise=1, walls=(), exits=((0, 0, 5, 5),), window=3)
+    world = PlanarWorld(
+        width=20, height=20, step=5, noise=1, walls=(), exits=((0, 0, 5, 5),), window=3
+    )
     assert optimal_values(world) is optimal_values(world)
     with pytest.raises(ValueError, match="cell of optimal_values must be above 0; got 0"):
         optimal_values(world, cell=0)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvc.features.graph import Composite, Feature, Graph, Located, Primitive, Several, Sight
+from rlvc.features.graph import AtLeast, Composite, Feature, Graph, InCell, Primitive, Sight
 from rlvc.vision.descriptors import Invariants
 from rlvc.vision.detectors import Harris, Points
-from rlvc.vision.extractor import Eye
+from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.metrics import Euclidean
 from rlvc.vision.vocabulary import Vocabulary
 from tests.features.test_index import Scene, Seen, draw_graph, look, pair, seeds
@@ -31,7 +31,7 @@ def meaning(graph: Graph, number: int) -> object:
     for name in ("first", "second", "part"):
         if name in values:
             values[name] = meaning(graph, values[name])
-    if isinstance(feature, Several):
+    if isinstance(feature, AtLeast):
         values["parts"] = tuple(meaning(graph, part) for part in feature.parts)
     return type(feature), tuple(values.items())
 
@@ -118,20 +118,20 @@ def test_an_empty_graph_has_nothing() -> None:
 
 
 def test_the_symbols_of_an_eye_become_features_once() -> None:
-    eye = Eye(Harris(), Invariants(), Euclidean(), 0.5)
+    extractor = FeatureExtractor(Harris(), Invariants(), Euclidean(), 0.5)
     for name, n in (("left", 2), ("right", 1)):
-        eye.vocabularies[name] = Vocabulary(Euclidean(), 0.5)
-        eye.vocabularies[name].extend(np.arange(n, dtype=np.float32)[:, None])
-    graph = Graph().add_symbols(eye)
+        extractor.vocabularies[name] = Vocabulary(Euclidean(), 0.5)
+        extractor.vocabularies[name].extend(np.arange(n, dtype=np.float32)[:, None])
+    graph = Graph().add_symbols(extractor)
     assert graph.features == (Primitive("left", 0), Primitive("left", 1), Primitive("right", 0))
     graph, _ = graph.add([pair(0, 1)])
-    eye.vocabularies["left"].extend(np.array([[9.0]], np.float32))
-    eye.vocabularies["right"].extend(np.array([[7.0], [8.0]], np.float32))
-    grown = graph.add_symbols(eye)
+    extractor.vocabularies["left"].extend(np.array([[9.0]], np.float32))
+    extractor.vocabularies["right"].extend(np.array([[7.0], [8.0]], np.float32))
+    grown = graph.add_symbols(extractor)
     assert grown.features[:4] == graph.features
     assert grown.symbols("left").tolist() == [0, 1, 4]
     assert grown.symbols("right").tolist() == [2, 5, 6]
-    assert grown.add_symbols(eye) is grown
+    assert grown.add_symbols(extractor) is grown
 
 
 def test_features_can_be_put_in_words() -> None:
@@ -143,12 +143,12 @@ def test_features_can_be_put_in_words() -> None:
             first=0, second=2, mean=40.0, deviation=4.0, likelihood=math.exp(-0.5), turn=29.6,
             turn_deviation=3.0, ratio=-1.0, ratio_deviation=0.5,
         ),
-        Located(part=1, level=2, column=0, line=3),
-        Located(part=3, level=1, column=1, line=0),
+        InCell(part=1, level=2, column=0, line=3),
+        InCell(part=3, level=1, column=1, line=0),
         Primitive("front", 7),
-        Several(parts=(6, 1), least=1),
-        Several(parts=(1,), least=1),
-        Several(parts=(2, 0), least=2),
+        AtLeast(parts=(6, 1), least=1),
+        AtLeast(parts=(1,), least=1),
+        AtLeast(parts=(2, 0), least=2),
     ))  # fmt: skip
     pair_of_3 = "symbol 3 and symbol 3, 0 to 5 pixels apart"
     nested = (
@@ -284,7 +284,7 @@ def test_only_the_primitives_of_a_feature_are_looked_for_and_only_once(seed: int
     symbols = [n for n, one in enumerate(graph.features) if isinstance(one, Primitive)]
     glance = Asked(scene.percepts[0])
     left = [n for n in symbols if graph.camera[n] == "left"]
-    more, (several,) = graph.add([Several(parts=tuple(left), least=1)])
+    more, (several,) = graph.add([AtLeast(parts=tuple(left), least=1)])
     Sight(more, glance).exhibits(several)  # type: ignore[arg-type]
     assert glance.log == [("exhibits", "left", n) for n in range(len(left))]  # and not where
     glance = Asked(scene.percepts[0])

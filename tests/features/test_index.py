@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import Percepts
-from rlvc.features.graph import MOST, Composite, Feature, Graph, Located, Primitive, Several, Sight
+from rlvc.features.graph import MOST, AtLeast, Composite, Feature, Graph, InCell, Primitive, Sight
 from rlvc.features.incidence import Incidence, Joined
-from rlvc.features.index import Places, Sightings
+from rlvc.features.index import FeatureIndex, OccurrenceTable
 from rlvc.vision.detectors import Points
-from rlvc.vision.extractor import Occurrences
+from rlvc.vision.extractor import SymbolOccurrences
 from tests.oracle import composites as oracle
 from tests.oracle.rlvc import TooCloseError
 
@@ -87,7 +87,7 @@ class Scene:
             for row in self.table
         ]
 
-    def see(self, graph: Graph) -> Sightings:
+    def see(self, graph: Graph) -> FeatureIndex:
         """Return what the percepts show of a graph."""
         percepts = Percepts()
         for row in self.table:
@@ -105,8 +105,10 @@ class Scene:
             begin = np.cumsum([0, *map(len, shown)])
             symbol = np.array([s for s, _ in rows], np.int32)
             points = points_of([point for _, point in rows])
-            seen.append(Occurrences(begin, symbol, np.arange(len(rows), dtype=np.int32), points))
-        return Sightings.of(graph, percepts, seen)
+            seen.append(
+                SymbolOccurrences(begin, symbol, np.arange(len(rows), dtype=np.int32), points)
+            )
+        return FeatureIndex.of(graph, percepts, seen)
 
 
 def draw_points(rng: np.random.Generator, n: int) -> list[tuple[int, oracle.Point]]:
@@ -124,12 +126,12 @@ def draw_points(rng: np.random.Generator, n: int) -> list[tuple[int, oracle.Poin
     return found
 
 
-def draw_composite(rng: np.random.Generator, parts: Sequence[int]) -> Composite | Located:
+def draw_composite(rng: np.random.Generator, parts: Sequence[int]) -> Composite | InCell:
     """Draw a feature that is made of some of those with the given numbers."""
     if rng.random() < 0.1:
         level = int(rng.integers(0, 4))
         column, line = (int(n) for n in rng.integers(0, 2**level, 2))
-        return Located(part=int(rng.choice(parts)), level=level, column=column, line=line)
+        return InCell(part=int(rng.choice(parts)), level=level, column=column, line=line)
     first, second = (int(n) for n in rng.choice(parts, 2))
     turns, scales = rng.random(2) < 0.1
     return Composite(
@@ -143,11 +145,11 @@ def draw_composite(rng: np.random.Generator, parts: Sequence[int]) -> Composite 
     )  # fmt: skip
 
 
-def draw_several(rng: np.random.Generator, parts: Sequence[int]) -> Several:
+def draw_several(rng: np.random.Generator, parts: Sequence[int]) -> AtLeast:
     """Draw a feature that asks for some of those with the given numbers."""
     n = int(rng.integers(1, len(parts) + 1))
     some = tuple(rng.choice(parts, n, replace=False).tolist())
-    return Several(parts=some, least=int(rng.integers(1, n + 1)))
+    return AtLeast(parts=some, least=int(rng.integers(1, n + 1)))
 
 
 def draw_graph(
@@ -162,7 +164,7 @@ def draw_graph(
             number
             for number, height in enumerate(graph.height)
             if graph.camera[number] == cameras[camera] and height < HIGHEST
-            if not isinstance(graph[number], Several)
+            if not isinstance(graph[number], AtLeast)
         ]
         if rest[camera] and (len(ours) < 2 or rng.random() < 0.2):
             graph, _ = graph.add([rest[camera].pop(0)])
@@ -185,12 +187,12 @@ def primitives_first(graph: Graph) -> tuple[Graph, list[Feature], dict[int, int]
             first, second = numbers[feature.first], numbers[feature.second]
             given = {name: getattr(feature, name) for name in Composite.__slots__}
             feature = Composite(**{**given, "first": first, "second": second})
-        elif isinstance(feature, Located):
+        elif isinstance(feature, InCell):
             part, level = numbers[feature.part], feature.level
-            feature = Located(part=part, level=level, column=feature.column, line=feature.line)
-        elif isinstance(feature, Several):
+            feature = InCell(part=part, level=level, column=feature.column, line=feature.line)
+        elif isinstance(feature, AtLeast):
             parts = tuple(numbers[part] for part in feature.parts)
-            feature = Several(parts=parts, least=feature.least)
+            feature = AtLeast(parts=parts, least=feature.least)
         renamed.append(feature)
     return Graph(tuple(renamed[:n_primitives])), renamed[n_primitives:], numbers
 
@@ -201,13 +203,13 @@ def assert_same_points(found: NDArray[np.float64], expected: Sequence[oracle.Poi
     np.testing.assert_allclose(found[:, 2:], rest, rtol=1e-9, atol=1e-9)
 
 
-def assert_same_places(one: Places, other: Places) -> None:
+def assert_same_places(one: OccurrenceTable, other: OccurrenceTable) -> None:
     for name in ("begin", "feature", "marks"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), strict=True)
     assert one.size == other.size
 
 
-def assert_same(one: Sightings, other: Sightings) -> None:
+def assert_same(one: FeatureIndex, other: FeatureIndex) -> None:
     assert one.graph == other.graph
     assert one.cameras == other.cameras
     for here, there in zip(one.places, other.places, strict=True):
@@ -237,9 +239,9 @@ def test_occurrences_are_those_of_algorithm_5(cameras: tuple[str, ...], n_scenes
     for seed in range(n_scenes):
         rng = np.random.default_rng(seed)
         graph, scene = draw_graph(rng, cameras, several=True), Scene.draw(rng, cameras)
-        sightings = scene.see(graph)
-        assert sightings.cameras == cameras
-        assert sightings.incidence.n_percepts == len(scene.table)
+        index = scene.see(graph)
+        assert index.cameras == cameras
+        assert index.incidence.n_percepts == len(scene.table)
         for row, percept in enumerate(scene.percepts):
             sight = look(graph, percept)
             for number in range(len(graph)):
@@ -248,17 +250,17 @@ def test_occurrences_are_those_of_algorithm_5(cameras: tuple[str, ...], n_scenes
                 except (TooCloseError, oracle.TooManyError):
                     continue
                 camera = cameras.index(graph.camera[number])
-                images, marks = sightings.find(number)
-                at_once = marks[images == sightings.table[row, camera]]
+                images, marks = index.find(number)
+                at_once = marks[images == index.table[row, camera]]
                 alone = sight.find(number)
                 assert_same_points(at_once, expected)
                 np.testing.assert_array_equal(alone, at_once, strict=True)
                 if isinstance(graph[number], Composite):
                     assert len({point.at for point in expected}) == len(at_once)
-                exhibits = sightings.incidence.exhibits(np.array([row]), np.array([number]))
+                exhibits = index.incidence.exhibits(np.array([row]), np.array([number]))
                 assert bool(exhibits[0]) == sight.exhibits(number) == (len(expected) > 0)
                 n_checked += 1
-                n_several[int(len(expected) > 0)] += isinstance(graph[number], Several)
+                n_several[int(len(expected) > 0)] += isinstance(graph[number], AtLeast)
                 n_found[graph.height[number]] += len(expected) > 0
                 n_missing[graph.height[number]] += len(expected) == 0
     assert n_checked > 4000
@@ -302,9 +304,9 @@ def test_places_stand_image_by_image_and_feature_by_feature(seed: int) -> None:
     rng = np.random.default_rng(seed)
     cameras = ("left", "right")
     graph, scene = draw_graph(rng, cameras, several=True), Scene.draw(rng, cameras)
-    sightings = scene.see(graph)
-    for camera, places in zip(cameras, sightings.places, strict=True):
-        assert places.n_images == len(set(sightings.table[:, cameras.index(camera)].tolist()))
+    index = scene.see(graph)
+    for camera, places in zip(cameras, index.places, strict=True):
+        assert places.n_images == len(set(index.table[:, cameras.index(camera)].tolist()))
         assert places.begin[0] == 0
         assert places.begin[-1] == len(places.feature) == len(places.marks)
         for first, last in zip(places.begin[:-1], places.begin[1:], strict=True):
@@ -315,8 +317,8 @@ def test_places_stand_image_by_image_and_feature_by_feature(seed: int) -> None:
         dense = np.zeros((places.n_images, len(graph)), np.bool_)
         for number in range(len(graph)):
             if graph.camera[number] == camera:
-                dense[sightings.find(number)[0], number] = True
-        incidence = sightings.shown[cameras.index(camera)]
+                dense[index.find(number)[0], number] = True
+        incidence = index.shown[cameras.index(camera)]
         for image in range(places.n_images):
             assert incidence.row(image).tolist() == np.flatnonzero(dense[image]).tolist()
 
@@ -355,18 +357,18 @@ def test_a_pair_occurs_midway(
     points: list[tuple[int, float, float]], expected: list[tuple[float, float]]
 ) -> None:
     scene = one_image(points)
-    sightings, (number,) = scene.see(TWO).add([pair()])
-    image, marks = sightings.find(number)
+    index, (number,) = scene.see(TWO).add([pair()])
+    image, marks = index.find(number)
     assert [tuple(row) for row in marks[:, :2].tolist()] == expected
     assert image.tolist() == [0] * len(expected)
     shown = {symbol for symbol, _, _ in points} | ({number} if expected else set())
-    assert sightings.incidence.row(0).tolist() == sorted(shown)
+    assert index.incidence.row(0).tolist() == sorted(shown)
 
 
 def test_a_feature_pairs_with_itself() -> None:
     scene = one_image([(0, 0, 0), (0, 3, 4)])
-    sightings, numbers = scene.see(TWO).add([pair(0, 0), pair(0, 0, mean=0.0)])
-    apart, together = (sightings.find(number)[1][:, :2].tolist() for number in numbers)
+    index, numbers = scene.see(TWO).add([pair(0, 0), pair(0, 0, mean=0.0)])
+    apart, together = (index.find(number)[1][:, :2].tolist() for number in numbers)
     assert apart == [[1.5, 2.0]]
     assert together == [[0.0, 0.0], [3.0, 4.0]]
 
@@ -376,34 +378,34 @@ def test_parts_of_different_cameras_never_combine() -> None:
     view = oracle.View(32, 32, [(0, oracle.Point(3.0, 4.0, 1.0, math.nan))])
     scene = Scene({"left": [view], "right": [view]}, [(0, 0)])
     for first, second in ((0, 1), (1, 0)):
-        sightings, (number,) = scene.see(graph).add([pair(first, second, mean=0.0)])
-        assert len(sightings.find(number)[0]) == 0
-        assert sightings.incidence.row(0).tolist() == [0, 1]
-        assert not look(sightings.graph, scene.percepts[0]).exhibits(number)
+        index, (number,) = scene.see(graph).add([pair(first, second, mean=0.0)])
+        assert len(index.find(number)[0]) == 0
+        assert index.incidence.row(0).tolist() == [0, 1]
+        assert not look(index.graph, scene.percepts[0]).exhibits(number)
 
 
 def test_what_lies_outside_the_frame_is_in_the_nearest_cell() -> None:
     scene = one_image([(0, -1, 5), (0, 32, 31), (0, 15.5, 16)])
-    cells = [Located(part=0, level=1, column=c, line=line) for c in (0, 1) for line in (0, 1)]
-    sightings, numbers = scene.see(TWO).add(cells)
-    found = [sightings.find(number)[1][:, :2].tolist() for number in numbers]
+    cells = [InCell(part=0, level=1, column=c, line=line) for c in (0, 1) for line in (0, 1)]
+    index, numbers = scene.see(TWO).add(cells)
+    found = [index.find(number)[1][:, :2].tolist() for number in numbers]
     assert found == [[[-1.0, 5.0]], [[15.5, 16.0]], [], [[32.0, 31.0]]]
 
 
 def test_several_occur_where_those_that_are_there_do() -> None:
     scene = one_image([(0, 1, 1), (0, 9, 1), (1, 4, 5)])
-    sightings, (far,) = scene.see(Graph(tuple(Primitive("", n) for n in range(3)))).add([pair()])
+    index, (far,) = scene.see(Graph(tuple(Primitive("", n) for n in range(3)))).add([pair()])
     wanted = [
-        (Several(parts=(1, 0), least=2), [(4, 5), (1, 1), (9, 1)]),
-        (Several(parts=(2, 0), least=1), [(1, 1), (9, 1)]),
-        (Several(parts=(2, 0), least=2), []),
-        (Several(parts=(far, 2, 1), least=2), [(2.5, 3), (4, 5)]),
-        (Several(parts=(0,), least=1), [(1, 1), (9, 1)]),
+        (AtLeast(parts=(1, 0), least=2), [(4, 5), (1, 1), (9, 1)]),
+        (AtLeast(parts=(2, 0), least=1), [(1, 1), (9, 1)]),
+        (AtLeast(parts=(2, 0), least=2), []),
+        (AtLeast(parts=(far, 2, 1), least=2), [(2.5, 3), (4, 5)]),
+        (AtLeast(parts=(0,), least=1), [(1, 1), (9, 1)]),
     ]  # a symbol that is there twice counts once
-    sightings, numbers = sightings.add(one for one, _ in wanted)
-    sight = look(sightings.graph, scene.percepts[0])
+    index, numbers = index.add(one for one, _ in wanted)
+    sight = look(index.graph, scene.percepts[0])
     for number, (several, places) in zip(numbers, wanted, strict=True):
-        assert [tuple(row) for row in sightings.find(number)[1][:, :2].tolist()] == places
+        assert [tuple(row) for row in index.find(number)[1][:, :2].tolist()] == places
         assert [tuple(row) for row in sight.find(number)[:, :2].tolist()] == places
         there = sum(sight.exhibits(part) for part in several.parts)
         assert sight.count(several) == there
@@ -427,14 +429,14 @@ def test_no_more_occurrences_are_kept_than_allowed() -> None:
     assert len(expected) == 60 * 61 // 2 > MOST
     # Without a bound, each of these would have the square of what the one before has.
     graph, numbers = graph.add(any_two(n) for n in range(1, 6))
-    sightings = scene.see(graph)
-    assert_same_points(sightings.find(1)[1], expected[:MOST])
+    index = scene.see(graph)
+    assert_same_points(index.find(1)[1], expected[:MOST])
     sight = look(graph, scene.percepts[0])
     for number in (1, *numbers):
-        found = sightings.find(number)[1]
+        found = index.find(number)[1]
         assert found.shape == (MOST, 4)
         np.testing.assert_array_equal(sight.find(number), found)
-    assert sightings.incidence.row(0).tolist() == list(range(7))
+    assert index.incidence.row(0).tolist() == list(range(7))
 
 
 def test_thousands_of_points_are_no_trouble() -> None:
@@ -444,10 +446,10 @@ def test_thousands_of_points_are_no_trouble() -> None:
     rows = [(int(s), x, y) for s, (x, y) in zip(symbols, xy.tolist(), strict=True)]
     scene = one_image(rows, (300, 300))
     graph, _ = TWO.add([pair(mean=40.0), pair(2, 0, mean=100.0), pair(2, 3, mean=9.0)])
-    sightings = scene.see(graph)
+    index = scene.see(graph)
     sight = look(graph, scene.percepts[0])
     for number in range(2, 5):
-        found = sightings.find(number)[1]
+        found = index.find(number)[1]
         assert 0 < len(found) <= MOST
         assert len(np.unique(found[:, :2], axis=0)) == len(found)
         np.testing.assert_array_equal(sight.find(number), found)
@@ -459,18 +461,18 @@ def test_thousands_of_points_are_no_trouble() -> None:
 def test_images_without_points_show_nothing() -> None:
     blank = oracle.View(32, 32)
     scene = Scene({"": [blank, blank]}, [(0,), (1,)])
-    sightings, numbers = scene.see(TWO).add([pair(), pair(2, 2), pair(0, 0)])
+    index, numbers = scene.see(TWO).add([pair(), pair(2, 2), pair(0, 0)])
     assert numbers == [2, 3, 4]
-    assert sightings.incidence.indptr.tolist() == [0, 0, 0]
-    assert sightings.incidence.n_features == len(sightings.graph) == 5
-    assert sightings.places[0].marks.shape == (0, 4)
+    assert index.incidence.indptr.tolist() == [0, 0, 0]
+    assert index.incidence.n_features == len(index.graph) == 5
+    assert index.places[0].marks.shape == (0, 4)
 
 
 def test_a_graph_without_features_shows_nothing() -> None:
     scene = Scene({"": [oracle.View(32, 32)]}, [(0,)])
-    sightings = scene.see(Graph())
-    assert sightings.incidence.indptr.tolist() == [0, 0]
-    assert sightings.incidence.n_features == 0
+    index = scene.see(Graph())
+    assert index.incidence.indptr.tolist() == [0, 0]
+    assert index.incidence.n_features == 0
 
 
 def test_of_many_stages_few_matrices_are_there_as_a_whole() -> None:

@@ -39,11 +39,11 @@ from tests.support.builders import (
     COLOUR,
     RIGHT,
     Problem,
-    blind_eye,
+    blind_extractor,
     database,
+    index_of,
     literal,
-    sightings_of,
-    store,
+    percept_store,
     symbols_of,
 )  # fmt: skip
 
@@ -487,11 +487,11 @@ def forgetful() -> Database:
     noise = np.where(np.arange(80) // 8 % 2, 0.25, -0.25)
     reward = np.where(action == 0, 4.0 + 6 * counts, 1.0 * tells) + noise
     interactions = Interactions(
-        store(4), percept, action, reward, percept, np.arange(80), np.ones(80, np.bool_),
+        percept_store(4), percept, action, reward, percept, np.arange(80), np.ones(80, np.bool_),
         np.zeros(80, np.bool_), 2,
     )  # fmt: skip
     dense = np.array([[p % 2, p // 2] for p in range(4)], np.bool_)
-    return Database(interactions, sightings_of(Incidence.from_dense(dense)), blind_eye(2))
+    return Database(interactions, index_of(Incidence.from_dense(dense)), blind_extractor(2))
 
 
 def compacted_at(compaction: Compaction, n_stages: int) -> list[int]:
@@ -524,7 +524,10 @@ def test_splitting_and_merging_do_not_take_turns_for_ever(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     learner = functools.partial(
-        literal, selector=Selector(alpha=0.05, min_samples=5, relevant=False), cap=0, max_stages=50
+        literal,
+        selector=Selector(alpha=0.05, min_samples=5, relevant=False),
+        max_splits=0,
+        max_stages=50,
     )
     compaction = Compaction(every=1, on_the_way="value+policy")
     with caplog.at_level(logging.WARNING, logger="rlvc"):
@@ -540,29 +543,29 @@ def test_splitting_and_merging_do_not_take_turns_for_ever(
     assert caplog.messages == []
 
 
-def loose(compaction: Compaction | None = None, cap: int = 0) -> RLVC:
+def loose(compaction: Compaction | None = None, max_splits: int = 0) -> RLVC:
     """Return a learner that splits readily."""
     chosen = {} if compaction is None else {"post_process": compaction}
     selector = Selector(alpha=0.2, correction="none", min_samples=2, relevant=False)
-    return literal(selector=selector, cap=cap, gamma=0.5, **chosen)
+    return literal(selector=selector, max_splits=max_splits, gamma=0.5, **chosen)
 
 
 @settings(deadline=None, max_examples=40)
 @given(
     seed=seeds, every=st.integers(1, 3), epsilon=st.sampled_from([0.0, 0.01, 0.5]),
     equivalence=st.sampled_from(EQUIVALENCES), on_the_way=st.sampled_from(EQUIVALENCES),
-    cap=st.integers(0, 2),
+    max_splits=st.integers(0, 2),
 )  # fmt: skip
-@example(seed=0, every=1, epsilon=0.5, equivalence="value", on_the_way="value", cap=1)
+@example(seed=0, every=1, epsilon=0.5, equivalence="value", on_the_way="value", max_splits=1)
 def test_learning_with_compaction_ends(
-    seed: int, every: int, epsilon: float, equivalence: str, on_the_way: str, cap: int
+    seed: int, every: int, epsilon: float, equivalence: str, on_the_way: str, max_splits: int
 ) -> None:
     n = 14
     problem = Problem.draw(seed, n=70, n_percepts=n, n_features=6)
     compaction = Compaction(
         every=every, epsilon=epsilon, equivalence=equivalence, on_the_way=on_the_way
     )
-    stages = list(loose(compaction, cap).stages(problem.database))
+    stages = list(loose(compaction, max_splits).stages(problem.database))
     # Every compaction but the last leaves one class more, then one class more in every stage.
     assert len(stages) <= every * (n + 1) + n + 2
     for stage in stages:
@@ -579,7 +582,7 @@ def test_learning_with_compaction_ends(
 
 def test_one_relation_holds_on_the_way_and_another_at_the_end() -> None:
     learner = functools.partial(
-        literal, selector=Selector(alpha=0.05, min_samples=5, relevant=False), cap=0
+        literal, selector=Selector(alpha=0.05, min_samples=5, relevant=False), max_splits=0
     )
     strict = list(learner(post_process=Compaction(every=1, epsilon=0.1)).stages(forgetful()))
     assert sizes(strict) == [1, 2, 4, 2]  # the bad action keeps four apart until the end
@@ -593,7 +596,7 @@ def test_one_relation_holds_on_the_way_and_another_at_the_end() -> None:
 
 def test_the_relation_of_the_end_serves_at_the_last_stage_too() -> None:
     learner = functools.partial(
-        literal, selector=Selector(alpha=0.05, min_samples=5, relevant=False), cap=0
+        literal, selector=Selector(alpha=0.05, min_samples=5, relevant=False), max_splits=0
     )
     for every in (0, 1, 2):
         compaction = Compaction(every=every, epsilon=0.1)
@@ -606,7 +609,7 @@ def test_the_relation_of_the_end_serves_at_the_last_stage_too() -> None:
 def test_compacting_asks_for_the_relation_of_its_time(is_last: bool) -> None:
     data = forgetful()
     selector = Selector(min_samples=5, relevant=False)
-    stages = list(literal(selector=selector, cap=0).stages(data))
+    stages = list(literal(selector=selector, max_splits=0).stages(data))
     assert sizes(stages)[-1] == 4
 
     def solve(classifier: Classifier) -> Any:
@@ -715,20 +718,23 @@ def test_any_number_of_threads_gives_the_same_compacted_policy() -> None:
 RULES = [
     (oracle.Rules(tau=0.5, close=1e-7), oracle.Merging(2, 0.1)),
     (
-        oracle.Rules(tau=0.5, close=1e-7, cap=2),
+        oracle.Rules(tau=0.5, close=1e-7, max_splits=2),
         oracle.Merging(2, 0.1, ("value",), on_the_way=("value", "policy")),
     ),
-    (oracle.Rules("remaining", tau=0.5, close=1e-7, cap=1), oracle.Merging(1, 0.2)),
+    (oracle.Rules("remaining", tau=0.5, close=1e-7, max_splits=1), oracle.Merging(1, 0.2)),
     (
-        oracle.Rules("reduction", "welch", 0.1, "bonferroni", 4, tau=0.1, cap=2, close=1e-7),
+        oracle.Rules("reduction", "welch", 0.1, "bonferroni", 4, tau=0.1, max_splits=2, close=1e-7),
         oracle.Merging(2, 0.05, ("value",)),
     ),
     (
-        oracle.Rules(tau=0.1, gamma=0.9, cap=0, close=1e-7),
+        oracle.Rules(tau=0.1, gamma=0.9, max_splits=0, close=1e-7),
         oracle.Merging(3, 0.6, ("policy", "action-value")),
     ),
-    (oracle.Rules(tau=0.1, cap=2, max_stages=4, close=1e-7), oracle.Merging(3, 0.1)),
-    (oracle.Rules(tau=0.5, close=1e-7, most_parts=7, nothing_moved=True), oracle.Merging(2, 0.1)),
+    (oracle.Rules(tau=0.1, max_splits=2, max_stages=4, close=1e-7), oracle.Merging(3, 0.1)),
+    (
+        oracle.Rules(tau=0.5, close=1e-7, most_parts=7, absorbing_self_loops=True),
+        oracle.Merging(2, 0.1),
+    ),
 ]
 
 
@@ -748,9 +754,10 @@ def test_the_loop_with_merging_is_that_of_the_paper_stage_by_stage(
             ranking=rules.ranking, test=rules.test, alpha=rules.alpha,
             correction=rules.correction, min_samples=rules.min_samples, relevant=False,
         ),
-        surrogates=Surrogates(features=rules.most_parts), nothing_moved=rules.nothing_moved,
+        surrogates=Surrogates(features=rules.most_parts),
+        absorbing_self_loops=rules.absorbing_self_loops,
         post_process=compaction,
-        gamma=rules.gamma, cap=rules.cap, max_stages=rules.max_stages,
+        gamma=rules.gamma, max_splits=rules.max_splits, max_stages=rules.max_stages,
     )  # fmt: skip
     n_checked = n_merges = 0
     for seed in range(8):

@@ -36,25 +36,25 @@ PLAIN = literal()
 def test_a_part_of_the_sightings_keeps_all_numbers() -> None:
     looked = RLVC(threads=1).look(database(COLOUR))
     *_, last = RLVC(threads=1).stages(looked)
-    sightings = last.database.whole().sightings  # with features that have parts
-    assert any(one.parts for one in sightings.graph.features)
-    kept = draw_symbols(sightings.graph, 0.5, np.random.default_rng(0))
-    part, n_higher = sightings.only(kept), 0
-    assert part.graph is sightings.graph
-    assert part.table is sightings.table
-    for number, feature in enumerate(sightings.graph.features):
-        primitives = sightings.graph.primitives(number)
+    index = last.database.whole().index  # with features that have parts
+    assert any(one.parts for one in index.graph.features)
+    kept = draw_symbols(index.graph, 0.5, np.random.default_rng(0))
+    part, n_higher = index.only(kept), 0
+    assert part.graph is index.graph
+    assert part.table is index.table
+    for number, feature in enumerate(index.graph.features):
+        primitives = index.graph.primitives(number)
         there, before = part.incidence.count(np.array([number])), part.find(number)
         if all(kept[one] for one in primitives):
-            assert np.array_equal(there, sightings.incidence.count(np.array([number])))
-            for one, other in zip(before, sightings.find(number), strict=True):
+            assert np.array_equal(there, index.incidence.count(np.array([number])))
+            for one, other in zip(before, index.find(number), strict=True):
                 assert np.array_equal(one, other, equal_nan=True)
         else:
             n_higher += len(feature.parts) > 0
             assert not there.any()
             assert isinstance(feature, Primitive) <= (len(before[0]) == 0)
     assert n_higher > 0
-    for less, more in zip(part.shown, sightings.shown, strict=True):
+    for less, more in zip(part.shown, index.shown, strict=True):
         assert less.indptr[-1] == len(less.indices) < len(more.indices)
 
 
@@ -84,7 +84,7 @@ def test_a_share_is_at_least_one_and_never_twice() -> None:
 
 def test_every_camera_keeps_its_share() -> None:
     views = [{"front": COLOUR[i % 3], "rear": GREY[i // 3]} for i in range(N_PLACES)]
-    graph = RLVC(threads=1).look(database(views)).sightings.graph
+    graph = RLVC(threads=1).look(database(views)).index.graph
     kept = draw_symbols(graph, 0.25, np.random.default_rng(0))
     for camera in ("front", "rear"):
         ours = np.asarray([one == camera for one in graph.camera])
@@ -101,12 +101,12 @@ def test_no_tree_uses_what_is_not_its_own() -> None:
     drawn = []
     for number in range(forest.trees):
         rng = np.random.default_rng([4, number])
-        kept = draw_symbols(looked.sightings.graph, 0.3, rng)
+        kept = draw_symbols(looked.index.graph, 0.3, rng)
         known = draw(episodes, 0.5, rng)
         one = forest.grow(looked, number)
         primitives = [f for f in one.policy.features if isinstance(f, Primitive)]
         assert primitives
-        assert all(kept[looked.sightings.graph.numbers[f]] for f in primitives)
+        assert all(kept[looked.index.graph.numbers[f]] for f in primitives)
         assert np.array_equal(one.is_known, np.isin(looked.interactions.episode, known))
         assert one.policy.count.sum() == one.is_known.sum()
         drawn.append((kept.tobytes(), known.tobytes()))
@@ -182,13 +182,13 @@ def test_the_cap_is_that_of_the_forest(monkeypatch: pytest.MonkeyPatch) -> None:
         return refine(self, splits)
 
     monkeypatch.setattr(Diagrams, "refine", watch)
-    learner = literal(classifier=Diagrams(), cap=5, selector=Selector(relevant=False))
+    learner = literal(classifier=Diagrams(), max_splits=5, selector=Selector(relevant=False))
     problem = Problem.draw(0, n=2000)
-    for cap in (1, 0):
+    for max_splits in (1, 0):
         refined.clear()
         for number in range(2):
-            Forest(learner=learner, cap=cap).grow(problem.database, number)
-        assert (max(refined) == 1) == (cap == 1)
+            Forest(learner=learner, max_splits=max_splits).grow(problem.database, number)
+        assert (max(refined) == 1) == (max_splits == 1)
 
 
 # The error on what was left out ------------------------------------------------------------------
@@ -213,7 +213,7 @@ def literal_error(grown: list[GrownTree], data: Interactions, learner: RLVC) -> 
         stuck = all(data.end[u] == start and not data.terminated[u] for u in alike)
         if here is None:
             continue
-        if learner.nothing_moved and stuck:
+        if learner.absorbing_self_loops and stuck:
             gaps.append(reward / (1 - gamma) - here)
         elif data.terminated[t]:
             gaps.append(reward - here)
@@ -227,11 +227,11 @@ def literal_error(grown: list[GrownTree], data: Interactions, learner: RLVC) -> 
     return rms / float(np.std(data.returns(gamma)))
 
 
-@pytest.mark.parametrize("nothing_moved", [True, False])
+@pytest.mark.parametrize("absorbing_self_loops", [True, False])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_error_follows_its_definition(seed: int, nothing_moved: bool) -> None:
+def test_the_error_follows_its_definition(seed: int, absorbing_self_loops: bool) -> None:
     problem = Problem.draw(seed, n=90, n_percepts=12)
-    learner = replace(PLAIN, nothing_moved=nothing_moved)
+    learner = replace(PLAIN, absorbing_self_loops=absorbing_self_loops)
     forest = Forest(learner=learner, trees=4, episodes=0.6, seed=seed)
     grown = [forest.grow(problem.database, number) for number in range(4)]
     found = out_of_bag_error(grown, problem.interactions, learner)
@@ -271,7 +271,7 @@ def test_more_of_a_lesson_leaves_less_error() -> None:
         ({"trees": 0}, r"^trees of Forest must be in \[1, inf\); got 0\.$"),
         ({"symbols": 0.0}, r"^symbols of Forest must be in \(0, 1\]; got 0\.0\.$"),
         ({"episodes": 1.5}, r"^episodes of Forest must be in \(0, 1\]; got 1\.5\.$"),
-        ({"cap": -1}, r"^cap of Forest must be in \[0, inf\); got -1\.$"),
+        ({"max_splits": -1}, r"^max_splits of Forest must be in \[0, inf\); got -1\.$"),
         ({"seed": -1}, r"^seed of Forest must be in \[0, inf\); got -1\.$"),
     ],
 )

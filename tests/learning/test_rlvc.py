@@ -11,24 +11,24 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Interactions, Policy
 from rlvc.classifiers.base import Classifier, Split
 from rlvc.classifiers.tree import Tree
-from rlvc.features.graph import Several
+from rlvc.features.graph import AtLeast
 from rlvc.learning.aliasing import AbsoluteVariance
 from rlvc.learning.compaction import Keep, Solve, Step
 from rlvc.learning.database import Database
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.rlvc import largest_first
-from rlvc.learning.selection.selector import Choice, Selector
+from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.solvers.base import solvers
 from rlvc.learning.surrogates import Surrogates
 from rlvc.vision.detectors import Harris, Points
 from tests.oracle import rlvc as oracle
 from tests.support.builders import (
     Problem,
-    blind_eye,
+    blind_extractor,
+    index_of,
     literal,
+    percept_store,
     pictures,
-    sightings_of,
-    store,
     symbols_of,
 )
 
@@ -43,8 +43,8 @@ def learner(rules: oracle.Rules, solver: str = "modified_policy_iteration") -> R
             relevant=rules.relevant,
         ),
         surrogates=Surrogates(features=rules.most_parts, agreement=rules.agreement),
-        nothing_moved=rules.nothing_moved,
-        gamma=rules.gamma, cap=rules.cap, max_stages=rules.max_stages,
+        absorbing_self_loops=rules.absorbing_self_loops,
+        gamma=rules.gamma, max_splits=rules.max_splits, max_stages=rules.max_stages,
     )  # fmt: skip
 
 
@@ -52,31 +52,35 @@ def learner(rules: oracle.Rules, solver: str = "modified_policy_iteration") -> R
 LOOSE = Selector(alpha=0.05, correction="none", min_samples=5, relevant=False)
 CASES = [
     oracle.Rules(tau=0.5, close=1e-7),
-    oracle.Rules("remaining", tau=0.5, close=1e-7, cap=0),
-    oracle.Rules("reduction", "welch", 0.1, "bonferroni", 4, tau=0.1, cap=1, close=1e-7),
-    oracle.Rules("remaining", "welch", 0.2, "none", 3, tau=0.1, gamma=0.9, cap=2, close=1e-7),
+    oracle.Rules("remaining", tau=0.5, close=1e-7, max_splits=0),
+    oracle.Rules("reduction", "welch", 0.1, "bonferroni", 4, tau=0.1, max_splits=1, close=1e-7),
+    oracle.Rules(
+        "remaining", "welch", 0.2, "none", 3, tau=0.1, gamma=0.9, max_splits=2, close=1e-7
+    ),
     oracle.Rules("reduction", "ks", 0.3, "none", 4, tau=0.1, gamma=0.0, close=1e-7),
-    oracle.Rules("remaining", "ks", 0.3, "none", 4, tau=0.1, cap=3, close=1e-7),
-    oracle.Rules(correction="bonferroni", tau=0.01, max_stages=2, cap=1, close=1e-7),
+    oracle.Rules("remaining", "ks", 0.3, "none", 4, tau=0.1, max_splits=3, close=1e-7),
+    oracle.Rules(correction="bonferroni", tau=0.01, max_stages=2, max_splits=1, close=1e-7),
 ]
 
 
 # With what the paper has not: actions that are repeated for ever, features that stand in for one,
 # no splits that change nothing.
 MORE = [
-    oracle.Rules(tau=0.5, close=1e-7, nothing_moved=True),
-    oracle.Rules("remaining", tau=0.5, close=1e-7, nothing_moved=True, gamma=0.9),
+    oracle.Rules(tau=0.5, close=1e-7, absorbing_self_loops=True),
+    oracle.Rules("remaining", tau=0.5, close=1e-7, absorbing_self_loops=True, gamma=0.9),
     oracle.Rules(tau=0.5, close=1e-7, most_parts=7),
-    oracle.Rules("remaining", tau=0.5, cap=2, close=1e-7, most_parts=3, min_samples=4),
-    oracle.Rules(tau=0.5, cap=0, close=1e-7, most_parts=7, agreement=0.5, nothing_moved=True),
-    oracle.Rules(tau=0.5, cap=0, close=1e-7, relevant=True),
+    oracle.Rules("remaining", tau=0.5, max_splits=2, close=1e-7, most_parts=3, min_samples=4),
+    oracle.Rules(
+        tau=0.5, max_splits=0, close=1e-7, most_parts=7, agreement=0.5, absorbing_self_loops=True
+    ),
+    oracle.Rules(tau=0.5, max_splits=0, close=1e-7, relevant=True),
     oracle.Rules("remaining", "ks", 0.3, tau=0.5, close=1e-7, min_samples=3, relevant=True),
 ]
 
 
 def name_of(r: oracle.Rules) -> str:
-    more = f"-{r.most_parts}" * (r.most_parts > 1) + "-stuck" * r.nothing_moved
-    return f"{r.ranking}-{r.test}-cap{r.cap}{more}" + "-relevant" * r.relevant
+    more = f"-{r.most_parts}" * (r.most_parts > 1) + "-stuck" * r.absorbing_self_loops
+    return f"{r.ranking}-{r.test}-cap{r.max_splits}{more}" + "-relevant" * r.relevant
 
 
 @pytest.mark.parametrize("rules", CASES + MORE, ids=name_of)
@@ -115,7 +119,7 @@ def test_the_loop_is_algorithm_1_stage_by_stage(rules: oracle.Rules) -> None:
                 assert np.array_equal(grown.absent, after.absent)
         assert policy.n_classes == stages[-1].classifier.n_classes
         tests = [stages[-1].database.graph[n] for n in stages[-1].classifier.features]
-        n_several += sum(isinstance(test, Several) for test in tests)
+        n_several += sum(isinstance(test, AtLeast) for test in tests)
         if rules.most_parts == 1:
             assert symbols_of(policy) == stages[-1].classifier.features.tolist()
             assert oracle.classify(node, problem.shows[0]) == expected[-1].classes[0]
@@ -157,7 +161,10 @@ def test_any_number_of_threads_gives_the_same_policy() -> None:
 
 def test_runs_that_take_turns_on_one_database_do_not_disturb_each_other() -> None:
     problem = Problem.draw(3, n=2000, n_percepts=300, n_features=60, n_copies=8)
-    learners = [RLVC(threads=1, selector=LOOSE, generator=Canonical(), cap=cap) for cap in (1, 2)]
+    learners = [
+        RLVC(threads=1, selector=LOOSE, generator=Canonical(), max_splits=max_splits)
+        for max_splits in (1, 2)
+    ]
     alone = [[stage.q for stage in one.stages(problem.database)] for one in learners]
     shared = problem.database
     turns = zip(*(one.stages(shared) for one in learners), strict=False)
@@ -180,18 +187,18 @@ def test_the_order_of_the_interactions_does_not_change_the_policy() -> None:
         np.arange(len(old)), old.terminated[order], old.truncated[order], 3,
     )  # fmt: skip
     one = problem.database
-    other = Database(mixed, one.sightings, one.eye)
+    other = Database(mixed, one.index, one.extractor)
     assert RLVC(selector=LOOSE).learn(one).n_classes > 5
     assert same(RLVC(selector=LOOSE).learn(one), RLVC(selector=LOOSE).learn(other))
 
 
 def test_largest_classes_come_first_and_ties_go_to_the_lowest_number() -> None:
     feature = np.array([4, -1, 6, 7, 8])
-    choice = Choice(feature, np.zeros(5, np.int64), np.zeros(5), np.ones(5, np.int64))
+    choice = SplitChoice(feature, np.zeros(5, np.int64), np.zeros(5), np.ones(5, np.int64))
     count = np.array([[1, 1], [50, 50], [3, 0], [1, 2], [0, 9]])
     order = [Split(4, 8), Split(2, 6), Split(3, 7), Split(0, 4)]
-    for cap in (1, 2, 3, 4, 9):
-        assert largest_first(choice, count, cap) == order[:cap]
+    for max_splits in (1, 2, 3, 4, 9):
+        assert largest_first(choice, count, max_splits) == order[:max_splits]
     assert largest_first(choice, count, 0) == order
 
 
@@ -215,14 +222,14 @@ def test_post_processing_is_called_after_every_stage() -> None:
         return classifier
 
     database = Problem.draw(3).database
-    stages = list(RLVC(post_process=Do(note), cap=1, selector=LOOSE).stages(database))
+    stages = list(RLVC(post_process=Do(note), max_splits=1, selector=LOOSE).stages(database))
     sizes = [stage.classifier.n_classes for stage in stages]
     assert len(sizes) >= 3
     expected = [(k, size, False) for k, size in enumerate(sizes)][1:]
     assert calls == [*expected, (len(sizes), sizes[-1], True)]
 
     calls.clear()
-    list(RLVC(post_process=Do(note), cap=1, selector=LOOSE, max_stages=2).stages(database))
+    list(RLVC(post_process=Do(note), max_splits=1, selector=LOOSE, max_stages=2).stages(database))
     assert calls == [(1, sizes[1], False), (2, sizes[2], True)]
 
 
@@ -231,7 +238,7 @@ def test_after_the_last_post_processing_one_more_stage_is_solved() -> None:
         return Tree() if is_last else classifier
 
     database = Problem.draw(3).database
-    stages = list(RLVC(post_process=Do(restart), cap=0, selector=LOOSE).stages(database))
+    stages = list(RLVC(post_process=Do(restart), max_splits=0, selector=LOOSE).stages(database))
     sizes = [stage.classifier.n_classes for stage in stages]
     assert sizes[-2] > sizes[-3] > 1
     assert sizes[-1] == 1
@@ -246,7 +253,7 @@ def test_post_processing_is_the_last_word_when_stages_run_out(
     def restart(number: int, classifier: Classifier, solve: Solve, *, is_last: bool) -> Classifier:
         return Tree() if is_last else classifier
 
-    learner = RLVC(post_process=Do(restart), cap=1, selector=LOOSE, max_stages=max_stages)
+    learner = RLVC(post_process=Do(restart), max_splits=1, selector=LOOSE, max_stages=max_stages)
     with caplog.at_level(logging.WARNING, logger="rlvc"):
         stages = list(learner.stages(Problem.draw(3).database))
     assert [stage.classifier.n_classes for stage in stages] == [*range(1, max_stages + 1), 1]
@@ -284,7 +291,7 @@ def test_usage_counts_the_percepts_that_reach_a_test() -> None:
 def test_a_learner_stops_after_max_stages(caplog: pytest.LogCaptureFixture) -> None:
     database = Problem.draw(3).database
     with caplog.at_level(logging.WARNING, logger="rlvc"):
-        stages = list(RLVC(max_stages=1, cap=1, selector=LOOSE).stages(database))
+        stages = list(RLVC(max_stages=1, max_splits=1, selector=LOOSE).stages(database))
     assert caplog.messages == ["Learning stopped after 1 stages, as max_stages says."]
     assert [stage.number for stage in stages] == [0, 1]
     assert [stage.policy().n_classes for stage in stages] == [1, 2]
@@ -320,7 +327,7 @@ def test_fresh_interactions_are_asked_for_at_every_stage() -> None:
             assert policy.predict(images)[0].shape == (3,)
         return bandit(300, images, seed=k)
 
-    stages = list(RLVC(cap=1).stages(source))
+    stages = list(RLVC(max_splits=1).stages(source))
     assert asked == [(0, None), (1, 1), (2, 2)]
     assert [stage.classifier.n_classes for stage in stages] == [1, 2, 3]
     assert stages[-1].policy().predict(images)[0].tolist() == [0, 1, 2]
@@ -379,12 +386,12 @@ def test_an_action_that_was_never_tried_is_not_chosen() -> None:
     # Every reward is negative, and action 2 exists but does not occur.
     action = np.arange(20) % 2
     interactions = Interactions(
-        store(1), np.zeros(20, np.int64), action, np.where(action, -2.0, -1.0),
+        percept_store(1), np.zeros(20, np.int64), action, np.where(action, -2.0, -1.0),
         np.zeros(20, np.int64), np.arange(20), np.ones(20, np.bool_), np.zeros(20, np.bool_), 3,
     )  # fmt: skip
     symbols = Problem.draw(0).incidence
-    eye = blind_eye(symbols.n_features)
-    policy = RLVC().learn(Database(interactions, sightings_of(symbols), eye))
+    extractor = blind_extractor(symbols.n_features)
+    policy = RLVC().learn(Database(interactions, index_of(symbols), extractor))
     assert policy.count.tolist() == [[10, 10, 0]]
     assert policy.actions.tolist() == [0]
 
@@ -396,7 +403,7 @@ def test_an_action_that_was_never_tried_is_not_chosen() -> None:
         ({"gamma": -0.1}, r"^gamma of RLVC must be in \[0, 1\); got -0\.1\.$"),
         ({"gamma": float("nan")}, r"^gamma of RLVC must be in \[0, 1\); got nan\.$"),
         ({"threshold": -1.0}, r"^threshold of RLVC must be in \[0, inf\); got -1\.0\.$"),
-        ({"cap": -1}, r"^cap of RLVC must be in \[0, inf\); got -1\.$"),
+        ({"max_splits": -1}, r"^max_splits of RLVC must be in \[0, inf\); got -1\.$"),
         ({"max_stages": -1}, r"^max_stages of RLVC must be in \[0, inf\); got -1\.$"),
         ({"threads": -2}, r"^threads of RLVC must be in \[0, inf\); got -2\.$"),
     ],
@@ -409,7 +416,7 @@ def test_a_parameter_out_of_range_is_explained(parameters: dict[str, float], mes
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"cap": 1.5}, r"^cap of RLVC must be an integer; got 1\.5\.$"),
+        ({"max_splits": 1.5}, r"^max_splits of RLVC must be an integer; got 1\.5\.$"),
         ({"gamma": "0.9"}, r"^gamma of RLVC must be a number; got '0\.9'\.$"),
         ({"gamma": None}, r"^gamma of RLVC must be a number; got None\.$"),
     ],

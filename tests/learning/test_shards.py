@@ -56,7 +56,7 @@ def spread(database: Database, folder: Path, shards: int, lose: int = 0) -> Spre
     team = Here(folder, facts, shards, lose)
     known = len(database.graph)
     return Spread(
-        database.interactions, database.eye, database.graph, team, known, lambda: database
+        database.interactions, database.extractor, database.graph, team, known, lambda: database
     )
 
 
@@ -76,9 +76,9 @@ def same(one: Any, other: Any) -> None:
 
 LEARNERS = {
     "default": RLVC(max_stages=12),
-    "canonical": RLVC(generator=Canonical(), max_stages=15, nothing_moved=False),
+    "canonical": RLVC(generator=Canonical(), max_stages=15, absorbing_self_loops=False),
     "grid": RLVC(generator=Composites(grid=2), max_stages=5),
-    "high": RLVC(generator=Composites(height=2, together=False), max_stages=8, cap=0),
+    "high": RLVC(generator=Composites(height=2, together=False), max_stages=8, max_splits=0),
     "alone": RLVC(surrogates=Surrogates(features=1), max_stages=6),
     "compact": RLVC(post_process=Compaction(every=3), max_stages=10),
     "welch": RLVC(selector=Selector(test="welch", min_samples=3), max_stages=6),
@@ -157,7 +157,7 @@ def test_several_may_learn_from_the_same_parts(maze: Database, tmp_path: Path) -
     again = replace(parts)
     for learner in (
         RLVC(max_stages=4),
-        RLVC(generator=Composites(seed=1, images=8), max_stages=4, nothing_moved=False),
+        RLVC(generator=Composites(seed=1, images=8), max_stages=4, absorbing_self_loops=False),
         RLVC(generator=Composites(grid=1, likelihood=0.5), max_stages=4),
     ):
         for one in (parts, again):

@@ -11,43 +11,45 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Database, Interactions
 from rlvc._core.fixed_point import FixedPoint
 from rlvc.classifiers.base import Split
-from rlvc.features.graph import Composite, Feature, Graph, Located, Primitive, Several
+from rlvc.features.graph import AtLeast, Composite, Feature, Graph, InCell, Primitive
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import Places, Sightings
+from rlvc.features.index import FeatureIndex, OccurrenceTable
 from rlvc.learning.aliasing import Residuals
-from rlvc.learning.selection.selector import Choice, Selector
+from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.surrogates import Surrogates, best_from, tally
 from tests.oracle import rlvc as oracle
-from tests.support.builders import Problem, blind_eye, literal, sightings_of, store
+from tests.support.builders import Problem, blind_extractor, index_of, literal, percept_store
 
 Bools = NDArray[np.bool_]
 seeds = st.integers(0, 2**32 - 1)
 
 
-def sightings_with(dense: Bools, more: list[Feature], shown: Bools, camera: str = "") -> Sightings:
+def sightings_with(
+    dense: Bools, more: list[Feature], shown: Bools, camera: str = ""
+) -> FeatureIndex:
     """Return sightings of symbols and of some more features, which are where one says they are."""
     n_percepts, n_symbols = dense.shape
     graph, numbers = Graph(tuple(Primitive(camera, n) for n in range(n_symbols))).add(more)
     assert numbers == list(range(n_symbols, n_symbols + len(more)))
     incidence = Incidence.from_dense(np.hstack([dense, shown]))
-    nowhere = Places(np.zeros(n_percepts + 1, np.int64), np.empty(0, np.int32), np.empty((0, 4)),
-                     (1, 1))  # fmt: skip
+    begin = np.zeros(n_percepts + 1, np.int64)
+    nowhere = OccurrenceTable(begin, np.empty(0, np.int32), np.empty((0, 4)), (1, 1))
     table = np.arange(n_percepts)[:, None]
-    return Sightings(graph, (camera,), (nowhere,), table, (incidence,), incidence)
+    return FeatureIndex(graph, (camera,), (nowhere,), table, (incidence,), incidence)
 
 
 def extend(
-    rules: Surrogates, sightings: Sightings, feature: int, start: NDArray[np.int64],
+    rules: Surrogates, index: FeatureIndex, feature: int, start: NDArray[np.int64],
     delta: NDArray[np.int64], min_samples: int = 1,
-) -> Several | None:  # fmt: skip
+) -> AtLeast | None:  # fmt: skip
     """Return what to test instead of a feature in the one class that there is."""
     n = len(start)
     residuals = Residuals(delta, FixedPoint(0), np.zeros(n, np.int64), 1, 1)
     one = np.array([feature])
-    choice = Choice(one, np.zeros(1, np.int64), np.zeros(1), np.ones(1, np.int64))
-    classes = np.zeros(sightings.incidence.n_percepts, np.int64)
+    choice = SplitChoice(one, np.zeros(1, np.int64), np.zeros(1), np.ones(1, np.int64))
+    classes = np.zeros(index.incidence.n_percepts, np.int64)
     (test,) = rules.extend(
-        [Split(0, feature)], choice, sightings, classes, residuals, start, min_samples
+        [Split(0, feature)], choice, index, classes, residuals, start, min_samples
     )
     return test
 
@@ -76,7 +78,7 @@ def test_tests_are_those_of_a_literal_transcription() -> None:
         )
         min_samples, feature = int(rng.integers(1, 6)), int(rng.integers(dense.shape[1]))
         found = extend(
-            rules, sightings_of(Incidence.from_dense(dense)), feature, start, delta, min_samples
+            rules, index_of(Incidence.from_dense(dense)), feature, start, delta, min_samples
         )
         shows = [set(np.flatnonzero(row).tolist()) for row in dense]
         known = oracle.Known(shows)
@@ -92,7 +94,7 @@ def test_tests_are_those_of_a_literal_transcription() -> None:
             expected = oracle.several(0, feature, 0, sequence, stage, known, literally)
         except oracle.TooCloseError:
             continue
-        got = None if found is None else oracle.Several(found.parts, found.least)
+        got = None if found is None else oracle.AtLeast(found.parts, found.least)
         assert got == expected
         n_checked += 1
         n_several += found is not None
@@ -130,12 +132,12 @@ def test_the_count_that_tells_best_is_found(seed: int) -> None:
 def test_enough_interactions_stay_on_either_side(seed: int, min_samples: int) -> None:
     rng = np.random.default_rng(seed)
     dense, start, delta = draw(rng)
-    sightings = sightings_of(Incidence.from_dense(dense))
+    index = index_of(Incidence.from_dense(dense))
     for feature in range(dense.shape[1]):
         n_shown = int(dense[start, feature].sum())
         if not min_samples <= n_shown <= len(start) - min_samples:
             continue  # the selector would not have it
-        test = extend(Surrogates(agreement=0.3), sightings, feature, start, delta, min_samples)
+        test = extend(Surrogates(agreement=0.3), index, feature, start, delta, min_samples)
         if test is not None:
             enough = dense[start][:, list(test.parts)].sum(axis=1) >= test.least
             assert min_samples <= enough.sum() <= len(start) - min_samples
@@ -148,7 +150,7 @@ def test_parts_agree_and_the_best_is_first(seed: int) -> None:
     dense, start, delta = draw(rng)
     rules = Surrogates(features=5, agreement=0.6)
     for feature in range(dense.shape[1]):
-        test = extend(rules, sightings_of(Incidence.from_dense(dense)), feature, start, delta)
+        test = extend(rules, index_of(Incidence.from_dense(dense)), feature, start, delta)
         if test is None:
             continue
         assert test.parts[0] == feature
@@ -168,14 +170,15 @@ def test_one_feature_is_all_that_is_tested_if_so_wanted() -> None:
     )
     assert alone.n_classes > 2
     assert all(isinstance(feature, Primitive) for feature in alone.features)
-    assert any(isinstance(feature, Several) for feature in several.features)
+    assert any(isinstance(feature, AtLeast) for feature in several.features)
 
 
 def twins(n: int) -> Interactions:
     """Return interactions in two places, of which the action must be the number."""
     place, action = np.divmod(np.arange(n) % 4, 2)
     return Interactions(
-        store(8), place * 4 + np.arange(n) // 4 % 4, action, (place == action).astype(float),
+        percept_store(8), place * 4 + np.arange(n) // 4 % 4, action,
+        (place == action).astype(float),
         np.zeros(n, np.int64), np.arange(n), np.ones(n, np.bool_), np.zeros(n, np.bool_), 2,
     )  # fmt: skip
 
@@ -184,7 +187,7 @@ def twins(n: int) -> Interactions:
 def test_a_percept_that_misses_a_feature_goes_the_same_way(features: int) -> None:
     dense = np.zeros((8, 5), np.bool_)
     dense[4:] = True  # five features tell the second place from the first
-    database = Database(twins(80), sightings_of(Incidence.from_dense(dense)), blind_eye(5))
+    database = Database(twins(80), index_of(Incidence.from_dense(dense)), blind_extractor(5))
     stage = list(RLVC(threads=1, surrogates=Surrogates(features=features)).stages(database))[-1]
     graph, tree = stage.database.graph, stage.classifier
     (number,) = tree.features.tolist()
@@ -194,7 +197,7 @@ def test_a_percept_that_misses_a_feature_goes_the_same_way(features: int) -> Non
 
         def exhibits(feature: int) -> bool:
             test = graph[feature]
-            if isinstance(test, Several):
+            if isinstance(test, AtLeast):
                 return len(shown & set(test.parts)) >= test.least
             return feature in shown
 
@@ -206,7 +209,7 @@ def test_a_percept_that_misses_a_feature_goes_the_same_way(features: int) -> Non
         assert graph[number] == Primitive("", 0)
         assert not right({1, 2, 3, 4})  # all but one say so, in vain
     else:
-        assert graph[number] == Several(parts=(0, 1, 2, 3, 4), least=1)
+        assert graph[number] == AtLeast(parts=(0, 1, 2, 3, 4), least=1)
         assert all(right({0, 1, 2, 3, 4} - {missed}) for missed in range(5))
 
 
@@ -219,41 +222,41 @@ DELTA = np.where(ALIKE[:, 0], 50, -50)
 
 def test_composites_and_located_features_may_stand_in() -> None:
     pair = Composite(first=0, second=1, mean=9.0, deviation=1.0, likelihood=0.5)
-    more: list[Feature] = [pair, Located(part=0, level=1, column=0, line=0)]
+    more: list[Feature] = [pair, InCell(part=0, level=1, column=0, line=0)]
     shown = np.hstack([ALIKE, ~ALIKE])
     both = sightings_with(shown, more, np.hstack([ALIKE, ALIKE]))
-    assert extend(Surrogates(), both, 0, START, DELTA) == Several(parts=(0, 2, 3), least=1)
-    assert extend(Surrogates(), both, 3, START, DELTA) == Several(parts=(3, 0, 2), least=1)
+    assert extend(Surrogates(), both, 0, START, DELTA) == AtLeast(parts=(0, 2, 3), least=1)
+    assert extend(Surrogates(), both, 3, START, DELTA) == AtLeast(parts=(3, 0, 2), least=1)
 
 
 def test_several_do_not_stand_in_and_nothing_stands_in_for_them() -> None:
-    several = Several(parts=(0, 1), least=1)
-    sightings = sightings_with(np.hstack([ALIKE, ALIKE]), [several], ALIKE)
-    assert extend(Surrogates(), sightings, 0, START, DELTA) == Several(parts=(0, 1), least=1)
-    assert extend(Surrogates(), sightings, 2, START, DELTA) is None
+    several = AtLeast(parts=(0, 1), least=1)
+    index = sightings_with(np.hstack([ALIKE, ALIKE]), [several], ALIKE)
+    assert extend(Surrogates(), index, 0, START, DELTA) == AtLeast(parts=(0, 1), least=1)
+    assert extend(Surrogates(), index, 2, START, DELTA) is None
 
 
 def test_features_of_another_camera_do_not_stand_in() -> None:
     both = np.hstack([ALIKE] * 4)
-    one = sightings_of(Incidence.from_dense(both))
+    one = index_of(Incidence.from_dense(both))
     graph = Graph(tuple(Primitive(name, n) for name in ("left", "right") for n in (0, 1)))
-    two = Sightings(graph, one.cameras, one.places, one.table, one.shown, one.incidence)
-    assert extend(Surrogates(), one, 1, START, DELTA) == Several(parts=(1, 0, 2, 3), least=1)
-    assert extend(Surrogates(), two, 1, START, DELTA) == Several(parts=(1, 0), least=1)
-    assert extend(Surrogates(), two, 2, START, DELTA) == Several(parts=(2, 3), least=1)
+    two = FeatureIndex(graph, one.cameras, one.places, one.table, one.shown, one.incidence)
+    assert extend(Surrogates(), one, 1, START, DELTA) == AtLeast(parts=(1, 0, 2, 3), least=1)
+    assert extend(Surrogates(), two, 1, START, DELTA) == AtLeast(parts=(1, 0), least=1)
+    assert extend(Surrogates(), two, 2, START, DELTA) == AtLeast(parts=(2, 3), least=1)
 
 
 def test_what_tells_less_does_not_stand_in() -> None:
     # The second agrees with the first, but the percept on which it differs is met all the time.
     other = ALIKE.copy()
     other[0] = False
-    sightings = sightings_of(Incidence.from_dense(np.hstack([ALIKE, other])))
-    test = extend(Surrogates(agreement=0.7), sightings, 0, START, DELTA)
-    assert test == Several(parts=(0, 1), least=1)
+    index = index_of(Incidence.from_dense(np.hstack([ALIKE, other])))
+    test = extend(Surrogates(agreement=0.7), index, 0, START, DELTA)
+    assert test == AtLeast(parts=(0, 1), least=1)
     both = np.hstack([ALIKE, other, other])
     worse = np.where(other[:, 0], 50, -50)  # then the two that agree are right, not the first
-    test = extend(Surrogates(), sightings_of(Incidence.from_dense(both)), 0, START, worse)
-    assert test == Several(parts=(0, 1, 2), least=2)
+    test = extend(Surrogates(), index_of(Incidence.from_dense(both)), 0, START, worse)
+    assert test == AtLeast(parts=(0, 1, 2), least=2)
 
 
 def test_two_cameras_are_learned_with() -> None:
@@ -266,7 +269,7 @@ def test_two_cameras_are_learned_with() -> None:
     )
     policy = RLVC(threads=1).learn(data)
     tests = [policy.graph[n] for n in policy.classifier.features]
-    assert all(isinstance(test, Several) for test in tests), tests
+    assert all(isinstance(test, AtLeast) for test in tests), tests
     cameras = {frozenset(policy.graph.camera[part] for part in test.parts) for test in tests}
     assert cameras == {frozenset(["left"]), frozenset(["right"])}
     for a, b in np.ndindex(2, 2):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from rlvc.features.graph import Composite, Feature, Located, Primitive, Several
+from rlvc.features.graph import AtLeast, Composite, Feature, InCell, Primitive
 from rlvc.learning.generation.composites import Composites
 from tests.oracle.rlvc import TooCloseError
 
@@ -58,10 +58,10 @@ def occurrences(V: Sequence[Feature], v: int, s: Percept, most: int = 300) -> li
     if isinstance(feature, Primitive):
         view = s[feature.camera]
         return [point for symbol, point in view.points if symbol == feature.symbol]
-    if isinstance(feature, Located):
+    if isinstance(feature, InCell):
         view = s[camera(V, v)]
         return [o for o in occurrences(V, feature.part, s, most) if is_inside(o, feature, view)]
-    if isinstance(feature, Several):
+    if isinstance(feature, AtLeast):
         found = [occurrences(V, part, s, most) for part in feature.parts]
         is_there = sum(len(one) > 0 for one in found) >= feature.least
         return [o for one in found for o in one] if is_there else []
@@ -83,7 +83,7 @@ def camera(V: Sequence[Feature], v: int) -> str:
     return feature.camera if isinstance(feature, Primitive) else camera(V, feature.parts[0])
 
 
-def is_inside(point: Point, feature: Located, view: View) -> bool:
+def is_inside(point: Point, feature: InCell, view: View) -> bool:
     """Tell whether a point is in a cell; what lies outside the frame is in the nearest one."""
     n = 2**feature.level
     column = math.floor(Fraction(point.x) * n / view.width)
@@ -266,7 +266,7 @@ def is_close(one: float | None, other: float | None) -> bool:
 # Features in cells -------------------------------------------------------------------------------
 
 
-def located(V: Sequence[Feature], S: Sequence[Percept], rules: Composites) -> list[Located]:
+def located(V: Sequence[Feature], S: Sequence[Percept], rules: Composites) -> list[InCell]:
     """Return every feature in every cell that some images of a class show, and others do not."""
     found = []
     for v in range(len(V)):
@@ -274,7 +274,7 @@ def located(V: Sequence[Feature], S: Sequence[Percept], rules: Composites) -> li
             O = [occurrences(V, v, s) for s in S]  # noqa: E741
             for level in range(1, rules.grid + 1):
                 for line, column in itertools.product(range(2**level), repeat=2):
-                    one = Located(part=v, level=level, column=column, line=line)
+                    one = InCell(part=v, level=level, column=column, line=line)
                     view = [s[camera(V, v)] for s in S]
                     shows = [
                         any(is_inside(o, one, w) for o in here)

@@ -45,10 +45,10 @@ class Rules:
     min_samples: int = 5
     tau: float = 0.0
     gamma: float = 0.5
-    cap: int = 5
+    max_splits: int = 5
     max_stages: int = 1000
     close: float = 1e-9
-    nothing_moved: bool = False
+    absorbing_self_loops: bool = False
     relevant: bool = False
     most_parts: int = 1
     agreement: float = 0.7
@@ -305,8 +305,8 @@ def stage(
 ) -> Stage:  # fmt: skip
     """What one stage of RLVC finds out about m classes, of which C has that of every percept."""
     _, q = solved(sequence, C, m, n_actions, rules)
-    believed = for_ever(sequence, rules.gamma) if rules.nothing_moved else sequence
-    delta = residuals(believed, C, q, n_actions, rules.gamma)
+    transitions = for_ever(sequence, rules.gamma) if rules.absorbing_self_loops else sequence
+    delta = residuals(transitions, C, q, n_actions, rules.gamma)
     n_aliased = 0
     wanted: list[tuple[int, int, int, int]] = []
     for V in range(m):
@@ -318,7 +318,7 @@ def stage(
                 size = sum(C[i.s] == V for i in sequence)
                 wanted.append((-size, V, found.feature, found.action))
     wanted.sort()
-    chosen = wanted[: rules.cap] if rules.cap else wanted
+    chosen = wanted[: rules.max_splits] if rules.max_splits else wanted
     splits, actions = [(V, f) for _, V, f, _ in chosen], [a for _, _, _, a in chosen]
     return Stage(C, q, n_aliased, len(wanted), splits, actions, delta)
 
@@ -327,8 +327,8 @@ def solved(
     sequence: list[Interaction], C: list[int], m: int, n_actions: int, rules: Rules
 ) -> tuple[MDP, Q]:
     gamma = rules.gamma
-    believed = for_ever(sequence, gamma) if rules.nothing_moved else sequence
-    mdp = mapped_mdp(believed, C, m, n_actions)
+    transitions = for_ever(sequence, gamma) if rules.absorbing_self_loops else sequence
+    mdp = mapped_mdp(transitions, C, m, n_actions)
     return mdp, value_iteration(mdp, m, n_actions, gamma, floor(sequence, gamma))
 
 
@@ -337,8 +337,8 @@ def rlvc(
 ) -> tuple[Node, list[Stage]]:
     """The general structure of RLVC, on a static database; ``shows[s]`` is what s exhibits.
 
-    At most ``cap`` classes are refined in a stage: those with the most samples, ties to the lowest
-    number; new classes are numbered in that order.
+    At most ``max_splits`` classes are refined in a stage: those with the most samples, ties to the
+    lowest number; new classes are numbered in that order.
     """
     k, m = 0, 1
     tree: Node = Leaf(0)
@@ -361,7 +361,7 @@ def rlvc(
 
 
 @dataclass(frozen=True)
-class Several:
+class AtLeast:
     """At least so many of these features."""
 
     parts: tuple[int, ...]
@@ -373,12 +373,12 @@ class Known:
     """What each percept exhibits, tests for several features among it: they have numbers too."""
 
     shows: list[set[int]]
-    tests: dict[Several, int] = field(default_factory=dict)
+    tests: dict[AtLeast, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.n_symbols = max(max(symbols, default=-1) for symbols in self.shows) + 1
 
-    def number(self, test: Several) -> int:
+    def number(self, test: AtLeast) -> int:
         if test not in self.tests:
             self.tests[test] = self.n_symbols + len(self.tests)
             for exhibited in self.shows:
@@ -403,7 +403,7 @@ def forgiving(
 
 def several(
     V: int, f: int, a: int, sequence: list[Interaction], found: Stage, known: Known, rules: Rules
-) -> Several | None:
+) -> AtLeast | None:
     """What to test instead of a feature; None if nothing."""
     if f >= known.n_symbols:
         return None
@@ -420,7 +420,7 @@ def several(
     enough = Fraction(rules.enough) * reduction_alone
     if reduction != enough and abs(reduction - enough) <= Fraction(rules.close) * abs(enough):
         raise TooCloseError
-    return Several(tuple(parts), least) if reduction >= enough else None
+    return AtLeast(tuple(parts), least) if reduction >= enough else None
 
 
 def agreeing(f: int, percepts: list[set[int]], n_symbols: int, rules: Rules) -> list[int]:

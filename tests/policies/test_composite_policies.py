@@ -27,7 +27,7 @@ from rlvc.learning.compaction import Compaction, Keep
 from rlvc.learning.database import Database
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.rlvc import Stage
-from rlvc.policies.policy import Outcome
+from rlvc.policies.policy import FeatureTest
 from rlvc.vision.detectors import Harris
 from tests.policies.test_io import forge, loads
 from tests.support.builders import literal
@@ -162,8 +162,8 @@ def test_one_percept_or_many_alone_or_in_bulk(
 
 def test_percepts_seen_later_are_classified_in_bulk_as_alone(stage: Stage, policy: Policy) -> None:
     interactions = act([one.picture for one in draw_all(2, 5)], [0] * 20)
-    sightings = stage.database.see(interactions.percepts, threads=1)
-    bulk = stage.classifier.classify(sightings.incidence)
+    index = stage.database.see(interactions.percepts, threads=1)
+    bulk = stage.classifier.classify(index.incidence)
     assert len(set(bulk.tolist())) > 1
     alone = [int(policy.classify(percept)) for percept in interactions.percepts]
     assert bulk.tolist() == alone
@@ -190,7 +190,7 @@ def test_an_explanation_says_how_far_apart_and_where(policy: Policy) -> None:
     assert n_seen >= len(DRAWN) // 4
 
 
-def check_words(one: Drawn, test: Outcome, line: str) -> None:
+def check_words(one: Drawn, test: FeatureTest, line: str) -> None:
     """Compare what is said of a composite with what was drawn; a mark has points on two sides."""
     assert isinstance(test.feature, Composite)
     low, high = (int(n) for n in re.findall(r"(\d+) to (\d+) pixels apart", line)[-1])
@@ -509,7 +509,9 @@ def test_composites_keep_their_numbers_while_new_symbols_appear() -> None:
         shown = first if k < 2 else [*first, *later]
         return act([one.picture for one in shown], [one.right for one in shown], n=3)
 
-    stages = list(RLVC(detector=Harris(), generator=Composites(), cap=1, threads=1).stages(source))
+    stages = list(
+        RLVC(detector=Harris(), generator=Composites(), max_splits=1, threads=1).stages(source)
+    )
     graphs = [stage.database.graph for stage in stages]
     for before, after in itertools.pairwise(graphs):
         assert after.features[: len(before)] == before.features

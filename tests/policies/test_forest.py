@@ -28,7 +28,9 @@ UNSEEN = pictures(30, 3)
 def forest() -> ForestPolicy:
     names = ("left", "à droite", "on")
     data = database(COLOUR, action_start=2, action_names=names)
-    return Forest(learner=RLVC(threads=1), trees=4, symbols=0.3, caution=0.5).learn(data)
+    return Forest(learner=RLVC(threads=1), trees=4, symbols=0.3, uncertainty_penalty=0.5).learn(
+        data
+    )
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def literal_vote(
     """Look for every feature anew, and count; perhaps with the outcome of one feature reversed."""
 
     def exhibits(number: int) -> bool:
-        seen = len(Sight(forest.graph, Glance(forest.eye, {"": image})).find(number)) > 0
+        seen = len(Sight(forest.graph, Glance(forest.extractor, {"": image})).find(number)) > 0
         return seen != (number == flipped)
 
     values: list[list[float]] = [[] for _ in range(forest.n_actions)]
@@ -56,7 +58,9 @@ def literal_vote(
             values[a].append(float(one.q[visual_class, a]))
         ballots[max(tried, key=lambda a: (one.q[visual_class, a], -a))] += 1
     return [
-        statistics.fmean(known) - forest.caution * statistics.pstdev(known) if known else None
+        statistics.fmean(known) - forest.uncertainty_penalty * statistics.pstdev(known)
+        if known
+        else None
         for known in values
     ], ballots
 
@@ -111,15 +115,17 @@ def test_what_nobody_tried_never_wins_and_ties_go_to_the_lowest() -> None:
 
 
 @given(st.integers(0, 10_000), st.floats(0.0, 3.0))
-def test_caution_takes_standard_deviations_from_the_mean(seed: int, caution: float) -> None:
+def test_caution_takes_standard_deviations_from_the_mean(
+    seed: int, uncertainty_penalty: float
+) -> None:
     rng = np.random.default_rng(seed)
     values = rng.choice([-3.0, 0.1, 0.1, 1e6], (5, 4, 2))
     counts = rng.random(values.shape) < 0.7
-    q, is_tried = cautious_values(zip(values, counts, strict=True), caution)
+    q, is_tried = cautious_values(zip(values, counts, strict=True), uncertainty_penalty)
     for at in np.ndindex(q.shape):
         known = values[(slice(None), *at)][counts[(slice(None), *at)]]
         assert is_tried[at] == (len(known) > 0)
-        expected = known.mean() - caution * known.std() if len(known) else 0.0
+        expected = known.mean() - uncertainty_penalty * known.std() if len(known) else 0.0
         assert q[at] == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
@@ -137,8 +143,8 @@ def test_a_cautious_forest_takes_the_sure_action(forest: ForestPolicy) -> None:
         for one, value in zip(forest.members, risky, strict=True)
     )
     votes = [
-        replace(forest, members=members, caution=caution).explain(COLOUR[0])
-        for caution in (0.0, 0.5)
+        replace(forest, members=members, uncertainty_penalty=uncertainty_penalty).explain(COLOUR[0])
+        for uncertainty_penalty in (0.0, 0.5)
     ]
     assert [vote.best for vote in votes] == [1, 0]
     assert votes[1].q.tolist() == [1.0, 0.75, -1.0]
@@ -197,7 +203,7 @@ def test_a_vote_reads_as_sentences(forest: ForestPolicy) -> None:
     text = str(forest.explain(COLOUR[1])).splitlines()
     assert text[0].startswith("4 trees vote: à droite ")
     assert text[1].startswith("the mean values, less 0.5 standard deviations, are left ")
-    plain = replace(forest, caution=0.0)
+    plain = replace(forest, uncertainty_penalty=0.0)
     assert str(plain.explain(COLOUR[1])).splitlines()[1].startswith("the mean values are left ")
     assert text[2].startswith("so the action is à droite, ahead by ")
     assert text[3] == "what decided most, and what it is worth:"
@@ -229,7 +235,7 @@ def test_saving_and_loading_changes_nothing(
     for loaded in (ForestPolicy.load(path), load_policy(path)):
         assert isinstance(loaded, ForestPolicy)
         assert loaded.out_of_bag == forest.out_of_bag
-        assert loaded.caution == forest.caution == 0.5
+        assert loaded.uncertainty_penalty == forest.uncertainty_penalty == 0.5
         assert loaded.features == forest.features
         assert loaded.action_names == forest.action_names
         images = np.concatenate([COLOUR, UNSEEN])
@@ -324,7 +330,7 @@ def test_a_forged_manifest_is_refused(saved: bytes, change: dict[str, Any], tmp_
 def test_a_forest_without_caution_is_the_mean_of_its_trees(saved: bytes, tmp_path: Path) -> None:
     older = loads(forge(saved, {}, {}, forget="caution"), tmp_path / "older")
     assert older is not None
-    assert older.caution == 0.0
+    assert older.uncertainty_penalty == 0.0
 
 
 def test_forged_features_are_refused(forest: ForestPolicy, saved: bytes, tmp_path: Path) -> None:

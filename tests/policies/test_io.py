@@ -20,7 +20,7 @@ from rlvc._core.registry import arrays_of
 from rlvc.classifiers.bdd import Diagrams
 from rlvc.classifiers.tree import Tree
 from rlvc.errors import FileFormatError
-from rlvc.features.graph import Feature, Graph, Located, Primitive, Several
+from rlvc.features.graph import AtLeast, Feature, Graph, InCell, Primitive
 from rlvc.features.io import check_features
 from rlvc.learning.compaction import Compaction
 from rlvc.vision.detectors import Harris, Points, detectors
@@ -205,7 +205,7 @@ def test_a_forged_manifest_is_refused(saved: bytes, change: dict[str, Any], tmp_
 
 
 def forgeries(policy: Policy) -> list[dict[str, NDArray[Any]]]:
-    centres = policy.eye.vocabularies[""].centres
+    centres = policy.extractor.vocabularies[""].centres
     assert centres is not None
     q = policy.q
     return [
@@ -250,8 +250,8 @@ def test_features_that_would_fill_books_are_refused() -> None:
     features: list[Feature] = [Primitive("", symbol) for symbol in range(16)]
     for _ in range(5):
         part = len(features)
-        features.append(Several(parts=tuple(range(part - 16, part)), least=1))
-        features += [Located(part=part, level=2, column=n % 4, line=n // 4) for n in range(16)]
+        features.append(AtLeast(parts=tuple(range(part - 16, part)), least=1))
+        features += [InCell(part=part, level=2, column=n % 4, line=n // 4) for n in range(16)]
     check_features(Graph(tuple(features[:-17])), {"": 16})
     with pytest.raises(ValueError, match=r"^its features do not fit the rest$"):
         check_features(Graph(tuple(features)), {"": 16})
@@ -373,7 +373,7 @@ def test_what_a_plug_in_learned_or_lacks_is_kept(tmp_path: Path) -> None:
     policy = RLVC(detector=Shifted(None), metric=Scaled()).learn(database(COLOUR))
     policy.save(tmp_path / "p")
     loaded = Policy.load(tmp_path / "p")
-    assert loaded.eye.detector == Shifted(None)
+    assert loaded.extractor.detector == Shifted(None)
     assert np.array_equal(loaded.classify(COLOUR), policy.classify(COLOUR))
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rlvc import RLVC, Interactions, Policy
-from rlvc.features.graph import Graph, Primitive, Several, Sight
-from rlvc.policies.policy import Outcome
+from rlvc.features.graph import AtLeast, Graph, Primitive, Sight
+from rlvc.policies.policy import FeatureTest
 from rlvc.vision.descriptors import descriptors
 from rlvc.vision.detectors import detectors
 from rlvc.vision.extractor import Glance
@@ -144,7 +144,7 @@ def test_an_explanation_reads_as_a_sentence(policy: Policy) -> None:
 
 
 def test_an_explanation_says_which_of_several_were_seen() -> None:
-    two = RLVC(threads=1).learn(database(COLOUR)).eye.snapshot()
+    two = RLVC(threads=1).learn(database(COLOUR)).extractor.snapshot()
     symbols = [Primitive("", symbol) for symbol in range(two.n_symbols)]
     shown = Sight(Graph(tuple(symbols)), Glance(two, {"": COLOUR[0]}))
     here = [n for n in range(len(symbols)) if shown.exhibits(n)][:3]
@@ -158,8 +158,8 @@ def test_an_explanation_says_which_of_several_were_seen() -> None:
         (*gone, 1): "none seen",
     }
     for (*parts, least), text in words.items():
-        graph, (number,) = Graph(tuple(symbols)).add([Several(parts=tuple(parts), least=least)])
-        test = Outcome.of(graph, Sight(graph, Glance(two, {"": COLOUR[0]})), number)
+        graph, (number,) = Graph(tuple(symbols)).add([AtLeast(parts=tuple(parts), least=least)])
+        test = FeatureTest.of(graph, Sight(graph, Glance(two, {"": COLOUR[0]})), number)
         names = ", ".join(map(str, parts))
         line = f"at least {least} of {len(parts)} (symbols {names}): {text}"
         assert str(test).startswith(line) if "at (" in text else str(test) == line

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from rlvc import RLVC, Interactions, Policy
-from rlvc.cli.progress import LiveWatcher, show_summary
+from rlvc.cli.progress import ProgressDisplay, show_summary
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import MOVES
-from rlvc.features.graph import Composite, Graph, Primitive, Several
+from rlvc.features.graph import AtLeast, Composite, Graph, Primitive
 from rlvc.report.figures.curves import (
     draw_features,
     draw_figures,
@@ -217,7 +217,7 @@ def test_the_features_tested_most_are_shown_first(small_run: Run) -> None:
         picture = np.asarray(axes.images[0].get_array())
         assert np.array_equal(picture, picture_of(policy, number))
         feature = policy.graph[number]
-        below = [f"{feature.least} of {len(feature.parts)}"] if isinstance(feature, Several) else []
+        below = [f"{feature.least} of {len(feature.parts)}"] if isinstance(feature, AtLeast) else []
         assert [text.get_text() for text in axes.texts] == below
     assert len([axes for axes in draw_features(policy, n=2).axes if axes.images]) == 2
 
@@ -225,7 +225,7 @@ def test_the_features_tested_most_are_shown_first(small_run: Run) -> None:
 def several(n: int, least: int) -> tuple[Policy, int]:
     """Return a policy with a test for several of n symbols, whose patches are plain, and it."""
     symbols = [Primitive("", symbol) for symbol in range(n)]
-    test = Several(parts=tuple(range(n)), least=least)
+    test = AtLeast(parts=tuple(range(n)), least=least)
     patches = np.stack([np.full((8, 8, 3), 10 * i, np.uint8) for i in [*range(n), 0]])
     blank = np.zeros((1, 64, 64, 3), np.uint8)
     data = Interactions.from_arrays(blank, [0], [1.0], [True], next_observations=blank)
@@ -255,7 +255,7 @@ def test_several_features_are_told_in_few_words() -> None:
     assert brief(policy.graph, number) == "at least 2 of 3 (symbols 0, 1, 2)"
     pair = Composite(first=0, second=1, mean=30.0, deviation=2.0, likelihood=0.5)
     graph, (far,) = policy.graph.add([pair])
-    graph, (mixed,) = graph.add([Several(parts=(far, 2), least=1)])
+    graph, (mixed,) = graph.add([AtLeast(parts=(far, 2), least=1)])
     words = "symbol 0 and symbol 1, 28 to 32 pixels apart"
     assert title_of(graph, mixed) == f"{words} …"
     assert brief(graph, mixed) == f"at least 1 of 2 such as {words}"
@@ -411,9 +411,9 @@ def test_the_summary_tells_what_happened_and_where(tmp_path: Path) -> None:
 
 def test_progress_shows_the_phases_the_stages_and_the_time(task: Task) -> None:
     console = Console(width=120, force_terminal=False)
-    with console.capture() as capture, LiveWatcher(console) as live:
+    with console.capture() as capture, ProgressDisplay(console) as live:
         done = run(
-            task, interactions=130, episodes=2, learner=RLVC(threads=1), watcher=live.watcher
+            task, interactions=130, episodes=2, learner=RLVC(threads=1), callbacks=live.callbacks
         )
     lines = [line.split() for line in capture.get().strip().split("\n")]
     assert [line[0] for line in lines] == ["explore", "look", "learn", "measure"]
@@ -428,11 +428,11 @@ def test_progress_shows_the_phases_the_stages_and_the_time(task: Task) -> None:
 
 def test_progress_stops_where_the_run_fails(task: Task) -> None:
     console = Console(width=120, force_terminal=False)
-    live = LiveWatcher(console)
+    live = ProgressDisplay(console)
 
     def fail() -> None:
         with live:
-            live.watcher.on_phase("collect", 10)
+            live.callbacks.on_phase("collect", 10)
             raise LookupError
 
     with console.capture(), pytest.raises(LookupError):

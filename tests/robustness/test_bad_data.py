@@ -25,7 +25,7 @@ from rlvc import RLVC, Interactions, Percepts, Policy, collect, read_folder
 from rlvc.data.io.minari import read_minari
 from rlvc.data.io.npz import read_arrays
 from rlvc.data.io.table import encode_table
-from rlvc.errors import DataError, WorldError
+from rlvc.errors import DataError, EnvError
 from tests.support.builders import pictures
 from tests.support.worlds import Corridor, identical, space_of
 
@@ -224,7 +224,7 @@ def test_rewards_of_an_environment_are_refused_when_they_come(reward: Any, told:
             return seen, reward if len(steps) == 3 else 0.0, *rest
 
     steps: list[int] = []
-    with pytest.raises(WorldError, match=f"^{re.escape(told)}$"):
+    with pytest.raises(EnvError, match=f"^{re.escape(told)}$"):
         collect(Wrong(), 1000)
     assert len(steps) == 3
 
@@ -355,13 +355,13 @@ def test_images_of_another_size_in_an_episode_of_minari() -> None:
 
 
 def test_images_of_an_environment_that_change_size() -> None:
-    class Growing(Corridor):
+    class GrowableArray(Corridor):
         def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
             seen, reward, ends, cut, info = super().step(action)
             return np.pad(seen, ((0, 1), (0, 0), (0, 0))), reward, ends, cut, info
 
     with pytest.raises(ValueError, match=r"^The shape of the percept must be \(48, 48, 3\), as be"):
-        RLVC(threads=1).learn(Growing(), interactions=10)
+        RLVC(threads=1).learn(GrowableArray(), interactions=10)
 
 
 def frozen(image: NDArray[np.uint8]) -> NDArray[np.uint8]:

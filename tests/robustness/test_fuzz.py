@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvc.errors import DamagedFileError, StrangeFileError
+from rlvc.errors import DamagedFileError, InvalidFileError
 from tests.support.file_kinds import Kind, Memory, all_kinds
 from tests.support.mutations import Mutator, put_together, seal, take_apart, unseal
 
@@ -93,7 +93,7 @@ def test_every_other_kind_is_strange_and_a_cut_one_is_damaged(
         path.write_bytes(other.files[0])
         are_alike = [{name, other.name} <= set(group) for group in (NAMES[:2], CHECKPOINTS)]
         if other.name != name and not any(are_alike):
-            with pytest.raises(StrangeFileError, match=r"is not a rlvc-[a-z]+ file; it says 'rlvc"):
+            with pytest.raises(InvalidFileError, match=r"is not a rlvc-[a-z]+ file; it says 'rlvc"):
                 kinds[name].load(path)
     path.write_bytes(kinds[name].files[0][:-100])
     with pytest.raises(DamagedFileError, match="is damaged: bytes are missing at its end"):

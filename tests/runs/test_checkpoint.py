@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Forest, Interactions
-from rlvc._core.checkpoint_store import Part, Section
+from rlvc._core.checkpoint_store import Part, PrefixedStore
 from rlvc.data.images import Image
 from rlvc.data.percepts import Percepts
 from rlvc.errors import FileFormatError
@@ -22,12 +22,12 @@ from rlvc.learning.generation.composites import Composites
 from rlvc.learning.grown_trees import GrownTree, Trees
 from rlvc.learning.rlvc import Stage
 from rlvc.policies.forest import AnyPolicy
-from rlvc.runs.callbacks import Watcher
+from rlvc.runs.callbacks import Callbacks
 from rlvc.runs.checkpoint import Checkpoint
 from rlvc.tasks.custom import learn_task
 from rlvc.vision import cache as memory_module
-from rlvc.vision.cache import Album, Memory
-from rlvc.vision.extractor import Eye
+from rlvc.vision.cache import CacheChunk, ExtractionCache
+from rlvc.vision.extractor import FeatureExtractor
 from tests.support.builders import COLOUR, database, pictures
 from tests.support.worlds import Corridor
 
@@ -97,7 +97,7 @@ def world(kind: str) -> Corridor:
 def learn(checkpoint: Checkpoint | None, kind: str = "colour") -> AnyPolicy:
     """Learn in rounds, and a forest."""
     return learn_task(
-        "corridor", world(kind), learner=RLVC(threads=1, cap=1), interactions=80,
+        "corridor", world(kind), learner=RLVC(threads=1, max_splits=1), interactions=80,
         rounds=2, seed=5, episodes=0, trees=2, checkpoint=checkpoint,
     ).best  # fmt: skip
 
@@ -279,9 +279,9 @@ def looked(learner: RLVC) -> Database:
 
 LEARNERS: dict[str, Callable[[], RLVC]] = {
     "tree": partial(RLVC, threads=1),
-    "compaction": partial(RLVC, threads=1, cap=1, post_process=Compaction(every=2)),
-    "grid": partial(RLVC, threads=1, cap=2, generator=Composites(grid=2, together=True)),
-    "short": partial(RLVC, threads=1, cap=1, max_stages=3),
+    "compaction": partial(RLVC, threads=1, max_splits=1, post_process=Compaction(every=2)),
+    "grid": partial(RLVC, threads=1, max_splits=2, generator=Composites(grid=2, together=True)),
+    "short": partial(RLVC, threads=1, max_splits=1, max_stages=3),
 }
 
 
@@ -329,7 +329,7 @@ def test_decisions_of_another_run_are_refused() -> None:
     learner, notes = LEARNERS["grid"](), Notes()
     data = looked(learner)
     list(learner.stages(data, notes))
-    n_known = len(data.sightings.graph)
+    n_known = len(data.index.graph)
     with_features = next(n for n, (m, _) in notes.parts.items() if m["features"])
     cell = {"part": 0, "level": 1, "column": 0, "line": 0}
     wrong: list[tuple[str, dict[str, Any]]] = [
@@ -363,7 +363,7 @@ def test_trees_are_grown_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     forest, notes = Forest(learner=RLVC(threads=1), trees=3), Notes()
     data = looked(forest.learner)
     told = list[int]()
-    expected = bytes_of(forest.learn(data, keeper=notes), tmp_path)
+    expected = bytes_of(forest.learn(data, store=notes), tmp_path)
     assert sorted(notes.parts) == ["tree-0", "tree-1", "tree-2"]
     assert not any(name.startswith("vocabulary") for name in notes.parts["tree-0"][1])
     del notes.parts["tree-1"]  # and so the one after it is grown again as well
@@ -374,7 +374,7 @@ def test_trees_are_grown_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         return grow(forest, data, number)
 
     monkeypatch.setattr(Forest, "grow", count_and_grow)
-    again = forest.learn(data, lambda: told.append(1), keeper=notes)
+    again = forest.learn(data, lambda: told.append(1), store=notes)
     assert bytes_of(again, tmp_path) == expected
     assert (numbers, len(told)) == ([1, 2], 3)
 
@@ -382,7 +382,7 @@ def test_trees_are_grown_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_trees_of_another_run_are_refused() -> None:
     forest, notes = Forest(learner=RLVC(threads=1), trees=1), Notes()
     data = looked(forest.learner)
-    forest.learn(data, keeper=notes)
+    forest.learn(data, store=notes)
     manifest, arrays = notes.parts["tree-0"]
     assert Trees(notes, data).find(0) is not None
     wrong: list[dict[str, NDArray[Any]]] = [
@@ -408,7 +408,7 @@ def test_trees_of_another_run_are_refused() -> None:
 # Looks
 
 
-def store(images: NDArray[np.uint8]) -> Percepts:
+def percept_store(images: NDArray[np.uint8]) -> Percepts:
     percepts = Percepts()
     for image in images:
         percepts.add(image)
@@ -430,29 +430,29 @@ class Halts:
 @pytest.fixture
 def count(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Count the images that are looked at."""
-    looks, look_at = list[int](), Eye.look_at
+    keypoints, look_at = list[int](), FeatureExtractor.look_at
 
-    def count_and_look(eye: Eye, image: Image) -> Any:
-        looks.append(1)
-        return look_at(eye, image)
+    def count_and_look(extractor: FeatureExtractor, image: Image) -> Any:
+        keypoints.append(1)
+        return look_at(extractor, image)
 
-    monkeypatch.setattr(Eye, "look_at", count_and_look)
-    return looks
+    monkeypatch.setattr(FeatureExtractor, "look_at", count_and_look)
+    return keypoints
 
 
 def test_what_was_seen_before_a_stop_is_not_looked_at_again(
     count: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_module, "PAUSE", 0.0)  # keep every image by itself
-    percepts, learner, notes = store(pictures(9)), RLVC(threads=1), Notes()
-    eye = learner.new_eye(percepts)
-    (expected,) = Memory().look(eye, percepts)
+    percepts, learner, notes = percept_store(pictures(9)), RLVC(threads=1), Notes()
+    extractor = learner.new_extractor(percepts)
+    (expected,) = ExtractionCache().look(extractor, percepts)
     count.clear()
     with pytest.raises(HaltError):
-        Memory(notes).look(eye, percepts, 1, Halts(4))
+        ExtractionCache(notes).look(extractor, percepts, 1, Halts(4))
     assert (len(count), len(notes.parts)) == (4, 4)
     told = list[int]()
-    (found,) = Memory(notes).look(eye, percepts, 1, lambda: told.append(1))
+    (found,) = ExtractionCache(notes).look(extractor, percepts, 1, lambda: told.append(1))
     assert (len(count), len(told)) == (9, 9)
     assert np.array_equal(found.begin, expected.begin)
     assert np.array_equal(found.row, expected.row)
@@ -463,31 +463,31 @@ def test_what_was_seen_before_a_stop_is_not_looked_at_again(
 
 
 def test_what_waits_is_kept_when_looking_stops(count: list[int]) -> None:
-    percepts, learner, notes = store(pictures(9)), RLVC(threads=1), Notes()
-    eye = learner.new_eye(percepts)
+    percepts, learner, notes = percept_store(pictures(9)), RLVC(threads=1), Notes()
+    extractor = learner.new_extractor(percepts)
     count.clear()
     with pytest.raises(HaltError):
-        Memory(notes).look(eye, percepts, 1, Halts(4))
+        ExtractionCache(notes).look(extractor, percepts, 1, Halts(4))
     assert len(notes.parts) == 1
-    memory = Memory(notes)
-    memory.look(eye, percepts)
+    memory = ExtractionCache(notes)
+    memory.look(extractor, percepts)
     assert (len(count), len(notes.parts)) == (9, 2)
     # When there are more, only these are looked at, and kept beside the others.
-    more = store(pictures(12))
-    assert memory.n_new(eye, more) == 3
-    memory.look(eye, more)
+    more = percept_store(pictures(12))
+    assert memory.n_new(extractor, more) == 3
+    memory.look(extractor, more)
     assert (len(count), len(notes.parts)) == (12, 3)
-    Memory(notes).look(eye, more)
+    ExtractionCache(notes).look(extractor, more)
     assert len(count) == 12
 
 
 def test_what_was_seen_on_other_images_is_refused() -> None:
-    percepts, learner, notes = store(pictures(5)), RLVC(threads=1), Notes()
-    eye = learner.new_eye(percepts)
-    Memory(notes).look(eye, percepts)
+    percepts, learner, notes = percept_store(pictures(5)), RLVC(threads=1), Notes()
+    extractor = learner.new_extractor(percepts)
+    ExtractionCache(notes).look(extractor, percepts)
     for others in (pictures(5, 1), pictures(3), pictures(5)[::-1]):
         with pytest.raises(FileFormatError, match="images that were kept of this run"):
-            Memory(notes).look(eye, store(others))
+            ExtractionCache(notes).look(extractor, percept_store(others))
     (name,) = notes.parts
     manifest, arrays = notes.parts[name]
     wrong: list[dict[str, NDArray[Any]]] = [
@@ -507,30 +507,34 @@ def test_what_was_seen_on_other_images_is_refused() -> None:
     for change in wrong:
         notes.parts[name] = manifest, {**arrays, **change}
         with pytest.raises(FileFormatError, match="that were kept of this run"):
-            Memory(notes).look(eye, percepts)
+            ExtractionCache(notes).look(extractor, percepts)
 
 
 def test_an_album_waits_for_a_while() -> None:
-    percepts, notes, now = store(pictures(6)), Notes(), [0.0]
+    percepts, notes, now = percept_store(pictures(6)), Notes(), [0.0]
     learner = RLVC(threads=1)
-    eye = learner.new_eye(percepts)
+    extractor = learner.new_extractor(percepts)
     (images,) = percepts.images
-    album = Album(notes, "here", images, 0, lambda: now[0])
+    album = CacheChunk(notes, "here", images, 0, lambda: now[0])
     for number in range(6):
-        album.take(*eye.look_at(images[number]))
+        album.take(*extractor.look_at(images[number]))
         now[0] += 0.75 * memory_module.PAUSE
     assert list(notes.parts) == ["here-0", "here-3"]
     album.flush()
     album.flush()
     assert list(notes.parts) == ["here-0", "here-3", "here-5"]
-    assert Section(notes, "here").find("3") is not None
-    assert Section(notes, "there").find("3") is None
-    assert [len(counts) for counts, *_ in Album(notes, "here", images, 0).restore()] == [3, 2, 1]
-    assert list(Album(notes, "here", images, 1).restore()) == []
+    assert PrefixedStore(notes, "here").find("3") is not None
+    assert PrefixedStore(notes, "there").find("3") is None
+    assert [len(counts) for counts, *_ in CacheChunk(notes, "here", images, 0).restore()] == [
+        3,
+        2,
+        1,
+    ]
+    assert list(CacheChunk(notes, "here", images, 1).restore()) == []
 
 
-def listening(seen: list[Any]) -> Watcher:
-    return Watcher(
+def listening(seen: list[Any]) -> Callbacks:
+    return Callbacks(
         on_phase=lambda phase, total: seen.append((phase, total)),
         on_step=lambda: seen.append("step"),
         on_stage=lambda stage: seen.append(stage.number),
@@ -541,10 +545,10 @@ def listening(seen: list[Any]) -> Watcher:
 def test_a_watcher_is_told_of_what_is_only_repeated(tmp_path: Path) -> None:
     told: dict[str, list[Any]] = {"whole": [], "again": []}
     for name, seen in told.items():
-        watcher = listening(seen)
+        callbacks = listening(seen)
         learn_task(
             name, Corridor(), learner=RLVC(threads=1), interactions=60, rounds=2, episodes=3,
-            watcher=watcher, checkpoint=Checkpoint(tmp_path),
+            callbacks=callbacks, checkpoint=Checkpoint(tmp_path),
         )  # fmt: skip
     assert told["again"] == told["whole"]
 

@@ -55,7 +55,7 @@ def test_the_paper_chooses_by_remaining_variance_and_a_plain_t_test() -> None:
     )  # fmt: skip
     literal = RLVC(
         selector=paper_selector(), surrogates=Surrogates(features=1), generator=Canonical(),
-        nothing_moved=False, shrinkage=0.0,
+        absorbing_self_loops=False, shrinkage=0.0,
     )  # fmt: skip
     assert plain(learner) == plain(literal)
 
@@ -74,10 +74,12 @@ def test_the_paper_composes_with_hierarchical_clustering_where_nothing_helps() -
 
 
 def test_a_setting_wins_over_the_preset() -> None:
-    settings = ["surrogates.features=4", "nothing_moved=true", "selector.correction=bonferroni"]
+    settings = [
+        "surrogates.features=4", "absorbing_self_loops=true", "selector.correction=bonferroni"
+    ]  # fmt: skip
     learner = make_learner("paper", settings, RLVC())
     assert learner.surrogates == Surrogates(features=4)
-    assert learner.nothing_moved
+    assert learner.absorbing_self_loops
     assert learner.selector == dataclasses.replace(paper_selector(), correction="bonferroni")
 
 
@@ -92,14 +94,14 @@ def test_what_the_percepts_tell_can_be_left_to_them(part: str) -> None:
 def test_settings_change_what_they_name_and_nothing_else() -> None:
     learner = make_learner(
         "paper",
-        ["cap=3", "threshold=0.5", "selector.alpha=0.01", "descriptor.normalise=True",
+        ["max_splits=3", "threshold=0.5", "selector.alpha=0.01", "descriptor.normalise=True",
          "descriptor=invariants", "solver=sarsa", "solver.sweeps=7", "detector.radius=4",
          "detector=harris", "selector.test=welch"],
         RLVC(gamma=0.8),
     )  # fmt: skip
     expected = dataclasses.replace(
         paper_learner(RLVC()),
-        gamma=0.8, cap=3, threshold=0.5, solver=Sarsa(sweeps=7), detector=Harris(radius=4),
+        gamma=0.8, max_splits=3, threshold=0.5, solver=Sarsa(sweeps=7), detector=Harris(radius=4),
         descriptor=Invariants(normalise=True),
         selector=dataclasses.replace(paper_selector(), alpha=0.01, test="welch"),
     )  # fmt: skip
@@ -114,11 +116,12 @@ def test_the_parameters_of_a_choice_come_with_it() -> None:
 
 def test_a_setting_wins_over_the_task_and_the_last_over_the_first() -> None:
     assert make_learner("default", ["gamma=0.3"], RLVC(gamma=0.9)).gamma == 0.3
-    assert make_learner("default", ["cap=1", "cap=2"], RLVC(gamma=0.9)).cap == 2
+    changed = make_learner("default", ["max_splits=1", "max_splits=2"], RLVC(gamma=0.9))
+    assert changed.max_splits == 2
 
 
 SETTINGS = [
-    "solver.tolerance=1e-3", "solver=value_iteration", "cap=0", "selector.min_samples=4",
+    "solver.tolerance=1e-3", "solver=value_iteration", "max_splits=0", "selector.min_samples=4",
     "selector.correction=bonferroni",
 ]  # fmt: skip
 
@@ -170,11 +173,12 @@ def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["cap"], "A setting must read NAME=VALUE; got 'cap'."),
+        (["max_splits"], "A setting must read NAME=VALUE; got 'max_splits'."),
         ([""], "A setting must read NAME=VALUE; got ''."),
-        (["gama=0.5"], "Unknown parameter 'gama'. Did you mean 'gamma'? Known: aliasing, cap, "
-         "descriptor, detector, engine, gamma, generator, max_stages, metric, nothing_moved, "
-         "post_process, selector, shrinkage, solver, surrogates, threads, threshold."),
+        (["gama=0.5"], "Unknown parameter 'gama'. Did you mean 'gamma'? Known: "
+         "absorbing_self_loops, aliasing, descriptor, detector, engine, gamma, generator, "
+         "max_splits, max_stages, metric, post_process, selector, shrinkage, solver, "
+         "surrogates, threads, threshold."),
         (["gamma.x=0.5"], "Unknown parameter 'gamma.x'. Did you mean 'gamma'? Known: *"),
         (["post_process=compation"], "Unknown post-processing 'compation'. Did you mean "
          "'compaction'? Known: compaction, none."),
@@ -212,9 +216,9 @@ def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
         (["generator=composites", "generator.clustering=compleat"], "Unknown clustering "
          "'compleat'. Did you mean 'complete'? Known: *"),
         (["solver=policy_iteration", "solver.x=1"], "PolicyIteration has no parameters; got 'x'."),
-        (["cap=1.5"], "cap of RLVC must be an integer; got '1.5'."),
-        (["cap="], "cap of RLVC must be an integer; got ''."),
-        (["cap=-1"], "cap of RLVC must be in [0, inf); got -1."),
+        (["max_splits=1.5"], "max_splits of RLVC must be an integer; got '1.5'."),
+        (["max_splits="], "max_splits of RLVC must be an integer; got ''."),
+        (["max_splits=-1"], "max_splits of RLVC must be in [0, inf); got -1."),
         (["gamma=1"], "gamma of RLVC must be in [0, 1); got 1.0."),
         (["gamma=nan"], "gamma of RLVC must be in [0, 1); got nan."),
         (["threshold=inf"], "threshold of RLVC must be in [0, inf); got inf."),
@@ -329,10 +333,10 @@ def test_nothing_of_a_learner_is_left_out_of_the_list() -> None:
     st.integers(0, 10**6),
     st.floats(0, 1, exclude_min=True, exclude_max=True),
 )
-def test_what_python_prints_can_be_set(gamma: float, cap: int, alpha: float) -> None:
-    settings = [f"gamma={gamma}", f"cap={cap}", f"selector.alpha={alpha}"]
+def test_what_python_prints_can_be_set(gamma: float, max_splits: int, alpha: float) -> None:
+    settings = [f"gamma={gamma}", f"max_splits={max_splits}", f"selector.alpha={alpha}"]
     learner = make_learner("default", settings, RLVC(gamma=0.5))
-    assert (learner.gamma, learner.cap, learner.selector.alpha) == (gamma, cap, alpha)
+    assert (learner.gamma, learner.max_splits, learner.selector.alpha) == (gamma, max_splits, alpha)
 
 
 def test_a_configuration_in_json_names_its_parts_and_leaves_arrays_out() -> None:
@@ -341,5 +345,5 @@ def test_a_configuration_in_json_names_its_parts_and_leaves_arrays_out() -> None
     assert found["generator"]["clustering"] == {"type": "Tails", "cuts": 15}
     assert found["detector"] is None
     assert found["post_process"] == {"type": "Keep"}
-    assert (found["gamma"], found["cap"]) == (0.9, 5)
+    assert (found["gamma"], found["max_splits"]) == (0.9, 5)
     assert found["classifier"] == {"type": "Tree"}

@@ -11,9 +11,9 @@ import pytest
 from tensorboardX.proto.event_pb2 import Event
 
 from rlvc import RLVC
-from rlvc.cli.progress import watch_with
-from rlvc.runs.callbacks import Watcher
-from rlvc.runs.curves import CsvJournal, Journals, describe_stage, import_tensorboard, open_journals
+from rlvc.cli.progress import combine_callbacks
+from rlvc.runs.callbacks import Callbacks
+from rlvc.runs.curves import CsvCurves, Curves, describe_stage, import_tensorboard, open_curves
 from tests.support.builders import COLOUR, database
 
 
@@ -53,7 +53,7 @@ class Kept:
 
 
 def test_each_group_has_its_file(tmp_path: Path) -> None:
-    journal = CsvJournal(tmp_path)
+    journal = CsvCurves(tmp_path)
     journal.write("stages", 0, {"classes": 1, "residual": 0.1 + 0.2})
     journal.write("rounds", 50, {"return": -1.5})
     journal.write("stages", 1, {"classes": 2, "residual": 0.0})
@@ -65,7 +65,7 @@ def test_each_group_has_its_file(tmp_path: Path) -> None:
 
 
 def test_a_line_is_on_disk_as_soon_as_it_is_written(tmp_path: Path) -> None:
-    journal = CsvJournal(tmp_path)
+    journal = CsvCurves(tmp_path)
     for step in range(3):
         journal.write("stages", step, {"classes": step})
         assert len(lines(tmp_path / "stages.csv")) == step + 2
@@ -73,7 +73,7 @@ def test_a_line_is_on_disk_as_soon_as_it_is_written(tmp_path: Path) -> None:
 
 
 def test_what_is_not_known_is_an_empty_cell(tmp_path: Path) -> None:
-    journal = CsvJournal(tmp_path)
+    journal = CsvCurves(tmp_path)
     journal.write("rounds", 10, {"return": None, "classes": 1})
     journal.write("rounds", 20, {"return": 0.5, "classes": 2})
     journal.close()
@@ -84,7 +84,7 @@ def test_curves_of_an_earlier_run_do_not_stay(tmp_path: Path) -> None:
     (tmp_path / "stages.csv").write_text("old")
     (tmp_path / "rounds.csv").write_text("old")
     (tmp_path / "mine.csv").write_text("kept")
-    with open_journals(tmp_path) as journal:
+    with open_curves(tmp_path) as journal:
         journal.write("stages", 0, {"classes": 1})
     assert sorted(file.name for file in tmp_path.iterdir()) == ["mine.csv", "stages.csv"]
     assert lines(tmp_path / "stages.csv") == [["step", "classes"], ["0", "1"]]
@@ -94,7 +94,7 @@ def test_curves_of_an_earlier_run_do_not_stay(tmp_path: Path) -> None:
 
 
 def test_tensorboard_reads_the_curves(tmp_path: Path) -> None:
-    with open_journals(tmp_path, tensorboard=True) as journal:
+    with open_curves(tmp_path, tensorboard=True) as journal:
         journal.write("stages", 0, {"classes": 1, "residual": 0.5})
         journal.write("stages", 1, {"classes": 2, "residual": 0.25})
         journal.write("rounds", 100, {"return": None, "classes": 3})
@@ -108,10 +108,10 @@ def test_tensorboard_reads_the_curves(tmp_path: Path) -> None:
 
 def test_event_files_of_an_earlier_run_do_not_stay(tmp_path: Path) -> None:
     for n in (1, 2):
-        with open_journals(tmp_path, tensorboard=True) as journal:
+        with open_curves(tmp_path, tensorboard=True) as journal:
             journal.write("stages", 0, {"classes": n})
     assert points(tmp_path / "tensorboard") == {"stages/classes": [(0, 2.0)]}
-    with open_journals(tmp_path) as journal:
+    with open_curves(tmp_path) as journal:
         journal.write("stages", 0, {"classes": 3})
     assert list((tmp_path / "tensorboard").iterdir()) == []
 
@@ -119,7 +119,7 @@ def test_event_files_of_an_earlier_run_do_not_stay(tmp_path: Path) -> None:
 def test_a_run_that_writes_no_line_spoils_nothing(tmp_path: Path) -> None:
     for name in ("stages.csv", "rounds.csv", "result.json"):
         (tmp_path / name).write_text("old")
-    with open_journals(tmp_path, tensorboard=True):
+    with open_curves(tmp_path, tensorboard=True):
         pass
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
         "stages.csv": "old", "rounds.csv": "old", "result.json": "old",
@@ -143,7 +143,7 @@ def test_journals_are_closed_whatever_happens() -> None:
     one, other = Kept(), Kept()
 
     def write() -> None:
-        with Journals(lambda: [one, other]) as journals:
+        with Curves(lambda: [one, other]) as journals:
             journals.write("rounds", 3, {"return": 1.0})
             raise KeyboardInterrupt
 
@@ -156,7 +156,7 @@ def test_journals_are_closed_whatever_happens() -> None:
 
 def test_stages_are_counted_on() -> None:
     kept = Kept()
-    journals = Journals(lambda: [kept])
+    journals = Curves(lambda: [kept])
     stages = list(RLVC(threads=1).stages(database(COLOUR)))
     for stage in [*stages, *stages]:
         journals.write_stage(stage)
@@ -175,12 +175,12 @@ def test_stages_are_counted_on() -> None:
 
 def test_who_watches_can_keep_a_journal() -> None:
     kept, told = Kept(), list[Any]()
-    watcher = watch_with(
-        Watcher(on_round=told.append, on_stage=told.append), Journals(lambda: [kept])
+    callbacks = combine_callbacks(
+        Callbacks(on_round=told.append, on_stage=told.append), Curves(lambda: [kept])
     )
     numbers = {"round": 1, "interactions": 30, "episodes": 0, "return": None, "classes": 1}
-    watcher.on_round(numbers)
+    callbacks.on_round(numbers)
     stage = next(iter(RLVC(threads=1).stages(database(COLOUR))))
-    watcher.on_stage(stage)
+    callbacks.on_stage(stage)
     assert told == [numbers, stage]
     assert kept.written == [("rounds", 30, numbers), ("stages", 0, describe_stage(stage))]

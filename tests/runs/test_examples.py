@@ -17,7 +17,7 @@ from rlvc import Interactions, Percepts
 from rlvc.errors import FileFormatError
 from rlvc.runs import examples as examples_module
 from rlvc.runs.examples import Examples
-from tests.support.builders import store
+from tests.support.builders import percept_store
 
 Ints = NDArray[np.int64]
 
@@ -34,7 +34,7 @@ def met(percepts: Percepts, start: Any) -> Interactions:
 
 
 def number(percept: Any) -> int:
-    """Return which of the percepts of ``store`` this is."""
+    """Return which of the percepts of ``percept_store`` this is."""
     return int(percept[0, 0, 0]) + 256 * int(percept[0, 1, 0])
 
 
@@ -63,7 +63,7 @@ def test_classes_take_turns_and_give_what_was_met_most(
     problem: tuple[list[int], list[int], int],
 ) -> None:
     start, classes, n = problem
-    chosen = Examples.choose(met(store(len(classes)), start), np.asarray(classes), n)
+    chosen = Examples.choose(met(percept_store(len(classes)), start), np.asarray(classes), n)
     numbers = [number(percept) for percept in chosen.percepts]
     times = Counter(start)
     assert len(set(numbers)) == len(numbers) == min(n, len(times))
@@ -84,7 +84,7 @@ def test_classes_take_turns_and_give_what_was_met_most(
 
 
 def test_the_choice_is_always_the_same_and_comes_from_everywhere() -> None:
-    data = met(store(1000), np.arange(1000))
+    data = met(percept_store(1000), np.arange(1000))
     classes = np.zeros(1000, np.int64)
     one, other = (Examples.choose(data, classes, 50) for _ in range(2))
     numbers = [number(percept) for percept in one.percepts]
@@ -93,7 +93,7 @@ def test_the_choice_is_always_the_same_and_comes_from_everywhere() -> None:
 
 
 def test_there_is_not_more_than_a_report_bears(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = met(store(300), np.arange(300))
+    data = met(percept_store(300), np.arange(300))
     assert len(Examples.choose(data, np.zeros(300, np.int64)).percepts) == 240
     monkeypatch.setattr(examples_module, "MOST_BYTES", 21)  # each has two
     assert len(Examples.choose(data, np.zeros(300, np.int64)).percepts) == 10
@@ -113,7 +113,7 @@ def test_images_that_percepts_share_count_once(monkeypatch: pytest.MonkeyPatch) 
 
 
 def some(cameras: int = 1) -> Examples:
-    percepts = store(6) if cameras == 1 else two_cameras()
+    percepts = percept_store(6) if cameras == 1 else two_cameras()
     return Examples.choose(met(percepts, [0, 1, 1, 2, 3, 4, 5, 5]), np.array([0, 1, 0, 1, 0, 2]))
 
 

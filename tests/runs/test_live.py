@@ -12,14 +12,14 @@ import pytest
 from rlvc import RLVC, Policy
 from rlvc._core.params import as_json
 from rlvc.classifiers.bdd import Diagrams
-from rlvc.cli.progress import watch_with
+from rlvc.cli.progress import combine_callbacks
 from rlvc.learning.compaction import Compaction
 from rlvc.learning.rlvc import Stage
 from rlvc.runs import live as snapshots_module
-from rlvc.runs.callbacks import Watcher
-from rlvc.runs.curves import describe_stage, open_journals
+from rlvc.runs.callbacks import Callbacks
+from rlvc.runs.curves import describe_stage, open_curves
 from rlvc.runs.examples import Examples
-from rlvc.runs.live import Snapshots
+from rlvc.runs.live import LiveSnapshots
 from rlvc.tasks.custom import learn_task
 from tests.support.builders import COLOUR, database
 from tests.support.worlds import Corridor
@@ -29,7 +29,7 @@ FACTS = {"task": "places", "source": "log", "seed": 3, "command": "rlvc learn lo
 
 @pytest.fixture(scope="module")
 def stages() -> list[Stage]:
-    found = list(RLVC(threads=1, cap=1).stages(database(COLOUR)))
+    found = list(RLVC(threads=1, max_splits=1).stages(database(COLOUR)))
     assert len(found) > 3
     return found
 
@@ -57,10 +57,10 @@ def n_classes(folder: Path) -> int:
 
 
 def test_a_snapshot_says_what_the_result_will(stages: list[Stage], tmp_path: Path) -> None:
-    with Snapshots(tmp_path, FACTS, about={"task": "places"}, now=Time()) as shots:
-        shots.watcher.on_phase("learn", None)
+    with LiveSnapshots(tmp_path, FACTS, about={"task": "places"}, now=Time()) as shots:
+        shots.callbacks.on_phase("learn", None)
         assert names(tmp_path) == set()
-        shots.watcher.on_stage(stages[0])
+        shots.callbacks.on_stage(stages[0])
         assert names(tmp_path) == {"live.json", "live.rlvc"}
         stage = stages[0]
         found = said(tmp_path)
@@ -68,7 +68,7 @@ def test_a_snapshot_says_what_the_result_will(stages: list[Stage], tmp_path: Pat
         assert found.pop("seconds") == {}
         assert found == {
             **FACTS, "interactions": 400, "percepts": 6, "stages": 0, "classes": 1,
-            "features": {"distinct": stage.database.eye.n_symbols, "selected": 0},
+            "features": {"distinct": stage.database.extractor.n_symbols, "selected": 0},
             "rounds": [], "history": [{"phase": "learn", **describe_stage(stage)}],
             "parameters": as_json(stage.learner), "phase": "learn", "updated": 1,
         }  # fmt: skip
@@ -81,35 +81,35 @@ def test_a_snapshot_says_what_the_result_will(stages: list[Stage], tmp_path: Pat
 def test_the_newest_waits_its_turn_and_is_never_lost(stages: list[Stage], tmp_path: Path) -> None:
     now = Time()
     sizes = [stage.classifier.n_classes for stage in stages]
-    with Snapshots(tmp_path, FACTS, now=now) as shots:
-        shots.watcher.on_phase("learn", None)
-        shots.watcher.on_stage(stages[0])
+    with LiveSnapshots(tmp_path, FACTS, now=now) as shots:
+        shots.callbacks.on_phase("learn", None)
+        shots.callbacks.on_stage(stages[0])
         now.now += 0.9
-        shots.watcher.on_stage(stages[1])
+        shots.callbacks.on_stage(stages[1])
         assert (n_classes(tmp_path), said(tmp_path)["updated"]) == (sizes[0], 1)
         now.now += 0.2
-        shots.watcher.on_stage(stages[2])
+        shots.callbacks.on_stage(stages[2])
         assert (n_classes(tmp_path), said(tmp_path)["updated"]) == (sizes[2], 2)
         assert [line["stage"] for line in said(tmp_path)["history"]] == [0, 1, 2]
-        shots.watcher.on_stage(stages[3])
+        shots.callbacks.on_stage(stages[3])
         assert (n_classes(tmp_path), said(tmp_path)["stages"]) == (sizes[2], 2)
-        shots.watcher.on_phase("evaluate", 10)  # the end of learning
+        shots.callbacks.on_phase("evaluate", 10)  # the end of learning
         assert (n_classes(tmp_path), said(tmp_path)["stages"]) == (sizes[3], 3)
         assert (said(tmp_path)["phase"], said(tmp_path)["updated"]) == ("evaluate", 3)
         assert set(said(tmp_path)["seconds"]) == {"learn"}
         before = (tmp_path / "live.rlvc").stat()
-        shots.watcher.on_phase("write", None)  # nothing new was learned
+        shots.callbacks.on_phase("write", None)  # nothing new was learned
         assert said(tmp_path)["phase"] == "write"
         assert (tmp_path / "live.rlvc").stat().st_ino == before.st_ino
 
 
 def test_merged_classes_can_be_watched_too(tmp_path: Path) -> None:
     learner = RLVC(threads=1, post_process=Compaction(every=1))
-    with Snapshots(tmp_path, FACTS, now=Time()) as shots:
-        shots.watcher.on_phase("compact", None)
+    with LiveSnapshots(tmp_path, FACTS, now=Time()) as shots:
+        shots.callbacks.on_phase("compact", None)
         for stage in learner.stages(database(COLOUR)):
-            shots.watcher.on_stage(stage)
-        shots.watcher.on_phase("write", None)
+            shots.callbacks.on_stage(stage)
+        shots.callbacks.on_phase("write", None)
         assert isinstance(Policy.load(tmp_path / "live.rlvc").classifier, Diagrams)
         assert n_classes(tmp_path) == said(tmp_path)["classes"] == stage.classifier.n_classes
 
@@ -123,10 +123,10 @@ def test_snapshots_that_take_long_come_seldom(
         written.append(now.now)
         now.now += 0.5
 
-    monkeypatch.setattr(snapshots_module, "write_whole", write)
-    with Snapshots(tmp_path, FACTS, now=now) as shots:
+    monkeypatch.setattr(snapshots_module, "atomic_write", write)
+    with LiveSnapshots(tmp_path, FACTS, now=now) as shots:
         for _ in range(100):
-            shots.watcher.on_stage(stages[0])
+            shots.callbacks.on_stage(stages[0])
             now.now += 1.0
     assert len(written) == 10  # each took half a second, so that 10 lie between them
 
@@ -136,8 +136,8 @@ def test_they_go_when_a_run_ends_whichever_way(
     error: BaseException | None, stages: list[Stage], tmp_path: Path
 ) -> None:
     def run() -> None:
-        with Snapshots(tmp_path, FACTS, examples=True) as shots:
-            shots.watcher.on_stage(stages[0])
+        with LiveSnapshots(tmp_path, FACTS, examples=True) as shots:
+            shots.callbacks.on_stage(stages[0])
             assert names(tmp_path) == {"live.json", "live.rlvc", "examples.rlvc"}
             if error is not None:
                 raise error
@@ -155,8 +155,8 @@ def test_nothing_is_spoiled_before_the_first_stage(tmp_path: Path) -> None:
     old = ("live.json", "live.rlvc", "examples.rlvc", "result.json", "report.html")
     for name in old:
         (tmp_path / name).write_text("old")
-    with open_journals(tmp_path) as journal, Snapshots(tmp_path, FACTS, examples=True) as shots:
-        watch_with(Watcher(), journal, shots.watcher).on_phase("collect", 3)
+    with open_curves(tmp_path) as journal, LiveSnapshots(tmp_path, FACTS, examples=True) as shots:
+        combine_callbacks(Callbacks(), journal, shots.callbacks).on_phase("collect", 3)
     assert {path.read_text() for path in tmp_path.iterdir()} == {"old"}
     assert names(tmp_path) == set(old)
 
@@ -166,12 +166,12 @@ def test_what_an_earlier_run_left_goes_with_the_first_stage(
 ) -> None:
     for name in ("live.json", "live.rlvc", "examples.rlvc", "result.json", "report.html"):
         (tmp_path / name).write_text("old")
-    with open_journals(tmp_path) as journal:
+    with open_curves(tmp_path) as journal:
         journal.write_stage(stages[0])
     assert names(tmp_path) == {"stages.csv"}
 
 
-@pytest.mark.parametrize("where", ["rlvc.runs.live.write_whole", "rlvc._core.archive.os.fsync"])
+@pytest.mark.parametrize("where", ["rlvc.runs.live.atomic_write", "rlvc._core.archive.os.fsync"])
 def test_a_full_disk_stops_the_snapshots_and_not_the_run(
     where: str,
     stages: list[Stage],
@@ -183,14 +183,14 @@ def test_a_full_disk_stops_the_snapshots_and_not_the_run(
         raise OSError(28, "No space left on device")
 
     now = Time()
-    with caplog.at_level(logging.WARNING), Snapshots(tmp_path, FACTS, now=now) as shots:
-        shots.watcher.on_stage(stages[0])
+    with caplog.at_level(logging.WARNING), LiveSnapshots(tmp_path, FACTS, now=now) as shots:
+        shots.callbacks.on_stage(stages[0])
         with monkeypatch.context() as patched:
             patched.setattr(where, fail)
             for stage in stages[1:]:
                 now.now += 60.0
-                shots.watcher.on_stage(stage)
-        shots.watcher.on_phase("write", None)
+                shots.callbacks.on_stage(stage)
+        shots.callbacks.on_phase("write", None)
         assert said(tmp_path)["updated"] == 1
     (message,) = caplog.messages
     assert message.startswith(
@@ -205,17 +205,17 @@ def test_a_task_of_ones_own_is_followed_round_by_round(tmp_path: Path) -> None:
     seen = list[Any]()
 
     def on_phase(phase: str, total: int | None) -> None:
-        watcher.on_phase(phase, total)
+        callbacks.on_phase(phase, total)
         if phase in ("collect 2", "evaluate"):
             seen.append((said(tmp_path), Examples.load(tmp_path / "examples.rlvc")))
 
-    with open_journals(tmp_path) as journal, Snapshots(
+    with open_curves(tmp_path) as journal, LiveSnapshots(
         tmp_path, FACTS, examples=True, now=now
     ) as shots:  # fmt: skip
-        watcher = watch_with(Watcher(), journal, shots.watcher)
+        callbacks = combine_callbacks(Callbacks(), journal, shots.callbacks)
         run = learn_task(
             "corridor", Corridor(kind="cameras"), learner=RLVC(gamma=0.5, threads=1),
-            interactions=60, rounds=2, episodes=2, watcher=replace(watcher, on_phase=on_phase),
+            interactions=60, rounds=2, episodes=2, callbacks=replace(callbacks, on_phase=on_phase),
         )  # fmt: skip
     (first, few), (second, more) = seen
     assert (first["phase"], second["phase"]) == ("collect 2", "evaluate")

@@ -12,12 +12,12 @@ from gymnasium import spaces
 from rlvc import RLVC, Interactions
 from rlvc.data.observations import shapes_of
 from rlvc.data.percepts import IN_MEMORY
-from rlvc.runs.free_resources import Room, free_memory, nearest
+from rlvc.runs.free_resources import FreeResources, free_memory, nearest
 from rlvc.runs.resources import (
     MB,
     PROGRAM,
     WORK,
-    Needs,
+    ResourceEstimate,
     Sight,
     check,
     count,
@@ -28,7 +28,7 @@ from rlvc.vision.detectors import Harris, Orb, Sift
 from tests.support.builders import blocks
 
 SIGHT = Sight((480, 640, 3), 1000, 100.0, 1.0, 128, 500_000.0)
-WIDE = Room(memory=10**15, disk=10**15, spool=10**15)
+WIDE = FreeResources(memory=10**15, disk=10**15, spool=10**15)
 
 
 def data(n: int = 12, *, seed: int = 0) -> Interactions:
@@ -112,19 +112,22 @@ def test_shapes_come_from_the_space() -> None:
 
 def test_the_sentence_says_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlvc.runs.resources.resident", lambda: 600 * MB)  # which it has already
-    needs, room = Needs(800 * MB, 300 * MB, 19_000 * MB), replace(WIDE, memory=20_400 * MB)
+    needs, room = (
+        ResourceEstimate(800 * MB, 300 * MB, 19_000 * MB),
+        replace(WIDE, memory=20_400 * MB),
+    )
     said = needs.tell(Path("runs/maze"), room)
     assert said.startswith("This needs about 0.8 GB of memory (21 GB are free) and 0.3 GB of disk ")
     assert said.endswith(f"in runs/maze, and 19 GB in {tempfile.gettempdir()} for a while.")
     assert needs.tell(at_most=True).startswith("This needs at most 0.8 GB of memory and 0.3 GB")
-    unknown = Needs(800 * MB, 300 * MB).tell(room=replace(WIDE, memory=None))
-    assert unknown == "This needs about 0.8 GB of memory and 0.3 GB of disk."
+    unknown_name = ResourceEstimate(800 * MB, 300 * MB).tell(room=replace(WIDE, memory=None))
+    assert unknown_name == "This needs about 0.8 GB of memory and 0.3 GB of disk."
 
 
 def test_what_cannot_fit_is_refused(tmp_path: Path) -> None:
-    needs, folder = Needs(40_000 * MB, 3000 * MB, 5000 * MB), tmp_path / "runs" / "new"
+    needs, folder = ResourceEstimate(40_000 * MB, 3000 * MB, 5000 * MB), tmp_path / "runs" / "new"
     check(needs, folder, WIDE)
-    check(needs, folder, Room(None, None, None))  # where the system does not say
+    check(needs, folder, FreeResources(None, None, None))  # where the system does not say
     with pytest.raises(MemoryError, match=r"about 40 GB of memory; 2. GB are free"):
         check(needs, folder, replace(WIDE, memory=20_000 * MB))
     with pytest.raises(OSError, match=r"about 3.0 GB of disk; 2.0 GB are free.*--out") as full:
@@ -140,12 +143,12 @@ def test_what_cannot_fit_is_refused(tmp_path: Path) -> None:
 
 
 def test_this_machine_has_room_for_little(tmp_path: Path) -> None:
-    check(Needs(1, 1, 1), tmp_path / "not" / "there")
+    check(ResourceEstimate(1, 1, 1), tmp_path / "not" / "there")
     assert nearest(tmp_path / "not" / "there") == tmp_path
     free = free_memory()
     assert free is None or 0 <= free < 2**50
     with pytest.raises(OSError, match="of disk"):
-        check(Needs(1, 2**60), tmp_path)
+        check(ResourceEstimate(1, 2**60), tmp_path)
 
 
 def machine(root: Path, files: dict[str, str]) -> int | None:

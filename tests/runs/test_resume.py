@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rlvc._core.lock import HeldError, hold
+from rlvc._core.lock import FolderLockedError, lock_folder
 from rlvc.cli import learn as cli_own
 from rlvc.errors import StoppedError
 from rlvc.report.web.overview import describe_overview
 from rlvc.runs import resources as needs
-from rlvc.runs.callbacks import Watcher
+from rlvc.runs.callbacks import Callbacks
 from rlvc.runs.checkpoint import Checkpoint
 from rlvc.runs.interrupt import SIGNALS, Stop, stoppable
 from rlvc.tasks import custom_figures as own
@@ -287,7 +287,7 @@ def test_a_disk_that_is_full_for_a_while_does_not_lock_a_run_out(
 
     with monkeypatch.context() as full:
         full.setattr("rlvc.runs.checkpoint.write_folder", fail)
-        full.setattr("rlvc.runs.curves.CsvJournal.write", fail)
+        full.setattr("rlvc.runs.curves.CsvCurves.write", fail)
         full.setattr("rlvc.tasks.custom.evaluate", fail)
         done = call(*WORDS, "--out", out)
     assert done.code == 1
@@ -314,19 +314,19 @@ def test_a_helper_that_a_signal_killed_is_no_failure() -> None:
 def test_two_runs_never_write_into_one_folder(call: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
     out.mkdir()
-    with hold(out):
+    with lock_folder(out):
         done = call(*WORDS, "--out", out)
         assert done.code == 1
         assert done.err.startswith(f"rlvc: Another run is writing into {out}; wait for its end")
         assert names(out) == []
-    with hold(out):
+    with lock_folder(out):
         pass
 
 
 def test_a_folder_is_free_when_its_holder_is_killed(tmp_path: Path) -> None:
     code = (
-        "import sys, os, time; from pathlib import Path; from rlvc._core.lock import hold\n"
-        "with hold(Path(sys.argv[1])):\n"
+        "import sys, os, time; from pathlib import Path; from rlvc._core.lock import lock_folder\n"
+        "with lock_folder(Path(sys.argv[1])):\n"
         "    child = os.fork()\n"  # which does not hold it
         "    os.write(1, b'%d\\n' % (child or os.getpid()))\n"
         "    time.sleep(60)"
@@ -337,11 +337,11 @@ def test_a_folder_is_free_when_its_holder_is_killed(tmp_path: Path) -> None:
         assert process.stdout is not None
         (child,) = {int(process.stdout.readline()) for _ in range(2)}
         try:
-            with pytest.raises(HeldError), hold(tmp_path):
+            with pytest.raises(FolderLockedError), lock_folder(tmp_path):
                 pass
             process.kill()
             process.wait()
-            with hold(tmp_path):
+            with lock_folder(tmp_path):
                 pass
         finally:
             os.kill(child, signal.SIGKILL)
@@ -351,24 +351,24 @@ def test_a_second_signal_kills() -> None:
     told, seen = list[int](), list[str]()
     before = [signal.getsignal(one) for one in SIGNALS]
     with stoppable(lambda: "for a test", lambda: told.append(1)) as stop:
-        watcher = stop.watch(Watcher(on_phase=lambda phase, total: seen.append(phase)))
-        watcher.on_phase("learn 2", None)
-        watcher.on_step()
+        callbacks = stop.watch(Callbacks(on_phase=lambda phase, total: seen.append(phase)))
+        callbacks.on_phase("learn 2", None)
+        callbacks.on_step()
         signal.raise_signal(signal.SIGTERM)
         assert [signal.getsignal(one) for one in SIGNALS] == [signal.SIG_DFL] * 2
         with pytest.raises(StoppedError, match="for a test"):
-            watcher.on_phase("learn", None)
+            callbacks.on_phase("learn", None)
         with pytest.raises(StoppedError, match="for a test"):
-            watcher.on_step()
+            callbacks.on_step()
         with pytest.raises(StoppedError, match="for a test"):
-            watcher.on_round({})
+            callbacks.on_round({})
     assert (told, seen) == ([1], ["learn 2"])
     assert [signal.getsignal(one) for one in SIGNALS] == before
 
 
 def test_what_keeps_nothing_stops_at_once() -> None:
     with stoppable(lambda: "for a test", lambda: None) as stop:
-        stop.watch(Watcher()).on_phase("evaluate", None)
+        stop.watch(Callbacks()).on_phase("evaluate", None)
         with pytest.raises(StoppedError, match="for a test"):
             signal.raise_signal(signal.SIGINT)
 

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Database, Interactions, Percepts, Policy
 from rlvc.features.graph import Graph, Primitive
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import Places, Sightings
+from rlvc.features.index import FeatureIndex, OccurrenceTable
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.surrogates import Surrogates
 from rlvc.vision.descriptors import Invariants
 from rlvc.vision.detectors import Harris
-from rlvc.vision.extractor import SIDE, Eye
+from rlvc.vision.extractor import SIDE, FeatureExtractor
 from rlvc.vision.metrics import Euclidean
 from tests.oracle import rlvc as oracle
 
 
-def store(n: int) -> Percepts:
+def percept_store(n: int) -> Percepts:
     """Return a store of n distinct, tiny percepts."""
     percepts = Percepts()
     for number in range(n):
@@ -31,20 +31,22 @@ def store(n: int) -> Percepts:
     return percepts
 
 
-def blind_eye(n_features: int) -> Eye:
+def blind_extractor(n_features: int) -> FeatureExtractor:
     """Return an eye that knows so many features and never has to look."""
-    eye = Eye(Harris(), Invariants(), Euclidean(), 0.0)
-    eye.patches[""] = [np.zeros((SIDE, SIDE, 3), np.uint8)] * n_features
-    return eye
+    extractor = FeatureExtractor(Harris(), Invariants(), Euclidean(), 0.0)
+    extractor.patches[""] = [np.zeros((SIDE, SIDE, 3), np.uint8)] * n_features
+    return extractor
 
 
-def sightings_of(incidence: Incidence) -> Sightings:
+def index_of(incidence: Incidence) -> FeatureIndex:
     """Return sightings of primitive features that are nowhere in particular."""
     graph = Graph(tuple(Primitive("", symbol) for symbol in range(incidence.n_features)))
     n = incidence.n_percepts
-    nowhere = Places(np.zeros(n + 1, np.int64), np.empty(0, np.int32), np.empty((0, 4)), (1, 1))
+    nowhere = OccurrenceTable(
+        np.zeros(n + 1, np.int64), np.empty(0, np.int32), np.empty((0, 4)), (1, 1)
+    )
     images = np.arange(n)[:, None]
-    return Sightings(graph, ("",), (nowhere,), images, (incidence,), incidence)
+    return FeatureIndex(graph, ("",), (nowhere,), images, (incidence,), incidence)
 
 
 def symbols_of(policy: Policy) -> list[int]:
@@ -90,7 +92,7 @@ class Problem:
             stays = leads_back[start, action] & ~(slips & (rng.random(n) < 0.5))
             end, terminated = np.where(stays, start, end), terminated & ~stays
         interactions = Interactions(
-            percepts=store(n_percepts), start=start, action=action, reward=reward, end=end,
+            percepts=percept_store(n_percepts), start=start, action=action, reward=reward, end=end,
             episode=np.concatenate([[0], np.cumsum(terminated)[:-1]]), terminated=terminated,
             truncated=np.zeros(n, np.bool_), n_actions=n_actions,
         )  # fmt: skip
@@ -115,8 +117,8 @@ class Problem:
 
     @property
     def database(self) -> Database:
-        eye = blind_eye(self.dense.shape[1])
-        return Database(self.interactions, sightings_of(self.incidence), eye)
+        extractor = blind_extractor(self.dense.shape[1])
+        return Database(self.interactions, index_of(self.incidence), extractor)
 
 
 def literal(**parts: Any) -> RLVC:
@@ -124,7 +126,7 @@ def literal(**parts: Any) -> RLVC:
     paper: dict[str, Any] = {
         "generator": Canonical(),
         "surrogates": Surrogates(features=1),
-        "nothing_moved": False,
+        "absorbing_self_loops": False,
     }
     return RLVC(threads=1, **(paper | parts))
 

@@ -18,10 +18,10 @@ from rlvc.classifiers.tree import Tree
 from rlvc.learning.grown_trees import GrownTree, Trees
 from rlvc.learning.resume import Decision, Decisions
 from rlvc.runs.checkpoint import FORMAT, VERSION
-from rlvc.vision.cache import Memory
+from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.descriptors import Invariants
 from rlvc.vision.detectors import Harris
-from rlvc.vision.extractor import Looks
+from rlvc.vision.extractor import Keypoints
 from rlvc.vision.metrics import Mahalanobis
 
 Parts = dict[str, tuple[dict[str, Any], dict[str, NDArray[Any]]]]
@@ -85,7 +85,9 @@ def parts() -> Parts:
     recorder, data = Recorder(), database()
     recorder.keep("run", {"command": ["learn", "maze"], "seed": 3, "packages": {"rlvc": "1"}}, {})
     *_, last = LEARNER.stages(data, recorder)
-    Memory(recorder).look(LEARNER.new_eye(data.interactions.percepts), data.interactions.percepts)
+    ExtractionCache(recorder).look(
+        LEARNER.new_extractor(data.interactions.percepts), data.interactions.percepts
+    )
     classes = last.classifier.classify(last.database.whole().incidence)
     policy = last.policy()
     policy = replace(policy, patches=policy.patches[:, :2, :2])  # small, to be broken elsewhere
@@ -121,10 +123,10 @@ def load_tree(path: Path) -> GrownTree:
     return found
 
 
-def load_looks(path: Path) -> list[Looks]:
+def load_looks(path: Path) -> list[Keypoints]:
     """Go on from what was seen."""
     percepts = database().interactions.percepts
-    return Memory(OneFile(path)).look(LEARNER.new_eye(percepts), percepts)
+    return ExtractionCache(OneFile(path)).look(LEARNER.new_extractor(percepts), percepts)
 
 
 def split(decision: Decision) -> None:
@@ -135,9 +137,9 @@ def split(decision: Decision) -> None:
     )
 
 
-def see(looks: list[Looks]) -> None:
+def see(keypoints: list[Keypoints]) -> None:
     """Learn symbols from what was seen."""
     percepts = database().interactions.percepts
-    eye = LEARNER.new_eye(percepts)
-    eye.see(percepts, looks=looks)
-    assert eye.n_symbols > 0
+    extractor = LEARNER.new_extractor(percepts)
+    extractor.see(percepts, keypoints=keypoints)
+    assert extractor.n_symbols > 0

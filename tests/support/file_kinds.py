@@ -24,12 +24,12 @@ from rlvc.classifiers.bdd import Diagrams
 from rlvc.classifiers.tree import Tree
 from rlvc.data.images import Image
 from rlvc.data.percepts import SINGLE
-from rlvc.errors import DamagedFileError, StrangeFileError
-from rlvc.features.graph import Composite, Graph, Located, Primitive, Several
+from rlvc.errors import DamagedFileError, InvalidFileError
+from rlvc.features.graph import AtLeast, Composite, Graph, InCell, Primitive
 from rlvc.runs.examples import Examples
 from rlvc.vision.descriptors import Invariants, OrbDescriptor, SiftDescriptor
 from rlvc.vision.detectors import Harris, Orb, Sift
-from rlvc.vision.extractor import Eye
+from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.metrics import Euclidean, Hamming, Mahalanobis
 from tests.support import checkpoints as kept
 
@@ -58,7 +58,7 @@ class Kind:
             loaded = self.load(path)
         except DamagedFileError:
             return "damaged"
-        except StrangeFileError:
+        except InvalidFileError:
             return "strange"
         self.act(loaded)
         return "loaded"
@@ -90,7 +90,7 @@ def all_kinds(folder: Path) -> list[Kind]:
     return [
         Kind("policy", _written(folder, policies()), load_policy, act),
         Kind("forest", _written(folder, [forest()]), load_policy, act),
-        Kind("vocabulary", _written(folder, eyes()), load_vocabulary, see),
+        Kind("vocabulary", _written(folder, extractors()), load_vocabulary, see),
         Kind("examples", _written(folder, examples()), Examples.load, show),
         *(Kind(name, _written(folder, [part]), *does) for name, part, *does in checkpoints()),
     ]
@@ -100,7 +100,7 @@ def _written(folder: Path, things: list[Any]) -> list[bytes]:
     found = []
     for thing in things:
         path = folder / "whole"
-        if isinstance(thing, Eye):
+        if isinstance(thing, FeatureExtractor):
             save_vocabulary(thing, path)
         elif isinstance(thing, tuple):
             write_archive(path, *thing)
@@ -120,20 +120,23 @@ def picture(seed: int, channels: int = 3, height: int = SIDE, width: int = SIDE)
     return np.ascontiguousarray(image[:height, :width])
 
 
-def eyes() -> list[Eye]:
+def extractors() -> list[FeatureExtractor]:
     """Return eyes that know a few symbols each."""
     colour, grey = picture(1), picture(2, 1)
     percept: dict[str, Image] = {"front": colour, "rear": grey}
     large: dict[str, Image] = {"front": picture(1, 3, LARGE, LARGE)}
     made = []
-    for eye, seen in (
-        (Eye(Harris(), Invariants(), Mahalanobis(), 2.5), {SINGLE: colour}),
-        (Eye(Sift(max_points=9), SiftDescriptor(), Euclidean(), 300.0), percept),
-        (Eye(Orb(max_points=9), OrbDescriptor(), Hamming(), 40.0), large),
-        (Eye(Harris(), Invariants(), Mahalanobis(), 1.0), {**percept, "blank": picture(0)}),
+    for extractor, seen in (
+        (FeatureExtractor(Harris(), Invariants(), Mahalanobis(), 2.5), {SINGLE: colour}),
+        (FeatureExtractor(Sift(max_points=9), SiftDescriptor(), Euclidean(), 300.0), percept),
+        (FeatureExtractor(Orb(max_points=9), OrbDescriptor(), Hamming(), 40.0), large),
+        (
+            FeatureExtractor(Harris(), Invariants(), Mahalanobis(), 1.0),
+            {**percept, "blank": picture(0)},
+        ),
     ):
-        eye.see(_store(seen))
-        made.append(eye)
+        extractor.see(_store(seen))
+        made.append(extractor)
     return made
 
 
@@ -145,14 +148,14 @@ def _store(percept: dict[str, Image]) -> Percepts:
 
 def policies() -> list[Policy]:
     """Return policies of a tree, of diagrams and of features of all sorts."""
-    first, second, third, fourth = eyes()
+    first, second, third, fourth = extractors()
     tree = Tree().refine([Split(0, 0)]).refine([Split(0, 1), Split(1, 1)])
     four = Diagrams().refine([Split(0, 0)]).refine([Split(0, 1), Split(1, 1)])
     pair = Composite(first=0, second=1, mean=20.0, deviation=9.0, likelihood=0.4)
     turned = replace(pair, turn=5.0, turn_deviation=40.0, ratio=0.1, ratio_deviation=2.0)
     parts = (
         Primitive("front", 0), Primitive("front", 1), pair, turned,
-        Located(part=2, level=1, column=0, line=1), Several(parts=(0, 1, 3), least=2),
+        InCell(part=2, level=1, column=0, line=1), AtLeast(parts=(0, 1, 3), least=2),
         replace(pair, first=2, second=4),
     )  # fmt: skip
     high = Tree().refine([Split(0, 6)]).refine([Split(0, 5), Split(1, 4)])
@@ -168,12 +171,14 @@ def policies() -> list[Policy]:
     ]
 
 
-def make_policy(eye: Eye, features: tuple[Any, ...], classifier: Tree | Diagrams) -> Policy:
+def make_policy(
+    extractor: FeatureExtractor, features: tuple[Any, ...], classifier: Tree | Diagrams
+) -> Policy:
     """Return a policy with some values."""
     rng, n = np.random.default_rng(0), classifier.n_classes
-    side = LARGE if isinstance(eye.detector, Orb) else SIDE
+    side = LARGE if isinstance(extractor.detector, Orb) else SIDE
     return Policy(
-        eye=eye.snapshot(),
+        extractor=extractor.snapshot(),
         graph=Graph(features),
         classifier=classifier,
         q=rng.normal(size=(n, 3)),
@@ -181,7 +186,8 @@ def make_policy(eye: Eye, features: tuple[Any, ...], classifier: Tree | Diagrams
         usage=np.arange(len(features)),
         patches=rng.integers(0, 256, (len(features), 2, 2, 3), dtype=np.uint8),
         shapes={
-            name: (side, side, 1 if name == "rear" else 3) for name in sorted(eye.vocabularies)
+            name: (side, side, 1 if name == "rear" else 3)
+            for name in sorted(extractor.vocabularies)
         },
         gamma=0.9,
         action_start=1,
@@ -194,9 +200,9 @@ def forest() -> ForestPolicy:
     """Return a forest of a policy and of another one."""
     one = policies()[3]
     stump = Tree().refine([Split(0, 1)])
-    other = make_policy(one.eye, one.features[:2], stump)
-    mixed = make_policy(one.eye, one.features[:2], Diagrams().refine([Split(0, 1)]))
-    return ForestPolicy.of([one, other, mixed], out_of_bag=0.5, caution=0.3)
+    other = make_policy(one.extractor, one.features[:2], stump)
+    mixed = make_policy(one.extractor, one.features[:2], Diagrams().refine([Split(0, 1)]))
+    return ForestPolicy.of([one, other, mixed], out_of_bag=0.5, uncertainty_penalty=0.3)
 
 
 def examples() -> list[Examples]:
@@ -239,15 +245,15 @@ def act(policy: Policy | ForestPolicy) -> None:
         assert str(explanation)
 
 
-def see(eye: Eye) -> None:
+def see(extractor: FeatureExtractor) -> None:
     """Look at images with every camera, and learn new symbols."""
-    side = LARGE if isinstance(eye.detector, Orb) else SIDE
-    percept = {name: picture(7, 3, side, side) for name in [*eye.vocabularies] or [SINGLE]}
-    before = eye.n_symbols
+    side = LARGE if isinstance(extractor.detector, Orb) else SIDE
+    percept = {name: picture(7, 3, side, side) for name in [*extractor.vocabularies] or [SINGLE]}
+    before = extractor.n_symbols
     # What was never compared may be a descriptor and a metric that do not go together.
     with contextlib.suppress(TypeError) if before == 0 else contextlib.nullcontext():
-        eye.see(_store(percept))
-        assert eye.n_symbols >= before
+        extractor.see(_store(percept))
+        assert extractor.n_symbols >= before
 
 
 def show(found: Examples) -> None:

@@ -29,7 +29,7 @@ from rlvc.tasks.custom import learn_task
 from rlvc.tasks.custom_figures import write_own_run
 from rlvc.vision.descriptors import Invariants
 from rlvc.vision.detectors import Harris
-from rlvc.vision.extractor import SIDE, Eye
+from rlvc.vision.extractor import SIDE, FeatureExtractor
 from rlvc.vision.metrics import Euclidean
 from rlvc.vision.vocabulary import Vocabulary
 from tests.support.builders import pictures
@@ -141,12 +141,13 @@ def large_policy(n_classes: int, seed: int = 0) -> Policy:
         # As in real ones, most of what is left goes on to the next test.
         which = int(rng.integers(0, min(3, tree.n_classes)))
         tree = tree.refine([Split(which, int(rng.integers(0, n_features)))])
-    eye = Eye(Harris(), Invariants(), Euclidean(), 0.0)
+    extractor = FeatureExtractor(Harris(), Invariants(), Euclidean(), 0.0)
     centres = rng.normal(size=(n_features, 8)).astype(np.float32)
-    eye.vocabularies[""] = Vocabulary(eye.metric, 0.1, centres, is_fitted=True)
+    extractor.vocabularies[""] = Vocabulary(extractor.metric, 0.1, centres, is_fitted=True)
     graph, numbers = Graph(tuple(Primitive("", k) for k in range(n_features))).only(tree.features)
     return Policy(
-        eye=eye, graph=graph, classifier=tree.renumber(numbers), q=rng.normal(size=(n_classes, 4)),
+        extractor=extractor, graph=graph, classifier=tree.renumber(numbers),
+        q=rng.normal(size=(n_classes, 4)),
         count=rng.integers(1, 50, (n_classes, 4)), usage=np.ones(len(graph), np.int64),
         patches=pictures(len(graph), seed, (SIDE, SIDE, 3)), shapes={"": (SIDE, SIDE, 3)},
         gamma=0.9, action_names=("up", "right", "down", "left"),

@@ -29,14 +29,14 @@ from rlvc.learning.selection.selector import Selector
 from rlvc.learning.solvers.dynamic import ValueIteration
 from rlvc.runs import callbacks as running
 from rlvc.runs import folder as files
-from rlvc.runs.callbacks import Watcher
+from rlvc.runs.callbacks import Callbacks
 from rlvc.runs.folder import write_run
 from rlvc.tasks import campus, catalogue, neighbours
 from rlvc.tasks.campus import PAPER, CampusRun, compaction_of, direct_error
 from rlvc.tasks.campus_figures import draw_campus_figures, draw_errors, draw_map, draw_sizes
 from rlvc.tasks.neighbours import vote
 from rlvc.vision.detectors import Points
-from rlvc.vision.extractor import Looks
+from rlvc.vision.extractor import Keypoints
 from tests.cli import test_cli
 from tests.support.builders import blocks, database
 
@@ -45,7 +45,7 @@ call = test_cli.call
 N_VIEWS = 4  # three to learn from and one to test with
 SHAPE = (48, 64, 3)
 LEARNER = RLVC(
-    gamma=0.8, threads=1, cap=0, selector=Selector(ranking="remaining", min_samples=1),
+    gamma=0.8, threads=1, max_splits=0, selector=Selector(ranking="remaining", min_samples=1),
     post_process=Compaction(every=5, epsilon=0.02),
 )  # fmt: skip
 Draw = Callable[[int, int], NDArray[np.uint8]]
@@ -214,13 +214,13 @@ def test_the_watcher_is_told_of_all_that_happens(photographs: Path) -> None:
     phases: list[tuple[str, int | None]] = []
     steps: list[str] = []
     stages: list[str] = []
-    watcher = Watcher(
+    callbacks = Callbacks(
         lambda phase, total: phases.append((phase, total)),
         lambda: steps.append(phases[-1][0]),
         lambda stage: stages.append(phases[-1][0]),
     )
     found = campus.run(
-        pictures=str(photographs), interactions=300, learner=LEARNER, watcher=watcher
+        pictures=str(photographs), interactions=300, learner=LEARNER, callbacks=callbacks
     )
     assert phases == [
         ("collect", 300), ("extract", 132), ("test", 44), ("vote", None), ("basic", None),
@@ -283,11 +283,11 @@ def test_knowing_the_state_is_tabular_learning() -> None:
 # The vote of nearest neighbours ------------------------------------------------------------------
 
 
-def looks_of(images: list[list[tuple[int, ...]]], width: int) -> Looks:
+def looks_of(images: list[list[tuple[int, ...]]], width: int) -> Keypoints:
     """Return what an eye reports of images, given the descriptors of their points."""
     points = [descriptor for image in images for descriptor in image]
     distinct = list(dict.fromkeys(points))
-    return Looks(
+    return Keypoints(
         begin=np.cumsum([0, *map(len, images)]),
         points=Points.at(np.zeros((len(points), 2), np.float32), 1.0),
         descriptors=np.array(distinct, np.uint8).reshape(len(distinct), width),
@@ -336,14 +336,14 @@ def test_ties_in_a_vote_go_to_the_first_descriptor_and_to_the_lowest_label() -> 
 
 
 def test_the_ceiling_is_the_error_of_the_vote(done: CampusRun) -> None:
-    views, eye = done.views, LEARNER.new_eye(PHOTOGRAPHS)
+    views, extractor = done.views, LEARNER.new_extractor(PHOTOGRAPHS)
     seen = {}
     for division in ("learn", "test"):
         percepts = Percepts()
         for state, numbers in enumerate(views.division(division)):
             for view in numbers:
                 percepts.add(views.image(state, view))
-        (seen[division],) = eye.look_at_all(percepts, 1, lambda: None)
+        (seen[division],) = extractor.look_at_all(percepts, 1, lambda: None)
     voted = vote(seen["learn"], np.arange(44).repeat(3), seen["test"])
     best, q = literal_optimum(), CAMPUS.optimal_q()
     wrong = [q[state].argmax() not in best[shown] for shown, state in enumerate(voted.tolist())]

@@ -21,15 +21,15 @@ from rich.console import Console
 
 from rlvc import RLVC, ForestPolicy, Interactions, Policy, collect, load_policy
 from rlvc.cli import learn as cli_own
-from rlvc.data.collect import Explorer, Round, Steady, explore
+from rlvc.data.collect import CachedPolicy, Explorer, Round, explore
 from rlvc.data.io.folder import read_folder, write_folder
 from rlvc.data.io.minari import read_minari, write_minari
 from rlvc.data.io.npz import read_arrays
 from rlvc.policies.evaluate import evaluate
-from rlvc.runs.callbacks import Watcher
+from rlvc.runs.callbacks import Callbacks
 from rlvc.runs.examples import Examples
 from rlvc.tasks import custom_figures as own
-from rlvc.tasks.custom import OwnRun, describe_round, is_data, learn_task, read_data
+from rlvc.tasks.custom import CustomRun, describe_round, is_data, learn_task, read_data
 from rlvc.tasks.custom_figures import draw_classes, draw_own_learning
 from tests.cli import test_cli
 from tests.cli.test_cli import contents, read, strict
@@ -231,10 +231,10 @@ def test_a_task_of_ones_own_from_an_environment() -> None:
     def step() -> None:
         steps[phases[-1][0]] = steps.get(phases[-1][0], 0) + 1
 
-    watcher = Watcher(begin, step, stages.append, rounds.append)
+    callbacks = Callbacks(begin, step, stages.append, rounds.append)
     run = learn_task(
         "corridor", Corridor(), learner=RLVC(gamma=0.5, threads=1), interactions=100, rounds=2,
-        epsilon=0.5, seed=4, episodes=7, watcher=watcher,
+        epsilon=0.5, seed=4, episodes=7, callbacks=callbacks,
     )  # fmt: skip
     assert [name for name, _ in phases] == [
         "collect 1", "extract 1", "learn 1", "collect 2", "extract 2", "learn 2", "evaluate",
@@ -254,7 +254,7 @@ def test_a_task_of_ones_own_from_an_environment() -> None:
     assert result["parameters"]["gamma"] == 0.5
     assert result["parameters"]["detector"]["type"] == "Harris"  # that which was chosen
     assert len(stages) >= len(result["history"]) == result["stages"] + 1
-    expected = evaluate(Steady(run.policy), Corridor(), episodes=7, seed=1004)
+    expected = evaluate(CachedPolicy(run.policy), Corridor(), episodes=7, seed=1004)
     assert result["measures"] == expected.summary()
     assert result["measures"]["episodes"] == 7
     strict(json.dumps(result))  # no NaN
@@ -310,8 +310,8 @@ def test_data_is_read_with_what_is_known_of_its_actions(root: Path) -> None:
     data = replace(collect(Corridor(), 20), action_names=())
     write_folder(data, root / "log")
     told: list[Any] = []
-    watcher = Watcher(lambda *phase: told.append(phase), lambda: told.append(1))
-    read = read_data("log", n_actions=3, action_names=("a", "b", "c"), watcher=watcher)
+    callbacks = Callbacks(lambda *phase: told.append(phase), lambda: told.append(1))
+    read = read_data("log", n_actions=3, action_names=("a", "b", "c"), callbacks=callbacks)
     assert (read.n_actions, read.action_names) == (3, ("a", "b", "c"))
     assert told[0] == ("read", None)
     assert told[1:] == [1] * len(data.percepts)
@@ -321,7 +321,7 @@ def test_data_is_read_with_what_is_known_of_its_actions(root: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def runs() -> dict[str, OwnRun]:
+def runs() -> dict[str, CustomRun]:
     learner = RLVC(gamma=0.5, threads=1)
     return {
         "environment": learn_task(
@@ -331,7 +331,7 @@ def runs() -> dict[str, OwnRun]:
     }
 
 
-def test_classes_are_shown_with_what_is_done_there(runs: dict[str, OwnRun]) -> None:
+def test_classes_are_shown_with_what_is_done_there(runs: dict[str, CustomRun]) -> None:
     run = runs["environment"]
     figure = draw_classes(run)
     titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
@@ -350,7 +350,7 @@ def test_classes_are_shown_with_what_is_done_there(runs: dict[str, OwnRun]) -> N
     assert {re.findall("“(.*)”", title)[0] for title in titles} <= {"3", "4"}
 
 
-def test_the_curve_of_rounds_needs_returns(runs: dict[str, OwnRun]) -> None:
+def test_the_curve_of_rounds_needs_returns(runs: dict[str, CustomRun]) -> None:
     result = runs["environment"].result
     titles = [axes.get_title() for axes in draw_own_learning(result).axes]
     assert "Return while exploring" in titles
@@ -361,7 +361,7 @@ def test_the_curve_of_rounds_needs_returns(runs: dict[str, OwnRun]) -> None:
             other["rounds"]))  # fmt: skip
 
 
-def test_each_camera_has_a_percept_to_try(runs: dict[str, OwnRun]) -> None:
+def test_each_camera_has_a_percept_to_try(runs: dict[str, CustomRun]) -> None:
     assert list(own.percept_files(runs["environment"])) == ["percept.png"]
     assert list(own.percept_files(runs["data"])) == [
         "percept-front-frame-1.png", "percept-front-frame-2.png",
@@ -455,13 +455,14 @@ def test_learning_from_drawings_and_frames(call: Any, root: Path) -> None:
 @pytest.mark.usefixtures("unpainted")
 def test_a_forest_and_other_choices(call: Any, root: Path) -> None:
     done = call("learn", CORRIDOR, "--interactions", 80, "--rounds", 2, "--episodes", 5, "--trees",
-                2, "--compact", "--set", "cap=3", "--tensorboard", "--out", "one")  # fmt: skip
+                2, "--compact", "--set", "max_splits=3", "--tensorboard",
+                "--out", "one")  # fmt: skip
     assert done.code == 0, done.err
     assert isinstance(load_policy(root / "one" / "policy.rlvc"), ForestPolicy)
     assert isinstance(load_policy(root / "one" / "one.rlvc"), Policy)
     result = strict((root / "one" / "result.json").read_text())
     assert result["parameters"]["post_process"]["type"] == "Compaction"
-    assert result["parameters"]["cap"] == 3
+    assert result["parameters"]["max_splits"] == 3
     assert result["forest"]["trees"] == 2
     assert Examples.load(root / "one" / "examples.rlvc").classes is None  # of which tree?
     (events,) = (root / "one" / "tensorboard").iterdir()

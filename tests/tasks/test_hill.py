@@ -17,20 +17,20 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from rlvc import RLVC, Percepts, Policy
-from rlvc._core.checkpoint_store import FORGETFUL
+from rlvc._core.checkpoint_store import NULL_STORE
 from rlvc._core.params import as_json
 from rlvc.classifiers.base import Split
 from rlvc.classifiers.tree import Tree
 from rlvc.cli.progress import show_summary
 from rlvc.envs.hill.dynamics import HILL
 from rlvc.envs.hill.scene import LAST_GAUGE, LAST_GROUND, gauge_column, ground_column
-from rlvc.features.graph import Composite, Graph, Located, Primitive, Several, Sight
+from rlvc.features.graph import AtLeast, Composite, Graph, InCell, Primitive, Sight
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.generation.composites import Composites
 from rlvc.report.figures.arrangements import YELLOW, arrange
 from rlvc.report.figures.explanation import draw_explanation
 from rlvc.report.figures.patches import brief
-from rlvc.runs.callbacks import NEW, Watcher
+from rlvc.runs.callbacks import NEW, Callbacks
 from rlvc.runs.folder import START
 from rlvc.tasks import catalogue, hill
 from rlvc.tasks.hill import PAPER, HillRun
@@ -65,8 +65,8 @@ def done(told: list[tuple[str, int | None, int, int]]) -> HillRun:
         phase, total, steps, stages = told[-1]
         told[-1] = phase, total, steps, stages + 1
 
-    watcher = Watcher(lambda phase, total: told.append((phase, total, 0, 0)), on_step, on_stage)
-    return hill.run(interactions=N, trials=N_TRIALS, learner=LEARNER, watcher=watcher)
+    callbacks = Callbacks(lambda phase, total: told.append((phase, total, 0, 0)), on_step, on_stage)
+    return hill.run(interactions=N, trials=N_TRIALS, learner=LEARNER, callbacks=callbacks)
 
 
 @pytest.fixture(scope="module")
@@ -186,13 +186,13 @@ def test_measures_are_those_of_a_policy_that_looks(done: HillRun) -> None:
 def test_what_is_already_primitive_is_not_learned_twice(
     monkeypatch: pytest.MonkeyPatch, told: list[Any]
 ) -> None:
-    monkeypatch.setattr(hill, "see_hill", lambda eye, graph, *_: graph)
+    monkeypatch.setattr(hill, "see_hill", lambda extractor, graph, *_: graph)
     monkeypatch.setattr(Sights, "of_sightings", blind)
     phases: list[str] = []
-    watcher = Watcher(lambda phase, total: phases.append(phase))
+    callbacks = Callbacks(lambda phase, total: phases.append(phase))
     learner = dataclasses.replace(LEARNER, generator=Canonical())
     runs = [
-        hill.run(interactions=40, trials=20, seed=seed, learner=learner, watcher=watcher).result
+        hill.run(interactions=40, trials=20, seed=seed, learner=learner, callbacks=callbacks).result
         for seed in (0, 0, 1)
     ]
     assert phases == ["collect", "extract", "learn", "evaluate"] * 3
@@ -315,7 +315,7 @@ def test_the_hill_is_a_task_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     catalogue.run("hill", episodes=6)
     assert asked[0] == {
         "pictures": "coil", "seed": 4, "interactions": 9, "trials": TRIALS, "trees": 0,
-        "learner": LEARNER, "watcher": None, "keeper": FORGETFUL,
+        "learner": LEARNER, "callbacks": None, "store": NULL_STORE,
     }  # fmt: skip
     assert asked[1]["trials"] == 6
     assert as_json(asked[1]["learner"]) == as_json(catalogue.base_learner("hill"))
@@ -417,14 +417,14 @@ def test_an_arrangement_stands_for_every_occurrence(done: HillRun) -> None:
         camera = graph.camera[number]
         column = int(np.flatnonzero(done.sights.shows(number))[0])
         state = (POSITIONS[column], 0.0) if camera == "ground" else (0.0, VELOCITIES[column])
-        sight = Sight(graph, Glance(done.policy.eye, dict(done.env.percept(state))))
+        sight = Sight(graph, Glance(done.policy.extractor, dict(done.env.percept(state))))
         found = arrange(graph, sight, number)
         assert [one.middle for one in found] == [tuple(xy) for xy in sight.find(number)[:, :2]]
         places = {tuple(xy) for part in graph.primitives(number) for xy in sight.find(part)[:, :2]}
         for one in found:
             assert set(one.points) <= places
             assert len(one.points) == len(one.lines) + 1  # a binary tree
-            if not isinstance(graph[number], Several):
+            if not isinstance(graph[number], AtLeast):
                 assert (len(one.lines) > 0) == (graph.height[number] > 0)
         n_composites += graph.is_arranged(number)
     assert n_composites == done.result["features"]["composite"]
@@ -433,9 +433,9 @@ def test_an_arrangement_stands_for_every_occurrence(done: HillRun) -> None:
 def test_what_is_in_one_part_of_the_frame_is_arranged_as_what_it_is(done: HillRun) -> None:
     number = most_tested(done, "gauge", 1)[0]
     column = int(np.flatnonzero(done.sights.shows(number))[0])
-    cells = [Located(part=number, level=1, column=x, line=y) for x in range(2) for y in range(2)]
+    cells = [InCell(part=number, level=1, column=x, line=y) for x in range(2) for y in range(2)]
     graph, numbers = done.policy.graph.add(cells)
-    sight = Sight(graph, Glance(done.policy.eye, done.env.percept((0.0, VELOCITIES[column]))))
+    sight = Sight(graph, Glance(done.policy.extractor, done.env.percept((0.0, VELOCITIES[column]))))
     everywhere = arrange(graph, sight, number)
     inside = [one for cell in numbers for one in arrange(graph, sight, cell)]
     assert sorted(one.middle for one in inside) == sorted(one.middle for one in everywhere)

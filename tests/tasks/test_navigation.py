@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Interactions, collect
 from rlvc.envs.photos.images import maze_picture
 from rlvc.envs.picture import PictureEnv
-from rlvc.envs.planar_world import MAZE, MOVES, SUBWAY, World
+from rlvc.envs.planar_world import MAZE, MOVES, SUBWAY, PlanarWorld
 from rlvc.learning.rlvc import Stage
 from rlvc.learning.solvers.dynamic import PolicyIteration, ValueIteration
 from rlvc.runs import direct_perception as direct_module
-from rlvc.runs.callbacks import Watcher
+from rlvc.runs.callbacks import Callbacks
 from rlvc.runs.direct_perception import compare, direct_actor
 from rlvc.runs.metrics import (
     MAX_STEPS,
@@ -35,9 +35,9 @@ from rlvc.runs.metrics import (
 )
 from rlvc.tasks import navigation
 from rlvc.tasks.navigation import Run, Task, evaluate_policy, find_task, run
-from tests.support.builders import COLOUR, blocks, database, store
+from tests.support.builders import COLOUR, blocks, database, percept_store
 
-SMALL = World(
+SMALL = PlanarWorld(
     width=256, height=205, step=51.2, noise=6.0, window=64,
     walls=(((128, 0), (128, 110)),), exits=((204, 153, 256, 205),),
 )  # fmt: skip
@@ -86,7 +86,7 @@ def data() -> Interactions:
 # Walking -----------------------------------------------------------------------------------------
 
 
-def crosses(world: World, start: tuple[float, float], end: tuple[float, float]) -> bool:
+def crosses(world: PlanarWorld, start: tuple[float, float], end: tuple[float, float]) -> bool:
     """Tell whether a move along an axis leaves the picture or meets one of the upright walls."""
     (x, y), (u, v) = start, end
     if not (0 <= u <= world.width and 0 <= v <= world.height):
@@ -98,7 +98,7 @@ def crosses(world: World, start: tuple[float, float], end: tuple[float, float]) 
 
 
 def walk_alone(
-    world: World, start: NDArray[np.float64], act: Callable[[float, float], int]
+    world: PlanarWorld, start: NDArray[np.float64], act: Callable[[float, float], int]
 ) -> int | None:
     """Return after how many steps one agent is out, literally; None if it never is."""
     x, y = start.tolist()
@@ -182,7 +182,7 @@ def test_measures_that_do_not_exist_are_null() -> None:
 
 
 @WORLDS
-def test_the_grid_covers_the_world_but_its_exits(world: World) -> None:
+def test_the_grid_covers_the_world_but_its_exits(world: PlanarWorld) -> None:
     grid = grid_over(world)
     n_rows, n_columns = grid.cells.shape
     assert abs(world.width / n_columns - 25.6) < 1
@@ -207,7 +207,7 @@ def test_the_grid_of_the_maze_has_fifty_cells_a_side() -> None:
 
 
 @WORLDS
-def test_nearest_is_the_nearest_position(world: World) -> None:
+def test_nearest_is_the_nearest_position(world: PlanarWorld) -> None:
     grid = grid_over(world)
     rng = np.random.default_rng(0)
     corners = [[0, 0], [world.width, 0], [0, world.height], [world.width, world.height]]
@@ -222,13 +222,13 @@ def test_nearest_is_the_nearest_position(world: World) -> None:
 
 
 @WORLDS
-def test_no_place_outside_the_exits_is_without_a_position(world: World) -> None:
+def test_no_place_outside_the_exits_is_without_a_position(world: PlanarWorld) -> None:
     starts = world.random_starts(20_000, np.random.default_rng(1))
     assert (grid_over(world).nearest(starts) >= 0).all()
 
 
 @WORLDS
-def test_painted_values_lie_where_their_positions_are(world: World) -> None:
+def test_painted_values_lie_where_their_positions_are(world: PlanarWorld) -> None:
     grid = grid_over(world)
     values = np.random.default_rng(0).random(len(grid.positions))
     image = grid.paint(values)
@@ -252,7 +252,7 @@ def test_an_action_is_optimal_up_to_two_percent() -> None:
 
 
 @pytest.mark.parametrize("world", [SMALL, STILL, MAZE], ids=["small", "still", "maze"])
-def test_the_optimum_is_optimal_and_always_gets_out(world: World) -> None:
+def test_the_optimum_is_optimal_and_always_gets_out(world: PlanarWorld) -> None:
     found = measure(grid_over(world), optimal_actor(world), np.random.default_rng(0), 200)
     assert found.suboptimal == 0.0
     assert found.success == 1.0
@@ -263,7 +263,7 @@ def test_the_optimum_is_optimal_and_always_gets_out(world: World) -> None:
 
 
 def tabular(
-    world: World, data: Interactions, side: int, gamma: float, sweeps: int = 400
+    world: PlanarWorld, data: Interactions, side: int, gamma: float, sweeps: int = 400
 ) -> dict[tuple[int, int], int]:
     """Return the best action of each visited cell, by value iteration on dictionaries."""
     assert data.state is not None
@@ -330,7 +330,7 @@ def test_direct_perception_on_a_handful_of_transitions() -> None:
     n = len(rows)
     numbers = np.arange(n)
     data = Interactions(
-        percepts=store(n), start=numbers, action=np.array(action), reward=np.array(reward),
+        percepts=percept_store(n), start=numbers, action=np.array(action), reward=np.array(reward),
         end=numbers, episode=numbers, terminated=np.array(terminated),
         truncated=~np.array(terminated), n_actions=4,
         state=np.array(start, np.float64), next_state=np.array(end, np.float64),
@@ -405,12 +405,12 @@ def test_looking_at_the_grid_gives_the_classes_of_the_policy(
 ) -> None:
     learner = RLVC(threads=2)
     looked = learner.look(data)
-    known = looked.eye.n_symbols
+    known = looked.extractor.n_symbols
     grid = grid_over(SMALL)
     n_seen = 0
     for stage in learner.stages(looked):
         shown = navigation.look_at_grid(env, grid, stage.database, threads=2)
-        assert looked.eye.n_symbols == known  # it looks, it does not learn
+        assert looked.extractor.n_symbols == known  # it looks, it does not learn
         classes = stage.classifier.classify(shown)
         policy = stage.policy()
         one_by_one = [int(policy.classify(env.percept(p))) for p in grid.positions[::2]]
@@ -436,7 +436,7 @@ def test_the_result_is_about_the_run(small_run: Run) -> None:
     assert last["classes"] == result["classes"] == policy.n_classes == len(policy.q)
     n_tests = len(policy.classifier.features)
     assert last["features"] == result["features"]["selected"] == n_tests
-    assert result["features"]["distinct"] == policy.eye.n_symbols > n_tests
+    assert result["features"]["distinct"] == policy.extractor.n_symbols > n_tests
     assert history[0] | {"residual": 0, "aliased": 0} == history[0] | {
         "stage": 0, "classes": 1, "features": 0, "residual": 0, "aliased": 0
     }  # fmt: skip
@@ -455,12 +455,12 @@ def test_a_run_is_told_of_as_it_goes_on(task: Task) -> None:
     told: list[Any] = []
     steps = {"collect": 0, "extract": 0}
     stages: list[Stage] = []
-    watcher = Watcher(
+    callbacks = Callbacks(
         on_phase=lambda phase, total: told.append((phase, total)),
         on_step=lambda: steps.update({told[-1][0]: steps[told[-1][0]] + 1}),
         on_stage=stages.append,
     )
-    done = run(task, interactions=60, episodes=2, learner=RLVC(threads=1), watcher=watcher)
+    done = run(task, interactions=60, episodes=2, learner=RLVC(threads=1), callbacks=callbacks)
     images = done.result["percepts"]
     assert told == [("collect", 60), ("extract", images), ("learn", None), ("evaluate", None)]
     assert steps == {"collect": 60, "extract": images}
@@ -499,7 +499,7 @@ def test_seeds_of_exploration_and_of_measures_are_passed_on(
         return collect(env, n, **options)
 
     def fake_walk(
-        world: World, act: Actor, rng: np.random.Generator, episodes: int
+        world: PlanarWorld, act: Actor, rng: np.random.Generator, episodes: int
     ) -> tuple[float, float]:
         seen.setdefault("walks", []).append((rng.random(), episodes))
         return 0.5, 2.0

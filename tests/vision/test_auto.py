@@ -17,8 +17,8 @@ from rlvc.vision.auto import (
     BINARY,
     CAMERA,
     DRAWN,
-    Sense,
-    choose,
+    ExtractorConfig,
+    choose_extractor,
     low_quantile,
     recurrence,
     told_apart,
@@ -55,29 +55,29 @@ def store_of(percepts: list[Any]) -> Percepts:
 
 @pytest.mark.parametrize("n", [8, 30, 90])
 def test_what_comes_back_exactly_is_drawn_and_the_rest_is_filmed(n: int) -> None:
-    assert choose(store_of(windows(n))) == DRAWN
-    assert choose(store_of(filmed(windows(n)))) == CAMERA
+    assert choose_extractor(store_of(windows(n))) == DRAWN
+    assert choose_extractor(store_of(filmed(windows(n)))) == CAMERA
 
 
 @pytest.mark.parametrize("n", [1, 2, 7])
 def test_few_images_do_not_tell(n: int) -> None:
     for images in (windows(n), filmed(windows(n)), list(pictures(n))):
-        assert choose(store_of(images)) == DRAWN
+        assert choose_extractor(store_of(images)) == DRAWN
 
 
 def test_where_there_are_no_corners_something_else_is_tried() -> None:
     blank = [np.full((64, 64, 3), i, np.uint8) for i in range(10)]
-    assert choose(store_of(blank)) == CAMERA
-    assert choose(store_of(blank[:1])) == CAMERA
-    assert choose(Percepts()) == CAMERA
+    assert choose_extractor(store_of(blank)) == CAMERA
+    assert choose_extractor(store_of(blank[:1])) == CAMERA
+    assert choose_extractor(Percepts()) == CAMERA
     tiny = [image[:20, :20] for image in windows(20)]  # too small for a corner with its margin
-    assert choose(store_of(tiny)) == CAMERA
+    assert choose_extractor(store_of(tiny)) == CAMERA
 
 
 def test_images_without_corners_do_not_count() -> None:
     blank = [np.full((96, 96, 3), i, np.uint8) for i in range(20)]
     mixed = [image for two in zip(blank, windows(20), strict=True) for image in two]
-    assert choose(store_of(mixed)) == DRAWN
+    assert choose_extractor(store_of(mixed)) == DRAWN
 
 
 def test_one_camera_is_enough_to_need_an_eye_for_cameras() -> None:
@@ -90,7 +90,7 @@ def test_one_camera_is_enough_to_need_an_eye_for_cameras() -> None:
         (drawn, noisy[:1] * 20, DRAWN),  # that of which there is one image says nothing
     ):
         pairs = [{"left": a, "right": b} for a, b in zip(left, right, strict=True)]
-        assert choose(store_of(pairs)) == expected
+        assert choose_extractor(store_of(pairs)) == expected
 
 
 def test_distant_places_overlap_with_their_neighbours_in_time() -> None:
@@ -100,17 +100,17 @@ def test_distant_places_overlap_with_their_neighbours_in_time() -> None:
     for seed in range(40):
         scene = blocks(seed, (96, 140, 3), side=9)
         images += [scene[:, x : x + 96] for x in rng.permutation(40)[:4]]
-    assert choose(store_of(images)) == DRAWN
+    assert choose_extractor(store_of(images)) == DRAWN
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [("Maze", DRAWN), ("Subway", DRAWN), ("Hill", DRAWN), ("Campus", CAMERA)],
 )
-def test_the_tasks_are_seen_as_they_should_be(name: str, expected: Sense) -> None:
+def test_the_tasks_are_seen_as_they_should_be(name: str, expected: ExtractorConfig) -> None:
     env = gymnasium.make(f"rlvc/{name}-v0", disable_env_checker=True)
     data = collect(env, 30, seed=0)
-    assert choose(data.percepts) == expected
+    assert choose_extractor(data.percepts) == expected
 
 
 @pytest.mark.parametrize("n", [9, 40, 64, 65, 300])
@@ -128,7 +128,7 @@ def test_few_of_many_images_are_looked_at(n: int) -> None:
             looked.append(number)
             return windows(40)[number % 40]
 
-    choosing._sample(DRAWN.new_eye(), Counted(), 1)  # type: ignore[arg-type]
+    choosing._sample(DRAWN.new_extractor(), Counted(), 1)  # type: ignore[arg-type]
     assert looked == sorted(set(looked))
     assert len(looked) == n if n <= 64 else 50 <= len(looked) <= 64
     assert (looked[0], looked[-1]) == (0, n - 1)
@@ -147,8 +147,8 @@ def boards(*, lines: int = 30) -> list[NDArray[np.uint8]]:
     return images
 
 
-def seen_with(sense: Sense, images: list[NDArray[np.uint8]]) -> list[NDArray[Any]]:
-    return choosing._sample(sense.new_eye(), store_of(images).images[0], 1)
+def seen_with(sense: ExtractorConfig, images: list[NDArray[np.uint8]]) -> list[NDArray[Any]]:
+    return choosing._sample(sense.new_extractor(), store_of(images).images[0], 1)
 
 
 def test_corners_that_are_the_same_everywhere_leave_it_to_sift() -> None:
@@ -157,8 +157,8 @@ def test_corners_that_are_the_same_everywhere_leave_it_to_sift() -> None:
     assert recurrence(corners) >= choosing.RECURRENCE  # it is drawn: that is not the reason
     assert told_apart(corners) < choosing.APART
     assert told_apart(sift) > told_apart(corners)
-    assert choose(store_of(images)) == CAMERA
-    assert choose(store_of(images[: choosing.FEW - 1])) == DRAWN  # few images do not tell
+    assert choose_extractor(store_of(images)) == CAMERA
+    assert choose_extractor(store_of(images[: choosing.FEW - 1])) == DRAWN  # few images do not tell
     assert told_apart(seen_with(DRAWN, windows(20))) >= choosing.APART
 
 
@@ -166,14 +166,14 @@ def test_sift_must_tell_more_than_corners() -> None:
     images = boards()  # without lines, all that is seen is the figure
     corners, sift = (seen_with(sense, images) for sense in (DRAWN, CAMERA))
     assert told_apart(corners) == told_apart(sift) == 1 / 20
-    assert choose(store_of(images)) == DRAWN
+    assert choose_extractor(store_of(images)) == DRAWN
 
 
 def test_one_camera_that_tells_is_enough() -> None:
     pairs = [{"a": a, "b": b} for a, b in zip(boards(lines=60), windows(20), strict=True)]
-    assert choose(store_of(pairs)) == DRAWN
+    assert choose_extractor(store_of(pairs)) == DRAWN
     pairs = [{"a": a, "b": a[:, ::-1]} for a in boards(lines=60)]
-    assert choose(store_of(pairs)) == CAMERA
+    assert choose_extractor(store_of(pairs)) == CAMERA
 
 
 def test_images_are_told_apart_by_sets_of_descriptors() -> None:
@@ -188,7 +188,7 @@ def test_images_are_told_apart_by_sets_of_descriptors() -> None:
 def test_threads_do_not_change_what_is_chosen() -> None:
     percepts = store_of(windows(30))
     other = SiftDescriptor(root=True)
-    assert choose(percepts, descriptor=other, threads=1) == choose(
+    assert choose_extractor(percepts, descriptor=other, threads=1) == choose_extractor(
         percepts, descriptor=other, threads=3
     )
 
@@ -226,7 +226,7 @@ def test_recurrence_is_a_share_of_all_descriptors() -> None:
 def test_a_part_brings_those_that_go_with_it(
     given: dict[str, Any], expected: tuple[Any, ...], images: list[Image]
 ) -> None:
-    sense = choose(store_of(images), **given)
+    sense = choose_extractor(store_of(images), **given)
     for name, part in given.items():
         assert getattr(sense, name) is part
     rest = [name for name in ("detector", "descriptor", "metric") if name not in given]
@@ -235,7 +235,7 @@ def test_a_part_brings_those_that_go_with_it(
         assert 0.0 < sense.threshold != 160.0
     else:
         assert sense.threshold == expected[-1]
-    assert choose(store_of(images), **given, threshold=7.5).threshold == 7.5
+    assert choose_extractor(store_of(images), **given, threshold=7.5).threshold == 7.5
 
 
 def test_the_parts_that_go_together_are_of_different_kinds() -> None:
@@ -276,14 +276,14 @@ class Chessboard:
 def test_parts_that_are_not_known_get_what_suits_any() -> None:
     drawn, noisy = store_of(windows(20, step=16)), store_of(filmed(windows(20, step=16)))
     lattice: Detector = Lattice()
-    assert choose(drawn, detector=lattice).descriptor == Invariants()
-    assert choose(noisy, detector=lattice).descriptor == SiftDescriptor()
+    assert choose_extractor(drawn, detector=lattice).descriptor == Invariants()
+    assert choose_extractor(noisy, detector=lattice).descriptor == SiftDescriptor()
     colour: Descriptor = Colour()
     for percepts, detector in ((drawn, Harris()), (noisy, Sift())):
-        sense = choose(percepts, descriptor=colour)
+        sense = choose_extractor(percepts, descriptor=colour)
         assert (sense.detector, sense.metric) == (detector, Euclidean())
-    assert choose(noisy, descriptor=colour, detector=Harris()).metric == Euclidean()
-    assert choose(noisy, descriptor=colour, detector=Harris()).detector == Harris()
+    assert choose_extractor(noisy, descriptor=colour, detector=Harris()).metric == Euclidean()
+    assert choose_extractor(noisy, descriptor=colour, detector=Harris()).detector == Harris()
 
 
 def test_what_is_given_in_full_is_taken_without_a_look() -> None:
@@ -294,22 +294,24 @@ def test_what_is_given_in_full_is_taken_without_a_look() -> None:
 
     metric: Metric = Chessboard()
     given: dict[str, Any] = {"detector": Lattice(), "descriptor": Colour(), "metric": metric}
-    sense = choose(Blind(), **given, threshold=9.0)  # type: ignore[arg-type]
-    assert sense == Sense(**given, threshold=9.0)
-    assert choose(Blind(), detector=Sift()) == CAMERA  # type: ignore[arg-type]
+    sense = choose_extractor(Blind(), **given, threshold=9.0)  # type: ignore[arg-type]
+    assert sense == ExtractorConfig(**given, threshold=9.0)
+    assert choose_extractor(Blind(), detector=Sift()) == CAMERA  # type: ignore[arg-type]
 
 
 def test_the_threshold_of_unknown_parts_parts_few_pairs() -> None:
     percepts = store_of(list(pictures(30, shape=(96, 96, 3))))
     given: dict[str, Any] = {"detector": Lattice(), "descriptor": Colour(), "metric": Chessboard()}
-    threshold = choose(percepts, **given).threshold
+    threshold = choose_extractor(percepts, **given).threshold
     rows = np.concatenate([Colour().describe(i, Lattice().detect(i))[1] for i in percepts])  # type: ignore[arg-type]
     gaps = Chessboard().distances(rows, rows)[np.triu_indices(len(rows), 1)]
     assert 0 < (gaps <= threshold).mean() < 0.005
     one = store_of([np.full((96, 96, 3), 9, np.uint8)])
-    assert choose(one, **given).threshold == 0.0  # one descriptor: there is nothing to part
+    assert (
+        choose_extractor(one, **given).threshold == 0.0
+    )  # one descriptor: there is nothing to part
     two = store_of([np.full((96, 96, 3), level, np.uint8) for level in (9, 49)])
-    assert choose(two, **given).threshold == 20.0
+    assert choose_extractor(two, **given).threshold == 20.0
 
 
 def test_a_low_quantile_is_below_all_if_these_are_few() -> None:
@@ -334,10 +336,10 @@ def guess(images: list[NDArray[np.uint8]]) -> Interactions:
 
 def test_a_fitted_learner_has_nothing_left_to_choose() -> None:
     percepts = store_of(filmed(windows(20)))
-    learner = RLVC(gamma=0.7, cap=3)
+    learner = RLVC(gamma=0.7, max_splits=3)
     fitted = learner.fitted(percepts)
     assert (fitted.detector, fitted.threshold) == (Sift(), 160.0)
-    assert (fitted.gamma, fitted.cap) == (0.7, 3)
+    assert (fitted.gamma, fitted.max_splits) == (0.7, 3)
     assert as_json(fitted.fitted(store_of(windows(20)))) == as_json(fitted)
     assert learner.detector is None
     mine = RLVC(detector=Harris(radius=3), threshold=0.1).fitted(percepts)
@@ -349,11 +351,11 @@ def test_a_policy_says_what_it_sees_with(is_filmed: bool, tmp_path: Any) -> None
     images = windows(24, step=20)
     data = guess(filmed(images) if is_filmed else images)
     policy = RLVC(threads=1).learn(data)
-    assert type(policy.eye.detector) is (Sift if is_filmed else Harris)
+    assert type(policy.extractor.detector) is (Sift if is_filmed else Harris)
     policy.save(tmp_path / "policy")
     again = Policy.load(tmp_path / "policy")
-    assert again.eye.detector == policy.eye.detector
-    assert again.eye.threshold == (160.0 if is_filmed else 0.2)
+    assert again.extractor.detector == policy.extractor.detector
+    assert again.extractor.threshold == (160.0 if is_filmed else 0.2)
     right = [2 * n >= 24 for n in range(24)]
     new = filmed(images, seed=1) if is_filmed else images
     assert np.mean(again.predict(np.stack(new))[0] == right) >= 0.7
@@ -361,8 +363,8 @@ def test_a_policy_says_what_it_sees_with(is_filmed: bool, tmp_path: Any) -> None
 
 def test_fresh_interactions_are_seen_with_what_the_first_ask_for() -> None:
     first, later = guess(filmed(windows(24, step=20))), guess(windows(24, step=20))
-    learner = RLVC(threads=1, max_stages=2, cap=1)
+    learner = RLVC(threads=1, max_stages=2, max_splits=1)
     stages = list(learner.stages(lambda k, policy: later if k else first))
     assert len(stages) == 3
-    assert all(stage.database.eye is stages[0].database.eye for stage in stages)
-    assert stages[-1].policy().eye.detector == Sift()
+    assert all(stage.database.extractor is stages[0].database.extractor for stage in stages)
+    assert stages[-1].policy().extractor.detector == Sift()

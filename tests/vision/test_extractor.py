@@ -14,9 +14,9 @@ from rlvc import RLVC, Percepts, collect
 from rlvc.data.images import Image
 from rlvc.data.percepts import Images
 from rlvc.vision.auto import CAMERA, DRAWN
-from rlvc.vision.cache import Memory
-from rlvc.vision.extractor import Eye, Looks
-from rlvc.vision.keypoints import Distinct, Growing, distinct_rows
+from rlvc.vision.cache import ExtractionCache
+from rlvc.vision.extractor import FeatureExtractor, Keypoints
+from rlvc.vision.keypoints import GrowableArray, UniqueRows, unique_rows
 from rlvc.vision.patches import Patches
 from tests.support.builders import blocks
 from tests.support.worlds import PICTURES, Corridor
@@ -29,7 +29,7 @@ def fill(percepts: Percepts, first: int, last: int) -> None:
         percepts.add({"left": image, "right": image[:, :48]})
 
 
-def same(one: list[Looks], other: list[Looks]) -> bool:
+def same(one: list[Keypoints], other: list[Keypoints]) -> bool:
     return len(one) == len(other) and all(
         np.array_equal(a.begin, b.begin)
         and np.array_equal(a.points.xy, b.points.xy)
@@ -43,51 +43,51 @@ def same(one: list[Looks], other: list[Looks]) -> bool:
 @pytest.mark.parametrize("sense", [DRAWN, CAMERA], ids=["drawn", "camera"])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_what_was_seen_before_is_not_looked_at_again(sense: Any, threads: int) -> None:
-    percepts, memory, looked = Percepts(), Memory(), list[int]()
+    percepts, memory, looked = Percepts(), ExtractionCache(), list[int]()
     for first, last in ((0, 3), (3, 4), (4, 4), (4, 7)):
         fill(percepts, first, last)
-        eye: Eye = sense.new_eye()
+        extractor: FeatureExtractor = sense.new_extractor()
         n_new = 2 * (last - first)
-        assert memory.n_new(eye, percepts) == n_new
+        assert memory.n_new(extractor, percepts) == n_new
         looked.clear()
-        looks = memory.look(eye, percepts, threads, lambda: looked.append(1))
+        keypoints = memory.look(extractor, percepts, threads, lambda: looked.append(1))
         assert len(looked) == n_new
-        assert memory.n_new(eye, percepts) == 0
-        assert same(looks, eye.look_at_all(percepts))
+        assert memory.n_new(extractor, percepts) == 0
+        assert same(keypoints, extractor.look_at_all(percepts))
 
 
 def test_what_was_seen_stays_as_it_was() -> None:
-    percepts, memory = Percepts(), Memory()
+    percepts, memory = Percepts(), ExtractionCache()
     fill(percepts, 0, 3)
-    eye = DRAWN.new_eye()
-    before = memory.look(eye, percepts)
+    extractor = DRAWN.new_extractor()
+    before = memory.look(extractor, percepts)
     kept = [one.begin.copy() for one in before]
-    assert memory.look(eye, percepts)[0] is before[0]  # nothing is new
+    assert memory.look(extractor, percepts)[0] is before[0]  # nothing is new
     fill(percepts, 3, 7)
-    memory.look(eye, percepts)
+    memory.look(extractor, percepts)
     assert all(np.array_equal(one.begin, begin) for one, begin in zip(before, kept, strict=True))
 
 
 def test_another_eye_looks_at_everything() -> None:
-    percepts, memory = Percepts(), Memory()
+    percepts, memory = Percepts(), ExtractionCache()
     fill(percepts, 0, 4)
-    memory.look(DRAWN.new_eye(), percepts)
-    camera = CAMERA.new_eye()
+    memory.look(DRAWN.new_extractor(), percepts)
+    camera = CAMERA.new_extractor()
     assert memory.n_new(camera, percepts) == 8
     assert same(memory.look(camera, percepts), camera.look_at_all(percepts))
-    assert memory.n_new(DRAWN.new_eye(), percepts) == 8  # it remembers one kind at a time
+    assert memory.n_new(DRAWN.new_extractor(), percepts) == 8  # it remembers one kind at a time
 
 
 def test_images_without_points_are_known_as_well() -> None:
-    percepts, memory, looked = Percepts(), Memory(), list[int]()
+    percepts, memory, looked = Percepts(), ExtractionCache(), list[int]()
     for level in range(3):
         percepts.add(np.full((64, 64, 3), level, np.uint8))
-    memory.look(DRAWN.new_eye(), percepts)
+    memory.look(DRAWN.new_extractor(), percepts)
     percepts.add(IMAGES[0])
-    looks = memory.look(DRAWN.new_eye(), percepts, 1, lambda: looked.append(1))
+    keypoints = memory.look(DRAWN.new_extractor(), percepts, 1, lambda: looked.append(1))
     assert len(looked) == 1
-    assert looks[0].begin[:4].tolist() == [0, 0, 0, 0]
-    assert looks[0].begin[4] == len(looks[0].row) > 0
+    assert keypoints[0].begin[:4].tolist() == [0, 0, 0, 0]
+    assert keypoints[0].begin[4] == len(keypoints[0].row) > 0
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def test_rounds_look_at_every_percept_once() -> None:
                    metric=DRAWN.metric, threshold=0.2)  # fmt: skip
     learner.learn(Corridor(), interactions=200, rounds=4, epsilon=1.0)  # no policy looks as well
     assert len(detector.seen) == 5
-    memory, data = Memory(), collect(Corridor(), 100)
+    memory, data = ExtractionCache(), collect(Corridor(), 100)
     one, other = learner.look_again(data, memory), learner.look(data)
     assert np.array_equal(one.incidence.indices, other.incidence.indices)
     assert len(data.percepts) == 5 < len(PICTURES)
@@ -137,11 +137,11 @@ class Fleeting(Images):
 @pytest.mark.parametrize("sense", [DRAWN, CAMERA], ids=["drawn", "camera"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_few_images_are_held_at_a_time(sense: Any, threads: int) -> None:
-    images, eye = Fleeting(30), sense.new_eye()
-    looks = eye.look(images, threads)
+    images, extractor = Fleeting(30), sense.new_extractor()
+    keypoints = extractor.look(images, threads)
     assert images.fetched == 30
-    eye.learn(images, looks, threads)
-    seen = eye.quantize(images.camera, looks, threads)
+    extractor.learn(images, keypoints, threads)
+    seen = extractor.quantize(images.camera, keypoints, threads)
     assert images.fetched > 30
     assert len(seen.begin) == 31
     assert 1 <= images.most <= 2 * threads
@@ -150,14 +150,14 @@ def test_few_images_are_held_at_a_time(sense: Any, threads: int) -> None:
 
 
 def test_what_is_seen_is_not_there_twice() -> None:
-    looks = DRAWN.new_eye().look(Fleeting(5))
-    columns = looks.points.xy, looks.points.scale, looks.row, looks.descriptors
+    keypoints = DRAWN.new_extractor().look(Fleeting(5))
+    columns = keypoints.points.xy, keypoints.points.scale, keypoints.row, keypoints.descriptors
     owners = [column if column.base is None else column.base for column in columns]
     assert [sum(one.nbytes for one in owners)] == [sum(one.nbytes for one in columns)]  # no room
 
 
 def test_descriptors_of_another_kind_are_refused() -> None:
-    rows = Distinct(np.empty((0, 2), np.uint8))
+    rows = UniqueRows(np.empty((0, 2), np.uint8))
     rows.add(np.array([[1, 2]], np.uint8))
     with pytest.raises(ValueError, match="must have 2 numbers each, as before; got 3"):
         rows.add(np.array([[1, 2, 3]], np.uint8))
@@ -167,7 +167,7 @@ def test_descriptors_of_another_kind_are_refused() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 40), max_size=60), max_size=60))
 def test_distinct_rows_are_numbered_as_they_are_met(parts: list[list[int]]) -> None:
-    rows, column = Distinct(np.empty((0, 3), np.float32)), Growing(np.empty(0, np.int32))
+    rows, column = UniqueRows(np.empty((0, 3), np.float32)), GrowableArray(np.empty(0, np.int32))
     numbers: dict[int, int] = {}
     for part in parts:
         block = np.array([[0, value, -value] for value in part], np.float32)
@@ -180,13 +180,13 @@ def test_distinct_rows_are_numbered_as_they_are_met(parts: list[list[int]]) -> N
 
 def test_many_distinct_rows_are_found_again() -> None:
     rows = np.arange(20_000, dtype=np.int32).reshape(-1, 1).view(np.uint8)
-    found = Distinct(rows)
+    found = UniqueRows(rows)
     for first in range(0, len(rows), 700):  # so that the table grows on the way
         part = rows[first : first + 700]
         assert found.add(part).tolist() == list(range(first, first + len(part)))
     assert np.array_equal(found.add(rows[::-1]), np.arange(20_000)[::-1])
     assert np.array_equal(found.finish(), rows)
-    assert np.array_equal(distinct_rows(rows)[1], np.arange(20_000))
+    assert np.array_equal(unique_rows(rows)[1], np.arange(20_000))
 
 
 def test_patches_beyond_a_few_are_in_a_file() -> None:

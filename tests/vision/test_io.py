@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, load_policy, load_vocabulary, save_vocabulary
 from rlvc._core.registry import arrays_of
-from rlvc.errors import FileFormatError, StrangeFileError
+from rlvc.errors import FileFormatError, InvalidFileError
 from rlvc.vision.descriptors import Invariants, OrbDescriptor, SiftDescriptor
 from rlvc.vision.detectors import Harris, Orb, Sift
-from rlvc.vision.extractor import Eye
+from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.metrics import Euclidean, Hamming, Mahalanobis
 from tests.policies.test_io import forge
 from tests.support.builders import COLOUR, GREY, database, pictures
@@ -31,50 +31,50 @@ LOOKS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def learner(looks: str = "invariants", **options: Any) -> RLVC:
-    return RLVC(threads=1, **LOOKS[looks], **options)
+def learner(keypoints: str = "invariants", **options: Any) -> RLVC:
+    return RLVC(threads=1, **LOOKS[keypoints], **options)
 
 
-def through_a_file(eye: Eye, path: Path) -> Eye:
-    save_vocabulary(eye, path)
+def through_a_file(extractor: FeatureExtractor, path: Path) -> FeatureExtractor:
+    save_vocabulary(extractor, path)
     loaded = load_vocabulary(path)
     save_vocabulary(loaded, path.with_suffix(".again"))
     assert path.read_bytes() == path.with_suffix(".again").read_bytes()
     return loaded
 
 
-@pytest.mark.parametrize("looks", list(LOOKS))
-def test_a_vocabulary_goes_on_as_if_it_had_never_been_saved(looks: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("keypoints", list(LOOKS))
+def test_a_vocabulary_goes_on_as_if_it_had_never_been_saved(keypoints: str, tmp_path: Path) -> None:
     """What is learned with it next, on other images, is the same to the byte."""
-    eyes = [learner(looks).look(database(pictures(6, 3))).eye for _ in range(2)]
-    assert eyes[0].n_symbols > 0
-    eyes[1] = through_a_file(eyes[1], tmp_path / "eye")
-    for number, eye in enumerate(eyes):
-        before = eye.n_symbols
-        mine = learner(looks)
-        seen = mine.look(database(COLOUR), eye=eye)
-        assert seen.eye is eye
-        assert eye.n_symbols > before
+    extractors = [learner(keypoints).look(database(pictures(6, 3))).extractor for _ in range(2)]
+    assert extractors[0].n_symbols > 0
+    extractors[1] = through_a_file(extractors[1], tmp_path / "eye")
+    for number, extractor in enumerate(extractors):
+        before = extractor.n_symbols
+        mine = learner(keypoints)
+        seen = mine.look(database(COLOUR), extractor=extractor)
+        assert seen.extractor is extractor
+        assert extractor.n_symbols > before
         mine.learn(seen).save(tmp_path / str(number))
     assert (tmp_path / "0").read_bytes() == (tmp_path / "1").read_bytes()
     assert load_policy(tmp_path / "0").n_classes > 1
 
 
 def test_cameras_stay_in_the_order_in_which_they_were_met(tmp_path: Path) -> None:
-    eye = learner().look(database([{"b": image} for image in COLOUR])).eye
+    extractor = learner().look(database([{"b": image} for image in COLOUR])).extractor
     views = [{"a": grey, "b": image} for grey, image in zip(GREY, COLOUR, strict=False)]
     blank = np.zeros((64, 64, 3), np.uint8)
     views = [{**view, "c": blank} for view in views]
     data = Interactions.from_arrays(
         views, [0] * len(views), [0.0] * len(views), [True] * len(views), next_observations=views
     )
-    learner().look(data, eye=eye)
-    loaded = through_a_file(eye, tmp_path / "eye")
-    assert list(loaded.vocabularies) == list(eye.vocabularies) == ["b", "a", "c"]
-    for name, words in eye.vocabularies.items():
+    learner().look(data, extractor=extractor)
+    loaded = through_a_file(extractor, tmp_path / "eye")
+    assert list(loaded.vocabularies) == list(extractor.vocabularies) == ["b", "a", "c"]
+    for name, words in extractor.vocabularies.items():
         other = loaded.vocabularies[name]
         assert (other.n_symbols, other.is_fitted) == (words.n_symbols, words.is_fitted)
-        assert np.array_equal(list(loaded.patches[name]), list(eye.patches[name]))
+        assert np.array_equal(list(loaded.patches[name]), list(extractor.patches[name]))
         if words.is_fitted:
             assert np.array_equal(other.centres, words.centres)  # type: ignore[arg-type]
             assert arrays_of(other.metric).keys() == {"whitening"}
@@ -83,31 +83,31 @@ def test_cameras_stay_in_the_order_in_which_they_were_met(tmp_path: Path) -> Non
 
 
 def test_an_eye_that_has_seen_nothing_can_be_kept(tmp_path: Path) -> None:
-    eye = Eye(Sift(max_points=7), SiftDescriptor(root=True), Euclidean(), 3.0)
-    loaded = through_a_file(eye, tmp_path / "eye")
+    extractor = FeatureExtractor(Sift(max_points=7), SiftDescriptor(root=True), Euclidean(), 3.0)
+    loaded = through_a_file(extractor, tmp_path / "eye")
     assert loaded.vocabularies == {}
-    assert (loaded.detector, loaded.descriptor) == (eye.detector, eye.descriptor)
-    assert (loaded.metric, loaded.threshold) == (eye.metric, eye.threshold)
+    assert (loaded.detector, loaded.descriptor) == (extractor.detector, extractor.descriptor)
+    assert (loaded.metric, loaded.threshold) == (extractor.metric, extractor.threshold)
 
 
-@pytest.fixture(scope="module", name="eye")
-def eye_fixture() -> Eye:
-    return learner().look(database(COLOUR)).eye
+@pytest.fixture(scope="module", name="extractor")
+def eye_fixture() -> FeatureExtractor:
+    return learner().look(database(COLOUR)).extractor
 
 
 @pytest.fixture(scope="module", name="saved")
-def saved_fixture(eye: Eye, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def saved_fixture(extractor: FeatureExtractor, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("eye") / "eye"
-    save_vocabulary(eye, path)
+    save_vocabulary(extractor, path)
     return path.read_bytes()
 
 
-def loads(data: bytes, path: Path) -> Eye | None:
+def loads(data: bytes, path: Path) -> FeatureExtractor | None:
     """Load a vocabulary from bytes; None if it is refused as it should be."""
     path.write_bytes(data)
     try:
         return load_vocabulary(path)
-    except StrangeFileError:
+    except InvalidFileError:
         return None
 
 
@@ -146,9 +146,11 @@ def test_a_forged_manifest_is_refused(saved: bytes, change: dict[str, Any], tmp_
     assert loads(forge(saved, change, {}), tmp_path / "forged") is None
 
 
-def test_forged_arrays_are_refused(eye: Eye, saved: bytes, tmp_path: Path) -> None:
-    words = eye.vocabularies[""]
-    centres, patches = words.centres, np.stack(eye.patches[""])
+def test_forged_arrays_are_refused(
+    extractor: FeatureExtractor, saved: bytes, tmp_path: Path
+) -> None:
+    words = extractor.vocabularies[""]
+    centres, patches = words.centres, np.stack(extractor.patches[""])
     assert centres is not None
     whitening = arrays_of(words.metric)["whitening"]
     wide = np.zeros((8, 10**5))

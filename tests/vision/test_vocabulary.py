@@ -13,7 +13,7 @@ import rlvc.vision.vocabulary as module
 from rlvc.data.percepts import Images
 from rlvc.vision.descriptors import Invariants
 from rlvc.vision.detectors import Harris
-from rlvc.vision.extractor import Eye, cut_patch
+from rlvc.vision.extractor import FeatureExtractor, cut_patch
 from rlvc.vision.metrics import Euclidean, metrics
 from rlvc.vision.vocabulary import Vocabulary
 from tests.support.builders import blocks
@@ -206,18 +206,18 @@ class Counted(Images):
 
 def test_patches_are_cut_from_one_reading_of_each_image() -> None:
     images = Counted()
-    eye = Eye(Harris(), Invariants(), Euclidean(), 0.05)
+    extractor = FeatureExtractor(Harris(), Invariants(), Euclidean(), 0.05)
     for until in (3, 5):  # the second time brings more symbols
         while len(images) < until:
             images.add(blocks(seed=len(images), shape=(90, 120, 3)))
-        looks, known = eye.look(images), eye.n_symbols
+        keypoints, known = extractor.look(images), extractor.n_symbols
         images.read.clear()
-        eye.learn(images, looks)
+        extractor.learn(images, keypoints)
         assert images.read == sorted(set(images.read))
-        assert eye.n_symbols == len(eye.patches["left"]) > known
-    centres = eye.vocabularies["left"].centres
+        assert extractor.n_symbols == len(extractor.patches["left"]) > known
+    centres = extractor.vocabularies["left"].centres
     assert centres is not None
-    for patch, centre in zip(eye.patches["left"], centres, strict=True):
-        point = int(np.flatnonzero((looks.descriptors[looks.row] == centre).all(axis=1))[0])
-        number = int(np.searchsorted(looks.begin, point, side="right")) - 1
-        assert np.array_equal(patch, cut_patch(images[number], looks.points, point))
+    for patch, centre in zip(extractor.patches["left"], centres, strict=True):
+        point = int(np.flatnonzero((keypoints.descriptors[keypoints.row] == centre).all(axis=1))[0])
+        number = int(np.searchsorted(keypoints.begin, point, side="right")) - 1
+        assert np.array_equal(patch, cut_patch(images[number], keypoints.points, point))

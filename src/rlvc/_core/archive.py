@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.atomic import Pathlike, whole_file
+from rlvc._core.atomic import Pathlike, atomic_file
 from rlvc._core.members import (
     MANIFEST,
     FlawError,
@@ -32,7 +32,7 @@ from rlvc._core.members import (
     read_member,
     read_members,
 )
-from rlvc.errors import DamagedFileError, FileFormatError, StrangeFileError
+from rlvc.errors import DamagedFileError, FileFormatError, InvalidFileError
 
 LARGEST: Final = 64 * 2**30  # bytes of a file
 LONGEST: Final = 2**24  # bytes of a manifest
@@ -48,7 +48,7 @@ def write_archive(
     text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False).encode()
     if flaw := _too_large(text):
         raise ValueError(f"{os.fspath(path)} cannot be written: {flaw}. Put more into arrays.")
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         writer = MemberWriter(file)
         writer.add(MANIFEST, text)
         for name in sorted(arrays):
@@ -108,7 +108,7 @@ def read_archive(
 
     Raises:
         DamagedFileError: It is one of ours, but bytes changed or are missing.
-        StrangeFileError: It is of another format or of another version, or no file of ours.
+        InvalidFileError: It is of another format or of another version, or no file of ours.
         FileFormatError: There is no such file.
     """
     source, is_sealed = Path(path), False
@@ -131,18 +131,18 @@ def read_archive(
                     f"{source} is damaged: {flaw}. Copy it again from where it is whole, or make "
                     "it again."
                 ) from flaw
-            raise StrangeFileError(f"{source} is not a {kind} file: {flaw}.") from flaw
+            raise InvalidFileError(f"{source} is not a {kind} file: {flaw}.") from flaw
 
 
 @contextmanager
 def _opened(source: Path) -> Iterator[tuple[BufferedReader, int]]:
     """Open an ordinary file to read, and tell its size; others might never end, or never begin."""
     if source.is_dir():
-        raise StrangeFileError(f"{source} is a folder; name a file in it.")
+        raise InvalidFileError(f"{source} is a folder; name a file in it.")
     if not source.exists():
         raise FileFormatError(f"There is no file {source}.")
     if not source.is_file():
-        raise StrangeFileError(f"{source} is a device or a pipe; name an ordinary file.")
+        raise InvalidFileError(f"{source} is a device or a pipe; name an ordinary file.")
     flags = os.O_RDONLY | getattr(os, "O_BINARY", getattr(os, "O_NONBLOCK", 0))
     try:
         handle = os.open(source, flags)
@@ -152,7 +152,7 @@ def _opened(source: Path) -> Iterator[tuple[BufferedReader, int]]:
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):  # it was another a moment ago
-            raise StrangeFileError(f"{source} is a device or a pipe; name an ordinary file.")
+            raise InvalidFileError(f"{source} is a device or a pipe; name an ordinary file.")
         yield file, found.st_size
 
 
@@ -199,14 +199,14 @@ def _check_kind(
     found, number = _format(manifest), manifest.get("version")
     if found != kind:
         cure = cures.get(str(found), "")
-        raise StrangeFileError(f"{source} is not a {kind} file; it says {found!r}.{cure}")
+        raise InvalidFileError(f"{source} is not a {kind} file; it says {found!r}.{cure}")
     if type(number) is int and number > version:
-        raise StrangeFileError(
+        raise InvalidFileError(
             f"{source} was made by a newer rlvc: it has version {str(number)[:20]} of the format, "
             f"and this rlvc reads version {version}. Update with: pip install --upgrade rlvc"
         )
     if type(number) is not int or number != version:
-        raise StrangeFileError(
+        raise InvalidFileError(
             f"{source} has version {str(number)[:20]} of the format; this rlvc reads version "
             f"{version}. Install the rlvc that wrote it, or make the file again."
         )

@@ -32,7 +32,7 @@ _CURES = {
 
 
 @contextmanager
-def whole_file(path: Pathlike) -> Iterator[BinaryIO]:
+def atomic_file(path: Pathlike) -> Iterator[BinaryIO]:
     """Open a file to write, which takes its place whole and durable when the block ends well.
 
     A reader finds either what was there before or all of the new. Folders are made as needed.
@@ -75,16 +75,16 @@ def telling(target: Path) -> Iterator[None]:
         raise type(error)(error.errno, told, str(target)) from error
 
 
-def write_whole(path: Pathlike, data: bytes) -> None:
+def atomic_write(path: Pathlike, data: bytes) -> None:
     """Write a file so that a reader finds either what was there before or all of the new."""
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(data)
 
 
 def remove_parts(folder: Path) -> int:
     """Remove what processes that were killed while they wrote left in a folder; return how many.
 
-    Only files with a name that :func:`whole_file` gives, and that nobody is writing.
+    Only files with a name that :func:`atomic_file` gives, and that nobody is writing.
     """
     n = 0
     for path in folder.iterdir():

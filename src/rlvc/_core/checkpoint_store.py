@@ -12,12 +12,12 @@ from typing import Any, Final, Protocol
 
 from numpy.typing import NDArray
 
-from rlvc.errors import StrangeFileError
+from rlvc.errors import InvalidFileError
 
 Part = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # a manifest and arrays
 
 
-class Keeper(Protocol):
+class CheckpointStore(Protocol):
     """Keep parts under names."""
 
     def find(self, name: str) -> Part | None:
@@ -31,7 +31,7 @@ class Keeper(Protocol):
         ...
 
 
-class Forgetful:
+class NullStore:
     """Keep nothing."""
 
     def find(self, name: str) -> Part | None:
@@ -44,18 +44,18 @@ class Forgetful:
         """Do nothing."""
 
 
-FORGETFUL: Final = Forgetful()
+NULL_STORE: Final = NullStore()
 
 
-class Section:
+class PrefixedStore:
     """A part of what is kept, whose names begin alike.
 
-    >>> Section(FORGETFUL, "learn").find("stage-0") is None
+    >>> PrefixedStore(NULL_STORE, "learn").find("stage-0") is None
     True
     """
 
-    def __init__(self, keeper: Keeper, name: str) -> None:
-        self._keeper, self._name = keeper, name.replace(" ", "-")
+    def __init__(self, store: CheckpointStore, name: str) -> None:
+        self._keeper, self._name = store, name.replace(" ", "-")
 
     def find(self, name: str) -> Part | None:
         """Return a part of the section."""
@@ -71,7 +71,7 @@ class Section:
 def fits(holds: Any, what: str) -> None:
     """Raise a StrangeFileError unless what was kept fits the work that goes on with it."""
     if not holds:
-        raise StrangeFileError(
+        raise InvalidFileError(
             f"The {what} that were kept of this run are not those that it has now: its data, its "
             "settings or its packages have changed. Begin anew with --overwrite."
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import chunks, compiled, n_threads, share_threads
+from rlvc._core.jit import chunks, jit, n_threads, share_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def group_sums(
     return count, total, square
 
 
-@compiled
+@jit
 def _sum_up(
     group: NDArray[np.int64], integers: NDArray[np.int64], n_groups: int, span: tuple[int, int]
 ) -> NDArray[np.int64]:

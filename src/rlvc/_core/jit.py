@@ -20,7 +20,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
+def jit(kernel: Callable[P, R]) -> Callable[P, R]:
     """Compile a kernel to machine code that runs outside Python's lock.
 
     No fast-math: the order of additions is the order of the source, so results do not depend on how

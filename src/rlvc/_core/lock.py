@@ -20,18 +20,18 @@ log = logging.getLogger(__name__)
 _held: set[int] = set()  # the open folders
 
 
-class HeldError(RlvcError):
+class FolderLockedError(RlvcError):
     """A folder that another run is writing into."""
 
 
 @contextmanager
-def hold(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Hold a folder that exists; the system lets go of it when the process ends, however it does.
 
     Nothing is written: what is locked is the folder itself.
 
     Raises:
-        HeldError: Somebody else holds it.
+        FolderLockedError: Somebody else holds it.
     """
     if sys.platform == "win32":  # no folder can be opened there
         yield
@@ -42,7 +42,7 @@ def hold(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.EWOULDBLOCK:
             os.close(handle)
-            raise HeldError(
+            raise FolderLockedError(
                 f"Another run is writing into {folder}; wait for its end, or give another folder "
                 "with --out."
             ) from None

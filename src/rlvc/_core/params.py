@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvc.errors import unknown
+from rlvc.errors import unknown_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def check(config: Any) -> None:
         kind: type[Any] = type(field.default)
         if rule.choices:
             if value not in rule.choices:
-                raise unknown(f"{field.name} of {owner}", value, rule.choices)
+                raise unknown_name(f"{field.name} of {owner}", value, rule.choices)
         elif kind is bool or kind is str:
             if not isinstance(value, kind):
                 raise TypeError(
@@ -127,7 +127,7 @@ def parse(config_class: type[Any], texts: dict[str, str]) -> dict[str, Any]:
         if not declared:
             raise ValueError(f"{config_class.__name__} has no parameters; got {name!r}.")
         if name not in declared:
-            raise unknown(f"parameter of {config_class.__name__}", name, declared)
+            raise unknown_name(f"parameter of {config_class.__name__}", name, declared)
         kind: type[Any] = type(declared[name].default)
         try:
             if kind is bool:

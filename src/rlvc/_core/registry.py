@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.errors import unknown
+from rlvc.errors import unknown_name
 
 Part = TypeVar("Part")
 
@@ -37,7 +37,7 @@ class Registry(Generic[Part]):
     def make(self, name: str, /, **parameters: Any) -> Part:
         """Return a new part, or suggest the nearest name."""
         if name not in self._factories:
-            raise unknown(self.kind, name, self._factories)
+            raise unknown_name(self.kind, name, self._factories)
         return self._factories[name](**parameters)
 
     def name_of(self, part: Part) -> str:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from rlvc._core.registry import Registry
-from rlvc.errors import StrangeFileError
+from rlvc.errors import InvalidFileError
 
 LONGEST: Final = 1000  # letters of a name
 LARGEST: Final = 1e100  # of numbers that are squared
@@ -25,7 +25,7 @@ def refusing(path: str | os.PathLike[str], what: str) -> Iterator[None]:
         yield
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise StrangeFileError(
+        raise InvalidFileError(
             f"{os.fspath(path)} does not hold a {what}: {why[:MOST_SHOWN]}"
         ) from error
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from rlvc.classifiers.base import Split
 from rlvc.classifiers.nodes import LEAF, Ints, Nodes, split_leaves
-from rlvc.errors import unknown
+from rlvc.errors import unknown_name
 
 BACKENDS: Final = ("auto", "cudd", "autoref")
 MEMORY: Final = 2**26  # bytes that CUDD plans for; it takes more where it must
@@ -178,7 +178,7 @@ def _simplify(nodes: Nodes, group_of: Ints, wanted: set[int]) -> tuple[Ints, Int
 def check_backend(backend: str) -> bool:
     """Return whether a backend is CUDD; raise an error if there is no such backend here."""
     if backend not in BACKENDS:
-        raise unknown("backend of diagrams", backend, BACKENDS)
+        raise unknown_name("backend of diagrams", backend, BACKENDS)
     has_cudd = importlib.util.find_spec("dd.cudd") is not None
     if backend == "cudd" and not has_cudd:
         raise ValueError(

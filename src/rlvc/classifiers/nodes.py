@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import chunks, compiled, n_threads, share_threads
+from rlvc._core.jit import chunks, jit, n_threads, share_threads
 from rlvc.classifiers.base import Split
 from rlvc.features.incidence import Incidence
 from rlvc.features.incidence_kernels import Rows, is_among
@@ -176,7 +176,7 @@ def split_leaves(nodes: Nodes, splits: list[Split]) -> tuple[Ints, Ints, Ints]:
     return feature, present, absent
 
 
-@compiled
+@jit
 def _go_on(
     feature: Ints,
     present: Ints,
@@ -202,7 +202,7 @@ def _go_on(
         classes[p] = present[node]
 
 
-@compiled
+@jit
 def _visit(
     feature: Ints,
     present: Ints,

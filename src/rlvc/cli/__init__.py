@@ -47,7 +47,7 @@ from rlvc.cli.session import open_session, place_of
 from rlvc.errors import RlvcError
 
 if TYPE_CHECKING:
-    from rlvc.envs.make import Recipe
+    from rlvc.envs.make import EnvConfig
     from rlvc.policies.forest import AnyPolicy
 
 app = typer.Typer(
@@ -133,11 +133,11 @@ def run(
     gauge.png. With --trees, policy.rlvc is the forest, and one.rlvc (on the campus compact.rlvc)
     what it is without.
     """
-    from rlvc.cli.progress import LiveWatcher, show_summary, watch_with
+    from rlvc.cli.progress import ProgressDisplay, combine_callbacks, show_summary
     from rlvc.runs.config import make_learner
-    from rlvc.runs.curves import import_tensorboard, open_journals
+    from rlvc.runs.curves import import_tensorboard, open_curves
     from rlvc.runs.folder import write_run
-    from rlvc.runs.live import Snapshots
+    from rlvc.runs.live import LiveSnapshots
     from rlvc.tasks.catalogue import base_learner, settings_of
     from rlvc.tasks.catalogue import run as run_task
 
@@ -158,8 +158,8 @@ def run(
         cli_report.live_page(folder, live, port) as stay,
     ):
         facts |= own.facts
-        with own.running(console) as stopping, Snapshots(folder, facts, about=about) as shots:
-            with open_journals(folder, tensorboard) as journal, LiveWatcher(console) as shown:
+        with own.running(console) as stopping, LiveSnapshots(folder, facts, about=about) as shots:
+            with open_curves(folder, tensorboard) as journal, ProgressDisplay(console) as shown:
                 result = run_task(
                     task,
                     pictures=pictures,
@@ -168,10 +168,12 @@ def run(
                     episodes=episodes,
                     trees=trees,
                     learner=learner,
-                    watcher=stopping(watch_with(shown.watcher, journal, shots.watcher)),
-                    keeper=own.checkpoint,
+                    callbacks=stopping(
+                        combine_callbacks(shown.callbacks, journal, shots.callbacks)
+                    ),
+                    store=own.checkpoint,
                 )
-            shots.watcher.on_phase("write", None)
+            shots.callbacks.on_phase("write", None)
             result.result.update(own.facts)
             write_run(result, folder)
         own.finish()
@@ -259,11 +261,11 @@ def evaluate(
 
 
 def _evaluate_in(
-    policy: AnyPolicy, recipe: Recipe, seed: int | None, episodes: int | None, as_json: bool
+    policy: AnyPolicy, recipe: EnvConfig, seed: int | None, episodes: int | None, as_json: bool
 ) -> None:
     """Measure a policy in an environment."""
-    from rlvc.cli.progress import LiveWatcher
-    from rlvc.data.collect import Steady
+    from rlvc.cli.progress import ProgressDisplay
+    from rlvc.data.collect import CachedPolicy
     from rlvc.policies.evaluate import check_fit
     from rlvc.policies.evaluate import evaluate as evaluate_in
     from rlvc.tasks.custom_figures import measures_table
@@ -271,10 +273,14 @@ def _evaluate_in(
     env = make_env(recipe)
     check_fit(policy, env)
     chosen = {} if seed is None else {"seed": seed}
-    with LiveWatcher(console if not as_json else Console(stderr=True)) as live:
-        live.watcher.on_phase("evaluate", episodes or 100)
+    with ProgressDisplay(console if not as_json else Console(stderr=True)) as live:
+        live.callbacks.on_phase("evaluate", episodes or 100)
         found = evaluate_in(
-            Steady(policy), env, episodes=episodes or 100, on_episode=live.watcher.on_step, **chosen
+            CachedPolicy(policy),
+            env,
+            episodes=episodes or 100,
+            on_episode=live.callbacks.on_step,
+            **chosen,
         ).summary()
     if as_json:
         sys.stdout.write(json.dumps(found) + "\n")
@@ -305,7 +311,7 @@ def explain(
     """
     import cv2
 
-    from rlvc._core.atomic import write_whole
+    from rlvc._core.atomic import atomic_write
     from rlvc.data.images import as_image
     from rlvc.data.percepts import SINGLE
     from rlvc.envs.photos.images import read_image
@@ -328,7 +334,7 @@ def explain(
         explanation = loaded.explain(percept)
         text, figure = str(explanation), draw_explanation(loaded, percept, explanation)
     target = out or Path(f"{'-'.join(path.stem for path in paths.values())}-explained.png")
-    write_whole(target, to_png(figure))
+    atomic_write(target, to_png(figure))
     text += f"\nThe picture is in {target}."
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 

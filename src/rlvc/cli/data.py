@@ -136,7 +136,7 @@ def write_shards(
 
       rlvc learn my_shards
     """
-    from rlvc.cli.progress import LiveWatcher
+    from rlvc.cli.progress import ProgressDisplay
     from rlvc.data.io.folder import check_new_folder
     from rlvc.data.io.table import import_pyarrow
     from rlvc.distributed.disk import Telling, is_shards, write_dataset
@@ -160,15 +160,15 @@ def write_shards(
     check_new_folder(to, "rlvc data shard")
     with console.status("getting ready"):
         learner.engine.start()
-    with LiveWatcher(console) as live:
-        watcher = live.watcher
+    with ProgressDisplay(console) as live:
+        callbacks = live.callbacks
         data = read_data(
             source, n_actions=n_actions, action_start=first_action, action_names=names,
-            watcher=watcher, refer=True,
+            callbacks=callbacks, refer=True,
         )  # fmt: skip
         about = write_dataset(
-            data, to, shards, learner.new_eye(data.percepts), threads=learner.threads,
-            telling=Telling(watcher.on_phase, watcher.on_step), looking=learner.engine.look,
+            data, to, shards, learner.new_extractor(data.percepts), threads=learner.threads,
+            telling=Telling(callbacks.on_phase, callbacks.on_step), looking=learner.engine.look,
         )  # fmt: skip
     n_images = sum(camera.images for camera in about.cameras)
     n_symbols = sum(camera.symbols for camera in about.cameras)

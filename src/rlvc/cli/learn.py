@@ -149,14 +149,14 @@ def learn(
 
       rlvc learn my_log/ --actions left,right,stop
     """
-    from rlvc.cli.progress import LiveWatcher, watch_with
+    from rlvc.cli.progress import ProgressDisplay, combine_callbacks
     from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, check_exploration
     from rlvc.data.observations import check_spaces
     from rlvc.distributed.disk import is_shards, open_dataset
     from rlvc.learning.rlvc import RLVC
     from rlvc.runs.config import make_learner
-    from rlvc.runs.curves import import_tensorboard, open_journals
-    from rlvc.runs.live import Snapshots
+    from rlvc.runs.curves import import_tensorboard, open_curves
+    from rlvc.runs.live import LiveSnapshots
     from rlvc.tasks.custom import EPISODES, MINARI, is_data, learn_task, read_data
     from rlvc.tasks.custom_figures import show_own_summary, write_own_run
 
@@ -193,10 +193,10 @@ def learn(
         data = learner.engine.open(open_dataset(source), learner.threads)
     elif from_data:
         n_actions, names = parse_actions(actions)
-        with LiveWatcher(console) as shown:
+        with ProgressDisplay(console) as shown:
             data = read_data(
                 source, n_actions=n_actions, action_start=first_action, action_names=names,
-                watcher=shown.watcher,
+                callbacks=shown.callbacks,
             )  # fmt: skip
     else:
         data = make_env(recipe)
@@ -209,15 +209,17 @@ def learn(
     ):
         told = {"source": source if from_data else words_of(recipe), **own.facts}
         facts = {"task": source, "seed": seed, **told}
-        with own.running(console) as stopping, Snapshots(folder, facts, examples=True) as shots:
-            with open_journals(folder, tensorboard) as journal, LiveWatcher(console) as shown:
+        with own.running(console) as stopping, LiveSnapshots(folder, facts, examples=True) as shots:
+            with open_curves(folder, tensorboard) as journal, ProgressDisplay(console) as shown:
                 run = learn_task(
                     source, data, learner=learner, interactions=n, rounds=k, epsilon=e, seed=seed,
                     episodes=EPISODES if episodes is None else episodes, trees=trees,
-                    watcher=stopping(watch_with(shown.watcher, journal, shots.watcher)),
+                    callbacks=stopping(
+                        combine_callbacks(shown.callbacks, journal, shots.callbacks)
+                    ),
                     keep=folder / "policy.rlvc", checkpoint=own.checkpoint,
                 )  # fmt: skip
-            shots.watcher.on_phase("write", None)
+            shots.callbacks.on_phase("write", None)
             run.result.update(told)
             write_own_run(run, folder)
         own.finish()
@@ -261,7 +263,7 @@ def collect(
 
       rlvc learn minari:maze/random-v0
     """
-    from rlvc.cli.progress import LiveWatcher
+    from rlvc.cli.progress import ProgressDisplay
     from rlvc.data.collect import collect as collect_interactions
     from rlvc.data.io.folder import check_new_folder, write_folder
     from rlvc.data.io.minari import check_minari_id, write_minari
@@ -278,21 +280,21 @@ def collect(
     guide: AnyPolicy | None = load_policy(policy) if policy else None
     if guide is not None:
         check_fit(guide, env)
-    with LiveWatcher(console) as live:
-        live.watcher.on_phase("collect", interactions)
+    with ProgressDisplay(console) as live:
+        live.callbacks.on_phase("collect", interactions)
         data = collect_interactions(
             env, interactions, policy=guide, epsilon=epsilon, seed=seed,
-            on_step=live.watcher.on_step,
+            on_step=live.callbacks.on_step,
         )  # fmt: skip
         if to.startswith(MINARI):
-            live.watcher.on_phase("write", int(data.episode[-1]) + 1)
+            live.callbacks.on_phase("write", int(data.episode[-1]) + 1)
             about = f"{interactions} interactions of {words_of(recipe)}, collected by rlvc"
             write_minari(
-                data, to.removeprefix(MINARI), description=about, on_episode=live.watcher.on_step
+                data, to.removeprefix(MINARI), description=about, on_episode=live.callbacks.on_step
             )
         else:
-            live.watcher.on_phase("write", sum(map(len, data.percepts.images)))
-            write_folder(data, to, on_image=live.watcher.on_step)
+            live.callbacks.on_phase("write", sum(map(len, data.percepts.images)))
+            write_folder(data, to, on_image=live.callbacks.on_step)
     say(
         f"{len(data)} interactions in {int(data.episode[-1]) + 1} episodes with "
         f"{len(data.percepts)} distinct percepts are in {to}."

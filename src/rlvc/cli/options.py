@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from rlvc.envs.make import Recipe
+    from rlvc.envs.make import EnvConfig
 
 FLAGS = ("--live", "--overwrite")  # options without a value, among those that may be dropped
 ENVIRONMENT, EXPLORING, LEARNING = "The environment", "Exploring it", "Learning"
@@ -245,17 +245,17 @@ def recipe_of(
     arg: list[str] | None,
     size: str | None,
     frames: int,
-) -> Recipe:
+) -> EnvConfig:
     """Return how to make the environment that the options of a command describe."""
-    from rlvc.envs.make import Recipe, parse_arguments, parse_size
+    from rlvc.envs.make import EnvConfig, parse_arguments, parse_size
 
-    return Recipe(
+    return EnvConfig(
         env_id=env_id, arguments=parse_arguments(arg or []), wraps=wrap or [], render=render,
         size=parse_size(size) if size else None, frames=frames,
     )  # fmt: skip
 
 
-def make_env(recipe: Recipe, **more: Any) -> Any:
+def make_env(recipe: EnvConfig, **more: Any) -> Any:
     """Return a new environment; its module may be in the current folder, as with ``python -m``.
 
     That folder is searched behind all that is installed, and only now: data that lies in it must
@@ -269,7 +269,7 @@ def make_env(recipe: Recipe, **more: Any) -> Any:
         sys.path.remove(here)
 
 
-def words_of(recipe: Recipe) -> str:
+def words_of(recipe: EnvConfig) -> str:
     """Return the id and the options that describe an environment, for a shell."""
     words = [recipe.env_id]
     words += ["--render"] * recipe.render
@@ -284,7 +284,7 @@ def words_of(recipe: Recipe) -> str:
     return shlex.join(words)
 
 
-def make_visible(recipe: Recipe) -> Any:
+def make_visible(recipe: EnvConfig) -> Any:
     """Return an environment that draws itself for people, if it can."""
     if "render_mode" in recipe.arguments or recipe.render:
         return make_env(recipe)

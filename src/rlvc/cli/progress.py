@@ -14,8 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from rlvc.learning.rlvc import Stage
-from rlvc.runs.callbacks import Watcher
-from rlvc.runs.curves import Journals
+from rlvc.runs.callbacks import Callbacks
+from rlvc.runs.curves import Curves
 
 PHASES = {  # what they are called, if not by their own names
     "collect": "explore",
@@ -29,7 +29,7 @@ PHASES = {  # what they are called, if not by their own names
 FEW = 640  # steps of a phase that are shown one by one
 
 
-class LiveWatcher:
+class ProgressDisplay:
     """Show the phases of a run, with bars where their length is known."""
 
     def __init__(self, console: Console) -> None:
@@ -44,7 +44,7 @@ class LiveWatcher:
         self._begin = self._phase_begin = time.perf_counter()
         self._steps = 0
         self._total: int | None = None
-        self.watcher = Watcher(self._on_phase, self._on_step, self._on_stage)
+        self.callbacks = Callbacks(self._on_phase, self._on_step, self._on_stage)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -97,25 +97,27 @@ class LiveWatcher:
         )
 
 
-def watch_with(watcher: Watcher, journal: Journals, other: Watcher | None = None) -> Watcher:
+def combine_callbacks(
+    callbacks: Callbacks, journal: Curves, other: Callbacks | None = None
+) -> Callbacks:
     """Return a watcher that also keeps a journal, and then tells another one all but the steps."""
-    other = other or Watcher()
+    other = other or Callbacks()
 
     def on_phase(phase: str, total: int | None) -> None:
-        watcher.on_phase(phase, total)
+        callbacks.on_phase(phase, total)
         other.on_phase(phase, total)
 
     def on_stage(stage: Stage) -> None:
-        watcher.on_stage(stage)
+        callbacks.on_stage(stage)
         journal.write_stage(stage)
         other.on_stage(stage)
 
     def on_round(numbers: dict[str, Any]) -> None:
-        watcher.on_round(numbers)
+        callbacks.on_round(numbers)
         journal.write("rounds", numbers["interactions"], numbers)
         other.on_round(numbers)
 
-    return replace(watcher, on_phase=on_phase, on_stage=on_stage, on_round=on_round)
+    return replace(callbacks, on_phase=on_phase, on_stage=on_stage, on_round=on_round)
 
 
 def show_summary(console: Console, result: dict[str, Any], folder: Path) -> None:

@@ -49,8 +49,8 @@ def report(
 
       rlvc report runs/maze --open
     """
-    from rlvc._core.atomic import write_whole
-    from rlvc.cli.progress import LiveWatcher
+    from rlvc._core.atomic import atomic_write
+    from rlvc.cli.progress import ProgressDisplay
     from rlvc.report.page import render
     from rlvc.report.web.data import Author
 
@@ -67,11 +67,11 @@ def report(
             f"--out of report must be a new file or a page; got {target}, which is neither. "
             "Name a file that ends in .html."
         )
-    with LiveWatcher(console) as shown:
-        data = Author(shown.watcher).describe(folder)
-        shown.watcher.on_phase("write", None)
+    with ProgressDisplay(console) as shown:
+        data = Author(shown.callbacks).describe(folder)
+        shown.callbacks.on_phase("write", None)
         page = render(data).encode()
-        write_whole(target, page)
+        atomic_write(target, page)
     if data["live"] is not None:
         say("The run is not finished; this is what it has learned so far.")
     say(f"The report is in {target} ({len(page) / 1e6:.1f} MB).")

@@ -17,9 +17,9 @@ from rlvc.cli.options import command_of, drop, say_on, words_typed
 from rlvc.errors import DamagedFileError, FileFormatError, StoppedError
 
 if TYPE_CHECKING:
-    from rlvc.runs.callbacks import Watcher
+    from rlvc.runs.callbacks import Callbacks
     from rlvc.runs.checkpoint import Checkpoint
-    from rlvc.runs.resources import Needs
+    from rlvc.runs.resources import ResourceEstimate
 
 FREE: Final = (  # may be others later
     "overwrite", "live", "port", "tensorboard", "out", "resume", "engine", "address",
@@ -45,7 +45,7 @@ class Session:
     how: str
 
     @contextmanager
-    def running(self, console: Console) -> Iterator[Callable[[Watcher], Watcher]]:
+    def running(self, console: Console) -> Iterator[Callable[[Callbacks], Callbacks]]:
         """Let the run be stopped; gives a function from its watcher to one that may stop it."""
         from rlvc.runs.interrupt import stoppable
 
@@ -61,18 +61,23 @@ class Session:
                 return f"Stopped before there was anything to keep. Begin again with:\n  {self.how}"
             return f"Stopped, {kept} that was completed is kept. Go on with:\n  {self.how}"
 
-        def on_needs(needs: Needs, least: Needs | None) -> None:
+        def on_needs(needs: ResourceEstimate, least: ResourceEstimate | None) -> None:
             self.check_needs(needs, least, console)
 
         with stoppable(why, tell) as stop:
-            yield lambda watcher: stop.watch(replace(watcher, on_needs=on_needs))
+            yield lambda callbacks: stop.watch(replace(callbacks, on_needs=on_needs))
 
-    def check_needs(self, needs: Needs, least: Needs | None, console: Console) -> None:
+    def check_needs(
+        self, needs: ResourceEstimate, least: ResourceEstimate | None, console: Console
+    ) -> None:
         """Say what the run needs, and refuse it politely where that is more than there is."""
-        from rlvc.runs.free_resources import Room
+        from rlvc.runs.free_resources import FreeResources
         from rlvc.runs.resources import check
 
-        say_on(console, needs.tell(self.folder, Room.of(self.folder), at_most=least is not None))
+        say_on(
+            console,
+            needs.tell(self.folder, FreeResources.of(self.folder), at_most=least is not None),
+        )
         kept = sum(path.stat().st_size for path in self.checkpoint.folder.rglob("*"))
         sure = least or needs
         try:
@@ -117,14 +122,14 @@ def open_session(
         typer.Exit: It is finished already, and nothing is to be done.
     """
     from rlvc._core.atomic import remove_parts
-    from rlvc._core.lock import hold
+    from rlvc._core.lock import lock_folder
     from rlvc.runs.callbacks import versions
     from rlvc.runs.checkpoint import ASIDE, FOLDER, RUN, Checkpoint
     from rlvc.runs.folder import check_strange, prepare_folder
 
     checkpoint, how = Checkpoint(folder), resuming(context, folder)
     prepare_folder(folder, overwrite=overwrite or resume)
-    with hold(folder):
+    with lock_folder(folder):
         remove_parts(folder)
         options = options_of(context)
         facts = {"command": command_of(context), "resumed": 0, "options": options}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlvc.data.io.checksums import Seal, Sealing
+from rlvc.data.io.checksums import Checksums, ChecksumWriter
 from rlvc.data.problems import Problems
 
 FILE = "actions.txt"
@@ -43,7 +43,7 @@ class Actions:
         return Actions(self.start if start is None else start, n, names)
 
 
-def read_actions(folder: Path, seal: Seal, problems: Problems) -> Actions:
+def read_actions(folder: Path, seal: Checksums, problems: Problems) -> Actions:
     """Return what ``actions.txt`` says, if there is one; what is wrong with it is noted."""
     try:
         data = (folder / FILE).read_bytes()
@@ -80,7 +80,7 @@ def read_actions(folder: Path, seal: Seal, problems: Problems) -> Actions:
     return Actions(numbers[0], len(numbers), names)
 
 
-def write_actions(sealing: Sealing, actions: Actions) -> None:
+def write_actions(sealing: ChecksumWriter, actions: Actions) -> None:
     """Write ``actions.txt``; the number of actions must be known."""
     assert actions.n is not None
     names = actions.names or [""] * actions.n

@@ -23,7 +23,7 @@ from rlvc.data.steps import reset, step
 INTERACTIONS, ROUNDS, EPSILON = 10_000, 5, 0.3  # how to explore unless told otherwise
 
 
-class Acts(Protocol):
+class Predictor(Protocol):
     """Anything that predicts actions as Stable-Baselines3 does; a Policy does."""
 
     def predict(self, observation: Any) -> tuple[NDArray[np.int64], Any]:
@@ -31,10 +31,10 @@ class Acts(Protocol):
         ...
 
 
-P = TypeVar("P", bound=Acts)
+P = TypeVar("P", bound=Predictor)
 
 
-class Rounds(Protocol):
+class RoundStore(Protocol):
     """Keep what was met in each round of exploration."""
 
     def find(self, number: int) -> Interactions | None:
@@ -65,20 +65,20 @@ class Round(Generic[P]):
     lengths: NDArray[np.int64]
 
 
-class Steady:
+class CachedPolicy:
     """A policy that always does the same in the same percept, which it then looks at only once.
 
     >>> class Loud:
     ...     def predict(self, observation):
     ...         print("looked")
     ...         return np.int64(observation.max()), None
-    >>> steady, image = Steady(Loud()), np.full((8, 8, 3), 2, np.uint8)
+    >>> steady, image = CachedPolicy(Loud()), np.full((8, 8, 3), 2, np.uint8)
     >>> int(steady.predict(image)[0]), int(steady.predict(image)[0])
     looked
     (2, 2)
     """
 
-    def __init__(self, policy: Acts) -> None:
+    def __init__(self, policy: Predictor) -> None:
         self._policy = policy
         self._known: dict[bytes, NDArray[np.int64]] = {}
 
@@ -129,7 +129,7 @@ class Explorer:
         self,
         n: int,
         *,
-        policy: Acts | None = None,
+        policy: Predictor | None = None,
         epsilon: float | None = None,
         curious: bool = False,
         on_step: Callable[[], None] | None = None,
@@ -226,7 +226,7 @@ def collect(
     env: gymnasium.Env[Any, Any],
     n: int,
     *,
-    policy: Acts | None = None,
+    policy: Predictor | None = None,
     epsilon: float | None = None,
     seed: int = 0,
     state: str | None = None,
@@ -259,7 +259,7 @@ def explore(
     seed: int = 0,
     on_round: Callable[[int, int], None] | None = None,
     on_step: Callable[[], None] | None = None,
-    kept: Rounds | None = None,
+    kept: RoundStore | None = None,
 ) -> Iterator[Round[P]]:
     """Yield rounds that collect and learn: the first at random, the others around what was learned.
 
@@ -288,7 +288,7 @@ def explore(
             on_round(number, n)
         # Without any reward there is nothing to follow.
         is_any_reward = data is not None and bool(data.reward.any())
-        guide = Steady(policy) if policy is not None and is_any_reward else None
+        guide = CachedPolicy(policy) if policy is not None and is_any_reward else None
         met = kept.find(number) if kept else None
         if met is not None:
             is_same = len(met) == n and met.n_actions == explorer.space.n

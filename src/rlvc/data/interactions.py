@@ -10,11 +10,11 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from rlvc._core.jit import compiled
+from rlvc._core.jit import jit
 from rlvc.data.observations import see_rows
 from rlvc.data.percepts import Percepts
 from rlvc.data.validation import (
-    Wrong,
+    ErrorCollector,
     as_actions,
     as_flags,
     as_rewards,
@@ -64,7 +64,7 @@ class Interactions:
     next_state: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        n, wrong = len(self.start), Wrong()
+        n, wrong = len(self.start), ErrorCollector()
         if n == 0:
             raise ValueError(NONE)
         names = ("action", "reward", "end", "episode", "terminated", "truncated")
@@ -182,7 +182,7 @@ class Interactions:
         ... ).end.tolist()
         [1, 2, 3]
         """
-        wrong = Wrong()
+        wrong = ErrorCollector()
         both = {"observations": observations, "next_observations": next_observations}
         percepts, pairs, is_even = see_rows(both, wrong)
         given: dict[str, NDArray[Any] | None] = {
@@ -287,7 +287,7 @@ class Interactions:
         }
 
 
-@compiled
+@jit
 def _find_stuck(
     start: NDArray[np.int64],
     action: NDArray[np.int64],
@@ -306,7 +306,7 @@ def _find_stuck(
     return is_stuck
 
 
-@compiled
+@jit
 def _look_ahead(
     reward: NDArray[np.float64],
     is_last: NDArray[np.bool_],

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rlvc.data.images import Image, as_image
 from rlvc.data.percepts import SINGLE, Percept, Percepts
-from rlvc.data.validation import Wrong, name_rows
+from rlvc.data.validation import ErrorCollector, name_rows
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,9 @@ def rows_of(observations: Any) -> Iterator[Any]:
         yield row
 
 
-def see_rows(both: Mapping[str, Any], wrong: Wrong) -> tuple[Percepts, NDArray[np.int64], bool]:
+def see_rows(
+    both: Mapping[str, Any], wrong: ErrorCollector
+) -> tuple[Percepts, NDArray[np.int64], bool]:
     """Return percepts, the (n, 2) numbers of what is seen before and after, and if it is as many.
 
     All rows are looked at, one by one; what is wrong with them is noted, the same in many rows

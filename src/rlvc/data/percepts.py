@@ -105,7 +105,7 @@ def digest_of(image: Image) -> bytes:
     return hashlib.blake2b(image.data, digest_size=16).digest()
 
 
-class Unseen(Images):
+class ImagePlaceholders(Images):
     """Images of which it is known how many there are and how large, and nothing more."""
 
     def __init__(self, images: Images) -> None:
@@ -200,16 +200,16 @@ class Percepts:
         part._numbers = {key: number for number, key in enumerate(part._keys)}
         return part
 
-    def unseen(self) -> Percepts:
+    def without_images(self) -> Percepts:
         """Return the same percepts without their images, to be sent to other processes."""
         others = self.take(np.arange(len(self)))
-        others._images = [Unseen(images) for images in self._images]
+        others._images = [ImagePlaceholders(images) for images in self._images]
         return others
 
     @property
-    def is_seen(self) -> bool:
+    def has_images(self) -> bool:
         """Whether there are images."""
-        return not any(isinstance(images, Unseen) for images in self._images)
+        return not any(isinstance(images, ImagePlaceholders) for images in self._images)
 
     def __getitem__(self, number: int) -> Percept:
         if not 0 <= number < len(self):

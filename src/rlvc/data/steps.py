@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium
 
 from rlvc.data.validation import LARGE, SMALL
-from rlvc.errors import StoppedError, WorldError
+from rlvc.errors import EnvError, StoppedError
 
 Env = gymnasium.Env[Any, Any]
 
@@ -20,7 +20,7 @@ def reset(env: Env, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
     with _failing("reset"):
         given = env.reset(seed=seed)
     if not isinstance(given, tuple) or len(given) != 2:
-        raise WorldError(
+        raise EnvError(
             "reset of the environment must return (observation, info); got "
             f"{_shape(given)}. Gymnasium has had it so since 0.26."
         )
@@ -31,12 +31,12 @@ def step(env: Env, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]
     """Return the next observation, the reward, whether the episode ended or was cut, and the info.
 
     Raises:
-        WorldError: The environment failed, or returned something else.
+        EnvError: The environment failed, or returned something else.
     """
     with _failing(f"step, after action {action}"):
         given: Any = env.step(action)
     if not isinstance(given, tuple) or len(given) != 5:
-        raise WorldError(
+        raise EnvError(
             "step of the environment must return (observation, reward, terminated, truncated, "
             f"info); got {_shape(given)}. Gymnasium has had it so since 0.26."
         )
@@ -46,9 +46,9 @@ def step(env: Env, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
-        raise WorldError(f"The reward of the environment must be a finite number; got {reward!r}.")
+        raise EnvError(f"The reward of the environment must be a finite number; got {reward!r}.")
     if number and not SMALL <= abs(number) <= LARGE:
-        raise WorldError(
+        raise EnvError(
             "The reward of the environment must be 0 or between 1e-100 and 1e100 in size; got "
             f"{reward!r}. Scale the rewards: policies do not change."
         )
@@ -63,7 +63,7 @@ def _failing(where: str) -> Iterator[None]:
     except StoppedError:  # somebody pressed Ctrl-C meanwhile
         raise
     except Exception as error:
-        raise WorldError(
+        raise EnvError(
             f"The environment failed in {where}: {type(error).__name__}: {error}"
         ) from error
 

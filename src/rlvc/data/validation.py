@@ -16,10 +16,10 @@ Given = ParamSpec("Given")
 Column = TypeVar("Column")
 
 
-class Wrong:
+class ErrorCollector:
     """What is wrong with data, gathered so that all of it is raised at once.
 
-    >>> wrong = Wrong()
+    >>> wrong = ErrorCollector()
     >>> wrong.read(as_flags, [0, 2], "terminated"), wrong.read(as_rewards, ["much"])
     (None, None)
     >>> wrong.raise_all()

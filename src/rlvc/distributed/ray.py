@@ -32,7 +32,7 @@ from rlvc.learning.database import Database
 from rlvc.learning.engine import engines
 from rlvc.learning.shard import Facts, Part
 from rlvc.learning.spread import Spread
-from rlvc.vision.extractor import Eye, Look
+from rlvc.vision.extractor import FeatureExtractor, ImageKeypoints
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -71,11 +71,15 @@ class Ray:
         self._connect()
 
     def look(
-        self, eye: Eye, images: Images, numbers: Sequence[int], threads: int
-    ) -> Iterator[Look]:
+        self, extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
+    ) -> Iterator[ImageKeypoints]:
         """Yield what an eye sees on some images, in their order; workers look."""
         ray = self._connect()
-        fresh = ray.put(Eye(eye.detector, eye.descriptor, eye.metric, eye.threshold))
+        fresh = ray.put(
+            FeatureExtractor(
+                extractor.detector, extractor.descriptor, extractor.metric, extractor.threshold
+            )
+        )
         look = ray.remote(_look).options(max_retries=LOSSES)
         size = 1
         if images.shape is not None:
@@ -95,7 +99,7 @@ class Ray:
         """
         self.start()
         interactions = database.interactions
-        symbols = Graph().add_symbols(database.eye).features
+        symbols = Graph().add_symbols(database.extractor).features
         if database.graph.features[: len(symbols)] != symbols:
             raise ValueError(
                 "The first features of a database must be its symbols for it to be spread over "
@@ -113,7 +117,7 @@ class Ray:
             raise
         weakref.finalize(team, _remove, folder)
         return Spread(
-            interactions, database.eye, database.graph, team, len(symbols), lambda: database
+            interactions, database.extractor, database.graph, team, len(symbols), lambda: database
         )
 
     def open(self, dataset: Dataset, threads: int) -> Spread:
@@ -124,11 +128,11 @@ class Ray:
             threads: How many threads each worker uses; 0 for one.
         """
         self._connect()
-        eye, interactions = dataset.eye(), dataset.interactions()
-        graph, shards = Graph().add_symbols(eye), len(dataset.about.shards)
+        extractor, interactions = dataset.extractor(), dataset.interactions()
+        graph, shards = Graph().add_symbols(extractor), len(dataset.about.shards)
         workers = min(self.n_workers, shards)
         team = RayTeam(str(dataset.folder.resolve()), shards, workers, threads or 1)
-        return Spread(interactions, eye, graph, team, len(graph), dataset.database)
+        return Spread(interactions, extractor, graph, team, len(graph), dataset.database)
 
     def run(self, work: Callable[[T], R], pieces: Sequence[T], threads: int) -> Iterator[R]:
         """Yield ``work(piece)`` for every piece, in order; workers get the work once."""
@@ -347,10 +351,10 @@ def fetch(asked: Any) -> Any:
         ) from error
 
 
-def _look(eye: Eye, images: Some) -> list[Look]:
+def _look(extractor: FeatureExtractor, images: Some) -> list[ImageKeypoints]:
     """Return what an eye sees on some images, in a worker."""
     cv2.setNumThreads(1)  # there is a worker for every core
-    return [eye.look_at(images[i]) for i in range(len(images))]
+    return [extractor.look_at(images[i]) for i in range(len(images))]
 
 
 def _call(work: Callable[[T], R], piece: T) -> R:

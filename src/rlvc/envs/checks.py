@@ -7,14 +7,14 @@ from typing import Any
 import gymnasium
 from gymnasium.spaces import Discrete
 
-from rlvc.errors import unknown
+from rlvc.errors import unknown_name
 
 
 def check_render_mode(env: gymnasium.Env[Any, Any], mode: str | None) -> None:
     """Raise an error unless a mode is None or one that the environment has."""
     known = env.metadata["render_modes"]
     if mode is not None and mode not in known:
-        raise unknown("render mode", mode, known)
+        raise unknown_name("render mode", mode, known)
 
 
 def warn_of_no_render_mode() -> None:
@@ -29,7 +29,7 @@ def check_options(options: dict[str, Any] | None, known: str) -> None:
     """Raise an error if the options of ``reset`` name anything but the one that is known."""
     for option in options or {}:
         if option != known:
-            raise unknown("reset option", option, [known])
+            raise unknown_name("reset option", option, [known])
 
 
 def check_step(env: gymnasium.Env[Any, Any], action: object, *, has_begun: bool) -> None:

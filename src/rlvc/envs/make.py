@@ -12,11 +12,11 @@ import gymnasium
 from gymnasium import wrappers
 
 from rlvc.data.observations import shows, tell_left_out
-from rlvc.errors import WorldError
+from rlvc.errors import EnvError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Recipe:
+class EnvConfig:
     """How to make an environment.
 
     Attributes:
@@ -80,7 +80,7 @@ def _make(env_id: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
             f"{env_id} cannot be made with these arguments ({given}): {error}."
         ) from error
     except Exception as error:
-        raise WorldError(f"{env_id} cannot be made: {type(error).__name__}: {error}") from error
+        raise EnvError(f"{env_id} cannot be made: {type(error).__name__}: {error}") from error
 
 
 def _wrap(env: gymnasium.Env[Any, Any], text: str) -> gymnasium.Env[Any, Any]:

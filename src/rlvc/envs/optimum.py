@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from rlvc.envs.planar_world import MOVES, Floats, World
+from rlvc.envs.planar_world import MOVES, Floats, PlanarWorld
 
 TOLERANCE: Final = 1e-9
 _AT_ONCE: Final = 512  # positions looked at together, so that their noisy targets fit the cache
@@ -68,7 +68,7 @@ class Optimum:
     The noise of a move is replaced by the grid of all pairs of ``nodes``, equally probable.
     """
 
-    world: World
+    world: PlanarWorld
     x: Axis = field(repr=False)
     y: Axis = field(repr=False)
     nodes: Floats = field(repr=False)
@@ -81,7 +81,7 @@ class Optimum:
 
         In an exit it is the value of moving as if the episode had not ended.
 
-        >>> world = World(width=60, height=20, step=20, noise=0, window=1,
+        >>> world = PlanarWorld(width=60, height=20, step=20, noise=0, window=1,
         ...               walls=(), exits=((40, 0, 60, 20),))
         >>> optimal_values(world).q([[5.0, 10.0], [25.0, 10.0]]).round(1)
         array([[ 81.,  90.,  81.,  81.],
@@ -151,7 +151,7 @@ class Optimum:
 
 
 @lru_cache(maxsize=8)
-def optimal_values(world: World, cell: float = 12.8, n_nodes: int = 16) -> Optimum:
+def optimal_values(world: PlanarWorld, cell: float = 12.8, n_nodes: int = 16) -> Optimum:
     """Return the optimal values of a world, by value iteration to 1e-9 of the reward.
 
     The result is kept for the next call with the same arguments.
@@ -161,7 +161,7 @@ def optimal_values(world: World, cell: float = 12.8, n_nodes: int = 16) -> Optim
         cell: Largest side of a cell, in pixels.
         n_nodes: How many values stand for the noise on each coordinate; the cost is quadratic.
 
-    >>> world = World(width=60, height=20, step=20, noise=0, window=1,
+    >>> world = PlanarWorld(width=60, height=20, step=20, noise=0, window=1,
     ...               walls=(), exits=((40, 0, 60, 20),))
     >>> optimal_values(world).value([[5.0, 10.0], [25.0, 10.0]]).round(1)
     array([ 90., 100.])

@@ -17,7 +17,7 @@ from rlvc.envs.checks import (
     warn_of_no_render_mode,
 )
 from rlvc.envs.photos.images import Image
-from rlvc.envs.planar_world import ACTION_NAMES, Floats, Point, World
+from rlvc.envs.planar_world import ACTION_NAMES, Floats, PlanarWorld, Point
 
 Color = tuple[int, int, int]
 WHITE: Final[Color] = (255, 255, 255)
@@ -50,7 +50,7 @@ class PictureEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         "render_fps": 4,
     }
 
-    def __init__(self, world: World, picture: Image, render_mode: str | None = None) -> None:
+    def __init__(self, world: PlanarWorld, picture: Image, render_mode: str | None = None) -> None:
         if picture.shape != (world.height, world.width, 3) or picture.dtype != np.uint8:
             raise ValueError(
                 f"picture of {type(self).__name__} must be uint8 of shape "
@@ -141,7 +141,7 @@ class PictureEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         return checked
 
 
-def draw_scene(world: World, picture: Image) -> Image:
+def draw_scene(world: PlanarWorld, picture: Image) -> Image:
     """Return a copy of the picture with the exits and the walls of glass drawn on it."""
     pen = _pen(world)
     layer = picture.copy()
@@ -167,7 +167,7 @@ def draw_scene(world: World, picture: Image) -> Image:
     return scene
 
 
-def draw_agent(scene: Image, world: World, position: Floats) -> None:
+def draw_agent(scene: Image, world: PlanarWorld, position: Floats) -> None:
     """Draw the agent and, dashed, the window that it perceives, onto a scene."""
     pen = _pen(world)
     x, y = position.tolist()
@@ -181,7 +181,7 @@ def draw_agent(scene: Image, world: World, position: Floats) -> None:
         cv2.circle(scene, _sixteenths(x, y), size, color, -1, cv2.LINE_AA, SHIFT)
 
 
-def _pen(world: World) -> float:
+def _pen(world: PlanarWorld) -> float:
     return world.step / 16  # pixels: what is drawn is in proportion to a move
 
 

@@ -18,12 +18,12 @@ MOVES.setflags(write=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class PlanarWorld:
     """A rectangle with walls and exits, and how agents move in it.
 
     All is in pixels of the picture, and y grows downward. The methods take many agents at once.
 
-    >>> world = World(width=100, height=50, step=10, noise=0, window=8,
+    >>> world = PlanarWorld(width=100, height=50, step=10, noise=0, window=8,
     ...               walls=(((50, 0), (50, 40)),), exits=((90, 0, 100, 10),))
     >>> world.blocked([[45, 20], [45, 45]], [[55, 20], [55, 45]])
     array([ True, False])
@@ -137,7 +137,7 @@ def _columns(positions: ArrayLike) -> tuple[Floats, Floats]:
     return array[:, 0], array[:, 1]
 
 
-MAZE: Final = World(
+MAZE: Final = PlanarWorld(
     width=1280,
     height=1280,
     step=128.0,
@@ -146,7 +146,7 @@ MAZE: Final = World(
     exits=((1152, 1152, 1280, 1280), (0, 0, 154, 154)),
     window=230,
 )
-SUBWAY: Final = World(
+SUBWAY: Final = PlanarWorld(
     width=3041,
     height=384,
     step=100.0,

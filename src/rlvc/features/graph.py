@@ -16,8 +16,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import compiled
-from rlvc.vision.extractor import Eye, Glance
+from rlvc._core.jit import jit
+from rlvc.vision.extractor import FeatureExtractor, Glance
 
 HIGHEST = 16  # height of a feature: put in words, it may double with every part
 MOST = 1000  # occurrences of a composite on one image; those beyond are not kept
@@ -101,7 +101,7 @@ class Composite:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Located:
+class InCell:
     """A feature in one cell of a grid over the frame.
 
     Attributes:
@@ -128,7 +128,7 @@ class Located:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Several:
+class AtLeast:
     """At least so many of some features of one camera.
 
     It occurs where those that are there occur.
@@ -142,7 +142,7 @@ class Several:
     least: int
 
 
-Feature = Primitive | Composite | Located | Several
+Feature = Primitive | Composite | InCell | AtLeast
 
 
 @dataclass(frozen=True)
@@ -203,11 +203,11 @@ class Graph:
         graph.__dict__["height"] = _heights(graph.features, self.height)
         return graph, numbers
 
-    def add_symbols(self, eye: Eye) -> Graph:
+    def add_symbols(self, extractor: FeatureExtractor) -> Graph:
         """Return the graph with a feature for each symbol that an eye knows."""
         return self.add(
             Primitive(camera, symbol)
-            for camera, words in eye.vocabularies.items()
+            for camera, words in extractor.vocabularies.items()
             for symbol in range(words.n_symbols)
         )[0]
 
@@ -244,13 +244,13 @@ class Graph:
         feature = self.features[number]
         if isinstance(feature, Primitive):
             return str(feature)
-        if isinstance(feature, Located):
+        if isinstance(feature, InCell):
             n = 2**feature.level
             return (
                 f"{self._name(feature.part)} in column {feature.column + 1}, row "
                 f"{feature.line + 1} of {n} × {n}"
             )
-        if isinstance(feature, Several):
+        if isinstance(feature, AtLeast):
             names = self.names_of(feature.parts)
             return f"at least {feature.least} of {len(feature.parts)} ({names})"
         low, high = max(feature.mean - feature.reach, 0.0), feature.mean + feature.reach
@@ -277,7 +277,7 @@ class Graph:
     def is_arranged(self, number: int) -> bool:
         """Tell whether a feature, or that for which several stand, is more than a symbol."""
         feature = self.features[number]
-        if isinstance(feature, Several):
+        if isinstance(feature, AtLeast):
             return self.is_arranged(feature.parts[0])
         return not isinstance(feature, Primitive)
 
@@ -308,9 +308,9 @@ def _heights(features: tuple[Feature, ...], known: tuple[int, ...]) -> tuple[int
 def _renumber(feature: Feature, numbers: dict[int, int]) -> Feature:
     if isinstance(feature, Composite):
         return replace(feature, first=numbers[feature.first], second=numbers[feature.second])
-    if isinstance(feature, Located):
+    if isinstance(feature, InCell):
         return replace(feature, part=numbers[feature.part])
-    if isinstance(feature, Several):
+    if isinstance(feature, AtLeast):
         return replace(feature, parts=tuple(numbers[part] for part in feature.parts))
     return feature
 
@@ -334,11 +334,11 @@ class Sight:
         feature = self._graph[number]
         if isinstance(feature, Primitive):
             return self._glance.exhibits(feature.camera, feature.symbol)
-        if isinstance(feature, Several):
+        if isinstance(feature, AtLeast):
             return self.count(feature) >= feature.least
         return len(self.find(number)) > 0
 
-    def count(self, feature: Several) -> int:
+    def count(self, feature: AtLeast) -> int:
         """Return how many of several features the percept exhibits."""
         return sum(map(self.exhibits, feature.parts))
 
@@ -355,11 +355,11 @@ class Sight:
         if isinstance(feature, Primitive):
             points = self._glance.find(feature.camera, feature.symbol)
             return marks(points.xy, points.scale, points.angle)
-        if isinstance(feature, Located):
+        if isinstance(feature, InCell):
             size = self._glance.size(self._graph.camera[number])
             found = self._found[feature.part]
             return found[feature.is_inside(found, size)]
-        if isinstance(feature, Several):
+        if isinstance(feature, AtLeast):
             if not self.exhibits(number):
                 return np.empty((0, 4), np.float64)
             return np.concatenate([self._found[part] for part in feature.parts])
@@ -381,7 +381,7 @@ def cells_of(xy: NDArray[np.float64], size: tuple[int, int], level: int) -> NDAr
     return np.asarray(np.clip(cells, 0, 2**level - 1))
 
 
-@compiled
+@jit
 def relate(first: Marks, i: int, second: Marks, j: int) -> tuple[float, float, float]:
     """Return the distance, the angle and the log ratio of scales between two occurrences."""
     dx, dy = second[j, 0] - first[i, 0], second[j, 1] - first[i, 1]
@@ -390,7 +390,7 @@ def relate(first: Marks, i: int, second: Marks, j: int) -> tuple[float, float, f
     return np.sqrt(dx * dx + dy * dy), second[j, 3] - first[i, 3], ratio
 
 
-@compiled
+@jit
 def is_likely(distance: float, turn: float, ratio: float, row: Row) -> bool:
     """Tell whether two occurrences stand to each other as a composite wants: Σ z² ≤ −2 ln ν."""
     z = (distance - row[1]) * row[2]
@@ -404,13 +404,13 @@ def is_likely(distance: float, turn: float, ratio: float, row: Row) -> bool:
     return bool(total <= row[0])  # not so where an angle is missing
 
 
-@compiled
+@jit
 def wrap(angle: float) -> float:
     """Return an angle in degrees between −180 and 180."""
     return (angle + 180.0) % 360.0 - 180.0
 
 
-@compiled
+@jit
 def pair_up(first: Marks, second: Marks, row: Row, out: Marks) -> int:
     """Write the occurrences of a composite, given those of its parts; return how many there are.
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import compiled
+from rlvc._core.jit import jit
 
 Ints = NDArray[np.int64]
 Rows = tuple[Ints, NDArray[np.int32]]
 
 
-@compiled
+@jit
 def is_among(indices: NDArray[np.int32], first: int, end: int, feature: int) -> bool:
     """Tell whether a feature stands in a row, which goes from ``first`` to ``end``."""
     last = end
@@ -28,7 +28,7 @@ def is_among(indices: NDArray[np.int32], first: int, end: int, feature: int) -> 
     return bool(first < end and indices[first] == feature)
 
 
-@compiled
+@jit
 def fill_columns(
     indptr: Ints, indices: NDArray[np.int32], at: Ints, rows: NDArray[np.int32]
 ) -> None:
@@ -39,7 +39,7 @@ def fill_columns(
             at[indices[i]] += 1
 
 
-@compiled
+@jit
 def add_columns(
     old: Ints,
     old_indices: NDArray[np.int32],
@@ -68,7 +68,7 @@ def add_columns(
         indptr[rows[i] + 1] += 1
 
 
-@compiled
+@jit
 def sort_pairs(
     percept: Ints, feature: NDArray[np.int32], indptr: Ints, indices: NDArray[np.int32]
 ) -> int:
@@ -102,7 +102,7 @@ def sort_pairs(
     return out
 
 
-@compiled
+@jit
 def count_sets(
     indptr: Ints,
     indices: NDArray[np.int32],
@@ -124,7 +124,7 @@ def count_sets(
                 number += 1
 
 
-@compiled
+@jit
 def find_features(
     indptr: Ints,
     indices: NDArray[np.int32],
@@ -139,7 +139,7 @@ def find_features(
             has[row] |= is_among(indices, indptr[row], indptr[row + 1], features[job[row]])
 
 
-@compiled
+@jit
 def count_company(
     indptr: Ints,
     indices: NDArray[np.int32],
@@ -159,7 +159,7 @@ def count_company(
     return seen.reshape(shape)
 
 
-@compiled
+@jit
 def take_rows(indptr: Ints, indices: NDArray[np.int32], rows: Ints) -> Rows:
     """Return some rows, in the given order."""
     begin = np.zeros(len(rows) + 1, np.int64)
@@ -173,7 +173,7 @@ def take_rows(indptr: Ints, indices: NDArray[np.int32], rows: Ints) -> Rows:
     return begin, out
 
 
-@compiled
+@jit
 def only_wanted(indptr: Ints, indices: NDArray[np.int32], wanted: NDArray[np.bool_]) -> Rows:
     """Return the rows with only some features."""
     begin = np.zeros(len(indptr), np.int64)
@@ -190,7 +190,7 @@ def only_wanted(indptr: Ints, indices: NDArray[np.int32], wanted: NDArray[np.boo
     return begin, out
 
 
-@compiled
+@jit
 def join_rows(
     left: Ints,
     left_indices: NDArray[np.int32],
@@ -209,7 +209,7 @@ def join_rows(
             n += 1
 
 
-@compiled
+@jit
 def exhibit_pairs(
     indptr: Ints, indices: NDArray[np.int32], percepts: Ints, features: Ints
 ) -> NDArray[np.bool_]:

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import compiled
+from rlvc._core.jit import jit
 from rlvc.data.percepts import Percepts
 from rlvc.features.graph import (
     MOST,
+    AtLeast,
     Feature,
     Graph,
-    Located,
+    InCell,
     Marks,
     Primitive,
-    Several,
     marks,
     pair_up,
 )
 from rlvc.features.incidence import Incidence, Joined
-from rlvc.vision.extractor import Occurrences
+from rlvc.vision.extractor import SymbolOccurrences
 
 Ints = NDArray[np.int64]
 BLOCK = 256  # images whose occurrences are sorted at a time
@@ -30,7 +30,7 @@ Found = tuple[Ints, Marks]  # (n,) images in ascending order, (n, 4) what occurs
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class OccurrenceTable:
     """Where features occur on the images of one camera: image by image, feature by feature.
 
     Attributes:
@@ -55,13 +55,13 @@ class Places:
         rows = np.flatnonzero(self.feature == number)
         return np.searchsorted(self.begin, rows, side="right") - 1, self.marks[rows]
 
-    def only(self, wanted: NDArray[np.bool_]) -> Places:
+    def only(self, wanted: NDArray[np.bool_]) -> OccurrenceTable:
         """Return where some features occur, given by a Boolean for each."""
         kept = wanted[self.feature]
         before = np.concatenate([[0], np.cumsum(kept)])
-        return Places(before[self.begin], self.feature[kept], self.marks[kept], self.size)
+        return OccurrenceTable(before[self.begin], self.feature[kept], self.marks[kept], self.size)
 
-    def join(self, found: dict[int, Found]) -> Places:
+    def join(self, found: dict[int, Found]) -> OccurrenceTable:
         """Return these occurrences and those of other features, given by number."""
         if not found:
             return self
@@ -73,11 +73,11 @@ class Places:
         rows = np.concatenate([self.marks, *(rows for _, rows in found.values())])
         order = np.lexsort((feature, image))  # keeps the order of the occurrences of a feature
         begin = np.concatenate([[0], np.cumsum(np.bincount(image, minlength=self.n_images))])
-        return Places(begin.astype(np.int64), feature[order], rows[order], self.size)
+        return OccurrenceTable(begin.astype(np.int64), feature[order], rows[order], self.size)
 
 
 @dataclass(frozen=True, slots=True)
-class Sightings:
+class FeatureIndex:
     """What percepts show of the features of a graph.
 
     Of composite and located features only which image exhibits them is kept; :meth:`find` finds
@@ -94,13 +94,13 @@ class Sightings:
 
     graph: Graph
     cameras: tuple[str, ...]
-    places: tuple[Places, ...]
+    places: tuple[OccurrenceTable, ...]
     table: Ints
     shown: tuple[Incidence, ...]
     incidence: Incidence
 
     @classmethod
-    def of(cls, graph: Graph, percepts: Percepts, seen: list[Occurrences]) -> Sightings:
+    def of(cls, graph: Graph, percepts: Percepts, seen: list[SymbolOccurrences]) -> FeatureIndex:
         """Return what percepts show of a graph, given the symbols that an eye saw on them."""
         places = tuple(
             _symbols(graph.symbols(images.camera), occurrences, images.shape or (0, 0))
@@ -110,8 +110,12 @@ class Sightings:
 
     @classmethod
     def at(
-        cls, graph: Graph, cameras: tuple[str, ...], places: tuple[Places, ...], table: Ints
-    ) -> Sightings:
+        cls,
+        graph: Graph,
+        cameras: tuple[str, ...],
+        places: tuple[OccurrenceTable, ...],
+        table: Ints,
+    ) -> FeatureIndex:
         """Return what percepts show of a graph, given where its symbols are on their images."""
         n = len(graph)
         shown = tuple(Incidence(*_each_once(here.begin, here.feature), n) for here in places)
@@ -119,14 +123,16 @@ class Sightings:
         higher = [n for n, one in enumerate(graph.features) if not isinstance(one, Primitive)]
         return cls(graph, cameras, places, table, shown, incidence)._show(higher)
 
-    def add(self, features: Iterable[Feature]) -> tuple[Sightings, list[int]]:
+    def add(self, features: Iterable[Feature]) -> tuple[FeatureIndex, list[int]]:
         """Return the sightings of a graph with some more features, and the number of each."""
         known = len(self.graph)
         graph, numbers = self.graph.add(features)
-        grown = Sightings(graph, self.cameras, self.places, self.table, self.shown, self.incidence)
+        grown = FeatureIndex(
+            graph, self.cameras, self.places, self.table, self.shown, self.incidence
+        )
         return grown._show(range(known, len(graph))), numbers
 
-    def only(self, symbols: NDArray[np.bool_]) -> Sightings:
+    def only(self, symbols: NDArray[np.bool_]) -> FeatureIndex:
         """Return what is left if only some symbols were seen; the graph stays as it is.
 
         Args:
@@ -137,7 +143,7 @@ class Sightings:
         for number, feature in enumerate(self.graph.features):
             if feature.parts:
                 wanted[number] = all(wanted[part] for part in feature.parts)
-        return Sightings(
+        return FeatureIndex(
             self.graph,
             self.cameras,
             tuple(places.only(wanted) for places in self.places),
@@ -146,14 +152,14 @@ class Sightings:
             self.incidence.only(wanted),
         )
 
-    def of_percepts(self, table: Ints) -> Sightings:
+    def of_percepts(self, table: Ints) -> FeatureIndex:
         """Return what other percepts show that are made up of the same images.
 
         Args:
             table: (n_percepts, n_cameras) the images that make up each percept.
         """
         incidence = _of_percepts(self.shown, table, len(self.graph))
-        return Sightings(self.graph, self.cameras, self.places, table, self.shown, incidence)
+        return FeatureIndex(self.graph, self.cameras, self.places, table, self.shown, incidence)
 
     def find(self, number: int, known: dict[int, Found] | None = None) -> Found:
         """Return on which images of its camera a feature occurs, and where.
@@ -167,7 +173,9 @@ class Sightings:
             known[number] = self._find(number, known, MOST)
         return known[number]
 
-    def places_of(self, numbers: Sequence[int], known: dict[int, Found]) -> tuple[Places, ...]:
+    def places_of(
+        self, numbers: Sequence[int], known: dict[int, Found]
+    ) -> tuple[OccurrenceTable, ...]:
         """Return where primitive features occur, and some others, given by number."""
         graph = self.graph
         higher = [number for number in numbers if graph.height[number] > 0]
@@ -183,11 +191,11 @@ class Sightings:
         places = self.places[self.cameras.index(camera)]
         if isinstance(feature, Primitive):
             return places.of(number)
-        if isinstance(feature, Located):
+        if isinstance(feature, InCell):
             image, found = known[feature.part]
             inside = feature.is_inside(found, places.size)
             return image[inside], found[inside]
-        if isinstance(feature, Several):
+        if isinstance(feature, AtLeast):
             return self._several(feature, known, places.n_images)
         if {self.graph.camera[part] for part in feature.parts} != {camera}:
             return np.empty(0, np.int64), np.empty((0, 4))
@@ -196,7 +204,7 @@ class Sightings:
             np.empty((most, 4), np.float64),
         )  # fmt: skip
 
-    def _several(self, feature: Several, known: dict[int, Found], n_images: int) -> Found:
+    def _several(self, feature: AtLeast, known: dict[int, Found], n_images: int) -> Found:
         """Return the occurrences of parts on the images that show enough of them."""
         image = np.concatenate([known[part][0] for part in feature.parts])
         found = np.concatenate([known[part][1] for part in feature.parts])
@@ -207,12 +215,12 @@ class Sightings:
         rows = rows[np.argsort(image[rows], kind="stable")]
         return image[rows], found[rows]
 
-    def _show(self, numbers: Sequence[int]) -> Sightings:
+    def _show(self, numbers: Sequence[int]) -> FeatureIndex:
         """Add to what is shown the features of the graph with some numbers."""
         known: dict[int, Found] = {}
         plain: dict[int, Ints] = {}
         for number in numbers:
-            if not isinstance(self.graph[number], Several):
+            if not isinstance(self.graph[number], AtLeast):
                 for part in self.graph[number].parts:
                     self.find(part, known)
                 plain[number] = self._find(number, known, 1)[0]
@@ -222,7 +230,7 @@ class Sightings:
             here = {  # of others, whose images are known by now
                 number: feature
                 for number in numbers
-                if isinstance(feature := self.graph[number], Several)
+                if isinstance(feature := self.graph[number], AtLeast)
                 and self.graph.camera[number] == camera
             }
             parts = [np.asarray(feature.parts, np.int64) for feature in here.values()]
@@ -230,7 +238,7 @@ class Sightings:
                 several[number] = np.flatnonzero(count >= here[number].least)
         return grown._join(dict(sorted(several.items())))
 
-    def _join(self, images: dict[int, Ints]) -> Sightings:
+    def _join(self, images: dict[int, Ints]) -> FeatureIndex:
         """Add the images on which some features of the graph are seen."""
         if not images:
             return self
@@ -246,10 +254,12 @@ class Sightings:
         added = _of_percepts(new, self.table, n)
         is_same = self.incidence is self.shown[0] and added is new[0]  # percepts are single images
         incidence = shown[0] if is_same else Joined(self.incidence, added)
-        return Sightings(self.graph, self.cameras, self.places, self.table, shown, incidence)
+        return FeatureIndex(self.graph, self.cameras, self.places, self.table, shown, incidence)
 
 
-def _symbols(numbers: NDArray[np.int32], seen: Occurrences, shape: Sequence[int]) -> Places:
+def _symbols(
+    numbers: NDArray[np.int32], seen: SymbolOccurrences, shape: Sequence[int]
+) -> OccurrenceTable:
     """Return where symbols occur, a few images at a time: what is sorted would be there twice."""
     feature, found = np.empty_like(seen.symbol), np.empty((len(seen.symbol), 4), np.float64)
     n_images, points = len(seen.begin) - 1, seen.points
@@ -260,10 +270,10 @@ def _symbols(numbers: NDArray[np.int32], seen: Occurrences, shape: Sequence[int]
         order = np.lexsort((here, np.repeat(np.arange(len(begin) - 1), np.diff(begin))))
         feature[rows], point = here[order], seen.point[rows][order]
         found[rows] = marks(points.xy[point], points.scale[point], points.angle[point])
-    return Places(seen.begin, feature, found, (shape[1], shape[0]))
+    return OccurrenceTable(seen.begin, feature, found, (shape[1], shape[0]))
 
 
-@compiled
+@jit
 def _each_once(begin: Ints, feature: NDArray[np.int32]) -> tuple[Ints, NDArray[np.int32]]:
     """Return the features of each image, each once, given all of them in ascending order."""
     out = np.zeros(len(begin), np.int64)
@@ -300,7 +310,7 @@ def _of_percepts(shown: Sequence[Incidence], table: Ints, n_features: int) -> In
     return Incidence.union([one.take(table[:, i]) for i, one in enumerate(shown)])
 
 
-@compiled
+@jit
 def _compose(
     first_image: Ints,
     first: Marks,

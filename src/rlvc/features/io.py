@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from rlvc._core.validate import as_int, as_number, as_text, must
-from rlvc.features.graph import HIGHEST, Composite, Feature, Graph, Located, Primitive, Several
-from rlvc.vision.extractor import Eye
+from rlvc.features.graph import HIGHEST, AtLeast, Composite, Feature, Graph, InCell, Primitive
+from rlvc.vision.extractor import FeatureExtractor
 
 MOST_NAMED: Final = 2**21  # features in the words for all of them
 
@@ -27,10 +27,10 @@ def read_feature(entry: dict[str, Any]) -> Feature:
         return Primitive(as_text(entry["camera"]), as_int(entry["symbol"]))
     if "level" in entry:
         names = "part", "level", "column", "line"
-        return Located(**{name: as_int(entry[name]) for name in names})
+        return InCell(**{name: as_int(entry[name]) for name in names})
     if "least" in entry:
         parts = tuple(as_int(part) for part in entry["parts"])
-        return Several(parts=parts, least=as_int(entry["least"]))
+        return AtLeast(parts=parts, least=as_int(entry["least"]))
     numbers = {name: as_number(entry[name]) for name in _NUMBERS if name in entry}
     return Composite(first=as_int(entry["first"]), second=as_int(entry["second"]), **numbers)
 
@@ -54,14 +54,14 @@ def check_features(graph: Graph, n_symbols: Mapping[str, int], first: int = 0) -
     for feature in graph.features[first:]:
         if isinstance(feature, Primitive):
             must(0 <= feature.symbol < n_symbols[feature.camera], "features")
-        elif isinstance(feature, Located):
+        elif isinstance(feature, InCell):
             must(0 <= feature.level <= 16, "features")
             must(min(feature.column, feature.line) >= 0, "features")
             must(max(feature.column, feature.line) < 2**feature.level, "features")
-        elif isinstance(feature, Several):
+        elif isinstance(feature, AtLeast):
             must(1 <= feature.least <= len(set(feature.parts)) == len(feature.parts), "features")
             must(len({graph.camera[part] for part in feature.parts}) == 1, "features")
-            must(not any(isinstance(graph[part], Several) for part in feature.parts), "features")
+            must(not any(isinstance(graph[part], AtLeast) for part in feature.parts), "features")
         else:
             must(len({graph.camera[part] for part in feature.parts}) == 1, "features")
             must(0.0 < feature.likelihood < 1.0 and feature.mean >= 0.0, "features")
@@ -91,6 +91,6 @@ def _check_words(graph: Graph, first: int) -> None:
     must(max(named, default=0) <= 2 ** (HIGHEST + 1) and sum(named) <= MOST_NAMED, "features")
 
 
-def symbols_of(eye: Eye) -> dict[str, int]:
+def symbols_of(extractor: FeatureExtractor) -> dict[str, int]:
     """Return how many symbols each camera of an eye has."""
-    return {camera: words.n_symbols for camera, words in eye.vocabularies.items()}
+    return {camera: words.n_symbols for camera, words in extractor.vocabularies.items()}

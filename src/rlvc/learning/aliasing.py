@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.fixed_point import FixedPoint, Scale, group_sums
-from rlvc._core.jit import chunks, compiled, n_threads, share_threads
+from rlvc._core.jit import chunks, jit, n_threads, share_threads
 from rlvc._core.params import check, param
 from rlvc._core.registry import Registry
 from rlvc.learning.mdp import MappedSequence
@@ -149,7 +149,7 @@ def bellman_residuals(
     return Residuals(integers, fixed, group, n_classes, n_actions, q, threads)
 
 
-@compiled
+@jit
 def _differ(
     start: NDArray[np.int64],
     action: NDArray[np.int64],

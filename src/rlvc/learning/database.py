@@ -14,16 +14,16 @@ from rlvc.classifiers.base import Classifier, Split
 from rlvc.classifiers.nodes import Nodes
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
-from rlvc.features.graph import Feature, Graph, Several
+from rlvc.features.graph import AtLeast, Feature, Graph
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import Sightings
+from rlvc.features.index import FeatureIndex
 from rlvc.learning.aliasing import Evidence, Residuals, bellman_residuals, variance_of
-from rlvc.learning.generation.base import Candidates, Offering
+from rlvc.learning.generation.base import Candidates, GeneratorState
 from rlvc.learning.make_policy import Seen, Spot, first_spot
 from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate
-from rlvc.learning.selection.selector import Choice, Selector
+from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.surrogates import Surrogates
-from rlvc.vision.extractor import Eye, Looks
+from rlvc.vision.extractor import FeatureExtractor, Keypoints
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -37,25 +37,25 @@ class Database:
 
     Attributes:
         interactions: ⟨s, a, r, s′⟩, percepts by number.
-        sightings: What the percepts show of the features known so far.
-        eye: Who looked.
+        index: What the percepts show of the features known so far.
+        extractor: Who looked.
         kept: What is worked out once for all stages.
     """
 
     interactions: Interactions
-    sightings: Sightings
-    eye: Eye
+    index: FeatureIndex
+    extractor: FeatureExtractor
     kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def incidence(self) -> Incidence:
         """Which percept exhibits which feature."""
-        return self.sightings.incidence
+        return self.index.incidence
 
     @property
     def graph(self) -> Graph:
         """The features known so far."""
-        return self.sightings.graph
+        return self.index.graph
 
     def variance(self, gamma: float) -> float:
         """Return the variance of the discounted returns: the scale of aliasing."""
@@ -63,20 +63,20 @@ class Database:
         return variance_of_returns([sum_returns(self.interactions, gamma, scale)], gamma, scale)
 
     def through(
-        self, classifier: Classifier, forever: float | None = None, threads: int = 1
+        self, classifier: Classifier, absorbing_gamma: float | None = None, threads: int = 1
     ) -> View:
         """Return the interactions as a classifier shows them.
 
         Args:
             classifier: From what percepts exhibit to visual classes.
-            forever: See :func:`map_interactions`.
+            absorbing_gamma: See :func:`map_interactions`.
             threads: How many threads to use; no result depends on it.
         """
-        return View.of(self, classifier, forever, threads)
+        return View.of(self, classifier, absorbing_gamma, threads)
 
-    def map(self, classifier: Classifier, forever: float | None = None) -> MappedMDP:
+    def map(self, classifier: Classifier, absorbing_gamma: float | None = None) -> MappedMDP:
         """Return the MDP that a classifier makes of the interactions."""
-        return self.through(classifier, forever).mdp
+        return self.through(classifier, absorbing_gamma).mdp
 
     def classes(self, classifier: Classifier, threads: int = 1) -> Ints:
         """Return the (n_percepts,) visual classes of the percepts, whatever the threads."""
@@ -99,12 +99,12 @@ class Database:
 
     def spots(self, numbers: Sequence[int]) -> list[Spot | None]:
         """Return where some features are first seen; None where they are not."""
-        return [first_spot(self.sightings, number) for number in numbers]
+        return [first_spot(self.index, number) for number in numbers]
 
     def add(self, features: Iterable[Feature]) -> tuple[Database, list[int]]:
         """Return the database in which some more features are known, and the number of each."""
-        sightings, numbers = self.sightings.add(features)
-        return replace(self, sightings=sightings), numbers
+        index, numbers = self.index.add(features)
+        return replace(self, index=index), numbers
 
     def whole(self) -> Database:
         """Return itself, as it is in memory."""
@@ -119,11 +119,11 @@ class Database:
         return cast("T", found)
 
     def see(
-        self, percepts: Percepts, threads: int = 0, looks: list[Looks] | None = None
-    ) -> Sightings:
+        self, percepts: Percepts, threads: int = 0, keypoints: list[Keypoints] | None = None
+    ) -> FeatureIndex:
         """Return what other percepts show of the features known here; nothing is learned."""
-        seen = self.eye.see(percepts, threads, learn=False, looks=looks)
-        return Sightings.of(self.sightings.graph, percepts, seen)
+        seen = self.extractor.see(percepts, threads, learn=False, keypoints=keypoints)
+        return FeatureIndex.of(self.index.graph, percepts, seen)
 
 
 class Shown(Protocol):
@@ -144,8 +144,13 @@ class Shown(Protocol):
         ...
 
     def select(
-        self, offering: Offering, selector: Selector, residuals: Any, is_open: Bools, attempt: int
-    ) -> tuple[Choice, Candidates] | None:
+        self,
+        offering: GeneratorState,
+        selector: Selector,
+        residuals: Any,
+        is_open: Bools,
+        attempt: int,
+    ) -> tuple[SplitChoice, Candidates] | None:
         """Return the best feature of every class, and what there was; None if no others are left.
 
         Args:
@@ -162,10 +167,10 @@ class Shown(Protocol):
         surrogates: Surrogates,
         database: Any,
         splits: list[Split],
-        choice: Choice,
+        choice: SplitChoice,
         residuals: Any,
         min_samples: int,
-    ) -> list[Several | None]:
+    ) -> list[AtLeast | None]:
         """Return what to test instead of some features; see :meth:`Surrogates.extend`.
 
         ``database`` knows the features by which the splits are made.
@@ -185,12 +190,12 @@ class Learnable(Seen, Protocol):
         ...
 
     def through(
-        self, classifier: Classifier, forever: float | None = None, threads: int = 1
+        self, classifier: Classifier, absorbing_gamma: float | None = None, threads: int = 1
     ) -> Shown:
         """Return the interactions as a classifier shows them."""
         ...
 
-    def map(self, classifier: Classifier, forever: float | None = None) -> MappedMDP:
+    def map(self, classifier: Classifier, absorbing_gamma: float | None = None) -> MappedMDP:
         """Return the MDP that a classifier makes of the interactions."""
         ...
 
@@ -203,8 +208,8 @@ class Learnable(Seen, Protocol):
         ...
 
     def see(
-        self, percepts: Percepts, threads: int = 0, looks: list[Looks] | None = None
-    ) -> Sightings:
+        self, percepts: Percepts, threads: int = 0, keypoints: list[Keypoints] | None = None
+    ) -> FeatureIndex:
         """Return what other percepts show of the features known here; nothing is learned."""
         ...
 
@@ -220,54 +225,59 @@ class View:
     Attributes:
         database: The interactions.
         classes: (n_percepts,) the visual classes.
-        believed: What the interactions are taken to say.
+        transitions: What the interactions are taken to say.
         mdp: The mapped MDP.
         threads: How many threads to use.
     """
 
     database: Database
     classes: Ints
-    believed: Belief
+    transitions: EffectiveTransitions
     mdp: MappedMDP
     threads: int
 
     @classmethod
     def of(
-        cls, database: Database, classifier: Classifier, forever: float | None, threads: int
+        cls, database: Database, classifier: Classifier, absorbing_gamma: float | None, threads: int
     ) -> View:
         """Return what a classifier shows of a database."""
         interactions = database.interactions
         classes = database.classes(classifier, threads)
-        scale = database.once(("scale", forever), lambda: scale_of(interactions.reward, forever))
-        believed = database.once(("belief", forever), lambda: Belief.of(interactions, forever))
-        sequence = believed.map(interactions, classes)
+        scale = database.once(
+            ("scale", absorbing_gamma), lambda: scale_of(interactions.reward, absorbing_gamma)
+        )
+        transitions = database.once(
+            ("belief", absorbing_gamma),
+            lambda: EffectiveTransitions.of(interactions, absorbing_gamma),
+        )
+        sequence = transitions.map(interactions, classes)
         mdp = estimate(sequence, classifier.n_classes, interactions.n_actions, scale)
 
         def again() -> MappedSequence:
-            return believed.map(interactions, database.classes(classifier))
+            return transitions.map(interactions, database.classes(classifier))
 
-        return cls(database, classes, believed, replace(mdp, source=again), threads)
+        return cls(database, classes, transitions, replace(mdp, source=again), threads)
 
     def residuals(self, q: Floats, gamma: float) -> Residuals:
         """Return the Bellman residuals of some values."""
         # Made again, which takes little time, as it would take much room until the next stage.
-        sequence = self.believed.map(self.database.interactions, self.classes)
+        sequence = self.transitions.map(self.database.interactions, self.classes)
         return bellman_residuals(sequence, q, gamma, self.mdp.scale, self.threads)
 
     def select(
         self,
-        offering: Offering,
+        offering: GeneratorState,
         selector: Selector,
         residuals: Residuals,
         is_open: Bools,
         attempt: int,
-    ) -> tuple[Choice, Candidates] | None:
+    ) -> tuple[SplitChoice, Candidates] | None:
         """Return the best feature of every class, and what there was; None if no others are left.
 
         The arguments are those of :meth:`Shown.select`.
         """
         offered = offering.generate(
-            self.database.sightings, self.classes, is_open, attempt, self.threads
+            self.database.index, self.classes, is_open, attempt, self.threads
         )
         if offered is None:
             return None
@@ -280,18 +290,18 @@ class View:
         surrogates: Surrogates,
         database: Database,
         splits: list[Split],
-        choice: Choice,
+        choice: SplitChoice,
         residuals: Residuals,
         min_samples: int,
-    ) -> list[Several | None]:
+    ) -> list[AtLeast | None]:
         """Return what to test instead of some features; see :meth:`Surrogates.extend`."""
         return surrogates.extend(
-            splits, choice, database.sightings, self.classes, residuals,
+            splits, choice, database.index, self.classes, residuals,
             database.interactions.start, min_samples,
         )  # fmt: skip
 
 
-def admit(
+def register_features(
     database: Learnable, splits: list[Split], offered: list[Candidates]
 ) -> tuple[Learnable, list[Split]]:
     """Return the database in which the features that split classes are known, and the splits.
@@ -310,10 +320,14 @@ def admit(
     return grown, [Split(s.visual_class, number.get(s.feature, s.feature)) for s in splits]
 
 
-def scale_of(reward: Floats, forever: float | None) -> Scale:
+def scale_of(reward: Floats, absorbing_gamma: float | None) -> Scale:
     """Return the scale of rewards, of which some may be taken for ever."""
     scale = Scale.of(reward)
-    return scale if forever is None else replace(scale, largest=scale.largest / (1.0 - forever))
+    return (
+        scale
+        if absorbing_gamma is None
+        else replace(scale, largest=scale.largest / (1.0 - absorbing_gamma))
+    )
 
 
 Sums = tuple[int, int, int]  # how many numbers, their sum, the sum of their squares
@@ -337,7 +351,7 @@ def _fixed(gamma: float, scale: Scale) -> FixedPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Belief:
+class EffectiveTransitions:
     """What the interactions are taken to say, whatever the classes.
 
     Attributes:
@@ -352,19 +366,22 @@ class Belief:
 
     @classmethod
     def of(
-        cls, interactions: Interactions, forever: float | None, is_stuck: Bools | None = None
-    ) -> Belief:
-        """Return what interactions say; for ``forever`` see :func:`map_interactions`.
+        cls,
+        interactions: Interactions,
+        absorbing_gamma: float | None,
+        is_stuck: Bools | None = None,
+    ) -> EffectiveTransitions:
+        """Return what interactions say; for ``absorbing_gamma`` see :func:`map_interactions`.
 
         Args:
             interactions: ⟨s, a, r, s′⟩.
-            forever: The discount factor, or None.
+            absorbing_gamma: The discount factor, or None.
             is_stuck: (N,) which lead nowhere, where more is known than these interactions.
         """
         reward, terminated = interactions.reward, interactions.terminated
-        if forever is not None:
+        if absorbing_gamma is not None:
             stuck = interactions.is_stuck if is_stuck is None else is_stuck
-            reward = np.where(stuck, reward / (1.0 - forever), reward)
+            reward = np.where(stuck, reward / (1.0 - absorbing_gamma), reward)
             terminated = terminated | stuck
         return cls(reward, terminated, interactions.is_last)
 
@@ -377,15 +394,15 @@ class Belief:
 
 
 def map_interactions(
-    interactions: Interactions, classes: NDArray[np.int64], forever: float | None = None
+    interactions: Interactions, classes: NDArray[np.int64], absorbing_gamma: float | None = None
 ) -> MappedSequence:
     """Return the interactions as the classes of their percepts show them.
 
     Args:
         interactions: ⟨s, a, r, s′⟩.
         classes: (n_percepts,) the visual class of each percept.
-        forever: The discount factor with which an action that leads nowhere is repeated for ever:
-            such an interaction ends there, with a return of r / (1 − γ). None to believe, as the
-            paper does, that the next try may lead on.
+        absorbing_gamma: The discount factor with which an action that leads nowhere repeats
+            forever: such an interaction ends there, with a return of r / (1 − γ). None to assume,
+            as the paper does, that the next try may lead on.
     """
-    return Belief.of(interactions, forever).map(interactions, classes)
+    return EffectiveTransitions.of(interactions, absorbing_gamma).map(interactions, classes)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from rlvc._core.registry import Registry
 from rlvc.data.percepts import Images
 from rlvc.learning.database import Database, Learnable
-from rlvc.vision.extractor import Eye, Look
+from rlvc.vision.extractor import FeatureExtractor, ImageKeypoints
 
 if TYPE_CHECKING:
     from rlvc.distributed.disk import Dataset
@@ -30,12 +30,12 @@ class Engine(Protocol):
         ...
 
     def look(
-        self, eye: Eye, images: Images, numbers: Sequence[int], threads: int
-    ) -> Iterator[Look]:
+        self, extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
+    ) -> Iterator[ImageKeypoints]:
         """Yield what an eye sees on some images, in their order.
 
         Args:
-            eye: Who looks.
+            extractor: Who looks.
             images: The images of one camera.
             numbers: Which of them.
             threads: How many threads to use; 0 for all cores.

@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.checkpoint_store import FORGETFUL, Keeper
+from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore
 from rlvc._core.fixed_point import Scale
 from rlvc._core.params import check, param
 from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, explore
@@ -31,7 +31,7 @@ from rlvc.learning.rlvc import RLVC
 from rlvc.policies.forest import ForestPolicy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import mean_values
-from rlvc.vision.cache import Memory
+from rlvc.vision.cache import ExtractionCache
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -61,7 +61,7 @@ class Forest:
     episodes: float = param(
         0.63, "share of the episodes that a tree is grown on", above=0.0, high=1.0
     )
-    cap: int = param(
+    max_splits: int = param(
         10, "most classes of a tree refined in a stage, largest first; 0 for no limit", low=0
     )
     relevant: bool = param(
@@ -72,7 +72,7 @@ class Forest:
     together: bool = param(
         True, "solve for the values of all trees together, from all interactions"
     )
-    caution: float = param(
+    uncertainty_penalty: float = param(
         0.25,
         "how many standard deviations over the trees the vote takes from the mean value of an "
         "action: what they do not agree on is uncertain",
@@ -94,7 +94,7 @@ class Forest:
         rounds: int = ROUNDS,
         epsilon: float = EPSILON,
         seed: int = 0,
-        keeper: Keeper = FORGETFUL,
+        store: CheckpointStore = NULL_STORE,
     ) -> ForestPolicy:
         """Return the forest that interactions teach.
 
@@ -105,10 +105,10 @@ class Forest:
             rounds: In how many rounds: each but the first follows the forest learned so far.
             epsilon: The share of random actions in these.
             seed: Of the environment and of the exploration.
-            keeper: With a static database, who keeps each tree; what is found is not grown again.
+            store: With a static database, who keeps each tree; what is found is not grown again.
         """
         if isinstance(data, gymnasium.Env):
-            memory = Memory()
+            memory = ExtractionCache()
             *_, last = explore(
                 data, lambda met: self.learn(self.learner.look_again(met, memory), on_tree),
                 interactions=interactions, rounds=rounds, epsilon=epsilon, seed=seed,
@@ -122,12 +122,12 @@ class Forest:
                 f"got {type(data).__name__}."
             )
         database, grown = data.whole(), list[GrownTree]()
-        trees = Trees(keeper, database)
+        trees = Trees(store, database)
         while len(grown) < self.trees and (known := trees.find(len(grown))) is not None:
             grown.append(known)
             on_tree()
         engine, threads = self.learner.engine, self.learner.threads
-        grow = partial(self.grow, unseen(database))
+        grow = partial(self.grow, without_images(database))
         for tree in engine.run(grow, range(len(grown), self.trees), threads):
             one = with_patches(tree, database)
             trees.keep(len(grown), one)
@@ -137,21 +137,23 @@ class Forest:
         policies = [one.policy for one in grown]
         if self.together:
             policies = agree(grown, database.interactions, self.learner)
-        return ForestPolicy.of(policies, error, self.caution)
+        return ForestPolicy.of(policies, error, self.uncertainty_penalty)
 
     def grow(self, database: Database, number: int) -> GrownTree:
         """Return one tree of the forest; it depends on the seed and on its number alone."""
         rng = np.random.default_rng([self.seed, number])
-        interactions, sightings = database.interactions, database.sightings
-        symbols = draw_symbols(sightings.graph, self.symbols, rng)
+        interactions, index = database.interactions, database.index
+        symbols = draw_symbols(index.graph, self.symbols, rng)
         episodes = draw(np.unique(interactions.episode), self.episodes, rng)
         part, percepts = interactions.of_episodes(episodes)
-        shown = sightings.only(symbols).of_percepts(sightings.table[percepts])
+        shown = index.only(symbols).of_percepts(index.table[percepts])
         selector = replace(self.learner.selector, relevant=self.relevant)
-        learner = replace(self.learner, threads=1, cap=self.cap, selector=selector, engine=Local())
-        for stage in learner.stages(Database(part, shown, database.eye)):  # noqa: B007 - the last
+        learner = replace(
+            self.learner, threads=1, max_splits=self.max_splits, selector=selector, engine=Local()
+        )
+        for stage in learner.stages(Database(part, shown, database.extractor)):  # noqa: B007 - the last
             pass
-        everywhere = stage.database.whole().sightings.of_percepts(sightings.table)
+        everywhere = stage.database.whole().index.of_percepts(index.table)
         policy = stage.policy()
         return GrownTree(
             policy,
@@ -161,17 +163,17 @@ class Forest:
         )
 
 
-def unseen(database: Database) -> Database:
+def without_images(database: Database) -> Database:
     """Return a database without images, to be sent to those who grow trees."""
     interactions = database.interactions
-    blind = replace(interactions, percepts=interactions.percepts.unseen())
-    return Database(blind, database.sightings, database.eye.snapshot())
+    blind = replace(interactions, percepts=interactions.percepts.without_images())
+    return Database(blind, database.index, database.extractor.snapshot())
 
 
 def with_patches(tree: GrownTree, database: Database) -> GrownTree:
     """Return a tree that was grown without images, with what its features look like."""
     policy, percepts = tree.policy, database.interactions.percepts
-    patches = draw_patches(policy.graph, tree.spots, database.eye, percepts)
+    patches = draw_patches(policy.graph, tree.spots, database.extractor, percepts)
     return replace(tree, policy=replace(policy, patches=patches), spots={})
 
 
@@ -197,7 +199,7 @@ def draw_symbols(graph: Graph, share: float, rng: np.random.Generator) -> Bools:
 def agree(grown: Sequence[GrownTree], interactions: Interactions, learner: RLVC) -> list[Policy]:
     """Return the policies of the trees with the values that are solved for together."""
     percepts = np.arange(len(interactions.percepts))
-    steps = map_interactions(interactions, percepts, learner.forever)
+    steps = map_interactions(interactions, percepts, learner.absorbing_gamma)
     solved = solve_together(
         steps,
         [one.classes for one in grown],
@@ -225,7 +227,7 @@ def out_of_bag_error(
     """
     spread = float(np.std(interactions.returns(learner.gamma)))
     percepts = np.arange(len(interactions.percepts))
-    steps = map_interactions(interactions, percepts, learner.forever)
+    steps = map_interactions(interactions, percepts, learner.absorbing_gamma)
     here, is_here_known = mean_values(_out_of_bag(one, steps.start) for one in grown)
     ahead, is_known = mean_values(_out_of_bag(one, steps.end) for one in grown)
     rows = np.arange(len(steps))

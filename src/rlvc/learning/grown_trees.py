@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.checkpoint_store import Keeper, Part, fits, fitting
+from rlvc._core.checkpoint_store import CheckpointStore, Part, fits, fitting
 from rlvc.learning.database import Database
 from rlvc.learning.make_policy import Spot
 from rlvc.policies.io import describe_policy, restore_policy
@@ -38,8 +38,8 @@ class Trees:
     Each is kept as a policy without its vocabulary, which is that of the database.
     """
 
-    def __init__(self, keeper: Keeper, database: Database) -> None:
-        self._keeper, self._database = keeper, database
+    def __init__(self, store: CheckpointStore, database: Database) -> None:
+        self._keeper, self._database = store, database
 
     def find(self, number: int) -> GrownTree | None:
         """Return a tree that was kept; None if it was not."""
@@ -59,7 +59,7 @@ class Trees:
     def _read(self, part: Part) -> GrownTree:
         """Return the tree that a part describes, or raise an error if it makes no sense."""
         manifest, arrays = part
-        policy = Policy(**restore_policy(manifest, arrays, self._database.eye.snapshot()))
+        policy = Policy(**restore_policy(manifest, arrays, self._database.extractor.snapshot()))
         data, classes, is_known = self._database.interactions, arrays["classes"], arrays["is_known"]
         fits(classes.dtype == np.int64 and classes.shape == (len(data.percepts),), "trees")
         fits(classes.min() >= 0 and classes.max() < policy.n_classes, "trees")

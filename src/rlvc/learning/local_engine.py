@@ -10,7 +10,7 @@ from rlvc._core.parallel import run_processes
 from rlvc.data.percepts import Images
 from rlvc.learning.database import Database
 from rlvc.learning.engine import engines
-from rlvc.vision.extractor import Eye, Look, look_in_threads
+from rlvc.vision.extractor import FeatureExtractor, ImageKeypoints, extract_in_threads
 
 if TYPE_CHECKING:
     from rlvc.distributed.disk import Dataset
@@ -27,10 +27,10 @@ class Local:
         """Be there: all is ready."""
 
     def look(
-        self, eye: Eye, images: Images, numbers: Sequence[int], threads: int
-    ) -> Iterator[Look]:
+        self, extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
+    ) -> Iterator[ImageKeypoints]:
         """Yield what an eye sees on some images, in their order."""
-        return look_in_threads(eye, images, numbers, threads)
+        return extract_in_threads(extractor, images, numbers, threads)
 
     def spread(self, database: Database, threads: int) -> Database:
         """Return the database as it is."""

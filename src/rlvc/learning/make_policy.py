@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from rlvc.classifiers.base import Classifier
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
-from rlvc.errors import PictureError
-from rlvc.features.graph import Composite, Graph, Primitive, Several
-from rlvc.features.index import Sightings
+from rlvc.errors import ImageError
+from rlvc.features.graph import AtLeast, Composite, Graph, Primitive
+from rlvc.features.index import FeatureIndex
 from rlvc.policies.policy import Policy
 from rlvc.vision.detectors import Points
-from rlvc.vision.extractor import SIDE, Eye, cut_patch
+from rlvc.vision.extractor import SIDE, FeatureExtractor, cut_patch
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Seen(Protocol):
         ...
 
     @property
-    def eye(self) -> Eye:
+    def extractor(self) -> FeatureExtractor:
         """Who looked."""
         ...
 
@@ -81,7 +81,7 @@ def make_policy(
     usage[[numbers[feature] for feature in selected]] = seen.usage(classifier)
     interactions = seen.interactions
     policy = Policy(
-        eye=seen.eye.snapshot(),
+        extractor=seen.extractor.snapshot(),
         graph=graph,
         classifier=classifier.renumber(numbers),
         q=q,
@@ -93,9 +93,9 @@ def make_policy(
         action_start=interactions.action_start,
         action_names=interactions.action_names,
     )
-    if interactions.percepts.is_seen:
+    if interactions.percepts.has_images:
         policy.patches[:] = draw_patches(
-            graph, spots_of(policy, seen), seen.eye, interactions.percepts
+            graph, spots_of(policy, seen), seen.extractor, interactions.percepts
         )
     return policy
 
@@ -106,21 +106,21 @@ def spots_of(policy: Policy, seen: Seen) -> dict[int, Spot]:
     wanted = [
         number
         for number, feature in enumerate(policy.graph.features)
-        if not isinstance(feature, (Primitive, Several))
+        if not isinstance(feature, (Primitive, AtLeast))
     ]
     spots = seen.spots([numbers[number] for number in wanted])
     return {n: spot for n, spot in zip(wanted, spots, strict=True) if spot is not None}
 
 
 def draw_patches(
-    graph: Graph, spots: Mapping[int, Spot], eye: Eye, percepts: Percepts
+    graph: Graph, spots: Mapping[int, Spot], extractor: FeatureExtractor, percepts: Percepts
 ) -> NDArray[np.uint8]:
     """Return what the features of a graph look like: a composite with all its parts in view."""
-    patches, missing = np.zeros((len(graph), SIDE, SIDE, 3), np.uint8), list[PictureError]()
+    patches, missing = np.zeros((len(graph), SIDE, SIDE, 3), np.uint8), list[ImageError]()
     for number, feature in enumerate(graph.features):  # parts come first
         if isinstance(feature, Primitive):
-            patches[number] = eye.patches[feature.camera][feature.symbol]
-        elif isinstance(feature, Several):
+            patches[number] = extractor.patches[feature.camera][feature.symbol]
+        elif isinstance(feature, AtLeast):
             patches[number] = patches[feature.parts[0]]
         elif number in spots:  # fresh interactions may not show it any more
             spot, camera = spots[number], percepts.cameras.index(graph.camera[number])
@@ -128,16 +128,16 @@ def draw_patches(
             point = Points.at(np.array([[spot.x, spot.y]], np.float32), size)
             try:
                 patches[number] = cut_patch(percepts.images[camera][spot.image], point, 0)
-            except PictureError as error:  # that of a dataset on disk may be gone
+            except ImageError as error:  # that of a dataset on disk may be gone
                 missing.append(error)
     if missing:
         log.warning("%d features have no picture. %s", len(missing), missing[0])
     return patches
 
 
-def first_spot(sightings: Sightings, number: int) -> Spot | None:
+def first_spot(index: FeatureIndex, number: int) -> Spot | None:
     """Return where a feature is first seen, among the images that were looked at."""
-    image, found = sightings.find(number)
+    image, found = index.find(number)
     if len(image) == 0:
         return None
     x, y, scale, _ = found[0].tolist()

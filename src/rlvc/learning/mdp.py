@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rlvc._core.fixed_point import FixedPoint, Scale
-from rlvc._core.jit import compiled
+from rlvc._core.jit import jit
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class MappedMDP:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class TransitionCounts:
     """What an MDP is estimated from: whole numbers, which add up over parts of a sequence.
 
     Attributes:
@@ -105,7 +105,9 @@ class Tally:
     steps: sparse.csr_array
 
     @classmethod
-    def of(cls, sequence: MappedSequence, n_classes: int, n_actions: int, scale: Scale) -> Tally:
+    def of(
+        cls, sequence: MappedSequence, n_classes: int, n_actions: int, scale: Scale
+    ) -> TransitionCounts:
         """Return the tally of a sequence, or of a part of one whose rewards have a scale."""
         size = n_classes * n_actions
         if size * n_classes <= max(len(sequence), DENSE):
@@ -127,14 +129,16 @@ class Tally:
         steps = sparse.csr_array((times, where), shape=(size, n_classes))
         return cls(np.bincount(pair, minlength=size), total, steps)
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(self.count + other.count, self.total + other.total, self.steps + other.steps)
+    def __add__(self, other: TransitionCounts) -> TransitionCounts:
+        return TransitionCounts(
+            self.count + other.count, self.total + other.total, self.steps + other.steps
+        )
 
 
 DENSE = 1 << 16  # entries of a matrix for which it is not worth while to sort
 
 
-@compiled
+@jit
 def _tally(
     start: NDArray[np.int64],
     action: NDArray[np.int64],
@@ -167,12 +171,15 @@ def estimate(
     [[1, 0]]
     """
     scale = scale or Scale.of(sequence.reward)
-    tally = Tally.of(sequence, n_classes, n_actions, scale)
+    tally = TransitionCounts.of(sequence, n_classes, n_actions, scale)
     return estimate_from([tally], n_actions, scale, lambda: sequence)
 
 
 def estimate_from(
-    tallies: Sequence[Tally], n_actions: int, scale: Scale, source: Callable[[], MappedSequence]
+    tallies: Sequence[TransitionCounts],
+    n_actions: int,
+    scale: Scale,
+    source: Callable[[], MappedSequence],
 ) -> MappedMDP:
     """Return the mapped MDP of a sequence, given the tallies of its parts."""
     tally = tallies[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rlvc._core.checkpoint_store import Keeper, fits, fitting
+from rlvc._core.checkpoint_store import CheckpointStore, fits, fitting
 from rlvc.classifiers.base import Split
 from rlvc.features.io import check_features, describe_feature, read_feature, symbols_of
 from rlvc.learning.database import Learnable
@@ -33,8 +33,8 @@ class Decision:
 class Decisions:
     """The decisions of one learning, stage by stage."""
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+    def __init__(self, store: CheckpointStore) -> None:
+        self._keeper = store
 
     def find(self, stage: int, database: Learnable, n_classes: int, rms: float) -> Decision | None:
         """Return what a stage decided that came as far before; None if it did not.
@@ -75,7 +75,7 @@ def _read(manifest: dict[str, Any], database: Learnable, n_classes: int) -> Deci
     new = [read_feature(entry) for entry in manifest["features"]]
     graph, numbers = database.graph.add(new)
     n_known = len(database.graph)
-    check_features(graph, symbols_of(database.eye), n_known)
+    check_features(graph, symbols_of(database.extractor), n_known)
     fits(numbers == list(range(n_known, len(graph))), "features")
     splits = [Split(int(number), int(feature)) for number, feature in manifest["splits"]]
     is_right = all(0 <= s.visual_class < n_classes and 0 <= s.feature < len(graph) for s in splits)

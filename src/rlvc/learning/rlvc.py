@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.checkpoint_store import FORGETFUL, Keeper
+from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore
 from rlvc._core.params import check, param
 from rlvc.classifiers.base import Classifier, Split
 from rlvc.classifiers.tree import Tree
@@ -20,29 +20,29 @@ from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
 from rlvc.features.graph import Graph
-from rlvc.features.index import Sightings
+from rlvc.features.index import FeatureIndex
 from rlvc.learning.aliasing import AliasingDetector, Evidence, RelativeVariance
 from rlvc.learning.compaction import Keep, PostProcess
-from rlvc.learning.database import Database, Learnable, Shown, admit
+from rlvc.learning.database import Database, Learnable, Shown, register_features
 from rlvc.learning.engine import Engine
-from rlvc.learning.generation.base import Candidates, Generator, Offering
+from rlvc.learning.generation.base import Candidates, Generator, GeneratorState
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.local_engine import Local
 from rlvc.learning.make_policy import make_policy
 from rlvc.learning.mdp import MappedMDP
 from rlvc.learning.resume import Decision, Decisions
-from rlvc.learning.selection.selector import Choice, Selector
+from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.shrinkage import shrink
 from rlvc.learning.solvers.base import Solver
 from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
 from rlvc.learning.surrogates import Surrogates
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
-from rlvc.vision.auto import Sense, choose
-from rlvc.vision.cache import Memory
+from rlvc.vision.auto import ExtractorConfig, choose_extractor
+from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.descriptors import Descriptor
 from rlvc.vision.detectors import Detector
-from rlvc.vision.extractor import Eye, Looks
+from rlvc.vision.extractor import FeatureExtractor, Keypoints
 from rlvc.vision.metrics import Metric
 
 log = logging.getLogger(__name__)
@@ -140,7 +140,7 @@ class RLVC:
     post_process: PostProcess = field(default_factory=Keep)
     engine: Engine = field(default_factory=Local)
     gamma: float = param(0.9, "discount factor (γ)", low=0.0, below=1.0)
-    nothing_moved: bool = param(
+    absorbing_self_loops: bool = param(
         True,
         "an action that never led to another percept is repeated for ever, worth r / (1 − γ); "
         "right where nothing moves unless the agent does (the paper: false)",
@@ -151,7 +151,9 @@ class RLVC:
         "it was split from, once learning is over; 0 for classes on their own (the paper)",
         low=0.0,
     )
-    cap: int = param(5, "most classes refined in a stage, largest first; 0 for no limit", low=0)
+    max_splits: int = param(
+        5, "most classes refined in a stage, largest first; 0 for no limit", low=0
+    )
     max_stages: int = param(1000, "stages after which learning stops in any case", low=0)
     threads: int = param(0, "threads to use; 0 for all cores", low=0)
 
@@ -189,7 +191,7 @@ class RLVC:
             seed: Of the environment and of the exploration.
         """
         if isinstance(data, gymnasium.Env):
-            memory = Memory()
+            memory = ExtractionCache()
             *_, last = explore(
                 data, lambda met: self.learn(self.look_again(met, memory)),
                 interactions=interactions, rounds=rounds, epsilon=epsilon, seed=seed,
@@ -200,15 +202,15 @@ class RLVC:
         return stage.policy()
 
     def stages(
-        self, data: Learnable | Interactions | Source, keeper: Keeper = FORGETFUL
+        self, data: Learnable | Interactions | Source, store: CheckpointStore = NULL_STORE
     ) -> Iterator[Stage]:
         """Yield the stages of Algorithm 1, until no class is refined any more.
 
         Args:
             data: See :meth:`learn`.
-            keeper: Who keeps what every stage decided; what is found there is not worked out again.
+            store: Who keeps what every stage decided; what is found there is not worked out again.
         """
-        fetch, decisions = self._source(data), Decisions(keeper)
+        fetch, decisions = self._source(data), Decisions(store)
         generator, post_process = self.generator.start(), self.post_process.start()
         classifier, is_over = self.classifier, False
         stage, interactions = None, None
@@ -218,7 +220,7 @@ class RLVC:
             if interactions is not database.interactions:
                 interactions = database.interactions
                 spread = database.variance(self.gamma)  # the scale of aliasing
-            view = database.through(classifier, self.forever, self.threads)
+            view = database.through(classifier, self.absorbing_gamma, self.threads)
             q = self.solver.solve(view.mdp, self.gamma)
             residuals = view.residuals(q, self.gamma)
             is_aliased = self.aliasing.detect(residuals, spread)
@@ -248,36 +250,36 @@ class RLVC:
 
     def _decide(
         self,
-        generator: Offering,
+        generator: GeneratorState,
         view: Shown,
         residuals: Evidence,
         is_aliased: NDArray[np.bool_],
     ) -> Decision:
         """Return which classes are split, and by what."""
         choice, offered = self._choose(generator, view, residuals, is_aliased)
-        splits = largest_first(choice, view.mdp.count, self.cap)
-        database, splits = admit(view.database, splits, offered)
+        splits = largest_first(choice, view.mdp.count, self.max_splits)
+        database, splits = register_features(view.database, splits, offered)
         database, splits = self._forgive(view, database, splits, choice, residuals)
         return Decision(int((choice.feature >= 0).sum()), splits, database)
 
     def _choose(
         self,
-        generator: Offering,
+        generator: GeneratorState,
         view: Shown,
         residuals: Evidence,
         is_aliased: NDArray[np.bool_],
-    ) -> tuple[Choice, list[Candidates]]:
+    ) -> tuple[SplitChoice, list[Candidates]]:
         """Return the best feature of every aliased class, and all candidates there were.
 
         What the candidates of one attempt do not split is shown to those of the next.
         """
-        choice, offered = Choice.none(len(is_aliased)), list[Candidates]()
+        choice, offered = SplitChoice.none(len(is_aliased)), list[Candidates]()
         while True:
             is_open = is_aliased & (choice.feature < 0)
             found = view.select(generator, self.selector, residuals, is_open, len(offered))
             if found is None:
                 return choice, offered
-            choice = choice.or_else(found[0])
+            choice = choice.fill_missing(found[0])
             offered.append(found[1])
 
     def _forgive(
@@ -285,7 +287,7 @@ class RLVC:
         view: Shown,
         database: Learnable,
         splits: list[Split],
-        choice: Choice,
+        choice: SplitChoice,
         residuals: Evidence,
     ) -> tuple[Learnable, list[Split]]:
         """Return the database and the splits in which others stand in for the best features."""
@@ -304,49 +306,51 @@ class RLVC:
         interactions: Interactions,
         on_image: Callable[[], None] | None = None,
         *,
-        eye: Eye | None = None,
-        looks: list[Looks] | None = None,
+        extractor: FeatureExtractor | None = None,
+        keypoints: list[Keypoints] | None = None,
     ) -> Database:
         """Look once at each distinct percept; several learners can share the result.
 
         Args:
             interactions: What to learn from.
             on_image: Called after each image.
-            eye: Who looks; a new one unless given.
-            looks: What that eye saw on these percepts already.
+            extractor: Who looks; a new one unless given.
+            keypoints: What that eye saw on these percepts already.
         """
-        eye = eye or self.new_eye(interactions.percepts)
-        return self._look(eye, Graph(), interactions, on_image, looks)
+        extractor = extractor or self.new_extractor(interactions.percepts)
+        return self._look(extractor, Graph(), interactions, on_image, keypoints)
 
     def look_again(
         self,
         interactions: Interactions,
-        memory: Memory,
+        memory: ExtractionCache,
         on_image: Callable[[], None] | None = None,
         *,
-        eye: Eye | None = None,
+        extractor: FeatureExtractor | None = None,
     ) -> Database:
         """Look at interactions of which a part was looked at before, only at what is new.
 
         The result is that of :meth:`look`.
         """
-        eye = eye or self.new_eye(interactions.percepts)
-        looks = memory.look(eye, interactions.percepts, self.threads, on_image, self.engine.look)
-        return self.look(interactions, eye=eye, looks=looks)
+        extractor = extractor or self.new_extractor(interactions.percepts)
+        keypoints = memory.look(
+            extractor, interactions.percepts, self.threads, on_image, self.engine.look
+        )
+        return self.look(interactions, extractor=extractor, keypoints=keypoints)
 
     @property
-    def forever(self) -> float | None:
+    def absorbing_gamma(self) -> float | None:
         """With what an action that leads nowhere is discounted; see :func:`map_interactions`."""
-        return self.gamma if self.nothing_moved else None
+        return self.gamma if self.absorbing_self_loops else None
 
     def _solve(self, database: Learnable, classifier: Classifier) -> tuple[MappedMDP, Values]:
-        mdp = database.map(classifier, forever=self.forever)
+        mdp = database.map(classifier, absorbing_gamma=self.absorbing_gamma)
         return mdp, self.solver.solve(mdp, self.gamma)
 
     def fitted(self, percepts: Percepts) -> RLVC:
         """Return the learner with nothing left to choose: what it sees with suits the percepts.
 
-        What was given stays. See :func:`rlvc.vision.auto.choose`.
+        What was given stays. See :func:`rlvc.vision.auto.choose_extractor`.
         """
         sense = self._sense(percepts)
         return replace(
@@ -354,31 +358,31 @@ class RLVC:
             threshold=sense.threshold,
         )  # fmt: skip
 
-    def new_eye(self, percepts: Percepts) -> Eye:
+    def new_extractor(self, percepts: Percepts) -> FeatureExtractor:
         """Return an eye for such percepts that has seen nothing yet."""
-        return self._sense(percepts).new_eye()
+        return self._sense(percepts).new_extractor()
 
-    def _sense(self, percepts: Percepts) -> Sense:
-        return choose(
+    def _sense(self, percepts: Percepts) -> ExtractorConfig:
+        return choose_extractor(
             percepts, detector=self.detector, descriptor=self.descriptor, metric=self.metric,
             threshold=self.threshold, threads=self.threads,
         )  # fmt: skip
 
     def _look(
         self,
-        eye: Eye,
+        extractor: FeatureExtractor,
         graph: Graph,
         interactions: Interactions,
         on_image: Callable[[], None] | None = None,
-        looks: list[Looks] | None = None,
+        keypoints: list[Keypoints] | None = None,
     ) -> Database:
-        if looks is None:
-            looks = eye.look_at_all(
+        if keypoints is None:
+            keypoints = extractor.look_at_all(
                 interactions.percepts, self.threads, on_image, looking=self.engine.look
             )
-        seen = eye.see(interactions.percepts, self.threads, looks=looks)
-        sightings = Sightings.of(graph.add_symbols(eye), interactions.percepts, seen)
-        if len(sightings.incidence.indices) == 0:
+        seen = extractor.see(interactions.percepts, self.threads, keypoints=keypoints)
+        index = FeatureIndex.of(graph.add_symbols(extractor), interactions.percepts, seen)
+        if len(index.incidence.indices) == 0:
             log.warning("No percept has an interest point: all look the same to this detector.")
         if not interactions.reward.any():
             log.warning("All rewards are zero: nothing distinguishes one action from another.")
@@ -386,7 +390,7 @@ class RLVC:
             log.warning("There is only one action: whatever is seen, it will be taken.")
         if len(interactions.percepts) == 1:
             log.warning("There is only one percept: the policy will always do the same.")
-        return Database(interactions, sightings, eye)
+        return Database(interactions, index, extractor)
 
     def _source(
         self, data: Learnable | Interactions | Source
@@ -416,7 +420,7 @@ class RLVC:
                 )
             if database is None:
                 return self.look(interactions)
-            return self._look(database.eye, database.graph, interactions)
+            return self._look(database.extractor, database.graph, interactions)
 
         return fetch
 
@@ -437,9 +441,9 @@ _METHODS = {
 }
 
 
-def largest_first(choice: Choice, count: NDArray[np.int64], cap: int) -> list[Split]:
-    """Return the splits to make: those of the classes with the most samples, at most ``cap``."""
+def largest_first(choice: SplitChoice, count: NDArray[np.int64], max_splits: int) -> list[Split]:
+    """Return the splits to make: at most ``max_splits``, of the classes with the most samples."""
     wanted = np.flatnonzero(choice.feature >= 0)
     size = count.sum(axis=1)[wanted]
     order = wanted[np.argsort(-size, kind="stable")]
-    return [Split(int(c), int(choice.feature[c])) for c in order[: cap or len(order)]]
+    return [Split(int(c), int(choice.feature[c])) for c in order[: max_splits or len(order)]]

@@ -22,20 +22,27 @@ from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Elsewhere
 from rlvc.features.graph import Feature, Graph, Primitive
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import Places, Sightings
+from rlvc.features.index import FeatureIndex, OccurrenceTable
 from rlvc.learning.aliasing import Residuals, ResidualSums, bellman_residuals
-from rlvc.learning.database import Belief, Database, Sums, sum_returns
+from rlvc.learning.database import Database, EffectiveTransitions, Sums, sum_returns
 from rlvc.learning.generation.cells import Cells
-from rlvc.learning.generation.class_images import Block, Jobs, Made, Share, assemble, sum_keys
+from rlvc.learning.generation.class_images import (
+    Block,
+    ClassImages,
+    Made,
+    Share,
+    assemble,
+    sum_keys,
+)
 from rlvc.learning.generation.composites import News, locate, may_be_part, show_located
 from rlvc.learning.generation.pairs import Pairs, show
 from rlvc.learning.generation.sampling import Sample, cut_sample
 from rlvc.learning.make_policy import Spot, first_spot
-from rlvc.learning.mdp import MappedSequence, Tally
+from rlvc.learning.mdp import MappedSequence, TransitionCounts
 from rlvc.learning.selection.selector import Selector
-from rlvc.learning.selection.sums import Candidates, Groups
+from rlvc.learning.selection.sums import Candidates, GroupSums
 from rlvc.learning.surrogates import Company, Shares, company_of, tallies_of
-from rlvc.vision.extractor import Eye
+from rlvc.vision.extractor import FeatureExtractor
 
 if TYPE_CHECKING:
     from rlvc.distributed.disk import About, ShardData
@@ -81,14 +88,14 @@ class Glass:
         number: Tells this one from those before.
         extra: The features that are known beside symbols.
         classifier: From what percepts exhibit to visual classes.
-        forever: See :func:`rlvc.learning.database.map_interactions`.
+        absorbing_gamma: See :func:`rlvc.learning.database.map_interactions`.
         scale: Of the rewards of all parts.
     """
 
     number: int
     extra: tuple[Feature, ...]
     classifier: Classifier
-    forever: float | None
+    absorbing_gamma: float | None
     scale: Scale
 
 
@@ -121,13 +128,13 @@ class Part:
         places = []
         for camera, images in zip(facts.cameras, data.images, strict=True):
             feature = graph.symbols(camera)[images.symbol]
-            places.append(Places(images.begin, feature, images.marks, images.size))
+            places.append(OccurrenceTable(images.begin, feature, images.marks, images.size))
         interactions = Interactions(
             Elsewhere(len(data.percepts)), data.start, data.action, data.reward, data.end,
             data.episode, data.terminated, data.truncated, facts.n_actions,
         )  # fmt: skip
-        sightings = Sightings.at(graph, facts.cameras, tuple(places), data.table)
-        self._base = Database(interactions, sightings, BLIND)
+        index = FeatureIndex.at(graph, facts.cameras, tuple(places), data.table)
+        self._base = Database(interactions, index, BLIND)
         self._facts, self._threads = facts, threads
         self._stuck, self._is_first, self._percepts = data.stuck, data.is_first, data.percepts
         self._images = [images.numbers for images in data.images]
@@ -135,7 +142,7 @@ class Part:
         self._seen: tuple[int, Ints, MappedSequence] | None = None
         self._residuals: tuple[int, Residuals] | None = None
         self._ranks: tuple[int, list[Ints]] | None = None
-        self._joined: tuple[dict[int, Feature], tuple[Places, ...]] | None = None
+        self._joined: tuple[dict[int, Feature], tuple[OccurrenceTable, ...]] | None = None
         self._table = data.table
         self._blocks: dict[tuple[int, ...], Block] = {}
 
@@ -143,11 +150,11 @@ class Part:
         """Return the sums of the discounted returns."""
         return sum_returns(self._base.interactions, gamma, scale)
 
-    def tally(self, glass: Glass) -> Tally:
+    def tally(self, glass: Glass) -> TransitionCounts:
         """Return what the mapped MDP is estimated from."""
         _, sequence = self._look(glass)
         n_classes, n_actions = glass.classifier.n_classes, self._facts.n_actions
-        return Tally.of(sequence, n_classes, n_actions, glass.scale)
+        return TransitionCounts.of(sequence, n_classes, n_actions, glass.scale)
 
     def sequence(self, glass: Glass) -> MappedSequence:
         """Return the interactions as the classes of their percepts: no sum, and large."""
@@ -180,7 +187,7 @@ class Part:
         database = self._known(glass.extra)
         rank = self._rank(seed)[camera]
         image, order = self._table[:, camera], np.argsort(rank)
-        jobs = Jobs.of(classes, glass.classifier.n_classes, wanted, image, order)
+        jobs = ClassImages.of(classes, glass.classifier.n_classes, wanted, image, order)
         return cut_sample(jobs, rank, self._places(database, height)[camera], most)
 
     def cells(
@@ -199,7 +206,7 @@ class Part:
         database = self._known(glass.extra)
         places = self._places(database, height)[camera]
         image, order = self._table[:, camera], np.arange(places.n_images)
-        jobs = Jobs.of(classes, glass.classifier.n_classes, wanted, image, order)
+        jobs = ClassImages.of(classes, glass.classifier.n_classes, wanted, image, order)
         is_part = may_be_part(database.graph, height)
         counted = locate(levels, jobs, places, is_part, slice(0, len(wanted)))
         return np.diff(jobs.begin), counted
@@ -212,7 +219,7 @@ class Part:
         is_open: Bools,
         offer: News | None,
         known: bool,
-    ) -> tuple[Groups, Candidates]:
+    ) -> tuple[GroupSums, Candidates]:
         """Return the sums of every class, action and feature.
 
         Args:
@@ -268,12 +275,12 @@ class Part:
 
     def spots(self, extra: tuple[Feature, ...], numbers: Sequence[int]) -> list[Spot | None]:
         """Return where some features are first seen here, on images by their number in all."""
-        sightings = self._known(extra).sightings
+        index = self._known(extra).index
         found = list[Spot | None]()
         for number in numbers:
-            spot = first_spot(sightings, number)
+            spot = first_spot(index, number)
             if spot is not None:
-                images = self._images[sightings.cameras.index(sightings.graph.camera[number])]
+                images = self._images[index.cameras.index(index.graph.camera[number])]
                 spot = Spot(int(images[spot.image]), spot.x, spot.y, spot.scale)
             found.append(spot)
         return found
@@ -297,11 +304,12 @@ class Part:
         """Return the classes of the percepts, and the interactions as these."""
         if self._seen is None or self._seen[0] != glass.number:
             interactions = self._base.interactions
-            belief = self._base.once(
-                glass.forever, lambda: Belief.of(interactions, glass.forever, self._stuck)
+            transitions = self._base.once(
+                glass.absorbing_gamma,
+                lambda: EffectiveTransitions.of(interactions, glass.absorbing_gamma, self._stuck),
             )
             classes = self._known(glass.extra).classes(glass.classifier, self._threads)
-            self._seen = glass.number, classes, belief.map(interactions, classes)
+            self._seen = glass.number, classes, transitions.map(interactions, classes)
             self._residuals = None
         return self._seen[1:]
 
@@ -325,16 +333,16 @@ class Part:
             self._ranks = seed, ranks
         return self._ranks[1]
 
-    def _places(self, database: Database, height: int) -> tuple[Places, ...]:
+    def _places(self, database: Database, height: int) -> tuple[OccurrenceTable, ...]:
         """Return where features that may be parts of composites occur."""
-        sightings = database.sightings
+        index = database.index
         if height == 1:
-            return sightings.places
+            return index.places
         numbers = np.flatnonzero(may_be_part(database.graph, height)).tolist()
         # Not how many alone: who learns beside may have as many others.
         parts = {n: database.graph[n] for n in numbers if n >= len(self._facts.features)}
         if self._joined is None or self._joined[0] != parts:
-            self._joined = parts, sightings.places_of(numbers, {})
+            self._joined = parts, index.places_of(numbers, {})
             self._blocks = {}
         return self._joined[1]
 
@@ -352,7 +360,7 @@ class Part:
                 places = every_place[one.camera]
                 image, order = self._table[:, one.camera], np.arange(places.n_images)
                 chosen = [wanted[i] for i in missing]
-                jobs = Jobs.of(classes, len(is_open), chosen, image, order)
+                jobs = ClassImages.of(classes, len(is_open), chosen, image, order)
                 work = partial(_show, one.made, missing, jobs, places, n)
                 blocks, _ = jobs.share(work, self._threads)
                 self._blocks |= {names[i]: b for i, b in zip(missing, blocks, strict=True)}
@@ -366,8 +374,8 @@ class Part:
 def _show(
     made: Sequence[Made],
     some: list[int],
-    jobs: Jobs,
-    places: Places,
+    jobs: ClassImages,
+    places: OccurrenceTable,
     n: int,
     span: slice,
 ) -> Share:
@@ -383,7 +391,7 @@ class _Nobody:
     """Stands for a detector, a descriptor and a metric where nobody looks."""
 
 
-BLIND = Eye(*(_Nobody(),) * 3, 0.0)  # type: ignore[arg-type]
+BLIND = FeatureExtractor(*(_Nobody(),) * 3, 0.0)  # type: ignore[arg-type]
 
 
 def _nothing(n_percepts: int, n_features: int) -> Incidence:

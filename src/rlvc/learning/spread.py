@@ -19,21 +19,21 @@ from rlvc._core.fixed_point import Scale
 from rlvc.classifiers.base import Classifier, Split
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
-from rlvc.features.graph import Feature, Graph, Several
+from rlvc.features.graph import AtLeast, Feature, Graph
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import Sightings
+from rlvc.features.index import FeatureIndex
 from rlvc.learning.aliasing import ResidualSums
 from rlvc.learning.database import Database, scale_of, variance_of_returns
-from rlvc.learning.generation.base import Candidates, Canonical, Offering
+from rlvc.learning.generation.base import Candidates, Canonical, GeneratorState
 from rlvc.learning.generation.composites import Composer, News
 from rlvc.learning.generation.sampling import Sample, merge_samples
 from rlvc.learning.make_policy import Spot
 from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate_from
-from rlvc.learning.selection.selector import Choice, Selector
+from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.selection.sums import merge
 from rlvc.learning.shard import Glass, Values
 from rlvc.learning.surrogates import Company, Shares, Surrogates
-from rlvc.vision.extractor import Eye, Looks
+from rlvc.vision.extractor import FeatureExtractor, Keypoints
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -62,7 +62,7 @@ class Spread:
 
     Attributes:
         interactions: ⟨s, a, r, s′⟩, percepts by number.
-        eye: Who looked.
+        extractor: Who looked.
         graph: The features known so far.
         team: Those who have the parts.
         n_symbols: How many features are symbols, the first ones.
@@ -70,7 +70,7 @@ class Spread:
     """
 
     interactions: Interactions
-    eye: Eye
+    extractor: FeatureExtractor
     graph: Graph
     team: Team
     n_symbols: int
@@ -87,11 +87,11 @@ class Spread:
         return variance_of_returns(self.team.ask("returns", gamma, scale), gamma, scale)
 
     def through(
-        self, classifier: Classifier, forever: float | None = None, threads: int = 1
+        self, classifier: Classifier, absorbing_gamma: float | None = None, threads: int = 1
     ) -> SpreadView:
         """Return the interactions as a classifier shows them; parts have threads of their own."""
-        scale = scale_of(self.interactions.reward, forever)
-        glass = Glass(next(NUMBERS), self.extra, classifier, forever, scale)
+        scale = scale_of(self.interactions.reward, absorbing_gamma)
+        glass = Glass(next(NUMBERS), self.extra, classifier, absorbing_gamma, scale)
         tallies = self.team.ask("tally", glass)
 
         def again() -> MappedSequence:
@@ -100,9 +100,9 @@ class Spread:
         mdp = estimate_from(tallies, self.interactions.n_actions, scale, again)
         return SpreadView(self, glass, mdp)
 
-    def map(self, classifier: Classifier, forever: float | None = None) -> MappedMDP:
+    def map(self, classifier: Classifier, absorbing_gamma: float | None = None) -> MappedMDP:
         """Return the MDP that a classifier makes of the interactions."""
-        return self.through(classifier, forever).mdp
+        return self.through(classifier, absorbing_gamma).mdp
 
     def classes(self, classifier: Classifier) -> Ints:
         """Return the (n_percepts,) visual classes of the percepts."""
@@ -130,11 +130,11 @@ class Spread:
         return replace(self, graph=graph), numbers
 
     def see(
-        self, percepts: Percepts, threads: int = 0, looks: list[Looks] | None = None
-    ) -> Sightings:
+        self, percepts: Percepts, threads: int = 0, keypoints: list[Keypoints] | None = None
+    ) -> FeatureIndex:
         """Return what other percepts show of the features known here; nothing is learned."""
-        seen = self.eye.see(percepts, threads, learn=False, looks=looks)
-        return Sightings.of(self.graph, percepts, seen)
+        seen = self.extractor.see(percepts, threads, learn=False, keypoints=keypoints)
+        return FeatureIndex.of(self.graph, percepts, seen)
 
     def whole(self) -> Database:
         """Return it in the memory of this process."""
@@ -185,12 +185,12 @@ class SpreadView:
 
     def select(
         self,
-        offering: Offering,
+        offering: GeneratorState,
         selector: Selector,
         residuals: SpreadResiduals,
         is_open: Bools,
         attempt: int,
-    ) -> tuple[Choice, Candidates] | None:
+    ) -> tuple[SplitChoice, Candidates] | None:
         """Return the best feature of every class, and what there was; None if no others are left.
 
         The arguments are those of :meth:`rlvc.learning.database.Shown.select`.
@@ -217,7 +217,7 @@ class SpreadView:
         return choice, Candidates(nobody, new)
 
     def _offer(
-        self, offering: Offering, is_open: Bools, attempt: int
+        self, offering: GeneratorState, is_open: Bools, attempt: int
     ) -> tuple[bool, News | None] | None:
         """Return whether the features known so far are candidates, and what is new."""
         if isinstance(offering, Composer):
@@ -238,10 +238,10 @@ class SpreadView:
         surrogates: Surrogates,
         database: Spread,
         splits: list[Split],
-        choice: Choice,
+        choice: SplitChoice,
         residuals: SpreadResiduals,
         min_samples: int,
-    ) -> list[Several | None]:
+    ) -> list[AtLeast | None]:
         """Return what to test instead of some features; see :meth:`Surrogates.extend`."""
         if not hasattr(surrogates, "stand_in"):
             raise TypeError(

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from rlvc._core.params import check, param
 from rlvc.classifiers.base import Split
-from rlvc.features.graph import Graph, Several
+from rlvc.features.graph import AtLeast, Graph
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import Sightings
+from rlvc.features.index import FeatureIndex
 from rlvc.learning.aliasing import Residuals
-from rlvc.learning.selection.selector import Choice, reductions
+from rlvc.learning.selection.selector import SplitChoice, reductions
 
 Ints = NDArray[np.int64]
 
@@ -52,38 +52,36 @@ class Surrogates:
     def extend(
         self,
         splits: list[Split],
-        choice: Choice,
-        sightings: Sightings,
+        choice: SplitChoice,
+        index: FeatureIndex,
         classes: Ints,
         residuals: Residuals,
         start: Ints,
         min_samples: int,
-    ) -> list[Several | None]:
+    ) -> list[AtLeast | None]:
         """Return for each split what to test instead; None where its feature stands alone.
 
         Args:
             splits: Classes and their features, by their numbers in the graph.
             choice: The action whose residuals each feature explains.
-            sightings: What the percepts show of the features.
+            index: What the percepts show of the features.
             classes: (n_percepts,) the visual class of each percept.
             residuals: Δ_t of every interaction, with its class and action.
             start: (N,) the percept s_t of every interaction.
             min_samples: Least number of interactions on each side.
         """
-        members = Members(sightings.incidence, classes, residuals, start)
-        return self.stand_in(
-            splits, choice, sightings.graph, residuals.n_actions, members, min_samples
-        )
+        members = Members(index.incidence, classes, residuals, start)
+        return self.stand_in(splits, choice, index.graph, residuals.n_actions, members, min_samples)
 
     def stand_in(
         self,
         splits: list[Split],
-        choice: Choice,
+        choice: SplitChoice,
         graph: Graph,
         n_actions: int,
         witness: Witness,
         min_samples: int,
-    ) -> list[Several | None]:
+    ) -> list[AtLeast | None]:
         """Return what :meth:`extend` does, from sums alone.
 
         Args:
@@ -96,7 +94,7 @@ class Surrogates:
         """
         if self.features == 1:
             return [None] * len(splits)
-        alone = [n for n, one in enumerate(splits) if not isinstance(graph[one.feature], Several)]
+        alone = [n for n, one in enumerate(splits) if not isinstance(graph[one.feature], AtLeast)]
         chosen = [splits[n] for n in alone]
         company = witness.company([(one.visual_class, one.feature) for one in chosen])
         parts = [
@@ -110,12 +108,12 @@ class Surrogates:
             for some in (all_parts[:1], all_parts)
         ]
         best = [best_from(*tally, min_samples) for tally in witness.tallies(asked)]
-        tests: list[Several | None] = [None] * len(splits)
+        tests: list[AtLeast | None] = [None] * len(splits)
         for n, some, (_, before), (least, together) in zip(
             alone, parts, best[::2], best[1::2], strict=True
         ):
             if len(some) > 1 and together >= ENOUGH * before:
-                tests[n] = Several(parts=tuple(some.tolist()), least=least)
+                tests[n] = AtLeast(parts=tuple(some.tolist()), least=least)
         return tests
 
     def _agreeing(self, company: Company, feature: int, graph: Graph) -> Ints:
@@ -131,7 +129,7 @@ class Surrogates:
         able = (
             other
             for other in near.tolist()
-            if graph.camera[other] == camera and not isinstance(graph[other], Several)
+            if graph.camera[other] == camera and not isinstance(graph[other], AtLeast)
         )
         return np.array([feature, *itertools.islice(able, self.features - 1)], np.int64)
 

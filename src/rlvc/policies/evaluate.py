@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from rlvc.data.collect import Acts
+from rlvc.data.collect import Predictor
 from rlvc.data.observations import shapes_of
 from rlvc.data.steps import reset, step
 from rlvc.policies.forest import AnyPolicy
@@ -59,7 +59,7 @@ class Evaluation:
 
 
 def evaluate(
-    policy: Acts,
+    policy: Predictor,
     env: gymnasium.Env[Any, Any],
     *,
     episodes: int = 100,

@@ -17,10 +17,10 @@ from rlvc.data.batches import one_percept, split_percepts
 from rlvc.data.images import Image
 from rlvc.features.graph import Feature, Graph, Sight
 from rlvc.policies.forest_io import FOREST, read_forest, write_forest
-from rlvc.policies.policy import Outcome, Policy
+from rlvc.policies.policy import FeatureTest, Policy
 from rlvc.policies.values import cautious_values, greedy, lead_of
-from rlvc.policies.votes import Decisive, Vote
-from rlvc.vision.extractor import Eye, Glance
+from rlvc.policies.votes import DecisiveTest, Vote
+from rlvc.vision.extractor import FeatureExtractor, Glance
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -52,12 +52,13 @@ class ForestPolicy:
     """One vocabulary, and many classifiers on a few of its features that vote.
 
     The value of an action on a percept is the mean over the trees that tried it in the percept's
-    class, less ``caution`` standard deviations, for what the trees do not agree on is uncertain.
+    class, less ``uncertainty_penalty`` standard deviations: where the trees disagree, the value is
+    uncertain.
     The best one is taken, among equals that with the lowest number. What no tree tried is never
     taken.
 
     Attributes:
-        eye: The detector, the descriptor and the vocabularies.
+        extractor: The detector, the descriptor and the vocabularies.
         graph: The features that the trees test, and their parts.
         members: The trees.
         usage: (n_features,) on how many percepts of the database each feature is tested, summed
@@ -65,7 +66,7 @@ class ForestPolicy:
         patches: (n_features, side, side, 3) what each feature looks like.
         shapes: The shape of each camera's images.
         gamma: The discount factor.
-        caution: How many standard deviations over the trees are taken from a mean value.
+        uncertainty_penalty: Standard deviations over the trees that are taken from a mean value.
         out_of_bag: The error of the forest on interactions that its trees did not learn from; see
             :func:`rlvc.learning.forest.out_of_bag_error`. None if there are none.
         action_start: The first action as the environment numbers them.
@@ -73,14 +74,14 @@ class ForestPolicy:
         about: Notes for people, such as the task it was learned on.
     """
 
-    eye: Eye
+    extractor: FeatureExtractor
     graph: Graph
     members: tuple[Member, ...]
     usage: Ints
     patches: NDArray[np.uint8]
     shapes: Mapping[str, tuple[int, ...]]
     gamma: float
-    caution: float = 0.0
+    uncertainty_penalty: float = 0.0
     out_of_bag: float | None = None
     action_start: int = 0
     action_names: tuple[str, ...] = ()
@@ -88,7 +89,10 @@ class ForestPolicy:
 
     @classmethod
     def of(
-        cls, policies: Sequence[Policy], out_of_bag: float | None = None, caution: float = 0.0
+        cls,
+        policies: Sequence[Policy],
+        out_of_bag: float | None = None,
+        uncertainty_penalty: float = 0.0,
     ) -> ForestPolicy:
         """Return the forest of some policies that one eye learned from one database."""
         graph, members = Graph(), []
@@ -105,14 +109,14 @@ class ForestPolicy:
             total[: len(one)] += one
         first = policies[0]
         return cls(
-            eye=first.eye,
+            extractor=first.extractor,
             graph=graph,
             members=tuple(members),
             usage=total,
             patches=np.stack([patches[n] for n in range(len(graph))]) if patches else first.patches,
             shapes=first.shapes,
             gamma=first.gamma,
-            caution=caution,
+            uncertainty_penalty=uncertainty_penalty,
             out_of_bag=out_of_bag,
             action_start=first.action_start,
             action_names=first.action_names,
@@ -142,7 +146,8 @@ class ForestPolicy:
         """Return one tree as a policy of its own, with the features of the forest."""
         one = self.members[number]
         return Policy(
-            eye=self.eye, graph=self.graph, classifier=one.classifier, q=one.q, count=one.count,
+            extractor=self.extractor, graph=self.graph, classifier=one.classifier, q=one.q,
+            count=one.count,
             usage=self.usage, patches=self.patches, shapes=self.shapes, gamma=self.gamma,
             action_start=self.action_start, action_names=self.action_names, about=self.about,
         )  # fmt: skip
@@ -172,14 +177,16 @@ class ForestPolicy:
             is_tried: (..., n_actions) where some tree does.
         """
         pairs = zip(self.members, classes, strict=True)
-        return cautious_values(((one.q[at], one.count[at] > 0) for one, at in pairs), self.caution)
+        return cautious_values(
+            ((one.q[at], one.count[at] > 0) for one, at in pairs), self.uncertainty_penalty
+        )
 
     def explain(self, percept: Any) -> Vote:
         """Return how the trees vote on one percept, and which features decided.
 
         ``tree(k).explain(percept)`` tells the path through one of the trees.
         """
-        sight = Sight(self.graph, Glance(self.eye, one_percept(percept, self.shapes)))
+        sight = Sight(self.graph, Glance(self.extractor, one_percept(percept, self.shapes)))
         walks = [one.classifier.walk(sight.exhibits) for one in self.members]
         classes = np.asarray([visual_class for _, visual_class in walks], np.int64)
         q, is_tried = self.vote(classes)
@@ -197,7 +204,7 @@ class ForestPolicy:
             gain = lead - lead_of(other_q, other_tried, best, lowest)
             otherwise = int(greedy(other_q, other_tried))
             decisive.append(
-                Decisive(Outcome.of(self.graph, sight, number), len(trees), gain, otherwise)
+                DecisiveTest(FeatureTest.of(self.graph, sight, number), len(trees), gain, otherwise)
             )
         decisive.sort(key=lambda one: -one.gain)
         ballots = [
@@ -206,7 +213,8 @@ class ForestPolicy:
         ]
         return Vote(
             q, is_tried, np.bincount(ballots, minlength=len(q)), lead, tuple(decisive),
-            best + self.action_start, self.action_names, self.action_start, self.caution,
+            best + self.action_start, self.action_names, self.action_start,
+            self.uncertainty_penalty,
         )  # fmt: skip
 
     def _flip(
@@ -228,7 +236,7 @@ class ForestPolicy:
 
     def _classes(self, percept: dict[str, Image]) -> list[int]:
         """Look once at a percept, and return its class in every tree."""
-        sight = Sight(self.graph, Glance(self.eye, percept))
+        sight = Sight(self.graph, Glance(self.extractor, percept))
         return [one.classifier.walk(sight.exhibits)[1] for one in self.members]
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -30,7 +30,7 @@ def write_forest(path: str | os.PathLike[str], forest: ForestPolicy) -> None:
     """Write a forest to one file, whole or not at all; equal forests give equal bytes."""
     manifest, arrays = describe_base(forest)
     manifest |= {"format": FOREST, "version": VERSION}
-    manifest |= {"out_of_bag": forest.out_of_bag, "caution": forest.caution}
+    manifest |= {"out_of_bag": forest.out_of_bag, "caution": forest.uncertainty_penalty}
     manifest["classifiers"] = [kind_of_classifier(one.classifier) for one in forest.members]
     for number, one in enumerate(forest.members):
         arrays |= arrays_of_values(one, _prefix(number))
@@ -61,9 +61,14 @@ def read_forest(path: str | os.PathLike[str]) -> dict[str, Any]:
         error = manifest["out_of_bag"]
         error = None if error is None else as_number(error)
         must(error is None or error >= 0.0, "error")
-        caution = as_number(manifest.get("caution", 0.0))  # the first forests had none
-        must(0.0 <= caution <= LARGEST, "caution")
-        return {**parts, "members": members, "out_of_bag": error, "caution": caution}
+        uncertainty_penalty = as_number(manifest.get("caution", 0.0))  # the first forests had none
+        must(0.0 <= uncertainty_penalty <= LARGEST, "caution")
+        return {
+            **parts,
+            "members": members,
+            "out_of_bag": error,
+            "uncertainty_penalty": uncertainty_penalty,
+        }
 
 
 def _prefix(number: int) -> str:

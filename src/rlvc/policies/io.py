@@ -17,8 +17,8 @@ from rlvc.classifiers.bdd import Diagrams
 from rlvc.classifiers.tree import Tree
 from rlvc.features.graph import Graph
 from rlvc.features.io import check_features, describe_feature, read_feature, symbols_of
-from rlvc.vision.extractor import Eye
-from rlvc.vision.io import check_words, describe_eye, read_eye
+from rlvc.vision.extractor import FeatureExtractor
+from rlvc.vision.io import check_words, describe_extractor, read_extractor
 
 if TYPE_CHECKING:
     from rlvc.policies.forest import ForestPolicy, Member
@@ -58,17 +58,19 @@ def describe_policy(policy: Policy) -> tuple[dict[str, Any], dict[str, NDArray[A
 
 
 def restore_policy(
-    manifest: dict[str, Any], arrays: dict[str, NDArray[Any]], eye: Eye | None = None
+    manifest: dict[str, Any],
+    arrays: dict[str, NDArray[Any]],
+    extractor: FeatureExtractor | None = None,
 ) -> dict[str, Any]:
     """Return the arguments of a Policy that was described; raise an error if it makes no sense.
 
     Args:
         manifest: As :func:`describe_policy` returns it.
         arrays: The same.
-        eye: Who sees, where that was not described.
+        extractor: Who sees, where that was not described.
     """
     parts = read_base(manifest, arrays)
-    parts["eye"] = eye or parts["eye"]
+    parts["extractor"] = extractor or parts["extractor"]
     classifier, q, count = read_values(manifest["classifier"], arrays)
     check_values(classifier, q, count, len(parts["graph"]))
     check_base(**parts, n_actions=q.shape[1])
@@ -77,7 +79,7 @@ def restore_policy(
 
 def describe_base(policy: Policy | ForestPolicy) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the manifest and the arrays of all but the classifiers and their values."""
-    manifest, arrays = describe_eye(policy.eye, sorted(policy.shapes))
+    manifest, arrays = describe_extractor(policy.extractor, sorted(policy.shapes))
     for camera in manifest["cameras"]:
         camera["shape"] = list(policy.shapes[camera["name"]])
     manifest |= {
@@ -95,7 +97,7 @@ def read_base(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict
     for name in ("features", "action_names"):
         must(isinstance(manifest[name], list), name.replace("_", " "))
     return {
-        "eye": read_eye(manifest, arrays),
+        "extractor": read_extractor(manifest, arrays),
         "graph": Graph(tuple(read_feature(entry) for entry in manifest["features"])),
         "usage": arrays["usage"],
         "patches": arrays["patches"],
@@ -112,7 +114,7 @@ def read_base(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict
 
 def check_base(
     *,
-    eye: Eye,
+    extractor: FeatureExtractor,
     graph: Graph,
     usage: NDArray[Any],
     patches: NDArray[Any],
@@ -136,8 +138,8 @@ def check_base(
     for name, shape in shapes.items():
         must(len(shape) == 3 and shape[2] in (1, 3) and min(shape) > 0, "cameras")
         must(max(shape) <= LARGEST_IMAGE, "cameras")
-        check_words(eye, eye.vocabularies[name], shape[2])
-    check_features(graph, symbols_of(eye))
+        check_words(extractor, extractor.vocabularies[name], shape[2])
+    check_features(graph, symbols_of(extractor))
 
 
 def kind_of_classifier(classifier: Classifier) -> str:

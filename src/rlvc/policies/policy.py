@@ -14,14 +14,14 @@ from rlvc._core.jit import run_threads
 from rlvc.classifiers.base import Classifier
 from rlvc.data.batches import one_percept, split_percepts
 from rlvc.data.images import Image
-from rlvc.features.graph import Feature, Graph, Several, Sight
+from rlvc.features.graph import AtLeast, Feature, Graph, Sight
 from rlvc.policies.io import read_policy, write_policy
 from rlvc.policies.values import greedy
-from rlvc.vision.extractor import Eye, Glance
+from rlvc.vision.extractor import FeatureExtractor, Glance
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FeatureTest:
     """One test on the path of a percept, and what came out.
 
     Attributes:
@@ -43,10 +43,10 @@ class Outcome:
     seen_name: str = ""
 
     @classmethod
-    def of(cls, graph: Graph, sight: Sight, number: int) -> Outcome:
+    def of(cls, graph: Graph, sight: Sight, number: int) -> FeatureTest:
         """Return what comes out when a feature is looked for on a percept."""
         feature, found = graph[number], sight.find(number)
-        several = feature.parts if isinstance(feature, Several) else ()
+        several = feature.parts if isinstance(feature, AtLeast) else ()
         seen = tuple(filter(sight.exhibits, several))
         return cls(
             number, feature, graph.describe(number), len(found) > 0, found[:, :2], seen,
@@ -61,7 +61,7 @@ class Outcome:
     @property
     def summary(self) -> str:
         """Whether it was seen, or which of several were."""
-        if not isinstance(self.feature, Several):
+        if not isinstance(self.feature, AtLeast):
             return "seen" if self.exhibited else "not seen"
         if not self.seen or len(self.seen) == len(self.feature.parts):
             return "all seen" if self.seen else "none seen"
@@ -82,7 +82,7 @@ class Explanation:
         action_start: The first action as the environment numbers them.
     """
 
-    tests: tuple[Outcome, ...]
+    tests: tuple[FeatureTest, ...]
     visual_class: int
     q: NDArray[np.float64]
     is_tried: NDArray[np.bool_]
@@ -115,7 +115,7 @@ class Policy:
     """A vocabulary, a classifier on a few of its features, and the values of the classes.
 
     Attributes:
-        eye: The detector, the descriptor and the vocabularies.
+        extractor: The detector, the descriptor and the vocabularies.
         graph: The features that the classifier tests, and their parts; their numbers are its own.
         classifier: From features to visual classes.
         q: (n_classes, n_actions) state–action values.
@@ -130,7 +130,7 @@ class Policy:
         about: Notes for people, such as the task it was learned on.
     """
 
-    eye: Eye
+    extractor: FeatureExtractor
     graph: Graph
     classifier: Classifier
     q: NDArray[np.float64]
@@ -197,9 +197,9 @@ class Policy:
 
     def explain(self, percept: Any) -> Explanation:
         """Return the tests on the path of one percept, its class, its values and the action."""
-        sight = Sight(self.graph, Glance(self.eye, one_percept(percept, self.shapes)))
+        sight = Sight(self.graph, Glance(self.extractor, one_percept(percept, self.shapes)))
         path, visual_class = self.classifier.walk(lambda number: len(sight.find(number)) > 0)
-        tests = tuple(Outcome.of(self.graph, sight, number) for number, _ in path)
+        tests = tuple(FeatureTest.of(self.graph, sight, number) for number, _ in path)
         return Explanation(
             tests,
             visual_class,
@@ -211,7 +211,7 @@ class Policy:
         )
 
     def _classify(self, percept: dict[str, Image]) -> int:
-        sight = Sight(self.graph, Glance(self.eye, percept))
+        sight = Sight(self.graph, Glance(self.extractor, percept))
         return self.classifier.walk(sight.exhibits)[1]
 
     def save(self, path: str | os.PathLike[str]) -> None:

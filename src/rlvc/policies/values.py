@@ -28,12 +28,14 @@ def mean_values(values: Iterable[tuple[Floats, Bools]]) -> tuple[Floats, Bools]:
     return cautious_values(values, 0.0)
 
 
-def cautious_values(values: Iterable[tuple[Floats, Bools]], caution: float) -> tuple[Floats, Bools]:
+def cautious_values(
+    values: Iterable[tuple[Floats, Bools]], uncertainty_penalty: float
+) -> tuple[Floats, Bools]:
     """Return means less some standard deviations, over the values that count, and where any does.
 
     >>> one, other = np.array([2.0, 0.0]), np.array([2.0, 5.0])  # of a safe and a risky action
     >>> known = np.ones(2, bool)
-    >>> cautious_values([(one, known), (other, known)], caution=1.0)[0].tolist()
+    >>> cautious_values([(one, known), (other, known)], uncertainty_penalty=1.0)[0].tolist()
     [2.0, 0.0]
     """
     mean: Floats | float = 0.0
@@ -45,7 +47,7 @@ def cautious_values(values: Iterable[tuple[Floats, Bools]], caution: float) -> t
         mean = mean + off / np.maximum(count, 1)
         squares = squares + off * np.where(is_tried, q - mean, 0.0)
     spread = np.sqrt(squares / np.maximum(count, 1))
-    return np.asarray(mean - caution * spread), np.asarray(count) > 0
+    return np.asarray(mean - uncertainty_penalty * spread), np.asarray(count) > 0
 
 
 def lead_of(q: Floats, is_tried: Bools, action: int, lowest: float) -> float:

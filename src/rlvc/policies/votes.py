@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.policies.policy import Outcome
+from rlvc.policies.policy import FeatureTest
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -18,7 +18,7 @@ SHOWN: Final = 12  # decisive features that are put in words, or drawn
 
 
 @dataclass(frozen=True, slots=True)
-class Decisive:
+class DecisiveTest:
     """A feature that some trees tested on one percept, and what it did to the vote.
 
     Attributes:
@@ -29,7 +29,7 @@ class Decisive:
         otherwise: The action that would win then, counted from 0.
     """
 
-    test: Outcome
+    test: FeatureTest
     n_trees: int
     gain: float
     otherwise: int
@@ -41,7 +41,7 @@ class Vote:
 
     Attributes:
         q: (n_actions,) the value of each action: the mean over the trees that know it, less
-            ``caution`` standard deviations.
+            ``uncertainty_penalty`` standard deviations.
         is_tried: (n_actions,) whether any tree knows the action in the class of the percept.
         ballots: (n_actions,) for how many trees each action is the best.
         lead: How far the action is ahead of the next best one.
@@ -49,18 +49,18 @@ class Vote:
         action: The action, as the environment numbers it.
         action_names: How to call the actions, if they have names.
         action_start: The first action as the environment numbers them.
-        caution: How many standard deviations over the trees are taken from a mean value.
+        uncertainty_penalty: Standard deviations over the trees that are taken from a mean value.
     """
 
     q: Floats
     is_tried: Bools
     ballots: Ints
     lead: float
-    decisive: tuple[Decisive, ...]
+    decisive: tuple[DecisiveTest, ...]
     action: int
     action_names: tuple[str, ...] = ()
     action_start: int = 0
-    caution: float = 0.0
+    uncertainty_penalty: float = 0.0
 
     @property
     def best(self) -> int:
@@ -71,7 +71,7 @@ class Vote:
         """Return how to call the action that stands at an index of ``q``."""
         return self.action_names[index] if self.action_names else str(index + self.action_start)
 
-    def shown(self, n: int = SHOWN) -> list[tuple[int, Decisive]]:
+    def shown(self, n: int = SHOWN) -> list[tuple[int, DecisiveTest]]:
         """Return some features to show to people, with their rank from 1.
 
         They are the most decisive of those that were seen, if these spoke for the action, up to a
@@ -89,7 +89,11 @@ class Vote:
             f"{self.name(a)} {value:.2f}" if tried else f"{self.name(a)} never tried"
             for a, (value, tried) in enumerate(zip(self.q, self.is_tried, strict=True))
         )
-        less = f", less {self.caution:g} standard deviations," if self.caution else ""
+        less = (
+            f", less {self.uncertainty_penalty:g} standard deviations,"
+            if self.uncertainty_penalty
+            else ""
+        )
         lines = [f"{self.ballots.sum()} trees vote: {ballots}"]
         lines.append(f"the mean values{less} are {values}")
         lines.append(f"so the action is {self.name(self.best)}, ahead by {self.lead:.2f}")

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final
 
-from rlvc._core.checkpoint_store import FORGETFUL, Keeper
+from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore
 from rlvc.learning.database import Learnable
 from rlvc.learning.rlvc import RLVC, Stage
-from rlvc.runs.resources import Needs
+from rlvc.runs.resources import ResourceEstimate
 
 PACKAGES: Final = (
     "rlvc", "gymnasium", "numpy", "scipy", "numba", "opencv-python-headless", "scikit-image",
@@ -22,7 +22,7 @@ NEW: Final = 1000  # a seed for episodes and views that nobody learned from
 
 
 @dataclass(frozen=True, slots=True)
-class Watcher:
+class Callbacks:
     """Who is told how a run goes on.
 
     Attributes:
@@ -38,17 +38,19 @@ class Watcher:
     on_step: Callable[[], None] = lambda: None
     on_stage: Callable[[Stage], None] = lambda stage: None
     on_round: Callable[[dict[str, Any]], None] = lambda numbers: None
-    on_needs: Callable[[Needs, Needs | None], None] = lambda needs, least: None
+    on_needs: Callable[[ResourceEstimate, ResourceEstimate | None], None] = lambda needs, least: (
+        None
+    )
 
 
-class Clock:
+class PhaseTimer:
     """Tell the watcher which phase begins, and keep the seconds that each took.
 
     A phase that comes back in every round has the number of the round behind its name.
     """
 
-    def __init__(self, watcher: Watcher) -> None:
-        self._watcher = watcher
+    def __init__(self, callbacks: Callbacks) -> None:
+        self._watcher = callbacks
         self._running: tuple[str, float] | None = None
         self.seconds: dict[str, float] = {}
 
@@ -75,13 +77,13 @@ class Clock:
 
 
 def learn_stages(
-    learner: RLVC, database: Learnable, watcher: Watcher, keeper: Keeper = FORGETFUL
+    learner: RLVC, database: Learnable, callbacks: Callbacks, store: CheckpointStore = NULL_STORE
 ) -> list[Stage]:
     """Return all stages of a learning, and tell the watcher of each."""
     stages = []
-    for stage in learner.stages(database, keeper):
+    for stage in learner.stages(database, store):
         stages.append(stage)
-        watcher.on_stage(stage)
+        callbacks.on_stage(stage)
     return stages
 
 

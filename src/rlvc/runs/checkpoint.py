@@ -44,7 +44,7 @@ class Checkpoint:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._aside = folder / FOLDER, folder / ASIDE
-        self.rounds = KeptRounds(self)
+        self.rounds = CheckpointRounds(self)
         self._works = True
 
     def description(self) -> dict[str, Any] | None:
@@ -143,7 +143,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-class KeptRounds:
+class CheckpointRounds:
     """Keep what was met in every round of exploration: images and a table, without loss."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from rlvc._core.params import parse, rules
 from rlvc._core.registry import Registry
 from rlvc.distributed import ray as _ray  # noqa: F401 - it has a name then
-from rlvc.errors import unknown
+from rlvc.errors import unknown_name
 from rlvc.features.graph import HIGHEST
 from rlvc.learning.aliasing import aliasing_detectors
 from rlvc.learning.compaction import post_processes
@@ -47,11 +47,11 @@ def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
 
     ``base`` is what they change: the learner that a task is learned with unless told otherwise.
 
-    >>> make_learner("paper", ["cap=3", "selector.alpha=0.01"], RLVC(gamma=0.8)).selector.alpha
+    >>> make_learner("paper", ["selector.alpha=0.01"], RLVC(gamma=0.8)).selector.alpha
     0.01
     """
     if preset not in PRESETS:
-        raise unknown("preset", preset, PRESETS)
+        raise unknown_name("preset", preset, PRESETS)
     learner = paper_learner(base) if preset == "paper" else base
     chosen: dict[str, Any] = {}
     plain: dict[str, str] = {}
@@ -73,7 +73,7 @@ def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
     known = [*(field.name for field, _ in rules(RLVC)), *(p for p in PARTS if "." not in p)]
     for name in plain:
         if name not in known:
-            raise unknown("parameter", name, known)
+            raise unknown_name("parameter", name, known)
     made = parse(RLVC, plain)
     for part in PARTS:
         if part not in chosen and part not in inner:
@@ -117,7 +117,7 @@ def _make(part: str, registry: Registry[Any], name: str) -> Any:
     if part in CHOSEN and name == AUTO:
         return None
     if part in CHOSEN and name not in registry:
-        raise unknown(part, name, [AUTO, *registry])
+        raise unknown_name(part, name, [AUTO, *registry])
     return registry.make(name)
 
 
@@ -125,7 +125,7 @@ def paper_learner(base: RLVC) -> RLVC:
     """Return a learner with the paper's literal choices: symbols, tested one at a time."""
     return dataclasses.replace(
         base, selector=paper_selector(), surrogates=Surrogates(features=1), generator=Canonical(),
-        nothing_moved=False, shrinkage=0.0,
+        absorbing_self_loops=False, shrinkage=0.0,
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ ABOUT = ("result.json", "live.json", "live.rlvc", "examples.rlvc", "report.html"
 Numbers = Mapping[str, float | None]  # None where there is nothing to tell
 
 
-class Journal(Protocol):
+class CurveWriter(Protocol):
     """Anything that takes the numbers of a run."""
 
     def write(self, group: str, step: int, values: Numbers) -> None:
@@ -33,7 +33,7 @@ class Journal(Protocol):
         ...
 
 
-class CsvJournal:
+class CsvCurves:
     """One file for each group: ``stages.csv``, ``rounds.csv``."""
 
     def __init__(self, folder: Path) -> None:
@@ -58,7 +58,7 @@ class CsvJournal:
             file.close()
 
 
-class TensorBoardJournal:
+class TensorBoardCurves:
     """Event files in a folder that TensorBoard reads, with a tag such as ``stages/classes``."""
 
     def __init__(self, folder: Path) -> None:
@@ -76,12 +76,12 @@ class TensorBoardJournal:
         self._writer.close()
 
 
-class Journals:
+class Curves:
     """Several journals at once, opened by the first line, closed at the end of a ``with`` block."""
 
-    def __init__(self, begin: Callable[[], Sequence[Journal]]) -> None:
+    def __init__(self, begin: Callable[[], Sequence[CurveWriter]]) -> None:
         self._begin = begin
-        self._journals: Sequence[Journal] | None = None
+        self._journals: Sequence[CurveWriter] | None = None
         self._n_stages = 0
 
     def __enter__(self) -> Self:
@@ -109,7 +109,7 @@ class Journals:
         self._n_stages += 1
 
 
-def open_journals(folder: Path, tensorboard: bool = False) -> Journals:
+def open_curves(folder: Path, tensorboard: bool = False) -> Curves:
     """Return the journals of a run: CSV files in its folder, and event files if wanted.
 
     What an earlier run left there goes when the first line comes, and not before: a run that does
@@ -118,14 +118,14 @@ def open_journals(folder: Path, tensorboard: bool = False) -> Journals:
     """
     events = folder / "tensorboard"
 
-    def begin() -> list[Journal]:
+    def begin() -> list[CurveWriter]:
         curves = [folder / f"{group}.csv" for group in GROUPS]
         about = [folder / name for name in ABOUT]
         for old in (*about, *curves, *events.glob("events.out.tfevents.*")):
             old.unlink(missing_ok=True)
-        return [CsvJournal(folder), *([TensorBoardJournal(events)] if tensorboard else [])]
+        return [CsvCurves(folder), *([TensorBoardCurves(events)] if tensorboard else [])]
 
-    return Journals(begin)
+    return Curves(begin)
 
 
 def import_tensorboard() -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.data.interactions import Interactions
-from rlvc.envs.planar_world import World
+from rlvc.envs.planar_world import PlanarWorld
 from rlvc.learning.mdp import MappedSequence, estimate
 from rlvc.learning.solvers.base import Solver
 from rlvc.policies.values import greedy
@@ -65,7 +65,7 @@ def tabular(
 
 
 def direct_actor(
-    world: World, interactions: Interactions, side: int, solver: Solver, gamma: float
+    world: PlanarWorld, interactions: Interactions, side: int, solver: Solver, gamma: float
 ) -> Actor:
     """Return what tabular learning on a ``side`` × ``side`` grid over the world does."""
 

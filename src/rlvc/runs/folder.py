@@ -10,7 +10,7 @@ from pathlib import Path
 import cv2
 from matplotlib.figure import Figure
 
-from rlvc._core.atomic import write_whole
+from rlvc._core.atomic import atomic_write
 from rlvc.data.images import Image
 from rlvc.report.figures.curves import draw_figures
 from rlvc.report.figures.style import to_png
@@ -86,13 +86,13 @@ def write_run(run: Run | CampusRun | HillRun, folder: Path) -> None:
         without.save(folder / beside)
     for name, image in percept.items():
         coded = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR))[1]
-        write_whole(folder / f"{name}.png", coded.tobytes())
+        atomic_write(folder / f"{name}.png", coded.tobytes())
     text = json.dumps(run.result, indent=1, ensure_ascii=False)
-    write_whole(folder / "result.json", text.encode())
+    atomic_write(folder / "result.json", text.encode())
 
 
 def write_figures(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
     """Write figures under their names; return their paths."""
     for name, figure in figures.items():
-        write_whole(folder / name, to_png(figure))
+        atomic_write(folder / name, to_png(figure))
     return [folder / name for name in figures]

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.checkpoint_store import FORGETFUL, Keeper, Section
+from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, PrefixedStore
 from rlvc._core.params import as_json
 from rlvc.features.graph import Graph
-from rlvc.features.index import Sightings
+from rlvc.features.index import FeatureIndex
 from rlvc.learning.database import Learnable
 from rlvc.learning.forest import Forest
 from rlvc.learning.rlvc import RLVC
 from rlvc.policies.forest import ForestPolicy
-from rlvc.runs.callbacks import Clock, Watcher
+from rlvc.runs.callbacks import Callbacks, PhaseTimer
 
 Ints = NDArray[np.int64]
 
@@ -57,33 +57,33 @@ def learn_forest(
     database: Learnable,
     seed: int,
     about: Mapping[str, str],
-    clock: Clock,
-    watcher: Watcher,
-    keeper: Keeper = FORGETFUL,
+    timer: PhaseTimer,
+    callbacks: Callbacks,
+    store: CheckpointStore = NULL_STORE,
 ) -> Grown | None:
     """Learn a forest of so many trees, if any, and tell the watcher tree by tree."""
     if trees == 0:
         return None
     forest = Forest(learner=learner, trees=trees, seed=seed)
-    with clock.phase("forest", trees):
-        policy = forest.learn(database, watcher.on_step, keeper=Section(keeper, "forest"))
-    return Grown(forest, replace(policy, about=about), clock.seconds.pop("forest"))
+    with timer.phase("forest", trees):
+        policy = forest.learn(database, callbacks.on_step, store=PrefixedStore(store, "forest"))
+    return Grown(forest, replace(policy, about=about), timer.seconds.pop("forest"))
 
 
-def show_more(sightings: Sightings, graph: Graph) -> tuple[Sightings, dict[int, int]]:
+def show_more(index: FeatureIndex, graph: Graph) -> tuple[FeatureIndex, dict[int, int]]:
     """Return what percepts show of the features of a graph as well, and the numbers these have."""
-    joined, numbers = sightings.graph.join(graph)
-    return sightings.add(joined.features[len(sightings.graph) :])[0], numbers
+    joined, numbers = index.graph.join(graph)
+    return index.add(joined.features[len(index.graph) :])[0], numbers
 
 
 def values_of(
-    policy: ForestPolicy, sightings: Sightings
+    policy: ForestPolicy, index: FeatureIndex
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return how a forest votes on percepts, given what they show of all symbols.
 
     The same as looking at each of them, at a fraction of the cost.
     """
-    shown, numbers = show_more(sightings, policy.graph)
+    shown, numbers = show_more(index, policy.graph)
     return policy.vote(
         one.classifier.renumber(numbers).classify(shown.incidence) for one in policy.members
     )

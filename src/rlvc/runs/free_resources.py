@@ -13,7 +13,7 @@ BOUNDLESS = 2**60  # what older control groups say where there is no limit
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class FreeResources:
     """What is free, in bytes; None where the system does not say.
 
     Attributes:
@@ -29,7 +29,7 @@ class Room:
     is_one_disk: bool = False
 
     @classmethod
-    def of(cls, folder: Path) -> Room:
+    def of(cls, folder: Path) -> FreeResources:
         """Return what is free on this machine, for a run in a folder that need not exist yet."""
         here, temporary = nearest(folder), Path(tempfile.gettempdir())
         is_one = here.stat().st_dev == temporary.stat().st_dev

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from rlvc.errors import StoppedError
 from rlvc.learning.rlvc import Stage
-from rlvc.runs.callbacks import Watcher
+from rlvc.runs.callbacks import Callbacks
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 KEEPS_NOTHING: Final = ("evaluate",)  # phases that have nothing to bring into safety
@@ -35,28 +35,28 @@ class Stop:
         if self.is_wanted:
             raise StoppedError(self._why())
 
-    def watch(self, watcher: Watcher) -> Watcher:
+    def watch(self, callbacks: Callbacks) -> Callbacks:
         """Return a watcher that stops what it watches, after having told about it."""
 
         def on_phase(phase: str, total: int | None) -> None:
             self.check()
             self._phase = phase.partition(" ")[0]
-            watcher.on_phase(phase, total)
+            callbacks.on_phase(phase, total)
 
         def on_step() -> None:
-            watcher.on_step()
+            callbacks.on_step()
             self.check()
 
         def on_stage(stage: Stage) -> None:
-            watcher.on_stage(stage)
+            callbacks.on_stage(stage)
             self.check()
 
         def on_round(numbers: dict[str, Any]) -> None:
-            watcher.on_round(numbers)
+            callbacks.on_round(numbers)
             self.check()
 
         return replace(
-            watcher, on_phase=on_phase, on_step=on_step, on_stage=on_stage, on_round=on_round
+            callbacks, on_phase=on_phase, on_step=on_step, on_stage=on_stage, on_round=on_round
         )
 
 

@@ -17,11 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from rlvc._core.atomic import write_whole
+from rlvc._core.atomic import atomic_write
 from rlvc._core.params import as_json
-from rlvc.errors import PictureError, StoppedError
+from rlvc.errors import ImageError, StoppedError
 from rlvc.learning.rlvc import Stage
-from rlvc.runs.callbacks import Clock, Watcher, versions
+from rlvc.runs.callbacks import Callbacks, PhaseTimer, versions
 from rlvc.runs.curves import describe_stage
 from rlvc.runs.examples import FILE, Examples
 
@@ -32,7 +32,7 @@ PAUSE: Final = 1.0  # seconds between snapshots, at least
 SHARE: Final = 0.05  # of the time that snapshots may take
 
 
-class Snapshots:
+class LiveSnapshots:
     """Write a snapshot after every stage, or less often if stages are fast.
 
     A snapshot that waits is never lost: the next one replaces it, or the end of learning brings it
@@ -56,12 +56,12 @@ class Snapshots:
         examples: bool = False,
         now: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.watcher = Watcher(
+        self.callbacks = Callbacks(
             on_phase=self._on_phase, on_stage=self._on_stage, on_round=self._on_round
         )
         self._folder, self._about = folder, dict(about or {})
         self._facts = {**facts, "versions": versions()}
-        self._clock, self._phase, self._updated = Clock(Watcher()), "", 0
+        self._clock, self._phase, self._updated = PhaseTimer(Callbacks()), "", 0
         self._history, self._rounds = list[dict[str, Any]](), list[dict[str, Any]]()
         self._has_examples, self._wants_examples = examples, False
         self._waiting: Stage | None = None  # which is not written yet
@@ -108,7 +108,7 @@ class Snapshots:
                 self._write_stage(self._waiting)
             self._updated += 1
             text = json.dumps(self._describe(), indent=1, ensure_ascii=False)
-            write_whole(self._folder / RESULT, text.encode())
+            atomic_write(self._folder / RESULT, text.encode())
         except Exception as error:  # whatever it is: it is not worth a run
             self._works = False
             log.warning(
@@ -125,7 +125,7 @@ class Snapshots:
         if self._wants_examples:
             self._wants_examples = False
             classes = database.classes(classifier)
-            with suppress(PictureError):  # the images of a dataset on disk may be gone
+            with suppress(ImageError):  # the images of a dataset on disk may be gone
                 chosen = Examples.choose(database.interactions, classes)
                 # Their classes will be others soon.
                 replace(chosen, classes=None).save(self._folder / FILE)
@@ -136,7 +136,7 @@ class Snapshots:
             "stages": stage.number,
             "classes": classifier.n_classes,
             "features": {
-                "distinct": database.eye.n_symbols,
+                "distinct": database.extractor.n_symbols,
                 "selected": len(classifier.features),
             },
             "parameters": as_json(stage.learner),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rlvc.envs.optimum import optimal_values
 from rlvc.envs.picture import PictureEnv
-from rlvc.envs.planar_world import World
+from rlvc.envs.planar_world import PlanarWorld
 from rlvc.policies.forest import AnyPolicy
 
 Actor = Callable[[NDArray[np.float64]], NDArray[np.int64]]  # (n, 2) positions to (n,) actions
@@ -52,7 +52,7 @@ class Grid:
         optimal_q: (n, n_actions) Q* at the positions.
     """
 
-    world: World
+    world: PlanarWorld
     positions: NDArray[np.float64]
     cells: NDArray[np.int64]
     optimal_q: NDArray[np.float64]
@@ -80,14 +80,14 @@ class Grid:
 
 
 @functools.cache
-def grid_over(world: World, spacing: float = SPACING) -> Grid:
+def grid_over(world: PlanarWorld, spacing: float = SPACING) -> Grid:
     """Return the grid of a world with cells of about ``spacing`` pixels."""
     positions, cells = cells_over(world, spacing)
     return Grid(world, positions, cells, optimal_values(world).q(positions))
 
 
 def cells_over(
-    world: World, spacing: float = SPACING
+    world: PlanarWorld, spacing: float = SPACING
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the positions of the grid of a world, and the cells; see :class:`Grid`."""
     n_columns, n_rows = round(world.width / spacing), round(world.height / spacing)
@@ -100,7 +100,7 @@ def cells_over(
 
 
 def walk(
-    world: World, act: Actor, rng: np.random.Generator, episodes: int = EPISODES
+    world: PlanarWorld, act: Actor, rng: np.random.Generator, episodes: int = EPISODES
 ) -> tuple[float, float]:
     """Let agents walk from random starts; return their success and mean steps.
 
@@ -140,7 +140,7 @@ def policy_actor(env: PictureEnv, policy: AnyPolicy, batch: int = 64) -> Actor:
     return act
 
 
-def optimal_actor(world: World) -> Actor:
+def optimal_actor(world: PlanarWorld) -> Actor:
     """Return the best actions of an agent that knows where it is."""
     optimum = optimal_values(world)
     return lambda positions: np.asarray(optimum.q(positions).argmax(axis=1))

@@ -21,10 +21,10 @@ from rlvc._core.jit import n_threads
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import IN_MEMORY, Images, Percepts
 from rlvc.learning.rlvc import RLVC
-from rlvc.runs.free_resources import Room, resident
-from rlvc.vision.auto import CAMERA, DRAWN, SENSES, Sense
+from rlvc.runs.free_resources import FreeResources, resident
+from rlvc.vision.auto import CAMERA, CONFIGS, DRAWN, ExtractorConfig
 from rlvc.vision.extractor import SIDE
-from rlvc.vision.keypoints import distinct_rows
+from rlvc.vision.keypoints import unique_rows
 
 MB: Final = 10**6
 PROGRAM: Final = 430 * MB  # rlvc and the libraries that it needs, compiled kernels, figures
@@ -43,7 +43,7 @@ DENSE: Final = 300  # pixels for each point, where the detector has no limit and
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class ResourceEstimate:
     """What a run will need, in bytes.
 
     Attributes:
@@ -52,7 +52,7 @@ class Needs:
         spool: In the folder for temporary files: images, and what symbols look like, beyond those
             in memory.
 
-    >>> print(Needs(800 * MB, 300 * MB).tell())
+    >>> print(ResourceEstimate(800 * MB, 300 * MB).tell())
     This needs about 0.8 GB of memory and 0.3 GB of disk.
     """
 
@@ -61,7 +61,11 @@ class Needs:
     spool: int = 0
 
     def tell(
-        self, folder: Path | None = None, room: Room | None = None, *, at_most: bool = False
+        self,
+        folder: Path | None = None,
+        room: FreeResources | None = None,
+        *,
+        at_most: bool = False,
     ) -> str:
         """Return a sentence for people.
 
@@ -115,7 +119,7 @@ class Sight:
         return min(distinct, 64.0 * math.pow(distinct, 0.56))
 
 
-def needs_of_data(data: Interactions, learner: RLVC, trees: int = 0) -> Needs:
+def needs_of_data(data: Interactions, learner: RLVC, trees: int = 0) -> ResourceEstimate:
     """Return what it needs to learn from interactions; some of their images are looked at.
 
     Args:
@@ -138,7 +142,7 @@ def needs_to_collect(
     images: int | None = None,
     sample: Interactions | None = None,
     keeps_images: bool = False,
-) -> Needs:
+) -> ResourceEstimate:
     """Return what it needs to collect interactions and learn from them, if all percepts differ.
 
     Where what to see with is not known yet, it is what needs most. An environment that shows the
@@ -168,7 +172,7 @@ def needs_to_collect(
     else:
         sights = [[_guess(sense, shape, n) for shape in shapes] for sense in _senses(learner)]
     found = [count(one, percepts, threads, trees, keeps_images=keeps_images) for one in sights]
-    return Needs(
+    return ResourceEstimate(
         max(one.memory for one in found),
         max(one.disk for one in found),
         max(one.spool for one in found),
@@ -182,7 +186,7 @@ def count(
     trees: int = 0,
     *,
     keeps_images: bool = False,
-) -> Needs:
+) -> ResourceEstimate:
     """Return what it needs to look at images and to learn from them, item by item.
 
     Args:
@@ -211,10 +215,10 @@ def count(
     work = max((one.shape[0] * one.shape[1] for one in sights), default=0) * WORK * threads
     memory += PROGRAM + work + seen + min(trees, threads) * (WORKER + seen)
     patches = int(sum(one.n_symbols for one in sights)) * SIDE * SIDE * 3
-    return Needs(int(memory), int(disk) + RESULTS, _beyond_memory(sights) + patches)
+    return ResourceEstimate(int(memory), int(disk) + RESULTS, _beyond_memory(sights) + patches)
 
 
-def check(needs: Needs, folder: Path, room: Room | None = None) -> None:
+def check(needs: ResourceEstimate, folder: Path, room: FreeResources | None = None) -> None:
     """Raise a MemoryError or an OSError if a run cannot fit, with what to do about it.
 
     Args:
@@ -222,7 +226,7 @@ def check(needs: Needs, folder: Path, room: Room | None = None) -> None:
         folder: Where it keeps what it does; it need not exist yet.
         room: What is free; that of this machine unless given.
     """
-    room = room or Room.of(folder)
+    room = room or FreeResources.of(folder)
     held = resident()
     if room.memory is not None and needs.memory - held > room.memory:
         raise MemoryError(
@@ -250,7 +254,7 @@ def check(needs: Needs, folder: Path, room: Room | None = None) -> None:
         )
 
 
-def look_at(sense: Sense, images: Images, n: int) -> Sight:
+def look_at(sense: ExtractorConfig, images: Images, n: int) -> Sight:
     """Return what the images of a camera are like, judged by some that are evenly spread.
 
     Args:
@@ -258,18 +262,18 @@ def look_at(sense: Sense, images: Images, n: int) -> Sight:
         images: Those that are there, at least one.
         n: How many there will be.
     """
-    eye = sense.new_eye()
+    extractor = sense.new_extractor()
     numbers = np.unique(np.linspace(0, len(images) - 1, SAMPLE).astype(np.int64)).tolist()
-    rows = [eye.look_at(images[number])[1] for number in numbers]
+    rows = [extractor.look_at(images[number])[1] for number in numbers]
     total = sum(map(len, rows))
-    fresh = len(distinct_rows(np.concatenate(rows))[0]) / total if total else 0.0
+    fresh = len(unique_rows(np.concatenate(rows))[0]) / total if total else 0.0
     packed = [len(cv2.imencode(".png", images[number])[1]) for number in numbers[:5]]
     width = rows[0].shape[1] * rows[0].dtype.itemsize
     shape = images.shape or (0, 0)
     return Sight(shape, n, total / len(rows), fresh, width, float(np.mean(packed)))
 
 
-def _guess(sense: Sense, shape: tuple[int, ...], n: int) -> Sight:
+def _guess(sense: ExtractorConfig, shape: tuple[int, ...], n: int) -> Sight:
     """Return what the images of a camera may be like, of which none was seen yet."""
     most = getattr(sense.detector, "max_points", 0) or shape[0] * shape[1] / DENSE
     width = _WIDTHS.get(type(sense.descriptor).__name__, 512)
@@ -279,16 +283,16 @@ def _guess(sense: Sense, shape: tuple[int, ...], n: int) -> Sight:
 _WIDTHS = {"Invariants": 32, "SiftDescriptor": 128, "OrbDescriptor": 32}
 
 
-def _sense(learner: RLVC, percepts: Percepts) -> Sense:
+def _sense(learner: RLVC, percepts: Percepts) -> ExtractorConfig:
     """Return what a learner will see percepts with."""
     one = learner.fitted(percepts)
     assert one.detector is not None
     assert one.descriptor is not None
     assert one.metric is not None
-    return Sense(detector=one.detector, descriptor=one.descriptor, metric=one.metric)
+    return ExtractorConfig(detector=one.detector, descriptor=one.descriptor, metric=one.metric)
 
 
-def _senses(learner: RLVC) -> list[Sense]:
+def _senses(learner: RLVC) -> list[ExtractorConfig]:
     """Return what a learner may see with: what it was given, else whatever it may choose."""
     given = {
         name: part
@@ -296,7 +300,7 @@ def _senses(learner: RLVC) -> list[Sense]:
         if (part := getattr(learner, name)) is not None
     }
     usual = [
-        one for one in SENSES if any(type(getattr(one, n)) is type(p) for n, p in given.items())
+        one for one in CONFIGS if any(type(getattr(one, n)) is type(p) for n, p in given.items())
     ]
     return [replace(one, **given) for one in usual[:1] or (DRAWN, CAMERA)]
 

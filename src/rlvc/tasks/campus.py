@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.checkpoint_store import FORGETFUL, Keeper, Section
+from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, PrefixedStore
 from rlvc._core.params import as_json
 from rlvc.classifiers.base import Classifier
 from rlvc.data.collect import collect
@@ -18,7 +18,7 @@ from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
 from rlvc.data.observations import shapes_of
 from rlvc.data.percepts import Percepts
-from rlvc.envs.campus.graph_world import CAMPUS, Spots
+from rlvc.envs.campus.graph_world import CAMPUS, GraphWorld
 from rlvc.envs.photos.views import DIVISIONS, Views, campus_views
 from rlvc.features.incidence import Incidence
 from rlvc.learning.compaction import Compaction, Keep, PostProcess
@@ -29,12 +29,12 @@ from rlvc.learning.solvers.base import Solver
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
-from rlvc.runs.callbacks import NEW, Clock, Watcher, learn_stages, versions
+from rlvc.runs.callbacks import NEW, Callbacks, PhaseTimer, learn_stages, versions
 from rlvc.runs.forests import learn_forest, values_of
 from rlvc.runs.resources import needs_to_collect
 from rlvc.tasks.neighbours import vote
-from rlvc.vision.cache import Memory
-from rlvc.vision.extractor import Looks
+from rlvc.vision.cache import ExtractionCache
+from rlvc.vision.extractor import Keypoints
 
 ENV_ID: Final = "rlvc/Campus-v0"
 DRAWN: Final = ("photos", "places")  # pictures of which every seed makes other views
@@ -81,22 +81,24 @@ class Division:
         state: (n,) the state that each view shows.
         number: (n,) which of the percepts it is.
         percepts: The distinct views.
-        looks: What the eye saw.
+        keypoints: What the eye saw.
     """
 
     state: NDArray[np.int64]
     number: NDArray[np.int64]
     percepts: Percepts
-    looks: Looks
+    keypoints: Keypoints
 
     def sights(self, database: Learnable) -> Sights:
         """Return what the views show of the features that a database knows."""
-        shown = database.see(self.percepts, looks=[self.looks]).incidence
+        shown = database.see(self.percepts, keypoints=[self.keypoints]).incidence
         return Sights(self.state, shown.take(self.number))
 
     def is_optimal(self, forest: ForestPolicy, database: Learnable) -> NDArray[np.bool_]:
         """Return for each view whether the action of a forest is optimal."""
-        actions = greedy(*values_of(forest, database.see(self.percepts, looks=[self.looks])))
+        actions = greedy(
+            *values_of(forest, database.see(self.percepts, keypoints=[self.keypoints]))
+        )
         return CAMPUS.is_optimal(actions[self.number], self.state)
 
 
@@ -117,7 +119,7 @@ class CampusRun:
     result: dict[str, Any]
     policies: dict[str, Policy]
     views: Views
-    spots: Spots
+    spots: GraphWorld
     optimal: dict[str, NDArray[np.float64]]
     forest: ForestPolicy | None = None
 
@@ -134,8 +136,8 @@ def run(
     interactions: int = 10_000,
     trees: int = 0,
     learner: RLVC | None = None,
-    watcher: Watcher | None = None,
-    keeper: Keeper = FORGETFUL,
+    callbacks: Callbacks | None = None,
+    store: CheckpointStore = NULL_STORE,
 ) -> CampusRun:
     """Collect, look, learn with the tree and with compaction, measure on views not seen before.
 
@@ -145,22 +147,22 @@ def run(
         interactions: How many random interactions to learn from.
         trees: How many trees of a forest to learn as well; 0 for none.
         learner: With which parameters to learn; its post-processing is that of the compact version.
-        watcher: Who is told how it goes on.
-        keeper: Who keeps what was done, so that it need not be done again after a stop.
+        callbacks: Who is told how it goes on.
+        store: Who keeps what was done, so that it need not be done again after a stop.
     """
-    watcher = watcher or Watcher()
+    callbacks = callbacks or Callbacks()
     learner = learner or base_learner()
     seed = int(seed)
-    clock = Clock(watcher)
+    timer = PhaseTimer(callbacks)
     views = campus_views(pictures, seed)
     env = gymnasium.make(ENV_ID, pictures=pictures, views_seed=seed, disable_env_checker=True)
     shapes = shapes_of(env.observation_space).values()
     n_views = sum(map(len, views.division("learn")))  # all of them, whether they are met or not
     needs = needs_to_collect(shapes, max(interactions, n_views), learner, trees, images=n_views)
-    watcher.on_needs(needs, None)
-    with clock.phase("collect", interactions):
-        data = collect(env, interactions, seed=seed, state="state", on_step=watcher.on_step)
-    learner, database, looked, voted = _look(views, data, learner, clock, watcher, keeper)
+    callbacks.on_needs(needs, None)
+    with timer.phase("collect", interactions):
+        data = collect(env, interactions, seed=seed, state="state", on_step=callbacks.on_step)
+    learner, database, looked, voted = _look(views, data, learner, timer, callbacks, store)
     learners = {
         "basic": replace(learner, post_process=Keep()),
         "compact": compact_learner(learner),
@@ -170,8 +172,8 @@ def run(
     optimal: dict[str, NDArray[np.float64]] = {}
     about = {"task": "campus", "pictures": str(pictures), "seed": str(seed)}
     for version, one in learners.items():
-        with clock.phase(version):
-            stages = learn_stages(one, database, watcher, Section(keeper, version))
+        with timer.phase(version):
+            stages = learn_stages(one, database, callbacks, PrefixedStore(store, version))
             sights = {name: at.sights(stages[-1].database) for name, at in looked.items()}
         lines = [_line(stage, sights) for stage in stages]
         policies[version] = replace(stages[-1].policy(), about={**about, "version": version})
@@ -179,7 +181,7 @@ def run(
         found[version] = {
             **lines[-1],
             "stages": stages[-1].number,
-            "seconds": clock.seconds[version],
+            "seconds": timer.seconds[version],
             "history": [
                 {
                     "stage": stage.number,
@@ -192,7 +194,7 @@ def run(
         }
     as_forest = {**about, "version": "forest"}
     grown = learn_forest(
-        trees, learners["basic"], database, seed, as_forest, clock, watcher, keeper
+        trees, learners["basic"], database, seed, as_forest, timer, callbacks, store
     )
     if grown is not None:
         is_optimal = {name: at.is_optimal(grown.policy, database) for name, at in looked.items()}
@@ -200,14 +202,14 @@ def run(
         errors = {ERRORS[name]: float(1.0 - right.mean()) for name, right in is_optimal.items()}
         found["forest"] = grown.describe(errors)
     best = CAMPUS.optimal_q().argmax(axis=1)
-    seconds = clock.seconds
+    seconds = timer.seconds
     result = {
         "task": "campus",
         "pictures": str(pictures),
         "seed": seed,
         "interactions": interactions,
         "percepts": len(data.percepts),
-        "features": {"distinct": database.eye.n_symbols},
+        "features": {"distinct": database.extractor.n_symbols},
         **found,
         "ceiling": error_of(best[voted], looked["test"].state),
         "direct": direct_error(data, learner.solver, learner.gamma),
@@ -229,33 +231,33 @@ def _look(
     views: Views,
     data: Interactions,
     learner: RLVC,
-    clock: Clock,
-    watcher: Watcher,
-    keeper: Keeper,
+    timer: PhaseTimer,
+    callbacks: Callbacks,
+    store: CheckpointStore,
 ) -> tuple[RLVC, Learnable, dict[str, Division], NDArray[np.int64]]:
     """Look at all views; return the fitted learner, the database, both divisions, and a vote."""
     # With few interactions the agent may miss some views; that is no reason not to measure on them.
     state, images = _division(views, "learn")
     number = np.asarray([data.percepts.add(image) for image in images])
-    with clock.phase("extract", len(data.percepts)):
+    with timer.phase("extract", len(data.percepts)):
         learner = learner.fitted(data.percepts)
-        eye = learner.new_eye(data.percepts)
-        memory = Memory(Section(keeper, "look"))
-        how = learner.threads, watcher.on_step, learner.engine.look
-        (looks,) = memory.look(eye, data.percepts, *how)
-        database = learner.look(data, eye=eye, looks=[looks])
+        extractor = learner.new_extractor(data.percepts)
+        memory = ExtractionCache(PrefixedStore(store, "look"))
+        how = learner.threads, callbacks.on_step, learner.engine.look
+        (keypoints,) = memory.look(extractor, data.percepts, *how)
+        database = learner.look(data, extractor=extractor, keypoints=[keypoints])
     test_state, images = _division(views, "test")
     test = Percepts()
     test_number = np.asarray([test.add(image) for image in images])
-    with clock.phase("test", len(test)):
-        memory = Memory(Section(keeper, "test"))
-        (test_looks,) = memory.look(eye, test, *how)
-    with clock.phase("vote"):
+    with timer.phase("test", len(test)):
+        memory = ExtractionCache(PrefixedStore(store, "test"))
+        (test_looks,) = memory.look(extractor, test, *how)
+    with timer.phase("vote"):
         state_of_image = np.zeros(len(data.percepts), np.int64)
         state_of_image[number] = state
-        voted = vote(looks, state_of_image, test_looks)[test_number]
+        voted = vote(keypoints, state_of_image, test_looks)[test_number]
     looked = {
-        "learn": Division(state, number, data.percepts, looks),
+        "learn": Division(state, number, data.percepts, keypoints),
         "test": Division(test_state, test_number, test, test_looks),
     }
     return learner, database, looked, voted

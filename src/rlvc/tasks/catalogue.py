@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlvc._core.checkpoint_store import FORGETFUL, Keeper
-from rlvc.errors import unknown
+from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore
+from rlvc.errors import unknown_name
 from rlvc.learning.rlvc import RLVC
 from rlvc.policies.forest import AnyPolicy
-from rlvc.runs.callbacks import NEW, Watcher
+from rlvc.runs.callbacks import NEW, Callbacks
 from rlvc.runs.metrics import EPISODES
 from rlvc.tasks import campus, hill, navigation
 from rlvc.tasks.campus import CampusRun
@@ -52,13 +52,13 @@ def run(
     episodes: int | None = None,
     trees: int = 0,
     learner: RLVC | None = None,
-    watcher: Watcher | None = None,
-    keeper: Keeper = FORGETFUL,
+    callbacks: Callbacks | None = None,
+    store: CheckpointStore = NULL_STORE,
 ) -> Run | CampusRun | HillRun:
     """Learn a task and measure what was learned.
 
     ``episodes`` are for the maze, the subway and the hill; each has a number of its own unless they
-    are given. With ``trees``, a forest of so many is learned as well. What the ``keeper`` has of
+    are given. With ``trees``, a forest of so many is learned as well. What the ``store`` has of
     the run already is not done again.
     """
     _check(task)
@@ -66,17 +66,17 @@ def run(
     if task == "campus":
         return campus.run(
             pictures=pictures, seed=seed, interactions=interactions, trees=trees,
-            learner=learner, watcher=watcher, keeper=keeper,
+            learner=learner, callbacks=callbacks, store=store,
         )  # fmt: skip
     if task == "hill":
         return hill.run(
             pictures=pictures, seed=seed, interactions=interactions, trials=episodes or TRIALS,
-            trees=trees, learner=learner, watcher=watcher, keeper=keeper,
+            trees=trees, learner=learner, callbacks=callbacks, store=store,
         )  # fmt: skip
     return navigation.run(
         navigation.find_task(task), pictures=pictures, seed=seed, interactions=interactions,
-        episodes=episodes or EPISODES, trees=trees, learner=learner, watcher=watcher,
-        keeper=keeper,
+        episodes=episodes or EPISODES, trees=trees, learner=learner, callbacks=callbacks,
+        store=store,
     )  # fmt: skip
 
 
@@ -108,4 +108,4 @@ def evaluate_policy(
 def _check(task: str) -> None:
     names = [*navigation.TASKS, "campus", "hill"]
     if task not in names:
-        raise unknown("task", task, names)
+        raise unknown_name("task", task, names)

@@ -10,9 +10,9 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.checkpoint_store import FORGETFUL, Keeper, Section
+from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, PrefixedStore
 from rlvc._core.params import as_json
-from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, Round, Steady, explore
+from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, CachedPolicy, Round, explore
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.folder import read_folder
 from rlvc.data.io.minari import read_minari
@@ -23,13 +23,13 @@ from rlvc.learning.rlvc import CHOSEN, RLVC, Stage
 from rlvc.policies.evaluate import evaluate
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.policy import Policy
-from rlvc.runs.callbacks import NEW, Clock, Watcher, learn_stages, versions
+from rlvc.runs.callbacks import NEW, Callbacks, PhaseTimer, learn_stages, versions
 from rlvc.runs.checkpoint import Checkpoint
 from rlvc.runs.curves import describe_stage
 from rlvc.runs.forests import learn_forest
-from rlvc.runs.resources import Needs, needs_of_data, needs_to_collect
-from rlvc.vision.cache import Memory
-from rlvc.vision.extractor import Eye
+from rlvc.runs.resources import ResourceEstimate, needs_of_data, needs_to_collect
+from rlvc.vision.cache import ExtractionCache
+from rlvc.vision.extractor import FeatureExtractor
 
 MINARI = "minari:"
 ROW = 300  # bytes of an interaction while it is collected
@@ -37,7 +37,7 @@ EPISODES = 100  # to measure with, unless told otherwise
 
 
 @dataclass(frozen=True, slots=True)
-class OwnRun:
+class CustomRun:
     """All that came of learning a task of one's own.
 
     Attributes:
@@ -79,7 +79,7 @@ def read_data(
     n_actions: int | None = None,
     action_start: int | None = None,
     action_names: tuple[str, ...] = (),
-    watcher: Watcher | None = None,
+    callbacks: Callbacks | None = None,
     refer: bool = False,
 ) -> Interactions:
     """Return the interactions of a Minari dataset, a folder with a table, or a file of arrays.
@@ -89,21 +89,21 @@ def read_data(
     Raises:
         DataError: With all that is wrong with them.
     """
-    watcher = watcher or Watcher()
-    watcher.on_phase("read", None)
+    callbacks = callbacks or Callbacks()
+    callbacks.on_phase("read", None)
     if source.startswith(MINARI):
-        return read_minari(source.removeprefix(MINARI), on_episode=watcher.on_step)
+        return read_minari(source.removeprefix(MINARI), on_episode=callbacks.on_step)
     known: dict[str, Any] = {"n_actions": n_actions, "action_names": action_names}
     if source.endswith(".npz"):
         return read_arrays(source, action_start=action_start or 0, **known)
     return read_folder(
-        source, on_image=watcher.on_step, action_start=action_start, refer=refer, **known
+        source, on_image=callbacks.on_step, action_start=action_start, refer=refer, **known
     )
 
 
-def seen_with(learner: RLVC, eye: Eye) -> RLVC:
+def seen_with(learner: RLVC, extractor: FeatureExtractor) -> RLVC:
     """Return a learner that sees with what an eye looked with, unless it was told otherwise."""
-    found: dict[str, Any] = {name: getattr(eye, name) for name in (*CHOSEN, "threshold")}
+    found: dict[str, Any] = {name: getattr(extractor, name) for name in (*CHOSEN, "threshold")}
     for name, part in found.items():
         given = getattr(learner, name)
         if given and given != part:
@@ -125,10 +125,10 @@ def learn_task(
     seed: int = 0,
     episodes: int = EPISODES,
     trees: int = 0,
-    watcher: Watcher | None = None,
+    callbacks: Callbacks | None = None,
     keep: Path | None = None,
     checkpoint: Checkpoint | None = None,
-) -> OwnRun:
+) -> CustomRun:
     """Collect and learn in rounds, or learn from data; measure if there is an environment.
 
     Args:
@@ -141,44 +141,48 @@ def learn_task(
         seed: Of the exploration, of the environment and of a forest.
         episodes: How many to measure with in an environment; 0 for none.
         trees: How many trees of a forest to learn as well; 0 for none.
-        watcher: Who is told how it goes on.
+        callbacks: Who is told how it goes on.
         keep: Where to write the policy before it is measured, which may take long.
         checkpoint: Where to keep what was done, so that it need not be done again after a stop.
     """
-    watcher = watcher or Watcher()
-    keeper: Keeper = FORGETFUL if checkpoint is None else checkpoint
+    callbacks = callbacks or Callbacks()
+    store: CheckpointStore = NULL_STORE if checkpoint is None else checkpoint
     learner, looked = learner or RLVC(), None
     if isinstance(data, Learnable):
-        learner, looked = seen_with(learner, data.eye), data
+        learner, looked = seen_with(learner, data.extractor), data
         data = data.interactions
     if isinstance(data, Interactions):
         learner = learner.fitted(data.percepts)
     if looked is None:  # what was seen already is there
-        watcher.on_needs(*_needs(data, learner, interactions, trees))
-    school, history = School(learner, watcher, keeper, looked), list[dict[str, Any]]()
+        callbacks.on_needs(*_needs(data, learner, interactions, trees))
+    trainer, history = RoundTrainer(learner, callbacks, store, looked), list[dict[str, Any]]()
     if isinstance(data, gymnasium.Env):
         for one in explore(
-            data, school.learn, interactions=interactions, rounds=rounds, epsilon=epsilon,
-            seed=seed, on_round=school.begin_round, on_step=watcher.on_step,
+            data, trainer.learn, interactions=interactions, rounds=rounds, epsilon=epsilon,
+            seed=seed, on_round=trainer.begin_round, on_step=callbacks.on_step,
             kept=checkpoint.rounds if checkpoint else None,
         ):  # fmt: skip
             history.append(describe_round(one))
-            watcher.on_round(history[-1])
+            callbacks.on_round(history[-1])
         met = one.interactions
     else:
         met = data
-        school.learn(met)
-    stage, clock = school.stages[-1], school.clock
+        trainer.learn(met)
+    stage, timer = trainer.stages[-1], trainer.timer
     policy = stage.policy()
-    grown = learn_forest(trees, school.fitted, stage.database, seed, {}, clock, watcher, keeper)
+    grown = learn_forest(trees, trainer.fitted, stage.database, seed, {}, timer, callbacks, store)
     best = grown.policy if grown else policy
     if keep is not None:
         best.save(keep)
     measures = None
     if isinstance(data, gymnasium.Env) and episodes:
-        with clock.phase("evaluate", episodes):
+        with timer.phase("evaluate", episodes):
             found = evaluate(
-                Steady(best), data, episodes=episodes, seed=seed + NEW, on_episode=watcher.on_step
+                CachedPolicy(best),
+                data,
+                episodes=episodes,
+                seed=seed + NEW,
+                on_episode=callbacks.on_step,
             )
         measures = found.summary()
     result: dict[str, Any] = {
@@ -191,25 +195,25 @@ def learn_task(
         "stages": stage.number,
         "classes": policy.n_classes,
         "features": {
-            "distinct": stage.database.eye.n_symbols,
+            "distinct": stage.database.extractor.n_symbols,
             "selected": len(policy.classifier.features),
         },
-        "seconds": clock.seconds,
+        "seconds": timer.seconds,
         "measures": measures,
         "rounds": history,
-        "history": [describe_stage(one) for one in school.stages],
-        "parameters": as_json(school.fitted),
+        "history": [describe_stage(one) for one in trainer.stages],
+        "parameters": as_json(trainer.fitted),
         "versions": versions(),
     }
     if grown is not None:
         result["forest"] = grown.describe(measures or {})
     classes = stage.database.classes(stage.classifier)
-    return OwnRun(result, policy, met, classes, grown.policy if grown else None)
+    return CustomRun(result, policy, met, classes, grown.policy if grown else None)
 
 
 def _needs(
     data: Interactions | gymnasium.Env[Any, Any], learner: RLVC, interactions: int, trees: int
-) -> tuple[Needs, Needs | None]:
+) -> tuple[ResourceEstimate, ResourceEstimate | None]:
     """Return what it needs to learn from data, or to collect them: at most, and in any case.
 
     Nobody knows beforehand how many different images an environment will show.
@@ -222,11 +226,11 @@ def _needs(
     return most, replace(least, memory=least.memory + interactions * ROW)
 
 
-class School:
+class RoundTrainer:
     """Learn from more and more interactions, and tell how it goes.
 
     Attributes:
-        clock: What took how long.
+        timer: What took how long.
         fitted: The learner, with all that was chosen from the percepts.
         stages: What was learned last.
     """
@@ -234,34 +238,34 @@ class School:
     def __init__(
         self,
         learner: RLVC,
-        watcher: Watcher,
-        keeper: Keeper = FORGETFUL,
+        callbacks: Callbacks,
+        store: CheckpointStore = NULL_STORE,
         looked: Learnable | None = None,
     ) -> None:
-        self.clock, self.fitted, self.stages = Clock(watcher), learner, list[Stage]()
+        self.timer, self.fitted, self.stages = PhaseTimer(callbacks), learner, list[Stage]()
         self._looked = looked  # what was seen on the only interactions there will be
-        self._learner, self._watcher, self._keeper = learner, watcher, keeper
-        self._memory = Memory(Section(keeper, "look"))
+        self._learner, self._watcher, self._keeper = learner, callbacks, store
+        self._memory = ExtractionCache(PrefixedStore(store, "look"))
         self._which = ""
 
     def begin_round(self, number: int, n: int) -> None:
         """Say that a round begins, which collects so many interactions."""
         self._which = f" {number}"
-        self.clock.begin(f"collect{self._which}", n)
+        self.timer.begin(f"collect{self._which}", n)
 
     def learn(self, met: Interactions) -> Policy:
         """Return what ``RLVC.learn`` would; only percepts that are new are looked at."""
         self.fitted = self._learner.fitted(met.percepts)
-        eye = self.fitted.new_eye(met.percepts)
-        n_new = 0 if self._looked else self._memory.n_new(eye, met.percepts)
-        with self.clock.phase(f"extract{self._which}", n_new):
+        extractor = self.fitted.new_extractor(met.percepts)
+        n_new = 0 if self._looked else self._memory.n_new(extractor, met.percepts)
+        with self.timer.phase(f"extract{self._which}", n_new):
             database = self._looked or self.fitted.look_again(
-                met, self._memory, self._watcher.on_step, eye=eye
+                met, self._memory, self._watcher.on_step, extractor=extractor
             )
         name = f"learn{self._which}"
-        with self.clock.phase(name):
-            keeper = Section(self._keeper, name)
-            self.stages = learn_stages(self.fitted, database, self._watcher, keeper)
+        with self.timer.phase(name):
+            store = PrefixedStore(self._keeper, name)
+            self.stages = learn_stages(self.fitted, database, self._watcher, store)
             return self.stages[-1].policy()
 
 

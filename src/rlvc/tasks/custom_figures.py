@@ -18,18 +18,18 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rlvc._core.atomic import write_whole
+from rlvc._core.atomic import atomic_write
 from rlvc.cli.progress import say_report, say_resumed
 from rlvc.data.images import Image
 from rlvc.data.percepts import SINGLE, Percept
-from rlvc.errors import PictureError
+from rlvc.errors import ImageError
 from rlvc.report.figures.arrangements import show_image
 from rlvc.report.figures.curves import draw_features, draw_growth
 from rlvc.report.figures.style import BLUE, GREY, ORANGE, house_style, new_figure
 from rlvc.runs.examples import FILE as EXAMPLES
 from rlvc.runs.examples import Examples
 from rlvc.runs.folder import write_figures
-from rlvc.tasks.custom import OwnRun
+from rlvc.tasks.custom import CustomRun
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ MEASURES = {
 }
 
 
-def write_own_run(run: OwnRun, folder: Path) -> None:
+def write_own_run(run: CustomRun, folder: Path) -> None:
     """Write the policies, the pictures, examples, a percept to try, and last the numbers."""
     (folder / "result.json").unlink(missing_ok=True)
     run.best.save(folder / "policy.rlvc")
@@ -63,13 +63,13 @@ def write_own_run(run: OwnRun, folder: Path) -> None:
     write_figures(figures, folder)
     try:
         _write_images(run, folder)
-    except PictureError as error:  # those of a dataset on disk may be gone
+    except ImageError as error:  # those of a dataset on disk may be gone
         log.warning("There are no pictures of what it sees: %s", error)
     text = json.dumps(run.result, indent=1, ensure_ascii=False)
-    write_whole(folder / "result.json", text.encode())
+    atomic_write(folder / "result.json", text.encode())
 
 
-def _write_images(run: OwnRun, folder: Path) -> None:
+def _write_images(run: CustomRun, folder: Path) -> None:
     """Write all that shows images of the interactions."""
     with house_style():
         figures = {"classes.png": draw_classes(run)}
@@ -80,10 +80,10 @@ def _write_images(run: OwnRun, folder: Path) -> None:
     examples.save(folder / EXAMPLES)
     for name, image in percept_files(run).items():
         shown = image if image.shape[2] == 1 else cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
-        write_whole(folder / name, cv2.imencode(".png", shown)[1].tobytes())
+        atomic_write(folder / name, cv2.imencode(".png", shown)[1].tobytes())
 
 
-def percept_files(run: OwnRun) -> dict[str, Image]:
+def percept_files(run: CustomRun) -> dict[str, Image]:
     """Return the images of the first percept by the names of their files."""
     first = run.interactions.percepts[int(run.interactions.start[0])]
     if not isinstance(first, Mapping):
@@ -96,7 +96,7 @@ def _file_name(camera: str) -> str:
     return "percept-" + "".join(c if c.isalnum() else "-" for c in camera)
 
 
-def draw_classes(run: OwnRun, n: int = 12) -> Figure:
+def draw_classes(run: CustomRun, n: int = 12) -> Figure:
     """Draw an example of the classes in which the agent was most often, with what it does there."""
     met, policy = run.interactions, run.policy
     here = run.classes[met.start]
@@ -122,7 +122,7 @@ def draw_classes(run: OwnRun, n: int = 12) -> Figure:
     return figure
 
 
-def _show_class(axes: Axes, run: OwnRun, number: int, percept: Percept, size: int) -> None:
+def _show_class(axes: Axes, run: CustomRun, number: int, percept: Percept, size: int) -> None:
     policy = run.policy
     image = list(percept.values())[-1] if isinstance(percept, Mapping) else percept
     show_image(axes, image)
@@ -184,7 +184,7 @@ def _number(value: float) -> str:
     return f"{value:.2f}"
 
 
-def show_own_summary(console: Console, run: OwnRun, folder: Path, source: str) -> None:
+def show_own_summary(console: Console, run: CustomRun, folder: Path, source: str) -> None:
     """Print what was learned and measured, where the files are, and what to do next."""
     result = run.result
     console.print()

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.checkpoint_store import FORGETFUL, Keeper, Section
+from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, PrefixedStore
 from rlvc._core.params import as_json
 from rlvc.data.collect import collect
 from rlvc.data.observations import shapes_of
@@ -21,7 +21,7 @@ from rlvc.learning.rlvc import RLVC, Stage
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
-from rlvc.runs.callbacks import NEW, Clock, Watcher, learn_stages, versions
+from rlvc.runs.callbacks import NEW, Callbacks, PhaseTimer, learn_stages, versions
 from rlvc.runs.forests import learn_forest
 from rlvc.runs.resources import needs_to_collect
 from rlvc.tasks.hill_index import (
@@ -45,7 +45,7 @@ from rlvc.tasks.hill_metrics import (
     starts,
 )
 from rlvc.tasks.hill_metrics import trials as drive
-from rlvc.vision.cache import Memory
+from rlvc.vision.cache import ExtractionCache
 
 ENV_ID: Final = "rlvc/Hill-v0"
 PAPER: Final = {
@@ -101,8 +101,8 @@ def run(
     trials: int = TRIALS,
     trees: int = 0,
     learner: RLVC | None = None,
-    watcher: Watcher | None = None,
-    keeper: Keeper = FORGETFUL,
+    callbacks: Callbacks | None = None,
+    store: CheckpointStore = NULL_STORE,
 ) -> HillRun:
     """Collect, look, learn with composite features and without, measure every stage.
 
@@ -113,44 +113,44 @@ def run(
         trials: How many trials from rest to measure every stage with.
         trees: How many trees of a forest to learn as well; 0 for none.
         learner: With which parameters to learn.
-        watcher: Who is told how it goes on.
-        keeper: Who keeps what was done, so that it need not be done again after a stop.
+        callbacks: Who is told how it goes on.
+        store: Who keeps what was done, so that it need not be done again after a stop.
     """
-    watcher = watcher or Watcher()
+    callbacks = callbacks or Callbacks()
     learner = learner or base_learner()
     seed = int(seed)
-    clock = Clock(watcher)
+    timer = PhaseTimer(callbacks)
     episodic = gymnasium.make(ENV_ID, pictures=pictures, disable_env_checker=True)
     env = episodic.unwrapped
     assert isinstance(env, HillEnv)
     shapes = shapes_of(env.observation_space).values()
     needs = needs_to_collect(shapes, interactions, learner, trees, images=N_IMAGES)
-    watcher.on_needs(needs, None)
-    with clock.phase("collect", interactions):
-        data = collect(episodic, interactions, seed=seed, state="state", on_step=watcher.on_step)
-    with clock.phase("extract", sum(map(len, data.percepts.images))):
+    callbacks.on_needs(needs, None)
+    with timer.phase("collect", interactions):
+        data = collect(episodic, interactions, seed=seed, state="state", on_step=callbacks.on_step)
+    with timer.phase("extract", sum(map(len, data.percepts.images))):
         learner = learner.fitted(data.percepts)
-        memory = Memory(Section(keeper, "look"))
-        database = learner.look_again(data, memory, watcher.on_step)
-    with clock.phase("learn"):
-        stages = learn_stages(learner, database, watcher, Section(keeper, "learn"))
+        memory = ExtractionCache(PrefixedStore(store, "look"))
+        database = learner.look_again(data, memory, callbacks.on_step)
+    with timer.phase("learn"):
+        stages = learn_stages(learner, database, callbacks, PrefixedStore(store, "learn"))
     simple = stages
     if not isinstance(learner.generator, Canonical):
-        with clock.phase("primitive"):
-            plain, kept = replace(learner, generator=Canonical()), Section(keeper, "primitive")
-            simple = learn_stages(plain, database, watcher, kept)
+        with timer.phase("primitive"):
+            plain, kept = replace(learner, generator=Canonical()), PrefixedStore(store, "primitive")
+            simple = learn_stages(plain, database, callbacks, kept)
     about = {"task": "hill", "pictures": str(pictures)}
-    grown = learn_forest(trees, learner, database, seed, about, clock, watcher, keeper)
+    grown = learn_forest(trees, learner, database, seed, about, timer, callbacks, store)
     n_steps = len(stages) + (0 if simple is stages else len(simple))
-    with clock.phase("evaluate", N_IMAGES + n_steps):
+    with timer.phase("evaluate", N_IMAGES + n_steps):
         last = stages[-1]
         graph = last.database.graph
-        seen = see_hill(database.eye, graph, env.strip, learner.threads, watcher.on_step)
+        seen = see_hill(database.extractor, graph, env.strip, learner.threads, callbacks.on_step)
         sights, begin = Sights.of_sightings(seen), starts(seed, trials)
-        history = alone = _history(stages, sights, begin, watcher)
+        history = alone = _history(stages, sights, begin, callbacks)
         if simple is not stages:  # what it tests has other numbers
             others = Sights.of_sightings(seen, simple[-1].database.graph)
-            alone = _history(simple, others, begin, watcher)
+            alone = _history(simple, others, begin, callbacks)
         direct = compare(data, last.classifier.n_classes, learner.solver, learner.gamma, begin)
         optimum = as_dict(*drive(optimal_action, begin))
         policy = replace(last.policy(), about=about)
@@ -162,7 +162,7 @@ def run(
             q, is_tried = values_of_forest(grown.policy, seen, learner.threads)
             actions, values = greedy(q, is_tried), np.where(is_tried, q, -np.inf).max(axis=2)
             more["forest"] = grown.describe(as_dict(*drive(actor(actions), begin)))
-    seconds = clock.seconds
+    seconds = timer.seconds
     unaided = seconds.pop("primitive", seconds["learn"])
     result = {
         "task": "hill",
@@ -173,7 +173,7 @@ def run(
         "images": {images.camera: len(images) for images in data.percepts.images},
         "stages": last.number,
         "classes": policy.n_classes,
-        "features": _count(policy, database.eye.n_symbols),
+        "features": _count(policy, database.extractor.n_symbols),
         "seconds": seconds,
         "measures": _measures(history[-1]),
         "direct": direct,
@@ -198,7 +198,7 @@ def run(
 
 
 def _history(
-    stages: Iterable[Stage], sights: Sights, begin: Floats, watcher: Watcher
+    stages: Iterable[Stage], sights: Sights, begin: Floats, callbacks: Callbacks
 ) -> list[dict[str, Any]]:
     """Return what is reported of every stage; the same trials measure all of them."""
     graph = sights.graph
@@ -218,7 +218,7 @@ def _history(
                 **as_dict(*drive(actor(actions), begin)),
             }
         )
-        watcher.on_step()
+        callbacks.on_step()
     return lines
 
 

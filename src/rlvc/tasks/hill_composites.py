@@ -101,7 +101,7 @@ def _draw_composite(axes: Axes, run: HillRun, number: int) -> None:
     is_gauge = camera == GAUGE
     image = gauge_image(column) if is_gauge else ground_image(run.env.strip, column)
     show_image(axes, image)
-    sight = Sight(policy.graph, Glance(policy.eye, {camera: image}))
+    sight = Sight(policy.graph, Glance(policy.extractor, {camera: image}))
     for one in arrange(policy.graph, sight, number)[:SHOWN]:
         draw_arrangement(axes, one)
     _draw_ranges(axes, image, _spans(run, number), is_gauge)

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import chunks, compiled, n_threads, run_threads, share_threads
+from rlvc._core.jit import chunks, jit, n_threads, run_threads, share_threads
 from rlvc.classifiers.base import Classifier
 from rlvc.classifiers.nodes import LEAF, Nodes
 from rlvc.data.images import Image
@@ -25,14 +25,14 @@ from rlvc.envs.hill.scene import (
 )
 from rlvc.features.graph import Graph, Sight
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import Sightings
+from rlvc.features.index import FeatureIndex
 from rlvc.learning.database import Learnable
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
 from rlvc.runs.forests import show_more
 from rlvc.tasks.hill_metrics import Actor
-from rlvc.vision.extractor import Eye, Glance
+from rlvc.vision.extractor import FeatureExtractor, Glance
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -73,10 +73,10 @@ class Sights:
     ) -> Sights:
         """Look at all images for the features that a database knows."""
         graph = database.graph
-        return cls.of_sightings(see_hill(database.eye, graph, strip, threads, on_image))
+        return cls.of_sightings(see_hill(database.extractor, graph, strip, threads, on_image))
 
     @classmethod
-    def of_sightings(cls, seen: Sightings, graph: Graph | None = None) -> Sights:
+    def of_sightings(cls, seen: FeatureIndex, graph: Graph | None = None) -> Sights:
         """Return what :func:`see_hill` saw, of all features or of those of another graph."""
         columns = list(range(len(seen.graph)))
         if graph is not None:
@@ -101,7 +101,7 @@ class Sights:
             ours = [n for n in range(len(graph)) if graph.camera[n] == camera]
 
             def look(image: Image, camera: str = camera, ours: list[int] = ours) -> list[bool]:
-                sight = Sight(graph, Glance(policy.eye, {camera: image}))
+                sight = Sight(graph, Glance(policy.extractor, {camera: image}))
                 return [sight.exhibits(number) for number in ours]
 
             dense[camera] = np.zeros((len(images), len(graph)), np.bool_)
@@ -139,16 +139,16 @@ class Sights:
 
 
 def see_hill(
-    eye: Eye,
+    extractor: FeatureExtractor,
     graph: Graph,
     strip: Image,
     threads: int = 0,
     on_image: Callable[[], None] | None = None,
-) -> Sightings:
+) -> FeatureIndex:
     """Look at all images; row i has image i of the ground and, while there are any, of the gauge.
 
     Args:
-        eye: Who looks.
+        extractor: Who looks.
         graph: The features to look for; all symbols of the eye are among them.
         strip: The ground.
         threads: How many threads to use.
@@ -162,21 +162,21 @@ def see_hill(
         )
         for column in range(LAST_GROUND + 1)
     ]
-    seen = eye.see(percepts, threads, on_image, learn=False)
-    sightings = Sightings.of(graph, percepts, seen)
-    return sightings.of_percepts(sightings.table[numbers])
+    seen = extractor.see(percepts, threads, on_image, learn=False)
+    index = FeatureIndex.of(graph, percepts, seen)
+    return index.of_percepts(index.table[numbers])
 
 
 def actions_of(policy: AnyPolicy, strip: Image) -> Ints:
     """Return the (361, 1025) actions of a policy, counted from 0."""
     if isinstance(policy, Policy):
         return policy.actions[Sights.of_policy(policy, strip).classify(policy.classifier)]
-    seen = see_hill(policy.eye, Graph().add_symbols(policy.eye), strip)
+    seen = see_hill(policy.extractor, Graph().add_symbols(policy.extractor), strip)
     return greedy(*values_of_forest(policy, seen))
 
 
 def values_of_forest(
-    forest: ForestPolicy, seen: Sightings, threads: int = 0
+    forest: ForestPolicy, seen: FeatureIndex, threads: int = 0
 ) -> tuple[NDArray[np.float64], Bools]:
     """Return the (361, 1025, n_actions) values of a forest, and which any tree knows."""
     sights = Sights.of_sightings(seen, forest.graph)
@@ -201,7 +201,7 @@ def _dense(incidence: Incidence) -> Bools:
     return dense
 
 
-@compiled
+@jit
 def _classify(feature: Ints, present: Ints, absent: Ints, gauge: Bools, ground: Bools) -> Ints:
     """Walk from the root for every pair of images; no feature is seen by both cameras."""
     classes = np.empty((len(gauge), len(ground)), np.int64)

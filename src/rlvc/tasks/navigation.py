@@ -9,22 +9,22 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.checkpoint_store import FORGETFUL, Keeper, Section
+from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, PrefixedStore
 from rlvc._core.params import as_json
 from rlvc.data.collect import collect
 from rlvc.data.observations import shapes_of
 from rlvc.data.percepts import Percepts
 from rlvc.envs.picture import PictureEnv
-from rlvc.envs.planar_world import MAZE, SUBWAY, World
-from rlvc.errors import unknown
+from rlvc.envs.planar_world import MAZE, SUBWAY, PlanarWorld
+from rlvc.errors import unknown_name
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import Sightings
+from rlvc.features.index import FeatureIndex
 from rlvc.learning.database import Learnable
 from rlvc.learning.rlvc import RLVC, Stage
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
-from rlvc.runs.callbacks import Clock, Watcher, learn_stages, versions
+from rlvc.runs.callbacks import Callbacks, PhaseTimer, learn_stages, versions
 from rlvc.runs.direct_perception import compare
 from rlvc.runs.forests import learn_forest, values_of
 from rlvc.runs.metrics import (
@@ -39,7 +39,7 @@ from rlvc.runs.metrics import (
     walk,
 )
 from rlvc.runs.resources import SAMPLE, needs_to_collect
-from rlvc.vision.cache import Memory
+from rlvc.vision.cache import ExtractionCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Task:
 
     name: str
     env_id: str
-    world: World
+    world: PlanarWorld
     paper: dict[str, int] = field(default_factory=dict)
 
 
@@ -78,7 +78,7 @@ TASKS: Final = {
 def find_task(name: str) -> Task:
     """Return a task by name, or suggest the nearest."""
     if name not in TASKS:
-        raise unknown("task", name, TASKS)
+        raise unknown_name("task", name, TASKS)
     return TASKS[name]
 
 
@@ -119,8 +119,8 @@ def run(
     episodes: int = EPISODES,
     trees: int = 0,
     learner: RLVC | None = None,
-    watcher: Watcher | None = None,
-    keeper: Keeper = FORGETFUL,
+    callbacks: Callbacks | None = None,
+    store: CheckpointStore = NULL_STORE,
 ) -> Run:
     """Collect, look, learn, measure, compare.
 
@@ -132,32 +132,34 @@ def run(
         episodes: How many episodes to measure with.
         trees: How many trees of a forest to learn as well; 0 for none.
         learner: With which parameters to learn.
-        watcher: Who is told how it goes on.
-        keeper: Who keeps what was done, so that it need not be done again after a stop.
+        callbacks: Who is told how it goes on.
+        store: Who keeps what was done, so that it need not be done again after a stop.
     """
-    watcher = watcher or Watcher()
+    callbacks = callbacks or Callbacks()
     learner = learner or RLVC(gamma=task.world.gamma)
-    clock = Clock(watcher)
+    timer = PhaseTimer(callbacks)
     episodic = gymnasium.make(task.env_id, pictures=pictures, disable_env_checker=True)
     env = episodic.unwrapped
     assert isinstance(env, PictureEnv)
     shapes = shapes_of(env.observation_space).values()
     sample = collect(episodic, min(SAMPLE, interactions), seed=seed)
     needs = needs_to_collect(shapes, interactions, learner, trees, sample=sample)
-    watcher.on_needs(needs, None)
-    with clock.phase("collect", interactions):
-        data = collect(episodic, interactions, seed=seed, state="position", on_step=watcher.on_step)
-    with clock.phase("extract", sum(map(len, data.percepts.images))):
+    callbacks.on_needs(needs, None)
+    with timer.phase("collect", interactions):
+        data = collect(
+            episodic, interactions, seed=seed, state="position", on_step=callbacks.on_step
+        )
+    with timer.phase("extract", sum(map(len, data.percepts.images))):
         learner = learner.fitted(data.percepts)
-        memory = Memory(Section(keeper, "look"))
-        database = learner.look_again(data, memory, watcher.on_step)
-    with clock.phase("learn"):
-        stages = learn_stages(learner, database, watcher, Section(keeper, "learn"))
+        memory = ExtractionCache(PrefixedStore(store, "look"))
+        database = learner.look_again(data, memory, callbacks.on_step)
+    with timer.phase("learn"):
+        stages = learn_stages(learner, database, callbacks, PrefixedStore(store, "learn"))
         policy = stages[-1].policy()
     about = {"task": task.name, "pictures": pictures}
     policy = replace(policy, about=about)
-    grown = learn_forest(trees, learner, database, seed, about, clock, watcher, keeper)
-    with clock.phase("evaluate"):
+    grown = learn_forest(trees, learner, database, seed, about, timer, callbacks, store)
+    with timer.phase("evaluate"):
         grid = grid_over(task.world)
         seen = see_grid(env, grid, stages[-1].database, learner.threads)
         shown = seen.incidence
@@ -190,10 +192,10 @@ def run(
         "stages": last.number,
         "classes": policy.n_classes,
         "features": {
-            "distinct": database.eye.n_symbols,
+            "distinct": database.extractor.n_symbols,
             "selected": len(policy.classifier.features),
         },
-        "seconds": clock.seconds,
+        "seconds": timer.seconds,
         **found,
         "paper": task.paper,
         "history": history,
@@ -204,7 +206,7 @@ def run(
     return Run(result, policy, env, grid, actions, values, voting)
 
 
-def see_grid(env: PictureEnv, grid: Grid, database: Learnable, threads: int = 0) -> Sightings:
+def see_grid(env: PictureEnv, grid: Grid, database: Learnable, threads: int = 0) -> FeatureIndex:
     """Return what the percepts at the grid's positions show of the known features, row by row."""
     percepts = Percepts()
     numbers = [percepts.add(env.percept(position)) for position in grid.positions]

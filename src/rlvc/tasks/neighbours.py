@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.vision.extractor import Looks
+from rlvc.vision.extractor import Keypoints
 
 BLOCK = 256  # descriptors whose neighbours are sought at a time
 
 
-def vote(looks: Looks, label: NDArray[np.int64], asked: Looks) -> NDArray[np.int64]:
+def vote(keypoints: Keypoints, label: NDArray[np.int64], asked: Keypoints) -> NDArray[np.int64]:
     """Return the label that most descriptors of each image vote for.
 
     A descriptor votes for the label of the image that has the nearest descriptor, in Euclidean
@@ -18,16 +18,16 @@ def vote(looks: Looks, label: NDArray[np.int64], asked: Looks) -> NDArray[np.int
     descriptors gets the label 0, and so do all if there are none to learn from.
 
     Args:
-        looks: What was seen on the images to learn from.
+        keypoints: What was seen on the images to learn from.
         label: (n_images,) their labels.
         asked: What was seen on the images to label.
     """
-    if len(looks.row) == 0:
+    if len(keypoints.row) == 0:
         return np.zeros(len(asked.begin) - 1, np.int64)
-    image = np.repeat(np.arange(len(label)), np.diff(looks.begin))
-    first = np.unique(looks.row, return_index=True)[1]  # a point of each distinct descriptor
+    image = np.repeat(np.arange(len(label)), np.diff(keypoints.begin))
+    first = np.unique(keypoints.row, return_index=True)[1]  # a point of each distinct descriptor
     known = label[image[first]]
-    nearest = _nearest(asked.descriptors, looks.descriptors)
+    nearest = _nearest(asked.descriptors, keypoints.descriptors)
     n_labels = int(label.max()) + 1
     votes = np.zeros((len(asked.begin) - 1, n_labels), np.int64)
     voter = np.repeat(np.arange(len(votes)), np.diff(asked.begin))

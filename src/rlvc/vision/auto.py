@@ -24,8 +24,8 @@ from rlvc.vision.descriptors import (
     SiftDescriptor,
 )
 from rlvc.vision.detectors import Detector, Harris, Orb, Sift
-from rlvc.vision.extractor import Eye
-from rlvc.vision.keypoints import distinct_rows
+from rlvc.vision.extractor import FeatureExtractor
+from rlvc.vision.keypoints import unique_rows
 from rlvc.vision.metrics import Euclidean, Hamming, Mahalanobis, Metric
 
 RUNS, RUN = 16, 4  # of the images of a camera, so many runs of so many consecutive ones are tried
@@ -37,7 +37,7 @@ ROWS = 1000  # descriptors of a camera whose pairs are measured
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sense:
+class ExtractorConfig:
     """Parts that go together.
 
     Attributes:
@@ -52,18 +52,22 @@ class Sense:
     metric: Metric
     threshold: float = 0.0
 
-    def new_eye(self) -> Eye:
+    def new_extractor(self) -> FeatureExtractor:
         """Return an eye that has seen nothing yet."""
-        return Eye(self.detector, self.descriptor, self.metric, self.threshold)
+        return FeatureExtractor(self.detector, self.descriptor, self.metric, self.threshold)
 
 
-DRAWN = Sense(detector=Harris(), descriptor=Invariants(), metric=Mahalanobis(), threshold=0.2)
-CAMERA = Sense(detector=Sift(), descriptor=SiftDescriptor(), metric=Euclidean(), threshold=160.0)
-BINARY = Sense(detector=Orb(), descriptor=OrbDescriptor(), metric=Hamming())
-SENSES = (DRAWN, CAMERA, BINARY)
+DRAWN = ExtractorConfig(
+    detector=Harris(), descriptor=Invariants(), metric=Mahalanobis(), threshold=0.2
+)
+CAMERA = ExtractorConfig(
+    detector=Sift(), descriptor=SiftDescriptor(), metric=Euclidean(), threshold=160.0
+)
+BINARY = ExtractorConfig(detector=Orb(), descriptor=OrbDescriptor(), metric=Hamming())
+CONFIGS = (DRAWN, CAMERA, BINARY)
 
 
-def choose(
+def choose_extractor(
     percepts: Percepts,
     *,
     detector: Detector | None = None,
@@ -71,7 +75,7 @@ def choose(
     metric: Metric | None = None,
     threshold: float = 0.0,
     threads: int = 1,
-) -> Sense:
+) -> ExtractorConfig:
     """Return what to see percepts with: what is given, and for the rest what suits it and them.
 
     A part that comes with rlvc brings the others that go with it. If none is given, the percepts
@@ -93,9 +97,9 @@ def choose(
     ...     window = scene[:, x : x + 64]
     ...     noise = rng.integers(0, 9, window.shape, dtype=np.uint8)
     ...     numbers = drawn.add(window), filmed.add(window // 2 + noise)
-    >>> choose(drawn).detector
+    >>> choose_extractor(drawn).detector
     Harris(sigma=1.0, integration=2.0, k=0.04, radius=5, threshold=1e-06)
-    >>> choose(filmed).descriptor
+    >>> choose_extractor(filmed).descriptor
     SiftDescriptor(root=False)
     """
     if detector is None or descriptor is None or metric is None:
@@ -106,25 +110,27 @@ def choose(
         detector = detector or usual.detector
         descriptor = descriptor or usual.descriptor
         metric = metric or usual.metric
-    sense = Sense(detector=detector, descriptor=descriptor, metric=metric, threshold=threshold)
+    sense = ExtractorConfig(
+        detector=detector, descriptor=descriptor, metric=metric, threshold=threshold
+    )
     if threshold > 0.0:
         return sense
     return replace(sense, threshold=_threshold(sense, percepts, threads))
 
 
-def _that_goes_with(**parts: object) -> Sense | None:
+def _that_goes_with(**parts: object) -> ExtractorConfig | None:
     """Return the sense that a part belongs to: the first part that is known here decides."""
     for name, part in parts.items():
-        for sense in SENSES:
+        for sense in CONFIGS:
             if type(part) is type(getattr(sense, name)):
                 return sense
     return None
 
 
-def _that_suits(percepts: Percepts, detector: Detector, threads: int) -> Sense:
+def _that_suits(percepts: Percepts, detector: Detector, threads: int) -> ExtractorConfig:
     """Return the sense for what percepts show: that of a camera if any of theirs is one."""
     corners = replace(DRAWN, detector=detector)
-    seen = [_sample(corners.new_eye(), images, threads) for images in percepts.images]
+    seen = [_sample(corners.new_extractor(), images, threads) for images in percepts.images]
     if not any(len(row) for rows in seen for row in rows):
         return CAMERA
     many = [rows for rows in seen if len(rows) >= FEW and any(map(len, rows))]
@@ -133,7 +139,7 @@ def _that_suits(percepts: Percepts, detector: Detector, threads: int) -> Sense:
     told = max(map(told_apart, many), default=1.0)
     if told >= APART:
         return DRAWN
-    others = (_sample(CAMERA.new_eye(), images, threads) for images in percepts.images)
+    others = (_sample(CAMERA.new_extractor(), images, threads) for images in percepts.images)
     return CAMERA if max(map(told_apart, others)) > told else DRAWN
 
 
@@ -153,33 +159,33 @@ def recurrence(rows: list[Descriptors]) -> float:
     0.5
     """
     image = np.repeat(np.arange(len(rows)), [len(one) for one in rows])
-    _, which = distinct_rows(np.concatenate(rows))
+    _, which = unique_rows(np.concatenate(rows))
     shown = np.unique(np.column_stack([which, image]), axis=0)
     return float((np.bincount(shown[:, 0])[which] > 1).mean())
 
 
-def _sample(eye: Eye, images: Images, threads: int) -> list[Descriptors]:
+def _sample(extractor: FeatureExtractor, images: Images, threads: int) -> list[Descriptors]:
     """Return the descriptors of a few images: short runs, as neighbours in time may overlap."""
     first = np.linspace(0, max(len(images) - RUN, 0), RUNS).astype(np.int64)
     numbers = np.unique(np.minimum(first[:, None] + np.arange(RUN), len(images) - 1))
     return [
         rows
         for _, rows in run_threads(
-            lambda number: eye.look_at(images[number]), numbers.tolist(), threads
+            lambda number: extractor.look_at(images[number]), numbers.tolist(), threads
         )
     ]
 
 
-def _threshold(sense: Sense, percepts: Percepts, threads: int) -> float:
+def _threshold(sense: ExtractorConfig, percepts: Percepts, threads: int) -> float:
     """Return the threshold for a descriptor and a metric: a known one, else what few pairs keep."""
-    for known in SENSES:
+    for known in CONFIGS:
         is_known = type(sense.descriptor) is type(known.descriptor)
         is_known = is_known and sense.descriptor == known.descriptor
         if is_known and type(sense.metric) is type(known.metric) and known.threshold > 0.0:
             return known.threshold
-    eye = sense.new_eye()
+    extractor = sense.new_extractor()
     gaps = [
-        _gaps(sense.metric, np.concatenate(_sample(eye, images, threads)))
+        _gaps(sense.metric, np.concatenate(_sample(extractor, images, threads)))
         for images in percepts.images
     ]
     return low_quantile(np.concatenate([np.empty(0), *gaps]), RARE)
@@ -187,7 +193,7 @@ def _threshold(sense: Sense, percepts: Percepts, threads: int) -> float:
 
 def _gaps(metric: Metric, rows: Descriptors) -> NDArray[np.float64]:
     """Return the distances between the distinct descriptors of a camera, or some of them."""
-    rows, _ = distinct_rows(rows)
+    rows, _ = unique_rows(rows)
     if len(rows) == 0:
         return np.empty(0)
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), ROWS)).astype(np.int64)]

@@ -10,68 +10,78 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.checkpoint_store import FORGETFUL, Keeper, fits
+from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, fits
 from rlvc.data.percepts import Images, Percepts
 from rlvc.vision.descriptors import Descriptor, Descriptors
 from rlvc.vision.detectors import Detector, Points
-from rlvc.vision.extractor import Eye, Gathering, Looking, Looks, look_in_threads
+from rlvc.vision.extractor import (
+    ExtractionBackend,
+    FeatureExtractor,
+    KeypointBuffer,
+    Keypoints,
+    extract_in_threads,
+)
 
 PAUSE: Final = 2.0  # seconds of looking that may be lost
 Part = tuple[list[int], Points, Descriptors]  # how many points each image has, and these
 
 
-class Memory:
+class ExtractionCache:
     """What was seen on images, so that when there are more only the new ones are looked at.
 
     The store of percepts must be the one that was looked at before, or one that begins like it.
 
     Args:
-        keeper: Who keeps what is seen while looking goes on.
+        store: Who keeps what is seen while looking goes on.
     """
 
-    def __init__(self, keeper: Keeper = FORGETFUL) -> None:
-        self._keeper = keeper
-        self._looks: list[Looks] | None = None
+    def __init__(self, store: CheckpointStore = NULL_STORE) -> None:
+        self._keeper = store
+        self._looks: list[Keypoints] | None = None
         self._seen_with: tuple[Detector, Descriptor] | None = None
 
     def look(
         self,
-        eye: Eye,
+        extractor: FeatureExtractor,
         percepts: Percepts,
         threads: int = 1,
         on_image: Callable[[], None] | None = None,
-        looking: Looking = look_in_threads,
-    ) -> list[Looks]:
+        looking: ExtractionBackend = extract_in_threads,
+    ) -> list[Keypoints]:
         """Return what an eye sees on all percepts; an eye of another kind looks at all of them."""
-        seen_with = eye.detector, eye.descriptor
+        seen_with = extractor.detector, extractor.descriptor
         before = self._looks if self._seen_with == seen_with else None
         self._looks = [
-            self._look(eye, images, threads, on_image, before[i] if before else None, i, looking)
+            self._look(
+                extractor, images, threads, on_image, before[i] if before else None, i, looking
+            )
             for i, images in enumerate(percepts.images)
         ]
         self._seen_with = seen_with
         return self._looks
 
-    def n_new(self, eye: Eye, percepts: Percepts) -> int:
+    def n_new(self, extractor: FeatureExtractor, percepts: Percepts) -> int:
         """Return how many images the eye would look at."""
-        known = self._looks if self._seen_with == (eye.detector, eye.descriptor) else None
+        known = (
+            self._looks if self._seen_with == (extractor.detector, extractor.descriptor) else None
+        )
         n_known = sum(len(one.begin) - 1 for one in known or [])
         return sum(map(len, percepts.images)) - n_known
 
     def _look(
         self,
-        eye: Eye,
+        extractor: FeatureExtractor,
         images: Images,
         threads: int,
         on_image: Callable[[], None] | None,
-        before: Looks | None,
+        before: Keypoints | None,
         camera: int,
-        looking: Looking,
-    ) -> Looks:
+        looking: ExtractionBackend,
+    ) -> Keypoints:
         """Return what an eye sees on all images of a camera, given what it saw on the first."""
         first = 0 if before is None else len(before.begin) - 1
-        album = Album(self._keeper, f"{_kind_of(eye)}-{camera}", images, first)
-        kept = Gathering(before)
+        album = CacheChunk(self._keeper, f"{_kind_of(extractor)}-{camera}", images, first)
+        kept = KeypointBuffer(before)
         for part in album.restore():
             kept.add(*part)
             for _ in part[0]:
@@ -81,16 +91,16 @@ class Memory:
             before = kept.finish()
         del kept  # it is large
         try:
-            return eye.look(images, threads, on_image, before, album.take, looking)
+            return extractor.look(images, threads, on_image, before, album.take, looking)
         finally:  # whatever stops it: what was seen is not lost
             album.flush()
 
 
-class Album:
+class CacheChunk:
     """Keep what is seen on the images of one camera, part by part, in their order.
 
     Args:
-        keeper: Who keeps the parts.
+        store: Who keeps the parts.
         name: What their names begin with.
         images: The images.
         first: The number of the first image that is not known already; it goes on with them.
@@ -99,13 +109,13 @@ class Album:
 
     def __init__(
         self,
-        keeper: Keeper,
+        store: CheckpointStore,
         name: str,
         images: Images,
         first: int,
         now: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._keeper, self._name, self._images, self.first = keeper, name, images, first
+        self._keeper, self._name, self._images, self.first = store, name, images, first
         self._waiting = list[tuple[Points, Descriptors]]()
         self._now, self._next = now, now() + PAUSE
 
@@ -152,9 +162,9 @@ class Album:
         self._next = self._now() + PAUSE
 
 
-def _kind_of(eye: Eye) -> str:
+def _kind_of(extractor: FeatureExtractor) -> str:
     """Return a short name for what an eye looks with."""
-    kind = repr((eye.detector, eye.descriptor))
+    kind = repr((extractor.detector, extractor.descriptor))
     return hashlib.blake2b(kind.encode(), digest_size=4).hexdigest()
 
 

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import compiled
+from rlvc._core.jit import jit
 from rlvc._core.params import check, param
 from rlvc._core.registry import Registry
 from rlvc.data.images import Image
@@ -81,7 +81,7 @@ class Invariants:
         return points, _invariants(image, cell, smooth, slope, self.normalise)
 
 
-@compiled
+@jit
 def _invariants(
     image: Image,
     cell: NDArray[np.int64],

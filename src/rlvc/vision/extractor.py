@@ -11,24 +11,24 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import compiled, run_threads
+from rlvc._core.jit import jit, run_threads
 from rlvc.data.images import Image
 from rlvc.data.percepts import Images, Percepts
 from rlvc.vision.descriptors import Descriptor, Descriptors, JointDescriptor
 from rlvc.vision.detectors import Detector, Points
-from rlvc.vision.keypoints import Distinct, Growing
+from rlvc.vision.keypoints import GrowableArray, UniqueRows
 from rlvc.vision.metrics import Metric
 from rlvc.vision.patches import Patch, Patches
 from rlvc.vision.search import Search
 from rlvc.vision.vocabulary import Vocabulary
 
 SIDE = 32  # pixels of a patch
-Look = tuple[Points, Descriptors]  # what is seen on one image
+ImageKeypoints = tuple[Points, Descriptors]  # what is seen on one image
 OnLook = Callable[[Points, Descriptors], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class Keypoints:
     """What was seen on many images of one camera, row by row.
 
     Attributes:
@@ -45,7 +45,7 @@ class Looks:
 
 
 @dataclass(frozen=True, slots=True)
-class Occurrences:
+class SymbolOccurrences:
     """Where each symbol is seen on each image of one camera.
 
     Attributes:
@@ -61,42 +61,42 @@ class Occurrences:
     points: Points
 
 
-class Looking(Protocol):
+class ExtractionBackend(Protocol):
     """Who looks at many images."""
 
     def __call__(
-        self, eye: Eye, images: Images, numbers: Sequence[int], threads: int
-    ) -> Iterator[Look]:
+        self, extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
+    ) -> Iterator[ImageKeypoints]:
         """Yield what an eye sees on some images, in their order."""
         ...
 
 
-def look_in_threads(
-    eye: Eye, images: Images, numbers: Sequence[int], threads: int
-) -> Iterator[Look]:
+def extract_in_threads(
+    extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
+) -> Iterator[ImageKeypoints]:
     """Yield what an eye sees on some images, in their order, looking with some threads."""
-    return run_threads(lambda number: eye.look_at(images[number]), numbers, threads)
+    return run_threads(lambda number: extractor.look_at(images[number]), numbers, threads)
 
 
-class Gathering:
+class KeypointBuffer:
     """What is being seen on images, one after the other.
 
     Args:
         before: What was seen already; it stays as it is.
     """
 
-    def __init__(self, before: Looks | None = None) -> None:
+    def __init__(self, before: Keypoints | None = None) -> None:
         self._begin = [0]
-        self._points: list[Growing] | None = None
-        self._row = Growing(np.empty(0, np.int32))
-        self._distinct: Distinct | None = None
+        self._points: list[GrowableArray] | None = None
+        self._row = GrowableArray(np.empty(0, np.int32))
+        self._distinct: UniqueRows | None = None
         self._empty: Descriptors | None = None
         if before is not None:
             self._begin = before.begin.tolist()
             self._add(before.points)
             self._empty = before.descriptors[:0]
             if len(before.descriptors):
-                self._distinct = Distinct(before.descriptors)
+                self._distinct = UniqueRows(before.descriptors)
                 self._distinct.add(before.descriptors)
                 self._row.add(before.row)
 
@@ -108,26 +108,26 @@ class Gathering:
             self._empty = rows[:0]
         if len(rows):
             if self._distinct is None:  # what has no rows does not tell of what kind they are
-                self._distinct = Distinct(rows)
+                self._distinct = UniqueRows(rows)
             self._row.add(self._distinct.add(rows))
 
     def _add(self, points: Points) -> None:
         columns = points.xy, points.scale, points.angle, points.octave
         if self._points is None:
-            self._points = [Growing(column) for column in columns]
+            self._points = [GrowableArray(column) for column in columns]
         for grown, column in zip(self._points, columns, strict=True):
             grown.add(column)
 
-    def finish(self) -> Looks:
+    def finish(self) -> Keypoints:
         """Return what was seen on all images, at least one; none may be added any more."""
         assert self._points is not None
         assert self._empty is not None
         rows = self._empty if self._distinct is None else self._distinct.finish()
         points = Points(*(column.finish() for column in self._points))
-        return Looks(np.asarray(self._begin, np.int64), points, rows, self._row.finish())
+        return Keypoints(np.asarray(self._begin, np.int64), points, rows, self._row.finish())
 
 
-class Eye:
+class FeatureExtractor:
     """Detector, descriptor and one vocabulary per camera.
 
     Attributes:
@@ -169,10 +169,10 @@ class Eye:
         images: Images,
         threads: int = 1,
         on_image: Callable[[], None] | None = None,
-        before: Looks | None = None,
+        before: Keypoints | None = None,
         on_look: OnLook | None = None,
-        looking: Looking = look_in_threads,
-    ) -> Looks:
+        looking: ExtractionBackend = extract_in_threads,
+    ) -> Keypoints:
         """Look once at each image; no more than a few are in memory at a time.
 
         Args:
@@ -186,7 +186,7 @@ class Eye:
         n_known = 0 if before is None else len(before.begin) - 1
         if before is not None and n_known == len(images):
             return before
-        gathering = Gathering(before)
+        gathering = KeypointBuffer(before)
         for points, descriptors in looking(self, images, range(n_known, len(images)), threads):
             gathering.add([len(points)], points, descriptors)
             if on_look is not None:
@@ -200,34 +200,36 @@ class Eye:
         percepts: Percepts,
         threads: int = 1,
         on_image: Callable[[], None] | None = None,
-        before: list[Looks] | None = None,
-        looking: Looking = look_in_threads,
-    ) -> list[Looks]:
+        before: list[Keypoints] | None = None,
+        looking: ExtractionBackend = extract_in_threads,
+    ) -> list[Keypoints]:
         """Look once at each distinct image of each camera; see :meth:`look`."""
-        known: list[Looks | None] = [*before] if before else [None] * len(percepts.images)
+        known: list[Keypoints | None] = [*before] if before else [None] * len(percepts.images)
         return [
             self.look(images, threads, on_image, one, looking=looking)
             for images, one in zip(percepts.images, known, strict=True)
         ]
 
-    def learn(self, images: Images, looks: Looks, threads: int = 1) -> None:
+    def learn(self, images: Images, keypoints: Keypoints, threads: int = 1) -> None:
         """Extend the vocabulary of a camera by what it saw on its images."""
         camera = images.camera
         words = self.vocabularies.setdefault(camera, Vocabulary(self.metric, self.threshold))
         known = self.patches.get(camera, ())
         patches = known if isinstance(known, Patches) else Patches(known)
         self.patches[camera] = patches
-        added = words.extend(looks.descriptors, threads)
-        first = first_points(looks.row)[added]  # the points that show them
-        numbers = np.searchsorted(looks.begin, first, side="right") - 1
+        added = words.extend(keypoints.descriptors, threads)
+        first = first_points(keypoints.row)[added]  # the points that show them
+        numbers = np.searchsorted(keypoints.begin, first, side="right") - 1
         for number, group in itertools.groupby(zip(numbers, first, strict=True), lambda at: at[0]):
             image = images[int(number)]  # once, as it may have to come from a file
-            patches.extend(cut_patch(image, looks.points, int(point)) for _, point in group)
+            patches.extend(cut_patch(image, keypoints.points, int(point)) for _, point in group)
 
-    def quantize(self, camera: str, looks: Looks, threads: int = 1) -> Occurrences:
+    def quantize(self, camera: str, keypoints: Keypoints, threads: int = 1) -> SymbolOccurrences:
         """Return the symbols that the images of a camera exhibit, and where."""
-        by_row = self.vocabularies[camera].quantize(looks.descriptors, threads)
-        return Occurrences(*_expand(looks.begin, looks.row, *by_row), looks.points)
+        by_row = self.vocabularies[camera].quantize(keypoints.descriptors, threads)
+        return SymbolOccurrences(
+            *_expand(keypoints.begin, keypoints.row, *by_row), keypoints.points
+        )
 
     def see(
         self,
@@ -236,8 +238,8 @@ class Eye:
         on_image: Callable[[], None] | None = None,
         *,
         learn: bool = True,
-        looks: list[Looks] | None = None,
-    ) -> list[Occurrences]:
+        keypoints: list[Keypoints] | None = None,
+    ) -> list[SymbolOccurrences]:
         """Look at all percepts, and return which symbols are where, camera by camera.
 
         Args:
@@ -245,28 +247,28 @@ class Eye:
             threads: How many threads to use; the result does not depend on it.
             on_image: Called after each image.
             learn: Whether descriptors not met before become new symbols.
-            looks: What :meth:`look_at_all` saw on these percepts, not to look again.
+            keypoints: What :meth:`look_at_all` saw on these percepts, not to look again.
         """
-        seen: list[Occurrences] = []
+        seen: list[SymbolOccurrences] = []
         for i, images in enumerate(percepts.images):
             if not learn and images.camera not in self.vocabularies:
                 known = ", ".join(sorted(self.vocabularies))
                 raise ValueError(f"This eye has cameras {known}; got {images.camera!r}.")
-            look = looks[i] if looks else self.look(images, threads, on_image)
+            look = keypoints[i] if keypoints else self.look(images, threads, on_image)
             if learn:
                 self.learn(images, look, threads)
             seen.append(self.quantize(images.camera, look, threads))
         return seen
 
-    def snapshot(self) -> Eye:
+    def snapshot(self) -> FeatureExtractor:
         """Return an eye that knows what this one knows now, whatever this one learns later."""
-        eye = Eye(self.detector, self.descriptor, self.metric, self.threshold)
+        extractor = FeatureExtractor(self.detector, self.descriptor, self.metric, self.threshold)
         for camera, words in self.vocabularies.items():
-            eye.vocabularies[camera] = replace(words)
-        return eye
+            extractor.vocabularies[camera] = replace(words)
+        return extractor
 
 
-@compiled
+@jit
 def _expand(
     begin: NDArray[np.int64],
     row: NDArray[np.int32],
@@ -316,8 +318,8 @@ def cut_patch(image: Image, points: Points, row: int) -> Patch:
 class Glance:
     """One percept as a policy sees it: each camera is looked at only when a test asks for it."""
 
-    def __init__(self, eye: Eye, percept: dict[str, Image]) -> None:
-        self._eye = eye
+    def __init__(self, extractor: FeatureExtractor, percept: dict[str, Image]) -> None:
+        self._eye = extractor
         self._percept = percept
         self._seen: dict[str, tuple[Points, NDArray[Any], Search]] = {}
 

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import compiled
+from rlvc._core.jit import jit
 from rlvc.vision.descriptors import Descriptors
 
 ROOM = 1024  # rows for which there is room at first
 
 
-class Growing:
+class GrowableArray:
     """An array to whose end rows are added.
 
     A list of arrays would have to be put together in the end, and be there twice. This one is grown
     where it lies, by an eighth at a time: what is not used yet takes memory as well.
 
-    >>> column = Growing(np.empty(0, np.int64))
+    >>> column = GrowableArray(np.empty(0, np.int64))
     >>> column.add(np.arange(3)), column.add(np.arange(2))
     (None, None)
     >>> column.finish().tolist()
@@ -49,10 +49,10 @@ class Growing:
         return self._array
 
 
-class Distinct:
+class UniqueRows:
     """Distinct rows, in the order in which they are met.
 
-    >>> rows = Distinct(np.empty((0, 2), np.uint8))
+    >>> rows = UniqueRows(np.empty((0, 2), np.uint8))
     >>> rows.add(np.uint8([[5, 5], [1, 1], [5, 5]])).tolist(), rows.add(np.uint8([[1, 1]])).tolist()
     ([0, 1, 0], [1])
     >>> rows.finish().tolist()
@@ -61,7 +61,7 @@ class Distinct:
 
     def __init__(self, like: Descriptors) -> None:
         self._dtype, self._width = like.dtype, like.shape[1]
-        self._kept = Growing(np.empty((0, self._width * like.dtype.itemsize), np.uint8))
+        self._kept = GrowableArray(np.empty((0, self._width * like.dtype.itemsize), np.uint8))
         self._table = np.full(2 * ROOM, -1, np.int32)
 
     def add(self, rows: Descriptors) -> NDArray[np.int32]:
@@ -88,20 +88,20 @@ class Distinct:
         return self._kept.finish().view(self._dtype).reshape(self._kept.n, self._width)
 
 
-def distinct_rows(rows: Descriptors) -> tuple[Descriptors, NDArray[np.int32]]:
+def unique_rows(rows: Descriptors) -> tuple[Descriptors, NDArray[np.int32]]:
     """Return the distinct rows in the order in which they are met, and which one each row is.
 
     A camera that moves over a scene sees the same point again and again.
 
-    >>> distinct_rows(np.uint8([[5, 5], [1, 1], [5, 5]]))[1].tolist()
+    >>> unique_rows(np.uint8([[5, 5], [1, 1], [5, 5]]))[1].tolist()
     [0, 1, 0]
     """
-    distinct = Distinct(rows)
+    distinct = UniqueRows(rows)
     which = distinct.add(rows)
     return distinct.finish(), which
 
 
-@compiled
+@jit
 def _slot(rows: NDArray[np.uint8], i: int, size: int) -> np.int64:
     """Return where the search for a row begins in a table of this size, a power of two."""
     key = np.uint64(14695981039346656037)  # Fowler, Noll and Vo's hash
@@ -110,7 +110,7 @@ def _slot(rows: NDArray[np.uint8], i: int, size: int) -> np.int64:
     return np.int64((key ^ (key >> np.uint64(32))) & np.uint64(size - 1))
 
 
-@compiled
+@jit
 def _enter(kept: NDArray[np.uint8], n: int, table: NDArray[np.int32]) -> None:
     """Enter the first n rows, which are distinct, in an empty table."""
     for i in range(n):
@@ -120,7 +120,7 @@ def _enter(kept: NDArray[np.uint8], n: int, table: NDArray[np.int32]) -> None:
         table[slot] = i
 
 
-@compiled
+@jit
 def _number(
     rows: NDArray[np.uint8],
     kept: NDArray[np.uint8],

@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import compiled
+from rlvc._core.jit import jit
 from rlvc._core.registry import Registry
 from rlvc.vision.descriptors import Descriptors
 
@@ -139,7 +139,7 @@ class Hamming:
         return np.asarray(bits.sum(axis=2), np.float64)
 
 
-@compiled
+@jit
 def covariance(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the covariance, summed in one order: a threaded library would round as it likes."""
     n, d = rows.shape
@@ -160,7 +160,7 @@ def covariance(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return total
 
 
-@compiled
+@jit
 def project(rows: NDArray[Any], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the product of rows and a matrix, summed in one order whatever the other rows."""
     n, d = rows.shape
@@ -174,7 +174,7 @@ def project(rows: NDArray[Any], matrix: NDArray[np.float64]) -> NDArray[np.float
     return out
 
 
-@compiled
+@jit
 def _squares(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
     out = np.zeros((len(a), len(b)), np.float64)
     for i in range(len(a)):

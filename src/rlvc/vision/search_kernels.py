@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import compiled
+from rlvc._core.jit import jit
 from rlvc.vision.descriptors import Descriptors
 from rlvc.vision.metrics import Embedded
 from rlvc.vision.sketch import LANES, LENGTH, Sketcher, near_lanes, tiles
@@ -77,7 +77,7 @@ class SketchedSearch(CompiledSearch):
         return np.bincount(row, minlength=len(rows)), centre[by_row]
 
 
-@compiled
+@jit
 def _far(a: NDArray[Any], i: int, b: NDArray[Any], j: int, limit: float, binary: bool) -> bool:
     """Tell whether row i of a is farther than the limit from row j of b, as soon as it is certain.
 
@@ -100,7 +100,7 @@ def _far(a: NDArray[Any], i: int, b: NDArray[Any], j: int, limit: float, binary:
     return False
 
 
-@compiled
+@jit
 def _count_bits(word: np.uint64) -> np.int64:
     """Count the bits of a word by adding neighbours: pairs, fours, bytes, then all bytes."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -110,7 +110,7 @@ def _count_bits(word: np.uint64) -> np.int64:
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@compiled
+@jit
 def _leaders(rows: NDArray[Any], limit: float, binary: bool) -> NDArray[np.int64]:
     chosen = np.empty(len(rows), np.int64)
     n = 0
@@ -126,7 +126,7 @@ def _leaders(rows: NDArray[Any], limit: float, binary: bool) -> NDArray[np.int64
     return chosen[:n].copy()
 
 
-@compiled
+@jit
 def _within(
     rows: NDArray[Any],
     centres: NDArray[Any],
@@ -166,7 +166,7 @@ def _within(
     return counts, found[:n].copy()
 
 
-@compiled
+@jit
 def _sketched_leaders(
     rows: NDArray[Any], sketches: NDArray[np.float32], near: np.float32, limit: float
 ) -> NDArray[np.int64]:
@@ -192,7 +192,7 @@ def _sketched_leaders(
     return chosen[:n].copy()
 
 
-@compiled
+@jit
 def _sketched_pairs(
     rows: NDArray[Any],
     sketches: NDArray[np.float32],
@@ -222,7 +222,7 @@ def _sketched_pairs(
     return row[:n].copy(), centre[:n].copy()
 
 
-@compiled
+@jit
 def _rows_within(
     rows: NDArray[Any], centres: NDArray[Any], symbol: int, limit: float, binary: bool
 ) -> NDArray[np.int64]:
@@ -235,7 +235,7 @@ def _rows_within(
     return found[:n].copy()
 
 
-@compiled
+@jit
 def _any_within(
     rows: NDArray[Any], centres: NDArray[Any], symbol: int, limit: float, binary: bool
 ) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import compiled
+from rlvc._core.jit import jit
 from rlvc.vision.metrics import covariance, project
 
 LENGTH = 16  # numbers of a sketch
@@ -57,7 +57,7 @@ class Sketcher:
         return project(rows, self.axes).astype(np.float32)
 
 
-@compiled
+@jit
 def main_axes(spread: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return about the LENGTH main axes of a covariance (d, d), as columns; zero where it has less.
 
@@ -86,7 +86,7 @@ def main_axes(spread: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.ascontiguousarray(axes.T)
 
 
-@compiled
+@jit
 def _product(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     total = 0.0  # loops, as Numba takes seconds to compile sums of arrays that may not fit
     for d in range(len(a)):
@@ -106,7 +106,7 @@ def tiles(sketches: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.ascontiguousarray(padded.reshape(n_tiles, LANES, length).transpose(0, 2, 1))
 
 
-@compiled
+@jit
 def near_lanes(
     sketches: NDArray[np.float32],
     i: int,

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Interactions, collect
 from rlvc.data.io.checksums import checksum
 from rlvc.data.io.folder import read_folder, write_folder
-from rlvc.data.io.image_files import Filed
-from rlvc.errors import DataError, PictureError
+from rlvc.data.io.image_files import FileImages
+from rlvc.errors import DataError, ImageError
 from tests.data.test_interactions import Walk, same
 from tests.support.builders import pictures
 
@@ -962,14 +962,14 @@ def test_images_may_stay_in_their_files(folder: Path) -> None:
     there, referred = read_folder(folder), read_folder(folder, refer=True)
     assert all_same(there, referred)
     (images,) = referred.percepts.images
-    assert isinstance(images, Filed)
+    assert isinstance(images, FileImages)
     assert images.paths == ["0.png", "1.png", "2.png"]
     assert images.fingerprint(0, 3) == there.percepts.images[0].fingerprint(0, 3)
     (folder / "1.png").write_bytes((folder / "2.png").read_bytes())
-    with pytest.raises(PictureError, match=r"1\.png does not show what it did when image 1"):
+    with pytest.raises(ImageError, match=r"1\.png does not show what it did when image 1"):
         images[1]
     (folder / "2.png").unlink()
-    with pytest.raises(PictureError, match="Image 2 of the percept names a file that is not"):
+    with pytest.raises(ImageError, match="Image 2 of the percept names a file that is not"):
         images[2]
     with pytest.raises(IndexError, match="there is no number 3"):
         images[3]

@@ -25,7 +25,7 @@ from rlvc.distributed.disk.format import BLOCK, LONGEST, MOST_IMAGES, file_of, r
 from rlvc.distributed.disk.read import ShardData, read_shard
 from rlvc.distributed.disk.tables import sum_up
 from rlvc.distributed.disk.write import cut_episodes, write_shards
-from rlvc.errors import DamagedFileError, FileFormatError, PictureError, StrangeFileError
+from rlvc.errors import DamagedFileError, FileFormatError, ImageError, InvalidFileError
 from rlvc.vision.detectors import Harris, Points
 from tests.robustness.test_unwritable import limited
 from tests.support.builders import blocks
@@ -64,7 +64,7 @@ def logged(
 
 def looked(interactions: Interactions) -> Database:
     database = RLVC(detector=Harris(), threads=1).look(interactions)
-    assert all(len(places.feature) for places in database.sightings.places)
+    assert all(len(places.feature) for places in database.index.places)
     return database
 
 
@@ -82,10 +82,10 @@ def check_shard(data: ShardData, database: Database, first: int, seen: set[int])
         assert equal(getattr(data, name), getattr(whole, name)[rows])
     assert equal(data.stuck, whole.is_stuck[rows])
     assert data.is_first.tolist() == [one not in seen for one in data.percepts.tolist()]
-    sightings = database.sightings
-    for i, (images, places) in enumerate(zip(data.images, sightings.places, strict=True)):
-        assert equal(images.numbers[data.table[:, i]], sightings.table[data.percepts, i])
-        numbers = sightings.graph.symbols(sightings.cameras[i])
+    index = database.index
+    for i, (images, places) in enumerate(zip(data.images, index.places, strict=True)):
+        assert equal(images.numbers[data.table[:, i]], index.table[data.percepts, i])
+        numbers = index.graph.symbols(index.cameras[i])
         assert images.n_symbols == len(numbers)
         assert images.size == places.size
         for local, image in enumerate(images.numbers.tolist()):
@@ -151,8 +151,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small dataset with two cameras."""
     folder = tmp_path_factory.mktemp("whole") / "shards"
     data = logged(30, cameras=("left", "right"), n_images=5)
-    eye = RLVC(detector=Harris()).new_eye(data.percepts)
-    write_dataset(data, folder, 2, eye)
+    extractor = RLVC(detector=Harris()).new_extractor(data.percepts)
+    write_dataset(data, folder, 2, extractor)
     return folder
 
 
@@ -178,7 +178,7 @@ def test_every_file_is_needed(whole: Path, tmp_path: Path) -> None:
     for file in files:
         folder = Path(shutil.copytree(whole, tmp_path / "copy"))
         (folder / file).unlink()
-        with pytest.raises((FileFormatError, PictureError), match=str(file)):
+        with pytest.raises((FileFormatError, ImageError), match=str(file)):
             read_all(folder)
         shutil.rmtree(folder)
 
@@ -202,7 +202,7 @@ def test_damage_is_noticed(
             assert read_about(folder) == read_about(whole)
         return
     if file.suffix == ".png":  # some bytes of it mean nothing
-        with suppress(PictureError):
+        with suppress(ImageError):
             read_all(folder)
         return
     with pytest.raises(DamagedFileError, match="is damaged: it changed since it was written"):
@@ -242,7 +242,7 @@ STRANGE: list[tuple[Callable[[Any], object], str]] = [
     (lambda told: told.update(interactions=30.0), "it has 30.0 where an integer must be"),
     (lambda told: told.update(lowest=-99), "its rewards do not fit the rest"),
     (lambda told: told.update(lowest="low"), "it has 'low' where a number must be"),
-    (lambda told: told.update(eye="mine"), "its eye do not fit the rest"),
+    (lambda told: told.update(extractor="mine"), "its extractor do not fit the rest"),
     (lambda told: told["cameras"].reverse(), "its cameras do not fit the rest"),
     (lambda told: told["cameras"][0].update(images=6), "its blocks do not fit the rest"),
     (lambda told: told["cameras"][0].update(shape=[3, 3]), "not enough values"),
@@ -266,7 +266,7 @@ def test_a_strange_description_is_refused(
     copy: Path, change: Callable[[Any], object], why: str
 ) -> None:
     change_about(copy, change)
-    with pytest.raises(StrangeFileError, match=re.escape(why)):
+    with pytest.raises(InvalidFileError, match=re.escape(why)):
         read_all(copy)
 
 
@@ -337,14 +337,14 @@ def first(value: Any) -> Callable[[Any], Any]:
 )
 def test_strange_tables_are_refused(copy: Path, kind: str, name: str, change: Any) -> None:
     rewrite(copy, kind, 0, name, change)
-    with pytest.raises(StrangeFileError):
+    with pytest.raises(InvalidFileError):
         read_all(copy)
 
 
 def test_an_episode_in_two_shards_is_refused(copy: Path) -> None:
     last = read_shard(copy, 0).episode[-1]
     rewrite(copy, "interactions", 1, "episode", lambda one: np.where(one == one[0], last, one))
-    with pytest.raises(StrangeFileError, match="its episodes do not fit the rest"):
+    with pytest.raises(InvalidFileError, match="its episodes do not fit the rest"):
         read_all(copy)
 
 
@@ -360,11 +360,11 @@ def test_a_file_that_is_no_table(copy: Path) -> None:
     rows = read_about(copy).blocks[0].symbols.rows
     piece = asdict(sum_up(path, rows))
     change_about(copy, lambda told: told["blocks"][0].update(symbols=piece))
-    with pytest.raises(StrangeFileError, match="is not a Parquet file that can be read"):
+    with pytest.raises(InvalidFileError, match="is not a Parquet file that can be read"):
         read_all(copy)
     path.unlink()
     path.mkdir()
-    with pytest.raises(StrangeFileError, match="is no ordinary file"):
+    with pytest.raises(InvalidFileError, match="is no ordinary file"):
         read_all(copy)
 
 
@@ -386,11 +386,11 @@ def test_percepts_that_nobody_mentions(tmp_path: Path) -> None:
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     data = logged(60)
-    eye = RLVC(detector=Harris()).new_eye(data.percepts)
+    extractor = RLVC(detector=Harris()).new_extractor(data.percepts)
     for size in (100, 2_000, 10_000, 40_000):
         place = tmp_path / "deep" / "shards"
         with limited(size), pytest.raises(OSError, match="raise the limit or choose another disk"):
-            write_dataset(data, place, 2, eye.snapshot())
+            write_dataset(data, place, 2, extractor.snapshot())
         assert not list(tmp_path.iterdir())
     with limited(1000), pytest.raises(OSError, match="raise the limit or choose another disk"):
         write_shards(looked(data), tmp_path / "deep" / "shards", 2)
@@ -399,16 +399,16 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_detector_of_another_kind(tmp_path: Path) -> None:
     database = looked(logged(10))
-    places = database.sightings.places[0]
+    places = database.index.places[0]
     for change in (1e-9, np.nan):
         odd = replace(places, marks=places.marks + np.array([0, 0, change, 0]))
-        strange = replace(database, sightings=replace(database.sightings, places=(odd,)))
+        strange = replace(database, index=replace(database.index, places=(odd,)))
         with pytest.raises(ValueError, match="must be float32, and positions and scales finite"):
             write_shards(strange, tmp_path / "shards", 1)
-        eye = RLVC().new_eye(database.interactions.percepts)
-        eye.detector = Odd(change)
+        extractor = RLVC().new_extractor(database.interactions.percepts)
+        extractor.detector = Odd(change)
         with pytest.raises(ValueError, match="must be float32, and positions and scales finite"):
-            write_dataset(database.interactions, tmp_path / "shards", 1, eye)
+            write_dataset(database.interactions, tmp_path / "shards", 1, extractor)
         assert not list(tmp_path.iterdir())
 
 
@@ -430,7 +430,7 @@ def test_there_may_be_so_many_images_and_no_more(
     data = logged(20, cameras=("left", "right"), n_images=3)
     monkeypatch.setattr("rlvc.distributed.disk.write.MOST_IMAGES", 5)
     with pytest.raises(ValueError, match="may have at most 5 images; got 6"):
-        write_dataset(data, tmp_path / "shards", 1, RLVC().new_eye(data.percepts))
+        write_dataset(data, tmp_path / "shards", 1, RLVC().new_extractor(data.percepts))
     assert not list(tmp_path.iterdir())
 
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, read_folder, write_folder
 from rlvc.distributed.disk import Telling, open_dataset, write_dataset, write_shards
-from rlvc.distributed.disk.unique import sample_distinct
-from rlvc.errors import FileFormatError, PictureError
+from rlvc.distributed.disk.unique import sample_unique
+from rlvc.errors import FileFormatError, ImageError
 from rlvc.vision.descriptors import Descriptors
 from rlvc.vision.detectors import Harris
-from rlvc.vision.keypoints import distinct_rows
+from rlvc.vision.keypoints import unique_rows
 from rlvc.vision.metrics import Euclidean, metrics
 from tests.distributed.disk.test_disk import logged
 from tests.support.builders import blocks
@@ -98,14 +98,14 @@ def test_same_policy_from_1_2_and_4_shards(
     wanted = policy_bytes(learner, data, tmp_path)
     for shards in (1, 2, 4):
         folder = tmp_path / f"{shards}"
-        eye = learner.new_eye(data.percepts)
-        about = write_dataset(data, folder, shards, eye, threads=1)
+        extractor = learner.new_extractor(data.percepts)
+        about = write_dataset(data, folder, shards, extractor, threads=1)
         assert len(about.shards) == shards
         assert len(about.blocks) > len(cameras)
         assert not (folder / ".looks").exists()
         database = open_dataset(folder).database()
         assert policy_bytes(learner, database, tmp_path) == wanted
-    assert database.eye.n_symbols > 4
+    assert database.extractor.n_symbols > 4
 
 
 @pytest.mark.usefixtures("small")
@@ -114,7 +114,7 @@ def test_a_log_of_frames_is_referred_to(tmp_path: Path, cameras: tuple[str, ...]
     write_folder(views(cameras=cameras), tmp_path / "log", table="parquet")
     data, there = read_folder(tmp_path / "log", refer=True), read_folder(tmp_path / "log")
     learner = RLVC(threads=1).fitted(there.percepts)
-    write_dataset(data, tmp_path / "shards", 2, learner.new_eye(data.percepts))
+    write_dataset(data, tmp_path / "shards", 2, learner.new_extractor(data.percepts))
     assert not (tmp_path / "shards" / "frames").exists()
     database = open_dataset(tmp_path / "shards").database()
     assert policy_bytes(learner, database, tmp_path) == policy_bytes(learner, there, tmp_path)
@@ -125,7 +125,7 @@ def test_a_log_of_frames_is_referred_to(tmp_path: Path, cameras: tuple[str, ...]
     assert np.array_equal(images[3], there.percepts.images[0][3])
     file = sorted((tmp_path / "log" / "images").rglob("000003.png"))[0]
     file.unlink()
-    with pytest.raises(PictureError, match="names a file that is not there: "):
+    with pytest.raises(ImageError, match="names a file that is not there: "):
         images[3]
     # What was seen is there: to learn, no image is needed.
     assert policy_bytes(learner, database, tmp_path) == policy_bytes(learner, there, tmp_path)
@@ -135,7 +135,7 @@ def test_a_log_of_frames_is_referred_to(tmp_path: Path, cameras: tuple[str, ...]
 def test_memory_and_stream_write_the_same(tmp_path: Path) -> None:
     data = views(cameras=("left", "right"))
     learner = RLVC(detector=Harris())
-    write_dataset(data, tmp_path / "stream", 3, learner.new_eye(data.percepts))
+    write_dataset(data, tmp_path / "stream", 3, learner.new_extractor(data.percepts))
     write_shards(learner.look(data), tmp_path / "memory", 3)
     for kind in ("interactions", "percepts", "symbols"):
         files = sorted((tmp_path / "stream" / kind).iterdir())
@@ -155,9 +155,9 @@ def test_nothing_to_see(tmp_path: Path) -> None:
         blank, [0, 1, 0], [0.0, 1.0, 0.0], [True, True, True], next_observations=blank
     )
     learner = RLVC(detector=Harris())
-    write_dataset(data, tmp_path / "shards", 2, learner.new_eye(data.percepts))
+    write_dataset(data, tmp_path / "shards", 2, learner.new_extractor(data.percepts))
     database = open_dataset(tmp_path / "shards").database()
-    assert database.eye.n_symbols == 0
+    assert database.extractor.n_symbols == 0
     assert policy_bytes(learner, database, tmp_path) == policy_bytes(learner, data, tmp_path)
 
 
@@ -174,14 +174,14 @@ def test_distinct_rows_are_sampled_from_files(
     folder = tmp_path_factory.mktemp("rows")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rlvc.distributed.disk.unique.SHARE", share)
-        found = sample_distinct(
+        found = sample_unique(
             lambda: [rows[i : i + group] for i in range(0, n, group)], most, folder
         )
     assert not list(folder.iterdir())
     if n == 0:
         assert found is None
         return
-    distinct, _ = distinct_rows(rows)
+    distinct, _ = unique_rows(rows)
     assert found.tolist() == distinct[:: -(-len(distinct) // most)].tolist()
 
 
@@ -191,8 +191,8 @@ def test_it_tells_how_it_goes(tmp_path: Path) -> None:
     telling = Telling(
         lambda phase, total: told.append((phase, total)), lambda: steps.append(told[-1][0])
     )
-    eye = RLVC(detector=Harris()).new_eye(data.percepts)
-    write_dataset(data, tmp_path / "shards", 1, eye, telling=telling)
+    extractor = RLVC(detector=Harris()).new_extractor(data.percepts)
+    write_dataset(data, tmp_path / "shards", 1, extractor, telling=telling)
     n = len(data.percepts)
     assert told == [("extract", n), ("learn", 1), ("write", n)]
     assert [steps.count(phase) for phase, _ in told] == [n, 1, n]
@@ -201,10 +201,10 @@ def test_it_tells_how_it_goes(tmp_path: Path) -> None:
 def peak(data: Interactions, folder: Path) -> int:
     """Return the most bytes that were in use at a time while a dataset was made."""
     learner = RLVC(detector=Harris(), threads=1)
-    eye = learner.new_eye(data.percepts)
+    extractor = learner.new_extractor(data.percepts)
     tracemalloc.start()
     try:
-        write_dataset(data, folder, 2, eye, threads=1)
+        write_dataset(data, folder, 2, extractor, threads=1)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

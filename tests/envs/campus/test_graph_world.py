@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvc.envs.campus.graph_world import ACTION_NAMES, CAMPUS, Spots
+from rlvc.envs.campus.graph_world import ACTION_NAMES, CAMPUS, GraphWorld
 
 PLACES = [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1), (3, 1), (1, 2), (2, 2), (3, 2)]
 NORTH, EAST, SOUTH, WEST = range(4)
@@ -115,16 +115,16 @@ def test_gamma_must_be_below_one(gamma: float) -> None:
     with pytest.raises(ValueError, match=r"gamma of Spots\.optimal_q must be in \[0, 1\); got"):
         CAMPUS.optimal_q(gamma)
     with pytest.raises(ValueError, match=r"gamma of Spots must be in \[0, 1\); got"):
-        Spots(places=((0, 0),), links=(), goal=(0, 0), gamma=gamma)
+        GraphWorld(places=((0, 0),), links=(), goal=(0, 0), gamma=gamma)
 
 
 @pytest.mark.parametrize("link", [(0, 2), (0, 5), (-1, 0), (1, 1)])
 def test_links_join_neighbours(link: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="links of Spots must join spots one step apart; got"):
-        Spots(places=((0, 0), (1, 0), (2, 0)), links=(link,), goal=(0, 0))
+        GraphWorld(places=((0, 0), (1, 0), (2, 0)), links=(link,), goal=(0, 0))
 
 
 @pytest.mark.parametrize("goal", [(1, 0), (0, 4), (-1, 0)])
 def test_goal_is_a_spot_and_a_heading(goal: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="goal of Spots must be a spot from 0 to 0 and a heading"):
-        Spots(places=((0, 0),), links=(), goal=goal)
+        GraphWorld(places=((0, 0),), links=(), goal=goal)

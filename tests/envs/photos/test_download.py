@@ -19,7 +19,7 @@ import pytest
 from rlvc.envs.photos import download
 from rlvc.envs.photos.download import SETS, PictureSet, cache_folder, find_folder, find_set, get
 from rlvc.envs.photos.transfer import ABANDONED, File
-from rlvc.errors import DownloadError, PictureError
+from rlvc.errors import DownloadError, ImageError
 
 SIZES = {"a.jpg": 150_000, "b.jpg": 90_001, "c.jpg": 70}
 CONTENT = {name: np.random.default_rng(n).bytes(n) for name, n in SIZES.items()}
@@ -133,7 +133,7 @@ def assert_whole(cache: Path) -> None:
 def assert_recovers(server: Server, cache: Path) -> None:
     """Check that after a failure nothing is half there, and that a good run mends all."""
     assert_whole(cache)
-    with pytest.raises(PictureError, match="rlvc data get small"):
+    with pytest.raises(ImageError, match="rlvc data get small"):
         find_folder("small")
     server.mode = "good"
     assert get("small") == cache / "small"
@@ -404,13 +404,13 @@ def test_another_folder(server: Server, tmp_path: Path, monkeypatch: pytest.Monk
 def test_local_data_comes_first_if_it_is_all_there(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(PictureError, match=r"'small' are not here: RLVC_DATA is not set, and"):
+    with pytest.raises(ImageError, match=r"'small' are not here: RLVC_DATA is not set, and"):
         find_folder("small")
     monkeypatch.setenv("RLVC_DATA", str(tmp_path))
     (tmp_path / "small").mkdir()
     for name in list(CONTENT)[1:]:
         (tmp_path / "small" / name).write_bytes(b"of the user's")
-    with pytest.raises(PictureError, match=r"not all of it is in .*small, .*rlvc data get small"):
+    with pytest.raises(ImageError, match=r"not all of it is in .*small, .*rlvc data get small"):
         find_folder("small")
     cached = get("small")
     assert find_folder("small") == cached

@@ -11,7 +11,7 @@ import pytest
 from rlvc.envs.photos import download, images
 from rlvc.envs.photos.images import maze_picture, strip_picture
 from rlvc.envs.photos.transfer import File
-from rlvc.errors import PictureError
+from rlvc.errors import ImageError
 
 Make = Callable[..., images.Image]
 BOTH = pytest.mark.parametrize("make", [maze_picture, strip_picture])
@@ -129,30 +129,30 @@ def test_unknown_name(make: Make) -> None:
 @BOTH
 @pytest.mark.parametrize("missing", ["nowhere/tiles", "nowhere.png", Path("nowhere")])
 def test_missing_path(make: Make, missing: str | Path) -> None:
-    with pytest.raises(PictureError, match=r"nowhere.* no image file and no folder\. Check"):
+    with pytest.raises(ImageError, match=r"nowhere.* no image file and no folder\. Check"):
         make(missing)
 
 
 def test_coil_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RLVC_DATA", raising=False)
-    with pytest.raises(PictureError, match=r"'coil' need .* coil100 in RLVC_DATA; .* not set"):
+    with pytest.raises(ImageError, match=r"'coil' need .* coil100 in RLVC_DATA; .* not set"):
         maze_picture("coil")
     monkeypatch.setenv("RLVC_DATA", str(tmp_path))
-    with pytest.raises(PictureError, match=r"coil100 in RLVC_DATA; it is not in .*--pictures"):
+    with pytest.raises(ImageError, match=r"coil100 in RLVC_DATA; it is not in .*--pictures"):
         maze_picture("coil")
     (tmp_path / "coil100").mkdir()
-    with pytest.raises(PictureError, match=r"cannot be read: No such file"):
+    with pytest.raises(ImageError, match=r"cannot be read: No such file"):
         maze_picture("coil")
 
 
 def test_street_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLVC_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("RLVC_DATA", raising=False)
-    with pytest.raises(PictureError, match=r"'street' .* RLVC_DATA is not set.*rlvc data get stre"):
+    with pytest.raises(ImageError, match=r"'street' .* RLVC_DATA is not set.*rlvc data get stre"):
         strip_picture("street")
     (tmp_path / "street").mkdir()
     monkeypatch.setenv("RLVC_DATA", str(tmp_path))
-    with pytest.raises(PictureError, match=r"not all of it is in .*street, and .*rlvc data get"):
+    with pytest.raises(ImageError, match=r"not all of it is in .*street, and .*rlvc data get"):
         strip_picture("street")
 
 
@@ -169,21 +169,21 @@ def test_street_that_was_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("data", [b"", b"no image at all", b"\x89PNG\r\n\x1a\n\x00\x00"])
 def test_file_that_is_no_image(make: Make, data: bytes, tmp_path: Path) -> None:
     (tmp_path / "bad.png").write_bytes(data)
-    with pytest.raises(PictureError, match=r"bad\.png is not an image"):
+    with pytest.raises(ImageError, match=r"bad\.png is not an image"):
         make(tmp_path / "bad.png")
 
 
 @BOTH
 def test_folder_without_images(make: Make, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not an image")
-    with pytest.raises(PictureError, match="holds no image"):
+    with pytest.raises(ImageError, match="holds no image"):
         make(tmp_path)
 
 
 @BOTH
 def test_photographs_without_their_package(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(PictureError, match="scikit-image, which is not installed"):
+    with pytest.raises(ImageError, match="scikit-image, which is not installed"):
         make("photos")
 
 

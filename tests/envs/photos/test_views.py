@@ -16,7 +16,7 @@ from rlvc.envs.photos.download import find_set
 from rlvc.envs.photos.facades import MURALS, Surface, draw_facade
 from rlvc.envs.photos.panorama import Panoramas
 from rlvc.envs.photos.views import HEADINGS, N_SPOTS, Views, campus_views, state_name
-from rlvc.errors import PictureError
+from rlvc.errors import ImageError
 
 PLACE = (256, 512)  # height and width of a photograph that shows a place all around
 FEW = [(0, 0), (0, 23), (17, 5), (41, 11)]
@@ -205,11 +205,11 @@ def test_a_surface_is_seen_in_true_perspective(row: int, column: int) -> None:
     texture[row, column] = 255
     surface = Surface(texture, (-1.5, -2.0, 9.0), (0.05, 0, 0), (0, 0.05, 0))
     camera = Camera(yaw=7, pitch=-4, roll=3, field=40)
-    eye = np.array([0.3, -1.2, 0.4])
+    extractor = np.array([0.3, -1.2, 0.4])
     view = np.zeros((480, 640, 3), np.uint8)
-    surface.draw_on(view, camera, eye)
+    surface.draw_on(view, camera, extractor)
     point = np.array([-1.5 + (column + 0.5) * 0.05, -2.0 + (row + 0.5) * 0.05, 9.0])
-    x, y, z = camera.rotation().T @ (point - eye)
+    x, y, z = camera.rotation().T @ (point - extractor)
     focal = 320 / np.tan(np.radians(20))
     weights = view[..., 0].astype(float) / view[..., 0].sum()
     rows, columns = np.mgrid[:480, :640] + 0.5
@@ -265,9 +265,9 @@ def test_a_quarter_of_the_views_is_to_test_with(n: int, n_test: int) -> None:
 
 
 def test_missing_folders() -> None:
-    with pytest.raises(PictureError, match=r"Pictures 'no/such' are no folder\. Check the path"):
+    with pytest.raises(ImageError, match=r"Pictures 'no/such' are no folder\. Check the path"):
         campus_views("no/such")
-    with pytest.raises(PictureError, match="are no folder"):
+    with pytest.raises(ImageError, match="are no folder"):
         campus_views(Path("nowhere"))
     with pytest.raises(ValueError, match=r"Unknown pictures 'place'\. Did you mean 'places'\?"):
         campus_views("place")
@@ -276,7 +276,7 @@ def test_missing_folders() -> None:
 def test_places_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RLVC_DATA", raising=False)
     monkeypatch.setenv("RLVC_CACHE", str(tmp_path))
-    with pytest.raises(PictureError, match="places"):
+    with pytest.raises(ImageError, match="places"):
         campus_views("places")
 
 
@@ -288,7 +288,7 @@ def test_bad_seeds(seed: int) -> None:
 
 def test_a_photograph_that_does_not_show_a_place_all_around(tmp_path: Path) -> None:
     file = write(tmp_path / "flat.png", np.zeros((30, 40, 3)))
-    with pytest.raises(PictureError, match=r"flat\.png must show a place all around.*got 40×30"):
+    with pytest.raises(ImageError, match=r"flat\.png must show a place all around.*got 40×30"):
         Panoramas([file]).draw(0, np.random.default_rng(0))
 
 
@@ -298,10 +298,10 @@ def test_states_that_are_missing_are_named(tmp_path: Path) -> None:
         for file in (root / name).iterdir():
             file.unlink()
         (root / name).rmdir()
-    with pytest.raises(PictureError, match=r"each of 44 states; missing: 00-E, 10-W\. Name them"):
+    with pytest.raises(ImageError, match=r"each of 44 states; missing: 00-E, 10-W\. Name them"):
         campus_views(root)
     (tmp_path / "bare").mkdir()
-    with pytest.raises(PictureError, match="00-N, 00-E, 00-S, 00-W, 01-N and 39 more"):
+    with pytest.raises(ImageError, match="00-N, 00-E, 00-S, 00-W, 01-N and 39 more"):
         campus_views(tmp_path / "bare")
 
 
@@ -309,7 +309,7 @@ def test_states_that_are_missing_are_named(tmp_path: Path) -> None:
 def test_folders_whose_names_are_not_understood(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     with pytest.raises(
-        PictureError,
+        ImageError,
         match=rf"must be named by a spot from 0 to 10 and a heading \(N, E, S, W\).*got '{name}'",
     ):
         campus_views(tmp_path)
@@ -318,14 +318,14 @@ def test_folders_whose_names_are_not_understood(tmp_path: Path, name: str) -> No
 def test_two_folders_of_one_state(tmp_path: Path) -> None:
     for name in ("3-N", "03n"):
         (tmp_path / name).mkdir()
-    with pytest.raises(PictureError, match=r"03n and .*3-N are both of state 03-N\. Put"):
+    with pytest.raises(ImageError, match=r"03n and .*3-N are both of state 03-N\. Put"):
         campus_views(tmp_path)
 
 
 def test_a_state_with_a_single_view(tmp_path: Path) -> None:
     root = write_folder(tmp_path, n_views=2)
     (root / "05-S" / "01.png").unlink()
-    with pytest.raises(PictureError, match=r"at least 2 views of state 05-S.*got 1\. Add"):
+    with pytest.raises(ImageError, match=r"at least 2 views of state 05-S.*got 1\. Add"):
         campus_views(root)
 
 
@@ -333,9 +333,9 @@ def test_photographs_of_two_sizes_and_photographs_that_cannot_be_read(tmp_path: 
     root = write_folder(tmp_path, n_views=2)
     write(root / "07-W" / "01.png", np.zeros((9, 8, 3)))
     with pytest.raises(
-        PictureError, match=r"07-W.01\.png must be 8×6 pixels.*00-N.00\.png; got 8×9\. Scale"
+        ImageError, match=r"07-W.01\.png must be 8×6 pixels.*00-N.00\.png; got 8×9\. Scale"
     ):
         campus_views(root)
     (root / "07-W" / "01.png").write_bytes(b"no image")
-    with pytest.raises(PictureError, match=r"07-W.01\.png is not an image that OpenCV can read"):
+    with pytest.raises(ImageError, match=r"07-W.01\.png is not an image that OpenCV can read"):
         campus_views(root)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Database, Policy
-from rlvc.features.graph import Located
+from rlvc.features.graph import InCell
 from rlvc.learning.generation.base import Canonical, Generator
 from rlvc.learning.generation.composites import Composites
 from tests.learning.generation.test_composites import Case, new_of
@@ -57,7 +57,7 @@ def test_cells_are_offered_beside_pairs(seed: int) -> None:
     )
     assert set(both.new) == {*pairs.new, *cells.new}
     assert len(both.new) == len(pairs.new) + len(cells.new)
-    assert all(isinstance(one, Located) for one in cells.new)
+    assert all(isinstance(one, InCell) for one in cells.new)
     for row in range(len(case.classes)):
         assert new_of(both, row) == new_of(pairs, row) + new_of(cells, row)
 
@@ -66,10 +66,10 @@ def test_some_cells_that_are_plain_to_see() -> None:
     case = Case.of([[(0, 10, 10)], [(0, 10, 40)], [(0, 50, 10), (1, 50, 50)], []])
     offered = case.offer(Composites(together=False, grid=1, pairs=0))
     assert list(offered.new) == [
-        Located(part=0, level=1, column=0, line=0),
-        Located(part=0, level=1, column=1, line=0),
-        Located(part=0, level=1, column=0, line=1),
-        Located(part=1, level=1, column=1, line=1),
+        InCell(part=0, level=1, column=0, line=0),
+        InCell(part=0, level=1, column=1, line=0),
+        InCell(part=0, level=1, column=0, line=1),
+        InCell(part=1, level=1, column=1, line=1),
     ]
     rows = [offered.incidence.row(row).tolist() for row in range(4)]
     assert rows == [[2], [4], [3, 5], []]
@@ -79,7 +79,7 @@ def test_what_all_images_show_in_a_cell_is_no_candidate() -> None:
     case = Case.of([[(0, 3, 3)], [(0, 20, 20)], [(0, 3, 3), (0, 20, 20)]])
     assert not case.offer(Composites(grid=1, pairs=0)).new
     finer = case.offer(Composites(grid=2, pairs=0)).new
-    cells = [(one.level, one.column, one.line) for one in finer if isinstance(one, Located)]
+    cells = [(one.level, one.column, one.line) for one in finer if isinstance(one, InCell)]
     assert cells == [(2, 0, 0), (2, 1, 1)]
 
 
@@ -87,7 +87,7 @@ def test_what_lies_outside_the_frame_is_in_the_nearest_cell() -> None:
     case = Case.of([[(0, -5, 10)], [(0, 70, 10)], [(0, 64, 64)], [(0, 10, 99)]])
     for grid in (1, 3):
         offered = case.offer(Composites(together=False, grid=grid, pairs=0))
-        found, numbers = case.sightings.add(offered.new)
+        found, numbers = case.index.add(offered.new)
         n = 2**grid - 1
         corners = {
             (0, 10 * (n + 1) // 64),
@@ -98,7 +98,7 @@ def test_what_lies_outside_the_frame_is_in_the_nearest_cell() -> None:
         finest = {
             (one.column, one.line)
             for one in offered.new
-            if isinstance(one, Located) and one.level == grid
+            if isinstance(one, InCell) and one.level == grid
         }
         assert finest == corners
         for row in range(4):
@@ -170,7 +170,7 @@ def test_cells_tell_places(policy: Policy) -> None:
     assert policy.predict(np.stack(PICTURES))[0].tolist() == RIGHT
     others, right = draw_places(1, 20)
     assert policy.predict(np.stack(others))[0].tolist() == right
-    assert any(isinstance(one, Located) and one.level == 2 for one in policy.features)
+    assert any(isinstance(one, InCell) and one.level == 2 for one in policy.features)
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -190,7 +190,7 @@ def test_a_policy_with_cells_is_saved_and_explains_itself(policy: Policy, tmp_pa
         assert str(loaded.explain(picture)) == str(explanation)
         assert math.isfinite(explanation.q.max())
         for test in explanation.tests:
-            if isinstance(test.feature, Located) and test.exhibited:
+            if isinstance(test.feature, InCell) and test.exhibited:
                 view = oracle.View(SIDE, SIDE)
                 for x, y in test.occurrences.tolist():
                     assert oracle.is_inside(oracle.Point(x, y, 1.0, 0.0), test.feature, view)

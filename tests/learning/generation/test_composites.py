@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Policy
-from rlvc.features.graph import Composite, Feature, Graph, Located, Primitive
-from rlvc.features.index import Sightings
-from rlvc.learning.generation.base import Candidates, Offering, generators
+from rlvc.features.graph import Composite, Feature, Graph, InCell, Primitive
+from rlvc.features.index import FeatureIndex
+from rlvc.learning.generation.base import Candidates, GeneratorState, generators
 from rlvc.learning.generation.clustering import CompleteLinkage, Tails, clusterings
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.generation.cooccurrence import TRIES
@@ -41,7 +41,7 @@ class Case:
     """Percepts in visual classes, and what they show."""
 
     scene: Scene
-    sightings: Sightings
+    index: FeatureIndex
     classes: NDArray[np.int64]
 
     @classmethod
@@ -82,7 +82,7 @@ class Case:
 
     @property
     def graph(self) -> Graph:
-        return self.sightings.graph
+        return self.index.graph
 
     @property
     def n_classes(self) -> int:
@@ -100,13 +100,13 @@ class Case:
         rules: Composites,
         wanted: Sequence[int] | None = None,
         threads: int = 1,
-        composer: Offering | None = None,
+        composer: GeneratorState | None = None,
     ) -> Candidates:
         """Return the new features that are offered for some classes, or for all."""
         is_aliased = np.zeros(self.n_classes, np.bool_)
         is_aliased[list(range(self.n_classes) if wanted is None else wanted)] = True
         composer, attempt = composer or rules.start(), 0 if rules.together else 1
-        found = composer.generate(self.sightings, self.classes, is_aliased, attempt, threads)
+        found = composer.generate(self.index, self.classes, is_aliased, attempt, threads)
         assert found is not None
         return found
 
@@ -310,13 +310,13 @@ def test_known_features_come_first(seed: int) -> None:
     def attempts(rules: Composites) -> list[Candidates]:
         composer, offers = rules.start(), list[Candidates]()
         while True:
-            one = composer.generate(case.sightings, case.classes, everything, len(offers))
+            one = composer.generate(case.index, case.classes, everything, len(offers))
             if one is None:
                 return offers
             offers.append(one)
 
     known, new = attempts(apart)
-    assert_same_offer(known, Candidates(case.sightings.incidence))
+    assert_same_offer(known, Candidates(case.index.incidence))
     (both,) = attempts(together)
     assert list(both.new) == list(new.new)
     assert known.n_known == new.n_known == both.n_known == len(case.graph)
@@ -349,7 +349,7 @@ def test_percepts_exhibit_what_is_found_on_them(seed: int) -> None:
     for c in range(case.n_classes):
         one = case.offer(rules, [c])
         n_offered += len(one.new) * (c in wanted)
-        found, numbers = case.sightings.add(one.new)
+        found, numbers = case.index.add(one.new)
         for row, visual_class in enumerate(case.classes):
             if visual_class == c:
                 exhibited = set(found.incidence.row(row).tolist())
@@ -517,7 +517,7 @@ def test_no_more_is_offered_than_allowed(most: int) -> None:
         for c in range(case.n_classes):
             everything, some = case.offer(rules, [c]), case.offer(cut, [c])
             expected = []
-            for camera, kind in itertools.product(case.scene.cameras, (Composite, Located)):
+            for camera, kind in itertools.product(case.scene.cameras, (Composite, InCell)):
                 ours = [one for one in everything.new if isinstance(one, kind)]
                 ours = [one for one in ours if case.graph.camera[one.parts[0]] == camera]
                 expected += ours[:most]
@@ -645,12 +645,12 @@ def test_a_run_offers_what_a_fresh_start_would(seed: int) -> None:
             new = list(case.offer(rules).new)
             if new:
                 chosen = [new[int(n)] for n in rng.integers(0, len(new), 2)]
-                case = dataclasses.replace(case, sightings=case.sightings.add(chosen)[0])
+                case = dataclasses.replace(case, index=case.index.add(chosen)[0])
         elif rng.random() < 0.5:  # the same percepts, looked at again
-            case = dataclasses.replace(case, sightings=case.scene.see(case.graph))
+            case = dataclasses.replace(case, index=case.scene.see(case.graph))
         else:  # others
             other = Case.draw(rng, cameras)
-            case = dataclasses.replace(other, sightings=other.scene.see(case.graph))
+            case = dataclasses.replace(other, index=other.scene.see(case.graph))
             classes, trail = case.classes, []
         classes = np.unique(classes, return_inverse=True)[1]
         case = dataclasses.replace(case, classes=classes)
@@ -682,12 +682,12 @@ def test_what_did_not_change_is_not_composed_again() -> None:
     assert n_pairs([1] * 5 + [0] * 2 + [2] * 2, [1]) == 0
     # A composite that may not be a part changes nothing; one that may does.
     composite = next(iter(case.offer(WIDELY).new))
-    case = dataclasses.replace(case, sightings=case.sightings.add([composite])[0])
+    case = dataclasses.replace(case, index=case.index.add([composite])[0])
     assert n_pairs([1] * 5 + [0] * 2 + [2] * 2, [1]) == 0
     high = dataclasses.replace(rules, height=2)
     case, run, rules = crowd(3, n_images=9), high.start(), high
     low = n_pairs([0] * 9, [0])
-    case = dataclasses.replace(case, sightings=case.sightings.add([composite])[0])
+    case = dataclasses.replace(case, index=case.index.add([composite])[0])
     assert n_pairs([0] * 9, [0]) > low == whole
 
 
@@ -724,12 +724,12 @@ def test_classes_may_be_of_one_percept_or_of_none() -> None:
     for n_classes in (6, 8):  # the last are numbers of no percept
         is_aliased = np.ones(n_classes, np.bool_)
         for threads in (1, 2, 3):
-            offered = composer.generate(case.sightings, case.classes, is_aliased, 1, threads)
+            offered = composer.generate(case.index, case.classes, is_aliased, 1, threads)
             assert offered is not None
             assert_same_offer(offered, case.offer(EVERYTHING, [1]))
             assert len(offered.new) > 2
     nobody = np.array([True, False, True, False, True, False, True])
-    offered = EVERYTHING.start().generate(case.sightings, case.classes, nobody, 1)
+    offered = EVERYTHING.start().generate(case.index, case.classes, nobody, 1)
     assert offered is not None
     assert len(offered.new) == 0
 
@@ -789,7 +789,7 @@ def test_thousands_of_points_do_not_take_long(n_symbols: int) -> None:
     (lengths,) = counted.lengths
     assert len(lengths) <= rules.pairs
     assert max(lengths) <= rules.distances
-    found, numbers = case.sightings.add(composites)
+    found, numbers = case.index.add(composites)
     for row in range(2):
         exhibited = set(found.incidence.row(row).tolist())
         true = {one for one, n in zip(composites, numbers, strict=True) if n in exhibited}
@@ -801,9 +801,9 @@ def test_angles_need_a_detector_that_gives_them() -> None:
     rules = Composites(together=False, use_angle=True)
     composer = rules.start()
     everything = np.ones(1, np.bool_)
-    assert composer.generate(case.sightings, case.classes, everything, 0) is not None
+    assert composer.generate(case.index, case.classes, everything, 0) is not None
     with pytest.raises(ValueError, match="use_angle of Composites needs a detector"):
-        composer.generate(case.sightings, case.classes, everything, 1)
+        composer.generate(case.index, case.classes, everything, 1)
     with pytest.raises(ValueError, match="sift or orb"):
         RLVC(detector=Harris(), generator=rules, threads=1).learn(
             act([one.picture for one in DRAWN], RIGHT)
@@ -885,10 +885,10 @@ def test_labels_that_compiled_code_could_not_trust_are_refused(kind: str) -> Non
         for i in range(6)
     ]
     graph = Graph((Primitive("", 0), Primitive("", 1)))
-    sightings = Scene({"": views}, [(i,) for i in range(6)]).see(graph)
+    index = Scene({"": views}, [(i,) for i in range(6)]).see(graph)
     offering = Composites(clustering=Wrong(kind), together=False).start()
     with pytest.raises(ValueError, match=r"^Wrong\.cluster must return an array of int64 of shape"):
-        offering.generate(sightings, np.zeros(6, np.int64), np.array([True]), 1)
+        offering.generate(index, np.zeros(6, np.int64), np.array([True]), 1)
 
 
 @pytest.mark.parametrize(

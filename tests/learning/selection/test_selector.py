@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rlvc._core.fixed_point import FixedPoint
 from rlvc.features.incidence import Incidence
 from rlvc.learning.aliasing import Residuals
-from rlvc.learning.selection.selector import Choice, Selector, reductions
+from rlvc.learning.selection.selector import Selector, SplitChoice, reductions
 from rlvc.learning.selection.sums import merge
 from tests.oracle import rlvc as oracle
 
@@ -206,14 +206,16 @@ def test_a_reduction_is_what_the_parts_leave_of_the_sum_of_squares() -> None:
 
 
 def test_another_choice_stands_in_for_none() -> None:
-    none = Choice.none(3)
+    none = SplitChoice.none(3)
     assert (none.feature.tolist(), none.action.tolist()) == ([-1] * 3, [-1] * 3)
     assert (none.p_value.tolist(), none.n_tests.tolist()) == ([1.0] * 3, [0] * 3)
-    one = Choice(np.array([0, -1, 1]), np.array([1, -1, 0]), np.array([0.1, 1, 0.2]), np.arange(3))
-    other = Choice(
+    one = SplitChoice(
+        np.array([0, -1, 1]), np.array([1, -1, 0]), np.array([0.1, 1, 0.2]), np.arange(3)
+    )
+    other = SplitChoice(
         np.array([7, 8, -1]), np.array([0, 2, -1]), np.array([0.3, 0.4, 1]), np.array([5, 1, 6])
     )
-    both = one.or_else(other)
+    both = one.fill_missing(other)
     assert (both.feature.tolist(), both.action.tolist()) == ([0, 8, 1], [1, 2, 0])
     assert (both.p_value.tolist(), both.n_tests.tolist()) == ([0.1, 0.4, 0.2], [0, 1, 2])
 

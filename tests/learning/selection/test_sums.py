@@ -11,7 +11,7 @@ from rlvc.features.incidence import Incidence
 from rlvc.learning.aliasing import Residuals
 from rlvc.learning.selection.sums import (
     Candidates,
-    Groups,
+    GroupSums,
     group_interactions,
     merge,
     sum_candidates,
@@ -136,7 +136,7 @@ def test_merged_shards_are_one_pass(seed: int, n: int, n_shards: int, min_sample
     delta = rng.integers(-(2**25), 2**25, n)
     is_aliased = rng.random(2) < 0.8
 
-    def shard(rows: NDArray[np.int64], least: int) -> tuple[Groups, Candidates]:
+    def shard(rows: NDArray[np.int64], least: int) -> tuple[GroupSums, Candidates]:
         residuals = Residuals(delta[rows], FixedPoint(0), group[rows], 2, 2)
         groups = group_interactions(residuals, is_aliased)
         incidence = Incidence.from_dense(dense[percept[rows]].reshape(-1, n_features))

@@ -222,7 +222,7 @@ def test_ties_go_to_the_first_and_what_was_never_tried_is_not_taken(
     browser: Browser, policy: Policy, tmp_path: Path, trees: int
 ) -> None:
     odd = [odd_values(policy, seed) for seed in range(trees)]
-    acting = odd[0] if trees == 1 else ForestPolicy.of(odd, caution=0.5)
+    acting = odd[0] if trees == 1 else ForestPolicy.of(odd, uncertainty_penalty=0.5)
     acting.save(tmp_path / "policy.rlvc")
     (tmp_path / "result.json").write_text('{"task": "odd"}', encoding="utf-8")
     percepts = Percepts()

@@ -22,7 +22,7 @@ from rlvc._core.params import as_json
 from rlvc.classifiers.nodes import LEAF
 from rlvc.data.images import as_image
 from rlvc.errors import FileFormatError
-from rlvc.features.graph import Several, Sight
+from rlvc.features.graph import AtLeast, Sight
 from rlvc.policies.policy import Policy
 from rlvc.report.page import render, to_json
 from rlvc.report.web.data import SO_FAR, Author
@@ -86,7 +86,7 @@ def test_a_page_knows_which_features_an_image_shows(page: Page) -> None:
             name: scene.percepts.images[c][int(scene.table[row, c])]
             for c, name in enumerate(cameras)
         }
-        sight = Sight(policy.graph, Glance(policy.eye, images))
+        sight = Sight(policy.graph, Glance(policy.extractor, images))
         for camera, name in enumerate(cameras):
             coded = shown["seen"][camera]
             seen = {key: numbers(coded[key]) for key in ("begin", "feature", "x", "y")}
@@ -94,7 +94,7 @@ def test_a_page_knows_which_features_an_image_shows(page: Page) -> None:
             rows = slice(seen["begin"][image], seen["begin"][image + 1])
             assert (np.diff(seen["feature"][rows].astype(int)) >= 0).all()
             for number, feature in enumerate(policy.features):
-                if isinstance(feature, Several) or policy.graph.camera[number] != name:
+                if isinstance(feature, AtLeast) or policy.graph.camera[number] != name:
                     continue
                 here = seen["feature"][rows] == number
                 assert here.any() == sight.exhibits(number)
@@ -253,7 +253,9 @@ def test_half_a_letter_in_a_name_does_no_harm(tmp_path: Path) -> None:
     assert "a?b" in render(Author().describe(tmp_path)).encode().decode()
 
 
-@pytest.mark.parametrize("settings", [[], ["post_process=compaction"], ["cap=3", "detector=sift"]])
+@pytest.mark.parametrize(
+    "settings", [[], ["post_process=compaction"], ["max_splits=3", "detector=sift"]]
+)
 def test_what_is_not_the_default_is_told(settings: list[str]) -> None:
     learner = make_learner("default", settings, RLVC())
     fitted = learner.fitted(database(COLOUR).percepts)

@@ -24,7 +24,7 @@ CURE = f"Get it again from where it was; if you changed it yourself, remove {FIL
 DAMAGED = f"{FILE} is damaged. Get it again from where it was, or remove it to read without it."
 
 
-class Sealing:
+class ChecksumWriter:
     """The checksums of the files of a folder while it is written."""
 
     def __init__(self, folder: Path) -> None:
@@ -46,7 +46,7 @@ class Sealing:
         (self._folder / FILE).write_text(f"{text}\n", "utf-8")
 
 
-class Seal:
+class Checksums:
     """The checksums of a folder that is read: each file is compared when it is read anyway."""
 
     def __init__(self, folder: Path, sha256: Mapping[str, str]) -> None:
@@ -88,7 +88,7 @@ class Seal:
                 problems.add(f"damaged: {name} {CHANGED}. {CURE}")
 
 
-def read_seal(folder: Path, problems: Problems) -> Seal:
+def read_seal(folder: Path, problems: Problems) -> Checksums:
     """Return the checksums of a folder; none if it has no ``dataset.json`` of ours.
 
     Raises:
@@ -96,16 +96,16 @@ def read_seal(folder: Path, problems: Problems) -> Seal:
     """
     file = folder / FILE
     if not file.is_file():
-        return Seal(folder, {})
+        return Checksums(folder, {})
     try:
         if file.stat().st_size > LARGEST:
             raise ValueError("it is too large")
         about = json.loads(file.read_bytes())
     except (ValueError, RecursionError):
         problems.add(DAMAGED)
-        return Seal(folder, {})
+        return Checksums(folder, {})
     if not isinstance(about, dict) or about.get("format") != FORMAT:
-        return Seal(folder, {})  # somebody else's
+        return Checksums(folder, {})  # somebody else's
     version = about.get("version")
     if isinstance(version, int) and version > VERSION:
         problems.add(
@@ -121,8 +121,8 @@ def read_seal(folder: Path, problems: Problems) -> Seal:
         or any(name.startswith("/") or ".." in name.split("/") for name in sha256)
     ):
         problems.add(DAMAGED)
-        return Seal(folder, {})
-    return Seal(folder, sha256)
+        return Checksums(folder, {})
+    return Checksums(folder, sha256)
 
 
 def checksum(about: Mapping[str, Any]) -> str:

@@ -20,15 +20,15 @@ import numpy as np
 from rlvc._core.atomic import telling
 from rlvc.data.actions import Actions, read_actions, write_actions
 from rlvc.data.interactions import Interactions, check_episodes
-from rlvc.data.io.checksums import Sealing, read_seal
+from rlvc.data.io.checksums import ChecksumWriter, read_seal
 from rlvc.data.io.episodes import read_episodes
 from rlvc.data.io.frames import OnImage, read_percepts, write_frames
-from rlvc.data.io.places import check_place, whole_folder
+from rlvc.data.io.places import atomic_folder, check_place
 from rlvc.data.io.table import SUFFIXES, encode_table, find_table, import_pyarrow, read_table
 from rlvc.data.percepts import SINGLE
 from rlvc.data.problems import Problems
 from rlvc.data.suspicions import tell_doubts
-from rlvc.errors import unknown
+from rlvc.errors import unknown_name
 
 TABLE = "interactions"
 
@@ -134,7 +134,7 @@ def write_folder(
         on_image: Called after each image that is written.
     """
     if f".{table}" not in SUFFIXES:
-        raise unknown("table", table, [suffix.removeprefix(".") for suffix in SUFFIXES])
+        raise unknown_name("table", table, [suffix.removeprefix(".") for suffix in SUFFIXES])
     if table == "parquet":
         import_pyarrow()
     if problems := check_episodes(interactions):
@@ -142,7 +142,7 @@ def write_folder(
         raise ValueError(f"interactions of write_folder must be whole episodes; {told}")
     _check_names(interactions)
     check_new_folder(path)
-    with whole_folder(path) as folder:
+    with atomic_folder(path) as folder:
         _fill(folder, interactions, table, on_image)
 
 
@@ -171,7 +171,7 @@ def _check_names(interactions: Interactions) -> None:
 
 def _fill(folder: Path, interactions: Interactions, table: str, on_image: OnImage) -> None:
     used = np.union1d(interactions.start, interactions.end)
-    sealing = Sealing(folder)
+    sealing = ChecksumWriter(folder)
     files = write_frames(interactions.percepts, used, folder, sealing, on_image)
     episode, step, percept, *rest = zip(*_rows(interactions), strict=True)
     columns: dict[str, Sequence[Any]] = {"episode": episode, "step": step}

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.data.images import Image
-from rlvc.data.io.checksums import Seal, Sealing
-from rlvc.data.io.image_files import Filed, UnfitError, as_seen, decode, encode, quiet
+from rlvc.data.io.checksums import Checksums, ChecksumWriter
+from rlvc.data.io.image_files import FileImages, UnfitError, as_seen, decode, encode, quiet
 from rlvc.data.io.table import Table, camera_column
 from rlvc.data.percepts import SINGLE, Percepts
 from rlvc.data.problems import Problems
@@ -28,7 +28,7 @@ def read_percepts(
     table: Table,
     rows: NDArray[np.int64],
     folder: Path,
-    seal: Seal,
+    seal: Checksums,
     problems: Problems,
     on_image: OnImage,
     *,
@@ -43,7 +43,7 @@ def read_percepts(
         _Camera(name, column, table.columns[column], folder, seal, on_image)
         for name, column in table.cameras.items()
     ]
-    percepts = Percepts(new_images=partial(Filed, folder=folder) if refer else None)
+    percepts = Percepts(new_images=partial(FileImages, folder=folder) if refer else None)
     numbers: dict[tuple[str, ...], int] = {}
     names = [camera.name for camera in cameras]
     shown = [tuple(camera.files[row] for camera in cameras) for row in rows.tolist()]
@@ -57,7 +57,7 @@ def read_percepts(
             number = percepts.add(parts[SINGLE] if list(parts) == [SINGLE] else parts)
             numbers[files] = number
             for images in percepts.images:
-                if isinstance(images, Filed) and len(images) > len(images.paths):
+                if isinstance(images, FileImages) and len(images) > len(images.paths):
                     images.paths.append(files[names.index(images.camera)])
             for camera in cameras:
                 camera.numbers.setdefault(camera.files[row], number)
@@ -75,7 +75,7 @@ def write_frames(
     percepts: Percepts,
     used: NDArray[np.int64],
     folder: Path,
-    sealing: Sealing,
+    sealing: ChecksumWriter,
     on_image: OnImage,
 ) -> dict[str, dict[int, str]]:
     """Write each distinct image of some percepts once; return each column's file per percept."""
@@ -109,7 +109,13 @@ class _Camera:
     """The image files of one column: each is read once, and all must be alike."""
 
     def __init__(
-        self, name: str, column: str, files: list[str], folder: Path, seal: Seal, on_image: OnImage
+        self,
+        name: str,
+        column: str,
+        files: list[str],
+        folder: Path,
+        seal: Checksums,
+        on_image: OnImage,
     ) -> None:
         self.name, self.files, self.numbers = name, files, dict[str, int]()
         self.has_alpha = False

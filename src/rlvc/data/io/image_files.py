@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.data.images import Image, as_image
-from rlvc.data.io.checksums import CHANGED, CURE, Seal
+from rlvc.data.io.checksums import CHANGED, CURE, Checksums
 from rlvc.data.percepts import Images, digest_of
-from rlvc.errors import PictureError
+from rlvc.errors import ImageError
 
 
-class Filed(Images):
+class FileImages(Images):
     """The distinct images of one camera, which stay in the files that they come from.
 
     Each is read when it is asked for, and must be what it was when it was met.
@@ -53,11 +53,11 @@ class Filed(Images):
             self._digests.append(next(reversed(self._numbers)))
         return number
 
-    def some(self, numbers: Sequence[int]) -> Filed:
+    def some(self, numbers: Sequence[int]) -> FileImages:
         """Return some images, which another process reads from the same files."""
         digests = [self._digests[number] for number in numbers]
         paths = [self.paths[number] for number in numbers]
-        return Filed(self.camera, self.folder.resolve(), self.shape, digests, paths)
+        return FileImages(self.camera, self.folder.resolve(), self.shape, digests, paths)
 
     def _store(self, number: int, image: Image) -> None:
         """Keep nothing: the file is there."""
@@ -67,19 +67,19 @@ class Filed(Images):
             raise IndexError(f"The store holds {len(self)} images; there is no number {number}.")
         path = self.paths[number]
         if path is None:
-            raise PictureError(
+            raise ImageError(
                 f"Image {number} of {self.whose} is in no file. Make the dataset from images."
             )
         file = self.folder / path
         try:
-            image, _ = as_seen(decode(self.folder, path, Seal(self.folder, {})))
+            image, _ = as_seen(decode(self.folder, path, Checksums(self.folder, {})))
         except UnfitError as error:
-            raise PictureError(
+            raise ImageError(
                 f"Image {number} of {self.whose} {error.fact.rstrip(',')}: {file}. Bring the file "
                 "back to where it was, or make the dataset again."
             ) from error
         if image.shape != self.shape or digest_of(image) != self._digests[number]:
-            raise PictureError(
+            raise ImageError(
                 f"{file} does not show what it did when image {number} of {self.whose} was met. "
                 "Bring the file back as it was, or make the dataset again."
             )
@@ -94,7 +94,7 @@ class UnfitError(Exception):
         self.fact, self.cure = fact, cure
 
 
-def decode(folder: Path, name: str, seal: Seal) -> NDArray[np.generic]:
+def decode(folder: Path, name: str, seal: Checksums) -> NDArray[np.generic]:
     """Return what an image file holds, as OpenCV has it."""
     file, data = folder / name, None
     try:

@@ -28,7 +28,7 @@ from rlvc.data.io.places import check_place, check_room, missing_folders, remove
 from rlvc.data.observations import check_images, tell_left_out
 from rlvc.data.percepts import Percept, Percepts
 from rlvc.data.suspicions import tell_doubts
-from rlvc.errors import DataError, unknown
+from rlvc.errors import DataError, unknown_name
 
 log = logging.getLogger(__name__)
 
@@ -185,7 +185,7 @@ def _load(minari: Any, dataset_id: str) -> Any:
                 f"There is no Minari dataset {dataset_id!r} here, nor any other. Get one with: "
                 f"minari download {dataset_id}"
             ) from None
-        raise unknown("Minari dataset", dataset_id, known) from None
+        raise unknown_name("Minari dataset", dataset_id, known) from None
 
 
 def _buffers(

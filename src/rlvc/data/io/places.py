@@ -30,7 +30,7 @@ def remove_empty(folders: Iterable[Path]) -> None:
 
 
 @contextmanager
-def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Make a folder to fill, which takes its place whole when the block ends well, or not at all.
 
     Args:

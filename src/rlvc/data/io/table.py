@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvc.data.io.checksums import Seal
+from rlvc.data.io.checksums import Checksums
 from rlvc.data.percepts import SINGLE
 from rlvc.data.problems import Problems
 from rlvc.errors import DataError
@@ -83,7 +83,7 @@ def find_table(path: str | os.PathLike[str]) -> Path:
     raise DataError(str(path), [fact])
 
 
-def read_table(source: Path, seal: Seal, problems: Problems) -> Table:
+def read_table(source: Path, seal: Checksums, problems: Problems) -> Table:
     """Return the cells of a table, and note what is wrong with its header and its rows."""
     read = _read_csv if source.suffix.lower() == ".csv" else _read_parquet
     try:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rlvc._core.atomic import Pathlike
 from rlvc._core.validate import must, refusing
 from rlvc.data.interactions import Interactions
-from rlvc.data.io.image_files import Filed
+from rlvc.data.io.image_files import FileImages
 from rlvc.data.percepts import Percepts
 from rlvc.distributed.disk.format import FILE, VOCABULARY, About, file_of, read_about
 from rlvc.distributed.disk.read import (
@@ -25,10 +25,10 @@ from rlvc.distributed.disk.read import (
 from rlvc.distributed.disk.tables import IMAGES, TableReader, read_piece
 from rlvc.errors import FileFormatError
 from rlvc.features.graph import Graph
-from rlvc.features.index import Sightings
+from rlvc.features.index import FeatureIndex
 from rlvc.learning.database import Database
 from rlvc.vision.detectors import Points
-from rlvc.vision.extractor import Eye, Occurrences
+from rlvc.vision.extractor import FeatureExtractor, SymbolOccurrences
 from rlvc.vision.io import load_vocabulary
 
 
@@ -70,7 +70,7 @@ class Dataset:
             must(len(np.unique(found.episode)) == about.episodes, "episodes")
         return found
 
-    def eye(self) -> Eye:
+    def extractor(self) -> FeatureExtractor:
         """Return who looked, and all that it knows."""
         if self.about.vocabulary is None:
             raise FileFormatError(
@@ -79,27 +79,29 @@ class Dataset:
             )
         path = self.folder / VOCABULARY
         read_piece(path, self.about.vocabulary)
-        eye = load_vocabulary(path)
+        extractor = load_vocabulary(path)
         with refusing(path, "vocabulary of this dataset"):
-            n_symbols = {name: words.n_symbols for name, words in eye.vocabularies.items()}
+            n_symbols = {name: words.n_symbols for name, words in extractor.vocabularies.items()}
             must(n_symbols == {one.name: one.symbols for one in self.about.cameras}, "symbols")
-        return eye
+        return extractor
 
     def database(self) -> Database:
         """Return what a learner takes; it learns what it would from the images themselves."""
-        eye, interactions = self.eye(), self.interactions()
+        extractor, interactions = self.extractor(), self.interactions()
         seen = [self._seen(camera) for camera in range(len(self.about.cameras))]
-        graph = Graph().add_symbols(eye)
-        return Database(interactions, Sightings.of(graph, interactions.percepts, seen), eye)
+        graph = Graph().add_symbols(extractor)
+        return Database(
+            interactions, FeatureIndex.of(graph, interactions.percepts, seen), extractor
+        )
 
-    def _seen(self, camera: int) -> Occurrences:
+    def _seen(self, camera: int) -> SymbolOccurrences:
         """Return what all images of a camera show."""
         wanted = np.arange(self.about.cameras[camera].images)
         found = read_symbols(self.folder, camera, self.about, wanted)
         n = len(found.symbol)
         xy = np.column_stack([found.x, found.y])
         points = Points(xy, found.scale, found.angle, np.zeros(n, np.int32))
-        return Occurrences(found.begin, found.symbol, np.arange(n, dtype=np.int32), points)
+        return SymbolOccurrences(found.begin, found.symbol, np.arange(n, dtype=np.int32), points)
 
     def _table(self) -> NDArray[np.int64]:
         """Return the (n_percepts, n_cameras) images of all percepts."""
@@ -113,7 +115,7 @@ class Dataset:
         must(table.min() >= 0 and len(np.unique(table, axis=0)) == len(table), "percepts")
         return table
 
-    def _images(self) -> list[Filed]:
+    def _images(self) -> list[FileImages]:
         """Return the images of every camera, which stay in their files."""
         found = []
         for number, camera in enumerate(self.about.cameras):
@@ -124,7 +126,7 @@ class Dataset:
                 paths += columns["path"].tolist()
                 with refusing(path, "block of images"):
                     digests += map(bytes.fromhex, columns["digest"].tolist())
-            images = Filed(camera.name, self.folder, camera.shape, digests, paths)
+            images = FileImages(camera.name, self.folder, camera.shape, digests, paths)
             must(len(images) == camera.images, "images")
             found.append(images)
         return found

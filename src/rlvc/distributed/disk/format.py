@@ -24,11 +24,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from rlvc._core.atomic import Pathlike, write_whole
+from rlvc._core.atomic import Pathlike, atomic_write
 from rlvc._core.validate import as_int, as_number, as_text, must, refusing
 from rlvc.data.interactions import MOST_ACTIONS
 from rlvc.data.io.checksums import checksum
-from rlvc.errors import DamagedFileError, FileFormatError, StrangeFileError
+from rlvc.errors import DamagedFileError, FileFormatError, InvalidFileError
 
 FILE: Final = "dataset.json"
 VOCABULARY: Final = "vocabulary.rlvc"
@@ -110,8 +110,8 @@ class About:
         cameras: In alphabetical order.
         shards: In the order of the interactions.
         blocks: Camera by camera, in the order of the images.
-        eye: What the symbols were seen with: detector, descriptor, metric and threshold; None if
-            a part of it has no name.
+        extractor: Detector, descriptor, metric and threshold of the symbols; None if a part of it
+            has no name.
         vocabulary: The file of the eye, which is not there where only workers read.
     """
 
@@ -126,7 +126,7 @@ class About:
     cameras: tuple[Camera, ...]
     shards: tuple[Shard, ...]
     blocks: tuple[Block, ...]
-    eye: Mapping[str, Any] | None
+    extractor: Mapping[str, Any] | None
     vocabulary: Piece | None = None
 
     def blocks_of(self, camera: int) -> list[tuple[int, Block]]:
@@ -156,7 +156,7 @@ def write_about(folder: Path, about: About) -> None:
     told = {"format": FORMAT, "version": VERSION, **asdict(about)}
     told = json.loads(json.dumps(told))  # tuples are lists from now on
     text = json.dumps({**told, "checksum": checksum(told)}, indent=1, ensure_ascii=False)
-    write_whole(folder / FILE, f"{text}\n".encode())
+    atomic_write(folder / FILE, f"{text}\n".encode())
 
 
 def read_about(folder: Pathlike) -> About:
@@ -164,7 +164,7 @@ def read_about(folder: Pathlike) -> About:
 
     Raises:
         DamagedFileError: It changed since it was written.
-        StrangeFileError: It is of another format or version, or does not make sense.
+        InvalidFileError: It is of another format or version, or does not make sense.
         FileFormatError: There is none.
     """
     source = Path(folder) / FILE
@@ -177,13 +177,13 @@ def read_about(folder: Pathlike) -> About:
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(f"{source} is damaged: it is no JSON. {CURE}") from error
     if told.get("format") != FORMAT:
-        raise StrangeFileError(
+        raise InvalidFileError(
             f"{source} does not tell of shards: it says format {str(told.get('format'))[:40]!r}. "
             "Name a folder that rlvc wrote shards to."
         )
     version = told.get("version")
     if type(version) is not int or version != VERSION:
-        raise StrangeFileError(
+        raise InvalidFileError(
             f"{source} has version {str(version)[:20]} of the format; this rlvc reads version "
             f"{VERSION}. Update with: pip install --upgrade rlvc"
         )
@@ -210,8 +210,8 @@ def _parse(source: Path) -> dict[str, Any]:
 
 def _about(told: Mapping[str, Any]) -> About:
     """Return what is told, each value of its type."""
-    eye = told["eye"]
-    must(eye is None or isinstance(eye, dict), "eye")
+    extractor = told["extractor"]
+    must(extractor is None or isinstance(extractor, dict), "extractor")
     vocabulary = told["vocabulary"]
     return About(
         interactions=_count(told["interactions"]),
@@ -236,7 +236,7 @@ def _about(told: Mapping[str, Any]) -> About:
             )
             for one in _listed(told["blocks"])
         ),
-        eye=eye,
+        extractor=extractor,
         vocabulary=None if vocabulary is None else _piece(vocabulary),
     )
 

@@ -32,7 +32,7 @@ PLACE = ("x", "y", "scale", "angle")
 
 @dataclass(frozen=True, slots=True)
 class ShardImages:
-    """What some images of one camera show; rows are in the order of ``sightings.Places``.
+    """What some images of one camera show; rows are in the order of ``index.OccurrenceTable``.
 
     Attributes:
         numbers: (n_images,) their numbers in the whole dataset, in ascending order.
@@ -58,7 +58,7 @@ class ShardImages:
 
     @property
     def marks(self) -> NDArray[np.float64]:
-        """(n, 4) x, y, scale and angle, as ``sightings.Places`` has them."""
+        """(n, 4) x, y, scale and angle, as ``index.OccurrenceTable`` has them."""
         return np.column_stack([self.x, self.y, self.scale, self.angle]).astype(np.float64)
 
 
@@ -112,7 +112,7 @@ def read_shard(folder: Pathlike, number: int, about: About | None = None) -> Sha
 
     Raises:
         DamagedFileError: Bytes of a file changed or are missing.
-        StrangeFileError: A file does not make sense.
+        InvalidFileError: A file does not make sense.
         FileFormatError: A file is not there.
     """
     place, about = Path(folder), about or read_about(folder)

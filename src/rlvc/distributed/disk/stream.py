@@ -24,19 +24,25 @@ from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.folder import check_new_folder
 from rlvc.data.io.frames import place_of
-from rlvc.data.io.image_files import Filed, encode
-from rlvc.data.io.places import whole_folder
+from rlvc.data.io.image_files import FileImages, encode
+from rlvc.data.io.places import atomic_folder
 from rlvc.data.io.table import import_pyarrow
 from rlvc.data.percepts import Images
 from rlvc.distributed.disk.format import FRAMES, GROUP, VOCABULARY, About
 from rlvc.distributed.disk.tables import sum_up
-from rlvc.distributed.disk.unique import sample_distinct
+from rlvc.distributed.disk.unique import sample_unique
 from rlvc.distributed.disk.write import Seen, ShardWriter, as_written, cut_episodes
 from rlvc.vision.descriptors import Descriptors
 from rlvc.vision.detectors import Points
-from rlvc.vision.extractor import Eye, Gathering, Looking, Looks, look_in_threads
+from rlvc.vision.extractor import (
+    ExtractionBackend,
+    FeatureExtractor,
+    KeypointBuffer,
+    Keypoints,
+    extract_in_threads,
+)
 from rlvc.vision.io import save_vocabulary
-from rlvc.vision.keypoints import Distinct
+from rlvc.vision.keypoints import UniqueRows
 from rlvc.vision.metrics import SAMPLE, Euclidean, Hamming, Mahalanobis, Metric
 from rlvc.vision.vocabulary import Vocabulary
 
@@ -61,11 +67,11 @@ def write_dataset(
     interactions: Interactions,
     folder: Pathlike,
     shards: int,
-    eye: Eye,
+    extractor: FeatureExtractor,
     *,
     threads: int = 0,
     telling: Telling | None = None,
-    looking: Looking = look_in_threads,
+    looking: ExtractionBackend = extract_in_threads,
 ) -> About:
     """Look at the images of interactions and write all of it as shards, in a stream.
 
@@ -81,7 +87,7 @@ def write_dataset(
             their files.
         folder: One that does not exist yet, or is empty.
         shards: In how many; each has whole episodes, and about as many interactions as the others.
-        eye: Who looks, and has seen nothing yet: :meth:`rlvc.RLVC.new_eye` makes one.
+        extractor: Who looks, and has seen nothing yet: :meth:`rlvc.RLVC.new_extractor` makes one.
         threads: How many threads to use, 0 for all cores; the result does not depend on it.
         telling: Who is told how it goes on.
         looking: Who looks at the images.
@@ -92,54 +98,59 @@ def write_dataset(
     >>> data = rlvc.Interactions.from_arrays(
     ...     images[:3], [0, 1, 0], [0, 0, 1], [False, True, True], next_observations=images[1:]
     ... )
+    >>> extractor = rlvc.RLVC().new_extractor(data.percepts)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     about = write_dataset(data, f"{folder}/log", 2, rlvc.RLVC().new_eye(data.percepts))
+    ...     about = write_dataset(data, f"{folder}/log", 2, extractor)
     ...     database = open_dataset(f"{folder}/log").database()
-    >>> database.interactions.end.tolist(), len(database.graph) == database.eye.n_symbols
+    >>> database.interactions.end.tolist(), len(database.graph) == database.extractor.n_symbols
     ([1, 2, 3], True)
     """
     telling = telling or Telling()
     cut = cut_episodes(interactions.episode, shards)
     import_pyarrow()
     check_new_folder(folder, "write_dataset")
-    if eye.vocabularies:
+    if extractor.vocabularies:
         raise ValueError("eye of write_dataset must be new; got one that knows symbols.")
     percepts = interactions.percepts
-    with whole_folder(folder) as place:
+    with atomic_folder(folder) as place:
         writer, hidden = ShardWriter(place, sum(map(len, percepts.images))), place / HIDDEN
         for images in percepts.images:
             hidden.mkdir()
-            stream = _Stream(eye, images, hidden, threads)
+            stream = _Stream(extractor, images, hidden, threads)
             telling.on_phase("extract", len(images))
             stream.look(looking, telling.on_step)
             telling.on_phase("learn", stream.n_groups)
             stream.learn(telling.on_step)
             telling.on_phase("write", len(images))
             paths = _paths(images, place, threads)
-            n_symbols = eye.vocabularies[images.camera].n_symbols
+            n_symbols = extractor.vocabularies[images.camera].n_symbols
             seen = stream.quantize(paths, telling.on_step)
             writer.add_camera(images.camera, images.shape, n_symbols, seen)
             shutil.rmtree(hidden)
-        save_vocabulary(eye, place / VOCABULARY)
-        return writer.finish(interactions, percepts.table(), cut, eye, sum_up(place / VOCABULARY))
+        save_vocabulary(extractor, place / VOCABULARY)
+        return writer.finish(
+            interactions, percepts.table(), cut, extractor, sum_up(place / VOCABULARY)
+        )
 
 
 class _Stream:
     """What is seen on the images of one camera, in files of GROUP images each."""
 
-    def __init__(self, eye: Eye, images: Images, folder: Path, threads: int) -> None:
-        self._eye, self._images, self._folder, self._threads = eye, images, folder, threads
+    def __init__(
+        self, extractor: FeatureExtractor, images: Images, folder: Path, threads: int
+    ) -> None:
+        self._eye, self._images, self._folder, self._threads = extractor, images, folder, threads
         self._first = range(0, len(images), GROUP)
         self.n_groups = len(self._first)
 
-    def look(self, looking: Looking, on_image: Callable[[], None]) -> None:
+    def look(self, looking: ExtractionBackend, on_image: Callable[[], None]) -> None:
         """Look once at each image."""
-        eye, images, kind = self._eye, self._images, None
-        looks = looking(eye, images, range(len(images)), self._threads)
+        extractor, images, kind = self._eye, self._images, None
+        keypoints = looking(extractor, images, range(len(images)), self._threads)
         for number, first in enumerate(self._first):
-            gathering = Gathering()
+            gathering = KeypointBuffer()
             for _ in range(first, min(first + GROUP, len(images))):
-                points, rows = next(looks)
+                points, rows = next(keypoints)
                 if len(rows):
                     kind = kind or (rows.dtype, rows.shape[1])
                     _check_kind(kind, rows)
@@ -150,19 +161,21 @@ class _Stream:
 
     def learn(self, on_group: Callable[[], None]) -> None:
         """Let the vocabulary grow, as if all descriptors were shown to it at once."""
-        eye, camera = self._eye, self._images.camera
-        metric = self._fit(eye.metric)
-        words = Vocabulary(metric or eye.metric, eye.threshold, is_fitted=metric is not None)
-        eye.vocabularies[camera] = words
-        for first, looks in self._groups():
-            eye.learn(_Rest(self._images, first), looks, self._threads)
+        extractor, camera = self._eye, self._images.camera
+        metric = self._fit(extractor.metric)
+        words = Vocabulary(
+            metric or extractor.metric, extractor.threshold, is_fitted=metric is not None
+        )
+        extractor.vocabularies[camera] = words
+        for first, keypoints in self._groups():
+            extractor.learn(_Rest(self._images, first), keypoints, self._threads)
             on_group()
 
     def quantize(self, paths: Iterator[str | None], on_image: Callable[[], None]) -> Iterator[Seen]:
         """Yield what each group shows, put in words."""
         camera, digests = self._images.camera, self._images.digests(0, len(self._images))
-        for first, looks in self._groups():
-            seen = self._eye.quantize(camera, looks, self._threads)
+        for first, keypoints in self._groups():
+            seen = self._eye.quantize(camera, keypoints, self._threads)
             count = np.diff(seen.begin)
             image = np.repeat(np.arange(len(count)), count)
             order = np.lexsort((seen.symbol, image))
@@ -174,21 +187,21 @@ class _Stream:
             there = digests[first : first + len(count)]
             yield Seen(count, seen.symbol[order], place, files, there)
 
-    def _groups(self) -> Iterator[tuple[int, Looks]]:
+    def _groups(self) -> Iterator[tuple[int, Keypoints]]:
         """Yield the number of the first image of each group, and what was seen."""
         for number, first in enumerate(self._first):
             yield first, _restore(self._folder / f"{number}.rlvc")
 
     def _rows(self) -> Iterator[Descriptors]:
         """Yield the descriptors of each group."""
-        return (looks.descriptors for _, looks in self._groups())
+        return (keypoints.descriptors for _, keypoints in self._groups())
 
     def _fit(self, metric: Metric) -> Metric | None:
         """Return the metric fitted to all distinct descriptors; None if there are none."""
         if isinstance(metric, (Euclidean, Hamming)):  # they have nothing to learn
             some = next((rows for rows in self._rows() if len(rows)), None)
         elif isinstance(metric, Mahalanobis):
-            some = sample_distinct(self._rows, SAMPLE, self._folder)
+            some = sample_unique(self._rows, SAMPLE, self._folder)
         else:
             some = _distinct(self._rows())
         return None if some is None else metric.fit(some)
@@ -215,7 +228,7 @@ class _Rest(Images):
 
 def _paths(images: Images, folder: Path, threads: int) -> Iterator[str | None]:
     """Yield the file of each image; one that has none is written."""
-    if isinstance(images, Filed):
+    if isinstance(images, FileImages):
         for path in images.paths:
             # A path that depends on where a program was started would mean nothing to the next one.
             yield None if path is None else os.path.abspath(images.folder / path)  # noqa: PTH100
@@ -233,10 +246,10 @@ def _paths(images: Images, folder: Path, threads: int) -> Iterator[str | None]:
 
 def _distinct(groups: Iterator[Descriptors]) -> Descriptors | None:
     """Return all distinct rows in the order in which they are met."""
-    distinct: Distinct | None = None
+    distinct: UniqueRows | None = None
     for rows in groups:
         if len(rows):
-            distinct = distinct or Distinct(rows)
+            distinct = distinct or UniqueRows(rows)
             distinct.add(rows)
     return None if distinct is None else distinct.finish()
 
@@ -251,16 +264,16 @@ def _check_kind(kind: tuple[np.dtype[np.generic], int], rows: Descriptors) -> No
         raise TypeError(f"Descriptors must be of {kind[0]}, as before; got {rows.dtype}.")
 
 
-def _keep(path: Path, looks: Looks) -> None:
-    points = looks.points
+def _keep(path: Path, keypoints: Keypoints) -> None:
+    points = keypoints.points
     arrays: dict[str, NDArray[Any]] = {
-        "begin": looks.begin, "xy": points.xy, "scale": points.scale, "angle": points.angle,
-        "octave": points.octave, "descriptors": looks.descriptors, "row": looks.row,
+        "begin": keypoints.begin, "xy": points.xy, "scale": points.scale, "angle": points.angle,
+        "octave": points.octave, "descriptors": keypoints.descriptors, "row": keypoints.row,
     }  # fmt: skip
     write_archive(path, {"format": LOOKS, "version": 1}, arrays)
 
 
-def _restore(path: Path) -> Looks:
+def _restore(path: Path) -> Keypoints:
     arrays = read_archive(path, LOOKS, 1)[1]
     points = Points(*(arrays[name] for name in ("xy", "scale", "angle", "octave")))
-    return Looks(arrays["begin"], points, arrays["descriptors"], arrays["row"])
+    return Keypoints(arrays["begin"], points, arrays["descriptors"], arrays["row"])

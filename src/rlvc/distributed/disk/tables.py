@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rlvc.data.io.table import camera_column, import_pyarrow
 from rlvc.distributed.disk.format import CURE, Piece
-from rlvc.errors import DamagedFileError, FileFormatError, StrangeFileError
+from rlvc.errors import DamagedFileError, FileFormatError, InvalidFileError
 
 Kinds = Mapping[str, str]  # of each column, by Arrow's name of its type
 Columns = Mapping[str, Any]
@@ -118,7 +118,7 @@ class TableReader:
 
     Raises:
         DamagedFileError: Bytes changed or are missing.
-        StrangeFileError: It has other columns, or other rows, than it must.
+        InvalidFileError: It has other columns, or other rows, than it must.
         FileFormatError: It is not there.
     """
 
@@ -131,14 +131,14 @@ class TableReader:
             found, metadata = self._file.schema_arrow, self._file.metadata
             if not found.equals(_schema(kinds), check_metadata=False):
                 shown = ", ".join(f"{field.name}: {field.type}" for field in found)
-                raise StrangeFileError(f"{path} has other columns than it must: {shown[:300]}.")
+                raise InvalidFileError(f"{path} has other columns than it must: {shown[:300]}.")
             groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         if (
             sum(groups) != piece.rows
             or metadata.num_rows != piece.rows
             or min(groups, default=0) < 0
         ):
-            raise StrangeFileError(
+            raise InvalidFileError(
                 f"{path} has {metadata.num_rows} rows; {piece.rows} are told. {CURE}"
             )
         self.begin = np.concatenate([[0], np.cumsum(groups, dtype=np.int64)]).astype(np.int64)
@@ -151,7 +151,7 @@ class TableReader:
             table = self._file.read_row_groups(groups, columns=list(names))
             columns = {name: np.asarray(table.column(name).to_numpy()) for name in names}
         if any(len(column) != rows for column in columns.values()):
-            raise StrangeFileError(f"{self._path} has columns of several lengths. {CURE}")
+            raise InvalidFileError(f"{self._path} has columns of several lengths. {CURE}")
         return columns
 
     @contextmanager
@@ -160,7 +160,7 @@ class TableReader:
         try:
             yield
         except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
-            raise StrangeFileError(
+            raise InvalidFileError(
                 f"{self._path} is not a Parquet file that can be read ({str(error)[:200]}). {CURE}"
             ) from error
 
@@ -170,7 +170,7 @@ def read_piece(path: Path, piece: Piece) -> bytes:
     if not path.exists():
         raise FileFormatError(f"There is no file {path}. {CURE}")
     if not path.is_file():
-        raise StrangeFileError(f"{path} is no ordinary file. {CURE}")
+        raise InvalidFileError(f"{path} is no ordinary file. {CURE}")
     is_whole = path.stat().st_size == piece.bytes  # asked first: what is told may be beyond memory
     data = path.read_bytes() if is_whole else b""
     if not is_whole or len(data) != piece.bytes or zlib.crc32(data) != piece.crc32:

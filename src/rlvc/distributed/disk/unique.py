@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from rlvc.vision.descriptors import Descriptors
 from rlvc.vision.extractor import first_points
-from rlvc.vision.keypoints import distinct_rows
+from rlvc.vision.keypoints import unique_rows
 
 SHARE: Final = 64 * 2**20  # bytes of rows that are compared at a time
 MOST_FILES: Final = 4096
 
 
-def sample_distinct(groups: Callable[[], Iterable[Descriptors]], most: int, folder: Path) -> Any:
+def sample_unique(groups: Callable[[], Iterable[Descriptors]], most: int, folder: Path) -> Any:
     """Return at most so many of all distinct rows, evenly spaced in the order they are met in.
 
     It costs one more copy of the rows on disk while it runs, three reads of them, and a bit of
@@ -45,7 +45,7 @@ def sample_distinct(groups: Callable[[], Iterable[Descriptors]], most: int, fold
     for file in _spread(groups(), n_files, folder):
         met = np.fromfile(file, _record(file))
         rows = np.ascontiguousarray(met["row"])
-        _, which = distinct_rows(rows)
+        _, which = unique_rows(rows)
         at = met["at"][first_points(which)]
         np.bitwise_or.at(is_first, at >> 3, np.uint8(128) >> (at & 7).astype(np.uint8))
         file.unlink()

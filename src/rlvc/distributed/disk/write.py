@@ -16,7 +16,7 @@ from rlvc._core.atomic import Pathlike
 from rlvc._core.fixed_point import Scale
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.folder import check_new_folder
-from rlvc.data.io.places import whole_folder
+from rlvc.data.io.places import atomic_folder
 from rlvc.data.io.table import camera_column, import_pyarrow
 from rlvc.data.percepts import Images
 from rlvc.distributed.disk.format import (
@@ -39,17 +39,17 @@ from rlvc.distributed.disk.tables import (
     table_writer,
     write_table,
 )
-from rlvc.features.index import Places
+from rlvc.features.index import OccurrenceTable
 from rlvc.learning.database import Database
-from rlvc.vision.extractor import Eye
-from rlvc.vision.io import describe_eye
+from rlvc.vision.extractor import FeatureExtractor
+from rlvc.vision.io import describe_extractor
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The symbols of some images of a camera, in the order of :class:`rlvc.features.index.Places`.
+    """The symbols of some images of a camera, in the order of an ``OccurrenceTable``.
 
     Attributes:
         count: (n_images,) how many symbols each image shows.
@@ -89,17 +89,17 @@ def write_shards(database: Database, folder: Pathlike, shards: int) -> About:
     >>> shard.percepts.tolist(), shard.start.tolist(), shard.is_first.tolist()
     ([2, 3], [0], [False, True])
     """
-    interactions, sightings = database.interactions, database.sightings
+    interactions, index = database.interactions, database.index
     cut = cut_episodes(interactions.episode, shards)
     import_pyarrow()
     check_new_folder(folder, "write_shards")
-    with whole_folder(folder) as place:
-        writer = ShardWriter(place, sum(one.n_images for one in sightings.places))
-        for images, places in zip(interactions.percepts.images, sightings.places, strict=True):
-            symbols = sightings.graph.symbols(images.camera)
+    with atomic_folder(folder) as place:
+        writer = ShardWriter(place, sum(one.n_images for one in index.places))
+        for images, places in zip(interactions.percepts.images, index.places, strict=True):
+            symbols = index.graph.symbols(images.camera)
             seen = _seen(places, symbols, images)
             writer.add_camera(images.camera, images.shape, len(symbols), seen)
-        return writer.finish(interactions, sightings.table, cut, database.eye)
+        return writer.finish(interactions, index.table, cut, database.extractor)
 
 
 def cut_episodes(episode: Ints, shards: int) -> Ints:
@@ -184,7 +184,7 @@ class ShardWriter:
         interactions: Interactions,
         table: Ints,
         cut: Ints,
-        eye: Eye,
+        extractor: FeatureExtractor,
         vocabulary: Piece | None = None,
     ) -> About:
         """Write the shards, and ``dataset.json``.
@@ -193,7 +193,7 @@ class ShardWriter:
             interactions: All of them.
             table: (n_percepts, n_cameras) the images that make up each percept.
             cut: See :func:`cut_episodes`.
-            eye: What the symbols were seen with.
+            extractor: What the symbols were seen with.
             vocabulary: The file of the eye, if it was written.
         """
         scale = Scale.of(interactions.reward)
@@ -209,7 +209,7 @@ class ShardWriter:
             cameras=tuple(self._cameras),
             shards=tuple(self._add_shards(interactions, table, cut)),
             blocks=tuple(self._blocks),
-            eye=_describe(eye),
+            extractor=_describe(extractor),
             vocabulary=vocabulary,
         )
         write_about(self._folder, about)
@@ -244,7 +244,7 @@ class ShardWriter:
             is_known |= is_here
 
 
-def _seen(places: Places, symbols: NDArray[np.int32], images: Images) -> Iterator[Seen]:
+def _seen(places: OccurrenceTable, symbols: NDArray[np.int32], images: Images) -> Iterator[Seen]:
     """Yield what the images of a camera show, GROUP images at a time."""
     digests = images.digests(0, len(images)) or [b""] * places.n_images
     for first in range(0, places.n_images, GROUP):
@@ -267,9 +267,9 @@ def as_written(marks: NDArray[np.floating]) -> NDArray[np.float32]:
     return place
 
 
-def _describe(eye: Eye) -> dict[str, Any] | None:
+def _describe(extractor: FeatureExtractor) -> dict[str, Any] | None:
     """Return what an eye sees with; None if a part of it has no name."""
     with suppress(TypeError, ValueError):
-        told, _ = describe_eye(eye, [])
+        told, _ = describe_extractor(extractor, [])
         return {name: told[name] for name in ("detector", "descriptor", "metric", "threshold")}
     return None

@@ -21,14 +21,14 @@ TOLERANCE: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spots:
+class GraphWorld:
     """Spots on a grid, the links between them, and what it costs to walk and to turn.
 
     A state is a spot and a heading: its number is 4 · spot + heading, headings in the order N, E,
     S, W. Actions are in the order of ``ACTION_NAMES``. Forward goes to the linked spot ahead;
     where there is none, the agent stays. Forward in the goal terminates.
 
-    >>> spots = Spots(places=((0, 0), (0, 1)), links=((0, 1),), goal=(1, 1))
+    >>> spots = GraphWorld(places=((0, 0), (0, 1)), links=((0, 1),), goal=(1, 1))
     >>> spots.next_state[0].tolist(), spots.next_state[4].tolist()
     ([3, 1, 4], [7, 5, 4])
     >>> spots.terminated[5].tolist(), spots.reward[5].tolist()
@@ -158,7 +158,7 @@ def _check_gamma(gamma: float, whose: str) -> None:
 
 
 # Neighbours on the grid are linked, except 1-5 and 2-6.
-CAMPUS: Final = Spots(
+CAMPUS: Final = GraphWorld(
     places=(
         (0, 0), (1, 0), (2, 0), (3, 0),
         (0, 1), (1, 1), (2, 1), (3, 1),

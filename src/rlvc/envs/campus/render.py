@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.envs.campus.graph_world import AHEAD, HEADINGS, Spots
+from rlvc.envs.campus.graph_world import AHEAD, HEADINGS, GraphWorld
 from rlvc.envs.photos.images import Image
 from rlvc.envs.picture import AMBER, DARK, WHITE, Color
 from rlvc.envs.planar_world import Point
@@ -26,7 +26,7 @@ FONT: Final = cv2.FONT_HERSHEY_DUPLEX
 COMPASS: Final = ("north", "east", "south", "west")
 
 
-def draw_campus(spots: Spots, state: int | None, percept: Image | None) -> Image:
+def draw_campus(spots: GraphWorld, state: int | None, percept: Image | None) -> Image:
     """Return the map, 480×480, and on the right the percept, scaled to the same height.
 
     Args:
@@ -57,7 +57,7 @@ def draw_campus(spots: Spots, state: int | None, percept: Image | None) -> Image
 class _Map:
     """A canvas on which places are (x east, y north) and lengths are in steps."""
 
-    def __init__(self, spots: Spots) -> None:
+    def __init__(self, spots: GraphWorld) -> None:
         self.spots = spots
         side = SIZE * FINER
         self.canvas = np.full((side, side, 3), LAWN, np.uint8)

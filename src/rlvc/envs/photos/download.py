@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from rlvc.envs.photos.transfer import File, fetch
-from rlvc.errors import DownloadError, PictureError, unknown
+from rlvc.errors import DownloadError, ImageError, unknown_name
 
 COMMIT = "4396bb337d04980b2633ff98fb6dde83d74383bf"
 SOURCE = f"https://raw.githubusercontent.com/mpetroff/pannellum.org/{COMMIT}/static/images"
@@ -72,7 +72,7 @@ def find_set(name: str) -> PictureSet:
     11
     """
     if name not in SETS:
-        raise unknown("data set", name, SETS)
+        raise unknown_name("data set", name, SETS)
     return SETS[name]
 
 
@@ -81,7 +81,7 @@ def expand(path: str | os.PathLike[str]) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:
-        raise PictureError(
+        raise ImageError(
             f"The home folder of {os.fspath(path)!r} is not known; give a path without ~."
         ) from None
 
@@ -121,13 +121,13 @@ def find_folder(name: str) -> Path:
 
     Raises:
         ValueError: A name that is not known.
-        PictureError: A set that is in neither place.
+        ImageError: A set that is in neither place.
     """
     if folder := local_folder(name) or cached_folder(name):
         return folder
     root = os.environ.get("RLVC_DATA")
     fact = f"not all of it is in {Path(root) / name}" if root else "RLVC_DATA is not set"
-    raise PictureError(
+    raise ImageError(
         f"Pictures {name!r} are not here: {fact}, and they are not downloaded. "
         f"Get them with: rlvc data get {name}; or set RLVC_DATA to a folder that holds {name}."
     )

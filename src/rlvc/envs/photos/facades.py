@@ -79,12 +79,12 @@ class Surface:
     down: tuple[float, float, float]
     """The way from a pixel to the next one below."""
 
-    def draw_on(self, view: Image, camera: Camera, eye: Floats) -> None:
+    def draw_on(self, view: Image, camera: Camera, extractor: Floats) -> None:
         """Draw what a camera at a place sees of it over a view."""
         height, width = view.shape[:2]
         focal = camera.focal_length(width)
         lens = np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1]])
-        plane = np.stack([self.across, self.down, np.subtract(self.corner, eye)], axis=1)
+        plane = np.stack([self.across, self.down, np.subtract(self.corner, extractor)], axis=1)
         # OpenCV counts from the middle of the first pixel, not from its corner.
         half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
         to_view = np.linalg.inv(half) @ lens @ camera.rotation().T @ plane @ half
@@ -125,14 +125,14 @@ def draw_facade(state: int, rng: np.random.Generator) -> Image:
     (480, 640, 3)
     """
     camera = Camera.draw(rng)
-    eye = np.array([rng.uniform(-2, 2), -rng.uniform(1.4, 1.9), rng.uniform(-2, 2)])
+    extractor = np.array([rng.uniform(-2, 2), -rng.uniform(1.4, 1.9), rng.uniform(-2, 2)])
     light = rng.uniform(0.85, 1.1) * rng.uniform(0.95, 1.05, 3)
     drift = rng.uniform(-150, 150)
     large = np.zeros((FINER * HEIGHT, FINER * WIDTH, 3), np.uint8)
     # From back to front. The ground comes before the sky: above the horizon it would be seen
     # where the rays, followed backward, meet it behind the camera.
     for surface in (_ground(), _sky(drift), *_wings(), *_building(state)):
-        surface.draw_on(large, camera, eye)
+        surface.draw_on(large, camera, extractor)
     view = cv2.resize(large, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
     return expose(np.asarray(view, np.uint8), rng, light)
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.envs.photos.download import expand, find_folder
-from rlvc.errors import PictureError, unknown
+from rlvc.errors import ImageError, unknown_name
 
 Image = NDArray[np.uint8]
 """Shape (height, width, 3), RGB."""
@@ -59,7 +59,7 @@ def maze_picture(pictures: str | Path = "photos") -> Image:
 
     Raises:
         ValueError: A name that is not known and is no path.
-        PictureError: Something that is missing or is not an image.
+        ImageError: Something that is missing or is not an image.
 
     >>> maze_picture("photos").shape
     (1280, 1280, 3)
@@ -81,7 +81,7 @@ def strip_picture(pictures: str | Path = "photos", width: int = 3041, height: in
 
     Raises:
         ValueError: A name that is not known and is no path, or a size below 1.
-        PictureError: Something that is missing or is not an image.
+        ImageError: Something that is missing or is not an image.
 
     >>> strip_picture("photos", width=640, height=64).shape
     (64, 640, 3)
@@ -102,7 +102,7 @@ def ground_picture(pictures: str | Path = "photos") -> Image:
 
     Raises:
         ValueError: A name that is not known and is no path.
-        PictureError: Something that is missing or is not an image.
+        ImageError: Something that is missing or is not an image.
 
     >>> ground_picture("photos").shape
     (128, 1280, 3)
@@ -119,11 +119,13 @@ def _resolve(pictures: str | Path, known: dict[str, Callable[[], Path]]) -> tupl
     if path.exists():
         return "", path.resolve()
     if isinstance(pictures, Path) or path.suffix or len(path.parts) > 1:
-        raise PictureError(
+        raise ImageError(
             f"Pictures {str(pictures)!r} are no image file and no folder. "
             "Check the path, or use --pictures photos."
         )
-    raise unknown("pictures", pictures, [*known, "the path to an image or to a folder of images"])
+    raise unknown_name(
+        "pictures", pictures, [*known, "the path to an image or to a folder of images"]
+    )
 
 
 def _coil() -> Path:
@@ -132,7 +134,7 @@ def _coil() -> Path:
     if root and place.is_dir():
         return place.resolve()
     fact = f"it is not in {root}" if root else "RLVC_DATA is not set"
-    raise PictureError(
+    raise ImageError(
         f"Pictures 'coil' need the folder coil100 in RLVC_DATA; {fact}. "
         "Set RLVC_DATA to a folder that holds coil100, or use --pictures photos."
     )
@@ -151,7 +153,7 @@ def photograph_folder() -> Path:
     # Importing scikit-image takes longer than all the rest; its folder is all that is needed.
     spec = importlib.util.find_spec("skimage")
     if spec is None or not spec.submodule_search_locations:
-        raise PictureError(
+        raise ImageError(
             "Pictures 'photos' need scikit-image, which is not installed; "
             "install it with: pip install scikit-image."
         )
@@ -208,7 +210,7 @@ def read_image(file: Path) -> Image:
     try:
         data = np.frombuffer(file.read_bytes(), dtype=np.uint8)
     except OSError as error:
-        raise PictureError(
+        raise ImageError(
             f"Picture {file} cannot be read: {error.strerror}. "
             "Check that the file is there and may be read."
         ) from error
@@ -217,7 +219,7 @@ def read_image(file: Path) -> Image:
     except cv2.error:
         image = None
     if image is None:
-        raise PictureError(
+        raise ImageError(
             f"Picture {file} is not an image that OpenCV can read. "
             "Give a PNG, JPEG, BMP, TIFF or WebP file."
         )
@@ -227,7 +229,7 @@ def read_image(file: Path) -> Image:
 def _images_in(folder: Path) -> list[Path]:
     files = sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES)
     if not files:
-        raise PictureError(
+        raise ImageError(
             f"Folder {folder} holds no image ({', '.join(sorted(SUFFIXES))}). "
             "Name a folder with images in it, or use --pictures photos."
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from rlvc.envs.photos.camera import HEIGHT, WIDTH, Camera, Image, expose
 from rlvc.envs.photos.images import read_image
-from rlvc.errors import PictureError
+from rlvc.errors import ImageError
 
 
 class Panoramas:
@@ -59,7 +59,7 @@ class Panoramas:
             photograph = read_image(file)
             height, width = photograph.shape[:2]
             if width != 2 * height or height % 4:
-                raise PictureError(
+                raise ImageError(
                     f"Picture {file} must show a place all around, twice as wide as high, with a "
                     f"height that is a multiple of 4; got {width}×{height}. "
                     "Give an equirectangular photograph."

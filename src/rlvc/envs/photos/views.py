@@ -18,7 +18,7 @@ from rlvc.envs.photos.download import expand, find_folder, find_set
 from rlvc.envs.photos.facades import draw_facade
 from rlvc.envs.photos.images import SUFFIXES, photograph_folder, read_image
 from rlvc.envs.photos.panorama import Panoramas
-from rlvc.errors import PictureError, unknown
+from rlvc.errors import ImageError, unknown_name
 
 N_SPOTS: Final = 11
 HEADINGS: Final = "NESW"
@@ -86,7 +86,7 @@ class Views:
     def division(self, name: str) -> tuple[tuple[int, ...], ...]:
         """Return the numbers of the views to ``learn`` from or to ``test`` with, by state."""
         if name not in DIVISIONS:
-            raise unknown("views", name, DIVISIONS)
+            raise unknown_name("views", name, DIVISIONS)
         return self.learn if name == "learn" else self.test
 
     def image(self, state: int, view: int) -> Image:
@@ -123,7 +123,7 @@ def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
 
     Raises:
         ValueError: A name that is not known and is no path, or a bad seed.
-        PictureError: Something that is missing or is not an image.
+        ImageError: Something that is missing or is not an image.
     """
     if not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ValueError(f"seed of campus_views must be a whole number, at least 0; got {seed!r}.")
@@ -137,10 +137,10 @@ def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
         stamps = tuple(_stamp(file) for some in files for file in some)
         return _views_in_folder(tuple(map(tuple, files)), int(seed), stamps)
     if isinstance(pictures, Path) or path.exists() or path.suffix or len(path.parts) > 1:
-        raise PictureError(
+        raise ImageError(
             f"Pictures {str(pictures)!r} are no folder. Check the path, or use --pictures photos."
         )
-    raise unknown("pictures", pictures, ["photos", "places", "the path to a folder of views"])
+    raise unknown_name("pictures", pictures, ["photos", "places", "the path to a folder of views"])
 
 
 @lru_cache(maxsize=2)
@@ -186,7 +186,7 @@ def _views_in_folder(
         image = read_image(file)
         if image.shape != shape:
             sizes = [f"{width}×{height}" for height, width, _ in (shape, image.shape)]
-            raise PictureError(
+            raise ImageError(
                 f"Photograph {file} must be {sizes[0]} pixels, the size of {first}; "
                 f"got {sizes[1]}. Scale all photographs to one size."
             )
@@ -207,21 +207,21 @@ def _files_by_state(folder: Path) -> list[list[Path]]:
             continue
         match = re.fullmatch(r"0*(\d+)[-_ .]?([nesw])", place.name.lower())
         if not match or int(match[1]) >= N_SPOTS:
-            raise PictureError(
+            raise ImageError(
                 f"Folder {place} must be named by a spot from 0 to {N_SPOTS - 1} and a heading "
                 f"({', '.join(HEADINGS)}), such as 00-N or 10E; got {place.name!r}. "
                 "Rename it or move it elsewhere."
             )
         state = len(HEADINGS) * int(match[1]) + HEADINGS.index(match[2].upper())
         if state in found:
-            raise PictureError(
+            raise ImageError(
                 f"Folders {found[state]} and {place} are both of state {state_name(state)}. "
                 "Put their photographs into one."
             )
         found[state] = place
     if missing := [state_name(state) for state in range(N_STATES) if state not in found]:
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        raise PictureError(
+        raise ImageError(
             f"Folder {folder} must have a sub-folder of photographs for each of {N_STATES} states; "
             f"missing: {', '.join(missing[:5])}{more}. Name them by spot and heading."
         )
@@ -231,7 +231,7 @@ def _files_by_state(folder: Path) -> list[list[Path]]:
 def _photographs_in(folder: Path, state: int) -> list[Path]:
     files = sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES)
     if len(files) < 2:
-        raise PictureError(
+        raise ImageError(
             f"Folder {folder} must hold at least 2 views of state {state_name(state)}, one to "
             f"learn from and one to test with; got {len(files)}. Add photographs to it."
         )

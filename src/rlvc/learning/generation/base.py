@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rlvc._core.registry import Registry
 from rlvc.features.graph import Feature
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import Sightings
+from rlvc.features.index import FeatureIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class Candidates:
         return self.incidence.n_features - len(self.new)
 
 
-class Offering(Protocol):
+class GeneratorState(Protocol):
     """Offer features by which the percepts of aliased classes might be told apart, in one run."""
 
     def generate(
         self,
-        sightings: Sightings,
+        index: FeatureIndex,
         classes: NDArray[np.int64],
         is_aliased: NDArray[np.bool_],
         attempt: int,
@@ -48,7 +48,7 @@ class Offering(Protocol):
         """Return candidates, or None if there are no others than at earlier attempts.
 
         Args:
-            sightings: What the percepts show of the features known so far.
+            index: What the percepts show of the features known so far.
             classes: (n_percepts,) the visual class of each percept.
             is_aliased: (n_classes,) the classes for which candidates are wanted: at a later
                 attempt, those which no earlier candidate splits.
@@ -62,7 +62,7 @@ class Offering(Protocol):
 class Generator(Protocol):
     """The paper's feature generator: what may be offered."""
 
-    def start(self) -> Offering:
+    def start(self) -> GeneratorState:
         """Return who offers features during one run."""
         ...
 
@@ -75,20 +75,20 @@ class Canonical:
     serves all classes at once.
     """
 
-    def start(self) -> Offering:
+    def start(self) -> GeneratorState:
         """Return itself: every run is alike."""
         return self
 
     def generate(
         self,
-        sightings: Sightings,
+        index: FeatureIndex,
         classes: NDArray[np.int64],
         is_aliased: NDArray[np.bool_],
         attempt: int,
         threads: int = 1,
     ) -> Candidates | None:
         """Return the features of the graph, once."""
-        return Candidates(sightings.incidence) if attempt == 0 else None
+        return Candidates(index.incidence) if attempt == 0 else None
 
 
 generators: Registry[Generator] = Registry("generator")

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import compiled
-from rlvc.features.graph import Located
+from rlvc._core.jit import jit
+from rlvc.features.graph import InCell
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -38,10 +38,10 @@ class Cells:
         """Return what tells these features from others."""
         return len(self), zlib.crc32(self.rows.tobytes())
 
-    def feature(self, number: int) -> Located:
+    def feature(self, number: int) -> InCell:
         """Return one of them as a feature."""
         part, level, column, line = self.rows[number].tolist()
-        return Located(part=part, level=level, column=column, line=line)
+        return InCell(part=part, level=level, column=column, line=line)
 
 
 def choose_cells(
@@ -80,7 +80,7 @@ def choose_cells(
     return made, n_cut
 
 
-@compiled
+@jit
 def count_cells(
     first_job: int,
     last_job: int,
@@ -132,7 +132,7 @@ def count_cells(
     return out[0, :n].copy(), out[1, :n].copy(), out[2, :n].copy(), out[3, :n].copy()
 
 
-@compiled
+@jit
 def show_cells(
     first_job: int,
     last_job: int,
@@ -197,7 +197,7 @@ def show_cells(
     return count, out[:n].copy()
 
 
-@compiled
+@jit
 def _parts_of(
     images: Ints,
     begin: Ints,
@@ -223,7 +223,7 @@ def _parts_of(
     return known
 
 
-@compiled
+@jit
 def _cell(x: float, y: float, level: int) -> int:
     """Return the number of the cell of a place, given in shares of the frame; see `cells_of`."""
     side = 2**level
@@ -232,7 +232,7 @@ def _cell(x: float, y: float, level: int) -> int:
     return int((4**level - 4) // 3 + line * side + column)
 
 
-@compiled
+@jit
 def _place(cell: int) -> tuple[int, int, int]:
     """Return the level, the column and the line of a cell."""
     level = 1
@@ -242,7 +242,7 @@ def _place(cell: int) -> tuple[int, int, int]:
     return level, rest % 2**level, rest // 2**level
 
 
-@compiled
+@jit
 def _places(cells: Ints) -> Ints:
     """Return the level, the column and the line of cells."""
     out = np.empty((len(cells), 3), np.int64)

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import chunks, compiled, n_threads, share_threads
+from rlvc._core.jit import chunks, jit, n_threads, share_threads
 from rlvc.features.graph import Feature
 from rlvc.features.incidence import Incidence
 
@@ -70,7 +70,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Jobs:
+class ClassImages:
     """Some classes as one camera sees them.
 
     Attributes:
@@ -88,7 +88,9 @@ class Jobs:
     row: Ints
 
     @classmethod
-    def of(cls, classes: Ints, n_classes: int, wanted: list[int], image: Ints, order: Ints) -> Jobs:
+    def of(
+        cls, classes: Ints, n_classes: int, wanted: list[int], image: Ints, order: Ints
+    ) -> ClassImages:
         """Return the jobs of some classes, in ascending order; images stand in an order."""
         is_wanted = np.zeros(n_classes, np.bool_)
         is_wanted[wanted] = True
@@ -151,7 +153,7 @@ def assemble(
     return Incidence(indptr, indices, int(first[-1]))
 
 
-@compiled
+@jit
 def _distinct_images(
     classes: Ints, is_aliased: NDArray[np.bool_], image: Ints, order: Ints
 ) -> tuple[Ints, Ints, Ints]:
@@ -212,7 +214,7 @@ def class_keys(classes: Ints, n_classes: int) -> Ints:
     return sum_keys(classes, n_classes, np.arange(len(classes)))
 
 
-@compiled
+@jit
 def sum_keys(classes: Ints, n_classes: int, numbers: Ints) -> Ints:
     """Return the part that some percepts have in :func:`class_keys`, given by number."""
     keys = np.zeros((n_classes, 3), np.int64)
@@ -225,7 +227,7 @@ def sum_keys(classes: Ints, n_classes: int, numbers: Ints) -> Ints:
     return keys
 
 
-@compiled
+@jit
 def _assemble(
     job: Ints, length: Ints, begin: Ints, columns: NDArray[np.int32], first: Ints
 ) -> tuple[Ints, NDArray[np.int32]]:
@@ -261,7 +263,7 @@ def _assemble(
     return indptr, out
 
 
-@compiled
+@jit
 def scramble(a: int, b: int, seed: int) -> np.int64:
     """Return a number of 31 bits that looks random, the same on every machine."""
     x = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(b) * np.uint64(0xC2B2AE3D27D4EB4F)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster import hierarchy
 
-from rlvc._core.jit import compiled
+from rlvc._core.jit import jit
 from rlvc._core.params import check, param
 from rlvc._core.registry import Registry
 from rlvc.features.graph import wrap
@@ -120,7 +120,7 @@ clusterings.register("tails", Tails)
 clusterings.register("hierarchical", Hierarchical)
 
 
-@compiled
+@jit
 def _tails(begin: Ints, values: Floats, cuts: int) -> Ints:
     labels = np.full((len(values), cuts), -1, np.int64)
     for s in range(len(begin) - 1):
@@ -136,7 +136,7 @@ def _tails(begin: Ints, values: Floats, cuts: int) -> Ints:
     return labels
 
 
-@compiled
+@jit
 def _complete(begin: Ints, values: Floats, levels: int) -> Ints:
     labels = np.zeros((len(values), levels), np.int64)
     longest = 0
@@ -166,7 +166,7 @@ def _complete(begin: Ints, values: Floats, levels: int) -> Ints:
     return labels
 
 
-@compiled
+@jit
 def fit(
     begin: Ints,
     relation: Floats,
@@ -238,7 +238,7 @@ def fit(
     return pairs[:n].copy(), rows[:n].copy()
 
 
-@compiled
+@jit
 def _is_same(one: Floats, other: Floats) -> bool:
     """Tell whether two rows differ by nothing but rounding."""
     for column in range(1, 7):

@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.params import check, param
-from rlvc.features.graph import HIGHEST, Graph, Several
+from rlvc.features.graph import HIGHEST, AtLeast, Graph
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import Found, Places, Sightings
-from rlvc.learning.generation.base import Candidates, Offering, generators
+from rlvc.features.index import FeatureIndex, Found, OccurrenceTable
+from rlvc.learning.generation.base import Candidates, GeneratorState, generators
 from rlvc.learning.generation.cells import Cells, choose_cells, count_cells, show_cells
 from rlvc.learning.generation.class_images import (
     Block,
-    Jobs,
+    ClassImages,
     Made,
     Offer,
     Share,
@@ -87,7 +87,7 @@ class Composites:
                 f"{given!r}.{cure}"
             )
 
-    def start(self) -> Offering:
+    def start(self) -> GeneratorState:
         """Return who offers composites during one run."""
         return Composer(self)
 
@@ -160,14 +160,14 @@ class Composer:
         self._table: Ints | None = None
         self._n_parts = 0
         self._found: dict[int, Found] = {}
-        self._places: tuple[Places, ...] = ()
+        self._places: tuple[OccurrenceTable, ...] = ()
         self._orders: list[Ints] = []
         self._kept: dict[tuple[int, str], dict[tuple[int, ...], Block]] = {}
         self._made: dict[tuple[int, str], dict[tuple[int, ...], Made]] = {}
 
     def generate(
         self,
-        sightings: Sightings,
+        index: FeatureIndex,
         classes: Ints,
         is_aliased: NDArray[np.bool_],
         attempt: int,
@@ -178,10 +178,10 @@ class Composer:
         if attempt > (0 if together else 1):
             return None
         if attempt == 0 and not together:
-            return Candidates(sightings.incidence)
-        new = self._compose(sightings, classes, is_aliased, threads)
+            return Candidates(index.incidence)
+        new = self._compose(index, classes, is_aliased, threads)
         if attempt == 0:
-            return Candidates(sightings.incidence.append(new.incidence), new.new)
+            return Candidates(index.incidence.append(new.incidence), new.new)
         return new
 
     def offer(
@@ -255,7 +255,7 @@ class Composer:
         made, n_cut = choose_cells(*counted, n_images, rules.candidates)
         return [*made], np.array([0, 0, 0, 0, n_cut])
 
-    def _check_angles(self, places: Places) -> None:
+    def _check_angles(self, places: OccurrenceTable) -> None:
         if self._rules.use_angle and self._rules.pairs and np.isnan(places.marks[:, 3]).any():
             raise ValueError(
                 "use_angle of Composites needs a detector that gives orientations, such as "
@@ -263,13 +263,13 @@ class Composer:
             )
 
     def _compose(
-        self, sightings: Sightings, classes: Ints, is_aliased: NDArray[np.bool_], threads: int
+        self, index: FeatureIndex, classes: Ints, is_aliased: NDArray[np.bool_], threads: int
     ) -> Candidates:
         """Return the new features of each aliased class."""
-        for places in sightings.places:
+        for places in index.places:
             self._check_angles(places)
-        is_part = may_be_part(sightings.graph, self._rules.height)
-        self._forget(sightings, is_part)
+        is_part = may_be_part(index.graph, self._rules.height)
+        self._forget(index, is_part)
         keys = [tuple(key) for key in class_keys(classes, len(is_aliased)).tolist()]
         wanted = np.flatnonzero(is_aliased).tolist()
         n = len(is_part)
@@ -283,8 +283,8 @@ class Composer:
             if missing:
                 for key in kept.keys() - set(keys):
                     del kept[key]
-                image, order = sightings.table[:, camera], self._orders[camera]
-                jobs = Jobs.of(classes, len(keys), missing, image, order)
+                image, order = index.table[:, camera], self._orders[camera]
+                jobs = ClassImages.of(classes, len(keys), missing, image, order)
                 made, cut = jobs.share(functools.partial(maker, jobs, places, is_part), threads)
                 n_cut += cut
                 kept |= {keys[c]: block for c, block in zip(missing, made, strict=True)}
@@ -297,27 +297,29 @@ class Composer:
             found = [Incidence(np.zeros(len(classes) + 1, np.int64), np.empty(0, np.int32), n)]
         return Candidates(functools.reduce(Incidence.append, found), Offer(blocks))
 
-    def _forget(self, sightings: Sightings, is_part: NDArray[np.bool_]) -> None:
+    def _forget(self, index: FeatureIndex, is_part: NDArray[np.bool_]) -> None:
         """Forget what was kept if there are other percepts now, or more parts."""
         n_parts = int(is_part.sum())
-        if sightings.table is self._table and n_parts == self._n_parts:
+        if index.table is self._table and n_parts == self._n_parts:
             return
-        if sightings.table is not self._table:
+        if index.table is not self._table:
             self._found = {}
-        self._table, self._n_parts, self._kept = sightings.table, n_parts, {}
-        self._places = sightings.places_of(np.flatnonzero(is_part).tolist(), self._found)
+        self._table, self._n_parts, self._kept = index.table, n_parts, {}
+        self._places = index.places_of(np.flatnonzero(is_part).tolist(), self._found)
         # Images are taken in an order of their own, so that the first few are a fair sample.
         rng = np.random.default_rng(self._rules.seed)
-        self._orders = [rng.permutation(places.n_images) for places in sightings.places]
+        self._orders = [rng.permutation(places.n_images) for places in index.places]
 
     def _pair_up(
-        self, jobs: Jobs, places: Places, is_part: NDArray[np.bool_], span: slice
+        self, jobs: ClassImages, places: OccurrenceTable, is_part: NDArray[np.bool_], span: slice
     ) -> Share:
         """Make composites for some of the classes."""
         made, n_cut = compose(self._rules, jobs.begin, jobs.image, places, is_part, span)
         return show(made, jobs, places, len(is_part), span)._replace(n_cut=n_cut)
 
-    def _locate(self, jobs: Jobs, places: Places, is_part: NDArray[np.bool_], span: slice) -> Share:
+    def _locate(
+        self, jobs: ClassImages, places: OccurrenceTable, is_part: NDArray[np.bool_], span: slice
+    ) -> Share:
         """Make located features for some of the classes."""
         counted = locate(self._rules.grid, jobs, places, is_part, span)
         made, n_cut = choose_cells(*counted, np.diff(jobs.begin), self._rules.candidates)
@@ -333,7 +335,7 @@ def _tell(n_cut: Ints) -> None:
 
 
 def locate(
-    levels: int, jobs: Jobs, places: Places, is_part: Bools, span: slice
+    levels: int, jobs: ClassImages, places: OccurrenceTable, is_part: Bools, span: slice
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Return how many images of some classes show each feature in each cell of a grid."""
     return count_cells(
@@ -343,7 +345,7 @@ def locate(
 
 
 def show_located(
-    made: Sequence[Cells], jobs: Jobs, places: Places, n_features: int, span: slice
+    made: Sequence[Cells], jobs: ClassImages, places: OccurrenceTable, n_features: int, span: slice
 ) -> Share:
     """Return which images of some classes exhibit the located features of their class."""
     begin = np.cumsum([0, *(len(one) for one in made)])
@@ -359,7 +361,7 @@ def may_be_part(graph: Graph, height: int) -> NDArray[np.bool_]:
     """Tell which features may be part of a composite: all that are low enough, in one place."""
     low = np.asarray(graph.height, np.int64) < height
     if height > 1:  # else only symbols are
-        low &= [not isinstance(feature, Several) for feature in graph.features]
+        low &= [not isinstance(feature, AtLeast) for feature in graph.features]
     return low
 
 

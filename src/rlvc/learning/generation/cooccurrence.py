@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import compiled
+from rlvc._core.jit import jit
 from rlvc.features.graph import is_likely, relate
 from rlvc.learning.generation.class_images import scramble
 
@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-@compiled
+@jit
 def _frequent(
     images: Ints,
     begin: Ints,
@@ -59,7 +59,7 @@ def _frequent(
     return frequent
 
 
-@compiled
+@jit
 def _by_count(both: Ints, names: Ints, most: int, need: int, wanted: int, seed: int) -> Ints:
     """Return about as many pairs of features as wanted, most frequent first.
 
@@ -88,7 +88,7 @@ def _by_count(both: Ints, names: Ints, most: int, need: int, wanted: int, seed: 
     return codes[np.argsort(keys[:n], kind="mergesort")]
 
 
-@compiled
+@jit
 def find_pairs(
     first_job: int,
     last_job: int,
@@ -213,13 +213,13 @@ def find_pairs(
     )  # fmt: skip
 
 
-@compiled
+@jit
 def _n_pairs(n: int, m: int, is_one: bool) -> int:
     """Return how many pairs n and m occurrences make, or n occurrences of one feature."""
     return n * (n - 1) // 2 if is_one else n * m
 
 
-@compiled
+@jit
 def _nth_pair(number: int, n: int, m: int, is_one: bool) -> tuple[int, int]:
     """Return the two occurrences of one of these pairs."""
     if not is_one:
@@ -231,7 +231,7 @@ def _nth_pair(number: int, n: int, m: int, is_one: bool) -> tuple[int, int]:
     return first, first + 1 + number
 
 
-@compiled
+@jit
 def exhibited(
     first_job: int,
     last_job: int,

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.features.graph import Composite
-from rlvc.features.index import Places
-from rlvc.learning.generation.class_images import Jobs, Share
+from rlvc.features.index import OccurrenceTable
+from rlvc.learning.generation.class_images import ClassImages, Share
 from rlvc.learning.generation.clustering import Clustering, fit
 from rlvc.learning.generation.cooccurrence import exhibited, find_pairs
 
@@ -88,7 +88,12 @@ class Pairs:
 
 
 def compose(
-    rules: Composites, begin: Ints, image: Ints, places: Places, is_part: Bools, span: slice
+    rules: Composites,
+    begin: Ints,
+    image: Ints,
+    places: OccurrenceTable,
+    is_part: Bools,
+    span: slice,
 ) -> tuple[Pairs, Ints]:
     """Return the composites of some classes, and how often each of the caps bit.
 
@@ -109,7 +114,9 @@ def compose(
     return made, np.append(cut, n_cut)
 
 
-def show(made: Pairs, jobs: Jobs, places: Places, n_features: int, span: slice) -> Share:
+def show(
+    made: Pairs, jobs: ClassImages, places: OccurrenceTable, n_features: int, span: slice
+) -> Share:
     """Return which images of some classes exhibit the composites of their class."""
     first = np.searchsorted(made.job, np.arange(len(jobs.begin)))
     length, columns = exhibited(

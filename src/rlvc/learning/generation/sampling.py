@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.features.index import Places
-from rlvc.learning.generation.class_images import Jobs
+from rlvc.features.index import OccurrenceTable
+from rlvc.learning.generation.class_images import ClassImages
 
 Ints = NDArray[np.int64]
 
@@ -26,10 +26,10 @@ class Sample:
 
     begin: Ints
     rank: Ints
-    places: Places
+    places: OccurrenceTable
 
 
-def cut_sample(jobs: Jobs, rank: Ints, places: Places, most: int) -> Sample:
+def cut_sample(jobs: ClassImages, rank: Ints, places: OccurrenceTable, most: int) -> Sample:
     """Return the first images of each job.
 
     Args:
@@ -66,18 +66,18 @@ def _spans(first: Ints, count: Ints) -> Ints:
     return np.repeat(first - begin[:-1], count) + np.arange(begin[-1])
 
 
-def _take(places: Places, images: Ints) -> Places:
+def _take(places: OccurrenceTable, images: Ints) -> OccurrenceTable:
     """Return where features occur on some images, in their order."""
     count = np.diff(places.begin)[images]
     rows = _spans(places.begin[images], count)
     begin = np.concatenate([[0], np.cumsum(count)])
-    return Places(begin, places.feature[rows], places.marks[rows], places.size)
+    return OccurrenceTable(begin, places.feature[rows], places.marks[rows], places.size)
 
 
-def _join(every: Sequence[Places]) -> Places:
+def _join(every: Sequence[OccurrenceTable]) -> OccurrenceTable:
     """Return where features occur on the images of several parts, one after the other."""
     count = np.concatenate([np.diff(places.begin) for places in every])
-    return Places(
+    return OccurrenceTable(
         np.concatenate([[0], np.cumsum(count)]),
         np.concatenate([places.feature for places in every]),
         np.concatenate([places.marks for places in every]),

@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.fixed_point import FixedPoint
-from rlvc._core.jit import compiled
+from rlvc._core.jit import jit
 from rlvc._core.params import check, param
 from rlvc.features.incidence import Incidence
 from rlvc.learning.aliasing import Residuals
 from rlvc.learning.selection.significance import kolmogorov_smirnov, student, welch
-from rlvc.learning.selection.sums import Candidates, Groups, group_interactions, sum_candidates
+from rlvc.learning.selection.sums import Candidates, GroupSums, group_interactions, sum_candidates
 
 NEVER = -1.0  # the score of a candidate that is not to be chosen; others have 0 at least
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SplitChoice:
     """The best feature of every class.
 
     Attributes:
@@ -36,15 +36,15 @@ class Choice:
     n_tests: NDArray[np.int64]
 
     @classmethod
-    def none(cls, n_classes: int) -> Choice:
+    def none(cls, n_classes: int) -> SplitChoice:
         """Return the choice of ⊥ for every class."""
         nothing = np.full(n_classes, -1, np.int64)
         return cls(nothing, nothing, np.ones(n_classes), np.zeros(n_classes, np.int64))
 
-    def or_else(self, other: Choice) -> Choice:
+    def fill_missing(self, other: SplitChoice) -> SplitChoice:
         """Return this choice and, where it is ⊥, the other."""
         none = self.feature < 0
-        return Choice(
+        return SplitChoice(
             np.where(none, other.feature, self.feature),
             np.where(none, other.action, self.action),
             np.where(none, other.p_value, self.p_value),
@@ -96,7 +96,7 @@ class Selector:
         incidence: Incidence,
         is_aliased: NDArray[np.bool_],
         threads: int = 1,
-    ) -> Choice:
+    ) -> SplitChoice:
         """Return the best feature of every aliased class.
 
         Among equals, the lowest action and then the lowest feature wins.
@@ -129,7 +129,7 @@ class Selector:
         incidence: Incidence,
         is_aliased: NDArray[np.bool_],
         threads: int = 1,
-    ) -> tuple[Groups, Candidates]:
+    ) -> tuple[GroupSums, Candidates]:
         """Return all that :meth:`choose` needs to know of a part of the interactions.
 
         No candidate is left out, as the other parts may have the samples that are missing here;
@@ -142,13 +142,13 @@ class Selector:
 
     def choose(
         self,
-        groups: Groups,
+        groups: GroupSums,
         candidates: Candidates,
         q: NDArray[np.float64] | None,
         fixed: FixedPoint,
         n_classes: int,
         n_actions: int,
-    ) -> Choice:
+    ) -> SplitChoice:
         """Return the best feature of every class from sums alone, whoever summed.
 
         Args:
@@ -176,14 +176,14 @@ class Selector:
 
     def _choose(
         self,
-        groups: Groups,
+        groups: GroupSums,
         candidates: Candidates,
         q: NDArray[np.float64] | None,
         fixed: FixedPoint,
         n_classes: int,
         n_actions: int,
         p_values: NDArray[np.float64] | None,
-    ) -> Choice:
+    ) -> SplitChoice:
         """Return the best feature of every class; ``p_values`` of a test that needs more than sums.
 
         Where there is none, sums give them.
@@ -224,7 +224,7 @@ def _choose(
     merit: NDArray[np.float64],
     p_value: NDArray[np.float64],
     n_tests: NDArray[np.int64],
-) -> Choice:
+) -> SplitChoice:
     """Return for each class the best candidate of its actions; ``merit`` is (classes, actions)."""
     action = np.argmax(merit, axis=1)
     rows = np.arange(len(merit))
@@ -232,7 +232,7 @@ def _choose(
     pick = rows * merit.shape[1] + action
     feature = np.full(len(merit), -1, np.int64)
     feature[is_split] = candidates.feature[best[pick[is_split]]]
-    return Choice(
+    return SplitChoice(
         feature,
         np.where(is_split, action, -1),
         np.where(is_split, p_value[pick], 1.0),
@@ -241,7 +241,7 @@ def _choose(
 
 
 def _is_idle(
-    groups: Groups, candidates: Candidates, q: NDArray[np.float64] | None, fixed: FixedPoint
+    groups: GroupSums, candidates: Candidates, q: NDArray[np.float64] | None, fixed: FixedPoint
 ) -> NDArray[np.bool_]:
     """Tell which splits change neither value nor policy: on both sides another action is best."""
     if q is None:
@@ -257,7 +257,7 @@ def _is_idle(
     )  # fmt: skip
 
 
-@compiled
+@jit
 def _idle_kernel(
     begin: NDArray[np.int64],
     count: NDArray[np.int64],
@@ -286,7 +286,7 @@ def reductions(
     )
 
 
-def _reductions(groups: Groups, candidates: Candidates) -> NDArray[np.float64]:
+def _reductions(groups: GroupSums, candidates: Candidates) -> NDArray[np.float64]:
     """Return n σ² − n⊕ σ⊕² − n⊖ σ⊖² = (n⊖ Σ⊕ − n⊕ Σ⊖)² / (n n⊕ n⊖) for all candidates.
 
     Equal patterns, and patterns that are each other's complement, give equal numbers to the bit, so
@@ -297,7 +297,7 @@ def _reductions(groups: Groups, candidates: Candidates) -> NDArray[np.float64]:
     )
 
 
-@compiled
+@jit
 def _reduction_kernel(
     begin: NDArray[np.int64],
     count: NDArray[np.int64],
@@ -316,7 +316,7 @@ def _reduction_kernel(
     return out
 
 
-@compiled
+@jit
 def _best(
     begin: NDArray[np.int64], feature: NDArray[np.int32], score: NDArray[np.float64]
 ) -> NDArray[np.int64]:
@@ -332,7 +332,7 @@ def _best(
 
 
 def _remaining(
-    groups: Groups, candidates: Candidates, chosen: NDArray[np.int64]
+    groups: GroupSums, candidates: Candidates, chosen: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return n⊕/n σ⊕² + n⊖/n σ⊖², rounded once: in whole numbers, so that perfect splits tie."""
     group = np.searchsorted(candidates.begin, chosen, side="right") - 1

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import add_to_row, chunks, compiled, n_threads, prefetch, spread_threads
+from rlvc._core.jit import add_to_row, chunks, jit, n_threads, prefetch, spread_threads
 from rlvc.features.incidence import Incidence
 from rlvc.learning.aliasing import Residuals, variance_of
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class GroupSums:
     """The interactions of a stage sorted by (class, action), with the sums of each group.
 
     Attributes:
@@ -38,10 +38,10 @@ class Groups:
     total: NDArray[np.int64]
     square: NDArray[np.int64]
 
-    def sums(self) -> Groups:
+    def sums(self) -> GroupSums:
         """Return the sums alone: what a part of the interactions has to say to the others."""
         nothing = np.empty(0, np.int64)
-        return Groups(nothing, np.zeros_like(self.begin), self.count, self.total, self.square)
+        return GroupSums(nothing, np.zeros_like(self.begin), self.count, self.total, self.square)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Candidates:
         return np.repeat(np.arange(len(self.begin) - 1), np.diff(self.begin))
 
 
-def group_interactions(residuals: Residuals, is_aliased: NDArray[np.bool_]) -> Groups:
+def group_interactions(residuals: Residuals, is_aliased: NDArray[np.bool_]) -> GroupSums:
     """Sort the interactions of the aliased classes by (class, action), in order within each."""
     is_wanted = np.repeat(is_aliased, residuals.n_actions)
     sums = residuals.sums()
@@ -79,10 +79,10 @@ def group_interactions(residuals: Residuals, is_aliased: NDArray[np.bool_]) -> G
     is_small = len(residuals.group) < 2**31  # half the memory
     order = np.empty(begin[-1], np.int32 if is_small else np.int64)
     _sort_groups(residuals.group, is_wanted, begin[:-1].copy(), order)
-    return Groups(order, begin, count, total, square)
+    return GroupSums(order, begin, count, total, square)
 
 
-@compiled
+@jit
 def _sort_groups(
     group: NDArray[np.int64],
     is_wanted: NDArray[np.bool_],
@@ -97,7 +97,7 @@ def _sort_groups(
 
 
 def sum_candidates(
-    groups: Groups,
+    groups: GroupSums,
     integers: NDArray[np.int64],
     percepts: NDArray[np.int64],
     incidence: Incidence,
@@ -158,7 +158,7 @@ def _by_group(by_part: list[list[NDArray[Any]]]) -> tuple[NDArray[Any], ...]:
     return lengths.sum(axis=0), *out
 
 
-@compiled
+@jit
 def _copy_groups(
     begin: NDArray[np.int64],
     lengths: NDArray[np.int64],
@@ -180,7 +180,7 @@ FAR, NEAR, NEXT = 64, 32, 12  # interactions ahead of the one at hand
 LINE = 16  # features that the memory brings at a time
 
 
-@compiled
+@jit
 def _sum_groups(
     begin: NDArray[np.int64],
     order: NDArray[np.int64],
@@ -264,8 +264,8 @@ def _sum_groups(
 
 
 def merge(
-    parts: Sequence[tuple[Groups, Candidates]], min_samples: int
-) -> tuple[Groups, Candidates]:
+    parts: Sequence[tuple[GroupSums, Candidates]], min_samples: int
+) -> tuple[GroupSums, Candidates]:
     """Add up what several parts of the interactions give, as one pass over all would.
 
     Args:
@@ -289,12 +289,12 @@ def merge(
         begin, feature, counts, totals, squares, count, n_features, min_samples
     )
     nothing = np.empty(0, np.int64)
-    groups = Groups(nothing, np.zeros(len(count) + 1, np.int64), count, total, square)
+    groups = GroupSums(nothing, np.zeros(len(count) + 1, np.int64), count, total, square)
     first = np.concatenate([[0], np.cumsum(sizes)])
     return groups, Candidates(first, feature, *np.ascontiguousarray(sums.T))
 
 
-@compiled
+@jit
 def _merge_groups(
     begin: NDArray[np.int64],
     feature: NDArray[np.int32],
@@ -334,7 +334,7 @@ def _merge_groups(
 
 
 def sides(
-    groups: Groups, candidates: Candidates, chosen: NDArray[np.int64]
+    groups: GroupSums, candidates: Candidates, chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], ...]:
     """Return n⊕, n⊖, Σ⊕, Σ⊖, σ⊕², σ⊖² of some candidates."""
     group = np.searchsorted(candidates.begin, chosen, side="right") - 1

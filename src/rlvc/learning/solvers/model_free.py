@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import compiled
+from rlvc._core.jit import jit
 from rlvc._core.params import check, param
 from rlvc.learning.mdp import MappedMDP
 
@@ -78,7 +78,7 @@ def _learn(
     return q
 
 
-@compiled
+@jit
 def _sweep(
     q: NDArray[np.float64],
     is_tried: NDArray[np.bool_],

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from rlvc.data.images import Image
-from rlvc.features.graph import Composite, Graph, Located, Several, Sight, pair_up
+from rlvc.features.graph import AtLeast, Composite, Graph, InCell, Sight, pair_up
 
 Point = tuple[float, float]
 
@@ -54,10 +54,10 @@ def arrange(graph: Graph, sight: Sight, number: int) -> list[Arrangement]:
                     made = Arrangement((x, y), one.points + other.points, lines)
                     pairs.setdefault(made.middle, made)
         return [pairs[x, y] for x, y in marks[:, :2].tolist()]
-    if isinstance(feature, Located):
+    if isinstance(feature, InCell):
         known = {one.middle: one for one in arrange(graph, sight, feature.part)}
         return [known[x, y] for x, y in marks[:, :2].tolist()]
-    if isinstance(feature, Several):
+    if isinstance(feature, AtLeast):
         there = feature.parts if len(marks) else ()
         return [one for part in there for one in arrange(graph, sight, part)]
     return [Arrangement((x, y), ((x, y),)) for x, y in marks[:, :2].tolist()]

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from rlvc.envs.planar_world import MOVES, World
-from rlvc.features.graph import Several
+from rlvc.envs.planar_world import MOVES, PlanarWorld
+from rlvc.features.graph import AtLeast
 from rlvc.policies.forest import AnyPolicy
 from rlvc.report.figures.patches import picture_of, share_of, title_of
 from rlvc.report.figures.style import (
@@ -183,7 +183,7 @@ def draw_features(policy: AnyPolicy, n: int = 12) -> Figure:
         axes.imshow(picture_of(policy, number), interpolation="nearest")
         axes.set_anchor("N")
         feature = policy.graph[number]
-        if isinstance(feature, Several):
+        if isinstance(feature, AtLeast):
             below = {"ha": "center", "va": "top", "transform": axes.transAxes}
             axes.text(0.5, -0.04, share_of(feature), fontsize=7.5, **below)
         axes.set_title(
@@ -195,7 +195,7 @@ def draw_features(policy: AnyPolicy, n: int = 12) -> Figure:
     return figure
 
 
-def _map_size(world: World, panels: int, extra: float) -> tuple[float, float]:
+def _map_size(world: PlanarWorld, panels: int, extra: float) -> tuple[float, float]:
     """Return the inches of a figure that shows the world in panels, beside or below each other."""
     aspect = world.height / world.width
     if aspect < 0.5:
@@ -211,7 +211,7 @@ def _show_picture(axes: Axes, run: Run) -> None:
     _draw_world(axes, world, glass="#56B4E9")
 
 
-def _draw_world(axes: Axes, world: World, glass: str) -> None:
+def _draw_world(axes: Axes, world: PlanarWorld, glass: str) -> None:
     for (x0, y0), (x1, y1) in world.walls:
         axes.plot([x0, x1], [y0, y1], color=INK, linewidth=4.5, solid_capstyle="butt", zorder=2)
         axes.plot([x0, x1], [y0, y1], color=glass, linewidth=2.5, solid_capstyle="butt", zorder=3)

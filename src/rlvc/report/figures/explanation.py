@@ -13,9 +13,9 @@ from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
 
 from rlvc.data.images import as_image
 from rlvc.data.percepts import SINGLE, Percept
-from rlvc.features.graph import Several, Sight
+from rlvc.features.graph import AtLeast, Sight
 from rlvc.policies.forest import AnyPolicy
-from rlvc.policies.policy import Explanation, Outcome, Policy
+from rlvc.policies.policy import Explanation, FeatureTest, Policy
 from rlvc.policies.votes import Vote
 from rlvc.report.figures.arrangements import (
     SHOWN,
@@ -55,7 +55,7 @@ def draw_images(
     layout: GridSpec,
     policy: AnyPolicy,
     percept: Percept,
-    tests: Sequence[tuple[int, Outcome]],
+    tests: Sequence[tuple[int, FeatureTest]],
 ) -> None:
     """Draw the images of all cameras, with the features that were seen, by number."""
     parts = percept if isinstance(percept, Mapping) else {SINGLE: percept}
@@ -64,7 +64,7 @@ def draw_images(
     if len(images) > 1:
         aspects.append(max(0.9 - sum(aspects), 0.1))  # room for words
     rows = layout[0].subgridspec(len(aspects), 1, height_ratios=aspects)
-    sight = Sight(policy.graph, Glance(policy.eye, images))
+    sight = Sight(policy.graph, Glance(policy.extractor, images))
     is_any_seen = any(test.exhibited for _, test in tests)
     what = f"What decided: {'the features that were' if is_any_seen else 'no feature was'} seen"
     for row, (camera, image) in enumerate(images.items()):
@@ -78,7 +78,7 @@ def draw_images(
         _tell(figure.add_subplot(rows[-1]), policy, tests)
 
 
-def _mark(axes: Axes, number: int, test: Outcome, found: list[Arrangement]) -> None:
+def _mark(axes: Axes, number: int, test: FeatureTest, found: list[Arrangement]) -> None:
     """Mark where a feature was seen, with the number of its test."""
     is_composite = any(one.lines for one in found)
     for one in found[:SHOWN] if is_composite else found:
@@ -92,7 +92,7 @@ def _mark(axes: Axes, number: int, test: Outcome, found: list[Arrangement]) -> N
         )  # fmt: skip
 
 
-def _tell(axes: Axes, policy: AnyPolicy, tests: Sequence[tuple[int, Outcome]]) -> None:
+def _tell(axes: Axes, policy: AnyPolicy, tests: Sequence[tuple[int, FeatureTest]]) -> None:
     """Say in words which composite features were seen, the last ones if there are many."""
     lines = [
         line
@@ -127,7 +127,7 @@ def _draw_path(
     draw_patches(axes, policy, [(i + 1, explanation.tests[i], "") for i in shown])
 
 
-def draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, Outcome, str]]) -> None:
+def draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, FeatureTest, str]]) -> None:
     """Draw what features look like, with their numbers, whether they were seen, and a note."""
     columns = 4
     axes.set(xlim=(0, columns), ylim=(max(1, -(-len(tests) // columns)), 0))
@@ -135,7 +135,7 @@ def draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, Outcome, 
     for cell, (number, test, note) in enumerate(tests):
         x, y = cell % columns, cell // columns
         box = axes.inset_axes((x + 0.16, y + 0.02, 0.68, 0.62), transform=axes.transData)
-        is_one = not isinstance(test.feature, Several)
+        is_one = not isinstance(test.feature, AtLeast)
         alpha = 0.35 if is_one and not test.exhibited else 1.0
         box.imshow(picture_of(policy, test.number, test.seen), alpha=alpha)
         box.set(xticks=[], yticks=[])
@@ -148,9 +148,9 @@ def draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, Outcome, 
         )  # fmt: skip
 
 
-def _verdict(test: Outcome) -> str:
+def _verdict(test: FeatureTest) -> str:
     """Return a few words on whether a feature was seen, or how many of several were."""
-    if not isinstance(test.feature, Several):
+    if not isinstance(test.feature, AtLeast):
         return "seen" if test.exhibited else "not seen"
     return f"{len(test.seen)} of {len(test.feature.parts)}, needs {test.feature.least}"
 

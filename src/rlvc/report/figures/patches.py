@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.features.graph import Graph, Primitive, Several
+from rlvc.features.graph import AtLeast, Graph, Primitive
 from rlvc.policies.forest import AnyPolicy
 
 GAP: Final = 2  # white pixels between patches
@@ -28,7 +28,7 @@ def picture_of(
         seen: Of several features, those that were seen, by number; the others are faded.
     """
     feature = policy.graph[number]
-    if not isinstance(feature, Several):
+    if not isinstance(feature, AtLeast):
         return np.asarray(policy.patches[number])
     patches = [
         policy.patches[part] if seen is None or part in seen else _fade(policy.patches[part])
@@ -51,7 +51,7 @@ def _fade(patch: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def title_of(graph: Graph, number: int) -> str:
     """Return a feature in words; of several, which they are, or the first if that is long."""
     feature = graph[number]
-    if not isinstance(feature, Several):
+    if not isinstance(feature, AtLeast):
         return graph.describe(number)
     if _are_symbols(graph, feature):
         return graph.names_of(feature.parts)
@@ -61,15 +61,15 @@ def title_of(graph: Graph, number: int) -> str:
 def brief(graph: Graph, number: int) -> str:
     """Return a feature in a sentence; of several that are long to say, the first stands for all."""
     feature = graph[number]
-    if isinstance(feature, Several) and not _are_symbols(graph, feature):
+    if isinstance(feature, AtLeast) and not _are_symbols(graph, feature):
         return f"at least {share_of(feature)} such as {graph.describe(feature.parts[0])}"
     return graph.describe(number)
 
 
-def _are_symbols(graph: Graph, feature: Several) -> bool:
+def _are_symbols(graph: Graph, feature: AtLeast) -> bool:
     return all(isinstance(graph[part], Primitive) for part in feature.parts)
 
 
-def share_of(feature: Several) -> str:
+def share_of(feature: AtLeast) -> str:
     """Return how many of several features are wanted."""
     return f"{feature.least} of {len(feature.parts)}"

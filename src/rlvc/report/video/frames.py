@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.data.images import Image
-from rlvc.features.graph import Several, Sight
+from rlvc.features.graph import AtLeast, Sight
 from rlvc.policies.forest import AnyPolicy
-from rlvc.policies.policy import Explanation, Outcome
+from rlvc.policies.policy import Explanation, FeatureTest
 from rlvc.policies.votes import Vote
 from rlvc.report.figures.arrangements import SHOWN, Arrangement, Point, arrange
 from rlvc.report.figures.explanation import LIGHT, shown_tests
@@ -113,11 +113,11 @@ def in_words(value: float, sign: str = "") -> str:
 
 
 def _draw_cameras(
-    page: Page, policy: AnyPolicy, moment: Moment, tests: Sequence[tuple[int, Outcome, str]]
+    page: Page, policy: AnyPolicy, moment: Moment, tests: Sequence[tuple[int, FeatureTest, str]]
 ) -> Box:
     """Draw the images of all cameras, with the features that were seen; return the room left."""
     boxes = _places([image.shape for image in moment.images.values()])
-    sight = Sight(policy.graph, Glance(policy.eye, dict(moment.images)))
+    sight = Sight(policy.graph, Glance(policy.extractor, dict(moment.images)))
     for box, (camera, image) in zip(boxes, moment.images.items(), strict=True):
         words = ["What the agent sees"] * (box == boxes[0]) + [camera] * (camera != "")
         page.title(box, ": ".join(words))
@@ -221,7 +221,7 @@ def _draw_world(page: Page, world: Image, below: Box, n_actions: int) -> Box:
 # What decided ------------------------------------------------------------------------------------
 
 
-def _tests(decision: Explanation | Vote | None) -> list[tuple[int, Outcome, str]]:
+def _tests(decision: Explanation | Vote | None) -> list[tuple[int, FeatureTest, str]]:
     """Return the tests to show, each with its number and with what it did to a vote."""
     if isinstance(decision, Explanation):
         return [(i + 1, decision.tests[i], "") for i in shown_tests(decision)]
@@ -233,7 +233,7 @@ def _draw_tests(
     page: Page,
     policy: AnyPolicy,
     decision: Explanation | Vote,
-    tests: Sequence[tuple[int, Outcome, str]],
+    tests: Sequence[tuple[int, FeatureTest, str]],
 ) -> None:
     """Draw what was looked for, with its number, and whether it was seen."""
     title, n = "What it looks for, one after the other", 0
@@ -256,11 +256,11 @@ def _draw_tests(
 
 
 def _draw_test(
-    page: Page, policy: AnyPolicy, number: int, test: Outcome, worth: str, room: Box
+    page: Page, policy: AnyPolicy, number: int, test: FeatureTest, worth: str, room: Box
 ) -> None:
     """Draw what a feature looks like, its number, and whether it was seen."""
     picture = picture_of(policy, test.number, test.seen)
-    several = test.feature if isinstance(test.feature, Several) else None
+    several = test.feature if isinstance(test.feature, AtLeast) else None
     scale = min(room.width / picture.shape[1], room.height / picture.shape[0])
     width, height = round(picture.shape[1] * scale), round(picture.shape[0] * scale)
     box = Box(room.x, room.y + (room.height - height) // 2, width, height)

@@ -60,12 +60,15 @@ def play(
 
 
 def _frames(
-    policy: AnyPolicy, moments: Iterator[Moment], hold: int, on_frame: Callable[[], None] | None
+    policy: AnyPolicy,
+    moments: Iterator[Moment],
+    lock_folder: int,
+    on_frame: Callable[[], None] | None,
 ) -> Iterator[NDArray[np.uint8]]:
     """Draw moments, the end of an episode more than once."""
     for moment in moments:
         frame = draw_frame(policy, moment)
-        for _ in range(hold if moment.decision is None else 1):
+        for _ in range(lock_folder if moment.decision is None else 1):
             if on_frame is not None:
                 on_frame()
             yield frame

@@ -15,12 +15,12 @@ from rlvc.report.web.curves import describe_learning
 from rlvc.report.web.encoding import Json, pack
 from rlvc.report.web.model import describe_policy
 from rlvc.report.web.overview import describe_overview
-from rlvc.runs.callbacks import Watcher
+from rlvc.runs.callbacks import Callbacks
 from rlvc.runs.examples import Examples
 from rlvc.runs.live import POLICY as DRAFT_POLICY
 from rlvc.runs.live import RESULT as DRAFT
 from rlvc.tasks.scenes import Scene, scene_of
-from rlvc.vision.cache import Memory
+from rlvc.vision.cache import ExtractionCache
 
 FORMAT, VERSION = "rlvc-report", 1
 RESULT = "result.json"
@@ -39,9 +39,9 @@ class Author:
     What was looked at is remembered, so that the page of a run that goes on is soon written anew.
     """
 
-    def __init__(self, watcher: Watcher | None = None) -> None:
-        self._watcher = watcher or Watcher()
-        self._scene: tuple[Any, Scene, Memory] | None = None
+    def __init__(self, callbacks: Callbacks | None = None) -> None:
+        self._watcher = callbacks or Callbacks()
+        self._scene: tuple[Any, Scene, ExtractionCache] | None = None
 
     def describe(self, folder: Path) -> Json:
         """Return all that the page of a run knows.
@@ -61,7 +61,7 @@ class Author:
         images, shown = list(scene.images), list[Json]()
         for name, policy in policies.items():
             check_fit(policy, scene, folder)
-            self._watcher.on_phase("look", memory.n_new(policy.eye, scene.percepts))
+            self._watcher.on_phase("look", memory.n_new(policy.extractor, scene.percepts))
             one, more = describe_policy(
                 name, policy, scene.percepts, memory, len(images), self._watcher.on_step
             )
@@ -72,7 +72,9 @@ class Author:
         found["percepts"] = {"table": pack(scene.table), "label": scene.labels}
         return found | {"task": scene.task}
 
-    def _see(self, folder: Path, result: dict[str, Any], is_draft: bool) -> tuple[Scene, Memory]:
+    def _see(
+        self, folder: Path, result: dict[str, Any], is_draft: bool
+    ) -> tuple[Scene, ExtractionCache]:
         """Return the scene of a run, and what is remembered of it."""
         file = folder / "examples.rlvc"
         stamp = (file.stat().st_mtime_ns, file.stat().st_size) if file.exists() else None
@@ -80,7 +82,7 @@ class Author:
         if self._scene is None or self._scene[0] != key:
             self._watcher.on_phase("draw", None)
             examples = Examples.load(file) if stamp else None
-            self._scene = key, scene_of(result, examples, is_draft=is_draft), Memory()
+            self._scene = key, scene_of(result, examples, is_draft=is_draft), ExtractionCache()
         return self._scene[1], self._scene[2]
 
 

@@ -12,26 +12,26 @@ from numpy.typing import NDArray
 from rlvc.classifiers.nodes import Nodes
 from rlvc.classifiers.tree import Tree
 from rlvc.data.percepts import Percepts
-from rlvc.features.graph import Composite, Graph, Located, Several
-from rlvc.features.index import Found, Sightings
+from rlvc.features.graph import AtLeast, Composite, Graph, InCell
+from rlvc.features.index import FeatureIndex, Found
 from rlvc.policies.forest import AnyPolicy, ForestPolicy, Member
 from rlvc.policies.policy import Policy
 from rlvc.report.web.encoding import Json, pack, picture
-from rlvc.vision.cache import Memory
+from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.extractor import SIDE
 
 COLUMNS: Final = 32  # patches beside each other on the sheet of all
 QUALITY: Final = 90  # of the sheet: patches are for people to look at
 UNIT: Final = 16  # steps of a pixel to which places are kept
 MOST: Final = 8  # occurrences of a composite on one image that are kept
-KINDS: Final = {Composite: "composite", Located: "located", Several: "several"}
+KINDS: Final = {Composite: "composite", InCell: "located", AtLeast: "several"}
 
 
 def describe_policy(
     name: str,
     policy: AnyPolicy,
     percepts: Percepts,
-    memory: Memory,
+    memory: ExtractionCache,
     first: int,
     on_image: Callable[[], None] | None = None,
 ) -> tuple[Json, list[Json]]:
@@ -58,7 +58,7 @@ def describe_policy(
         "name": name,
         "kind": kind,
         "actions": list(names),
-        "caution": policy.caution if isinstance(policy, ForestPolicy) else 0.0,
+        "uncertainty_penalty": getattr(policy, "uncertainty_penalty", 0.0),
         "trees": trees,
         "features": [
             describe_feature(policy, number) | {"is_tested": number in tested, "patch": place}
@@ -104,7 +104,7 @@ def patches_of(graph: Graph) -> tuple[list[int], list[int]]:
     """
     shown, places = list[int](), list[int]()
     for number, feature in enumerate(graph.features):
-        is_several = isinstance(feature, Several)
+        is_several = isinstance(feature, AtLeast)
         places.append(places[feature.parts[0]] if is_several else len(shown))
         shown += [] if is_several else [number]
     return shown, places
@@ -121,9 +121,9 @@ def describe_feature(policy: AnyPolicy, number: int) -> Json:
         "parts": list(feature.parts),
         "usage": int(policy.usage[number]),
     }
-    if isinstance(feature, Several):
+    if isinstance(feature, AtLeast):
         found["least"] = feature.least
-    if isinstance(feature, Located):
+    if isinstance(feature, InCell):
         found["cell"] = [2**feature.level, feature.column, feature.line]
     if isinstance(feature, Composite):
         found["distance"] = [max(feature.mean - feature.reach, 0.0), feature.mean + feature.reach]
@@ -137,7 +137,7 @@ def describe_feature(policy: AnyPolicy, number: int) -> Json:
 def see(
     policy: AnyPolicy,
     percepts: Percepts,
-    memory: Memory,
+    memory: ExtractionCache,
     on_image: Callable[[], None] | None = None,
 ) -> dict[int, Found]:
     """Return on which images each feature of a policy occurs, and where.
@@ -146,16 +146,16 @@ def see(
     """
     if len(percepts) == 0:
         return {}
-    looks = memory.look(policy.eye, percepts, 0, on_image)
-    seen = policy.eye.see(percepts, 0, learn=False, looks=looks)
-    symbols = Sightings.of(Graph().add_symbols(policy.eye), percepts, seen)
+    keypoints = memory.look(policy.extractor, percepts, 0, on_image)
+    seen = policy.extractor.see(percepts, 0, learn=False, keypoints=keypoints)
+    symbols = FeatureIndex.of(Graph().add_symbols(policy.extractor), percepts, seen)
     joined, numbers = symbols.graph.join(policy.graph)
     shown = replace(symbols, graph=joined)  # to find where features are, no more is needed
     known: dict[int, Found] = {}
     return {
         number: shown.find(numbers[number], known)
         for number, feature in enumerate(policy.graph.features)
-        if not isinstance(feature, Several)
+        if not isinstance(feature, AtLeast)
     }
 
 

@@ -245,7 +245,7 @@ class Model {
       });
     });
     const spread = squares.map((sum, a) => Math.sqrt(sum / Math.max(count[a], 1)));
-    return { q: mean.map((one, a) => one - this.policy.caution * spread[a]), tried: count.map((n) => n > 0) };
+    return { q: mean.map((one, a) => one - this.policy.uncertainty_penalty * spread[a]), tried: count.map((n) => n > 0) };
   }
 
   /** How far an action is ahead of the best other; what nobody tried has the lowest value. */

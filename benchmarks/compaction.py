@@ -67,7 +67,7 @@ def main() -> None:
 
     env = gymnasium.make(ENVS[options.task], pictures=options.pictures, disable_env_checker=True)
     learner = base_learner(options.task)
-    database = learner.look(collect(env, 10_000, seed=options.seed))
+    database = learner.extract(collect(env, 10_000, seed=options.seed))
     tree = list(replace(learner, post_process=Keep()).stages(database))[-1].classifier
     shares, totals = [], []
     for _ in range(5):

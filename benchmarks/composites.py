@@ -178,7 +178,7 @@ def cost(options: argparse.Namespace) -> None:
     """Print generation over selection on the hill."""
     learner = make_learner("default", options.set, hill.base_learner())
     env = gymnasium.make(hill.ENV_ID, pictures=options.pictures, disable_env_checker=True)
-    database = learner.look(collect(env, 10_000, seed=options.seed))
+    database = learner.extract(collect(env, 10_000, seed=options.seed))
     stages = list(learner.stages(database))  # compiles what there is to compile
     last = stages[-1]
     print(

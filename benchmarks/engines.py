@@ -153,7 +153,7 @@ def learn(
 ) -> list[bytes]:
     """Look, learn and grow a few trees; return the files of what was learned."""
     on_phase("looking")
-    database = learner.look(data)
+    database = learner.extract(data)
     on_phase("the stages")
     policies = [learner.learn(database)]
     on_phase("the forest")
@@ -200,10 +200,10 @@ def time_looking(workers: int, images: int, repeats: int) -> None:
     if workers:
         data = meet(images)
         learner = replace(RLVC().fitted(data.percepts), engine=Ray(workers=workers))
-        learner.look(meet(100))  # processes start
+        learner.extract(meet(100))  # processes start
         for _ in sys.stdin:
             begin = time.perf_counter()
-            learner.look(data)
+            learner.extract(data)
             print(time.perf_counter() - begin, flush=True)
         return
     command = [sys.executable, __file__, "looking", "--images", str(images), "--workers"]
@@ -227,7 +227,7 @@ def time_stages(interactions: float, stages: int, repeats: int) -> None:
     """Time the stages of many interactions in threads and on workers."""
     learner, env = maze()
     learner = replace(learner, generator=Canonical(), threads=2)
-    scene = Scene.look(learner, env)
+    scene = Scene.extract(learner, env)
     database = make(scene, int(interactions), 0, with_places=True)
     engines = {"local, 2 threads": Local(), "Ray, 2 workers": Ray(workers=2, shards=2)}
     seconds: dict[str, list[float]] = {name: [] for name in engines}

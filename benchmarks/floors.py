@@ -96,7 +96,7 @@ def main() -> None:
     for threads in (1, 2):
         one = replace(learner, threads=threads)
         work, floor = ratio(
-            lambda one=one: one.look(interactions),  # type: ignore[misc]
+            lambda one=one: one.extract(interactions),  # type: ignore[misc]
             lambda threads=threads: list(run_threads(bare, range(len(images)), threads)),  # type: ignore[misc]
             repeats=1,
         )
@@ -105,7 +105,7 @@ def main() -> None:
             f"ratio {work / floor:.3f}"
         )
 
-    database = learner.look(interactions)
+    database = learner.extract(interactions)
     extraction = work
     begin = time.perf_counter()
     stages = list(learner.stages(database))

@@ -63,7 +63,7 @@ class Scene:
         extractor = learner.new_extractor(one)
         if not isinstance(extractor.detector, Harris):
             raise TypeError(f"Only Harris points stay where they are; got {extractor.detector}.")
-        (seen,) = extractor.see(one, 0)
+        (seen,) = extractor.find_symbols(one, 0)
         xy = seen.points.xy[seen.point].astype(np.int32)
         width = env.padded.shape[1] // CELL + 1
         cell = xy[:, 1] // CELL * width + xy[:, 0] // CELL

@@ -148,7 +148,7 @@ def measure(case: str, n: int) -> None:
         if n_images == n:
             peaks.append(f"looked {mebibytes('VmRSS')}")
 
-    database = learner.look(data, on_image, extractor=extractor)
+    database = learner.extract(data, on_image=on_image, extractor=extractor)
     seconds = time.perf_counter() - begin
     steps += [*peaks, f"sightings {mebibytes('VmRSS')}"]
     name = type(learner.detector).__name__.lower()

@@ -104,7 +104,7 @@ def measure(n: int, stages: int, *, composites: bool, threads: int, seed: int) -
     learner = replace(learner, threads=threads)
     if not composites:
         learner = replace(learner, generator=Canonical())
-    scene = Scene.look(learner, env)
+    scene = Scene.extract(learner, env)
     _run(learner, make(scene, 3000, with_places=composites), 12)  # what is compiled is there
     parts = time_parts()
     gc.collect()
@@ -189,12 +189,12 @@ def search_and_floor(learner: RLVC, database: Database, stage: Stage) -> dict[st
 def check(n: int = 10_000) -> None:
     """Print the real database, looked at image by image, beside the one that is made of arrays."""
     learner, env = maze()
-    scene = Scene.look(learner, env)
+    scene = Scene.extract(learner, env)
     rng = np.random.default_rng(1)
     position = MAZE.random_starts(300, rng)
     percepts = Percepts()
     numbers = [percepts.add(env.percept(one)) for one in position]
-    (seen,) = scene.extractor.see(percepts, 0, learn=False)
+    (seen,) = scene.extractor.find_symbols(percepts, 0, learn=False)
     corner = np.floor(position + 0.5).astype(np.int32) + np.int32(scene.offset)
     rows = scene.rows(corner)
     wrong = sum(
@@ -204,7 +204,7 @@ def check(n: int = 10_000) -> None:
     print(f"rows of 300 windows that differ from those of their images: {wrong}")
     learner = replace(learner, generator=Canonical())
     begin = time.process_time()
-    real = learner.look(collect(env, n, seed=0))
+    real = learner.extract(collect(env, n, seed=0))
     spent = (time.process_time() - begin) / real.incidence.n_percepts
     print(f"collecting and looking: {spent * 1e3:.2f} ms of the processor a percept")
     for name, database in (("images", real), ("arrays", make(scene, n))):

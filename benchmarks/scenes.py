@@ -41,6 +41,7 @@ from rlvc.tasks.campus import direct_error, error_of
 from rlvc.tasks.hill_index import actions_of, actor, see_hill
 from rlvc.tasks.navigation import find_task
 from rlvc.tasks.neighbours import vote
+from rlvc.vision.cache import ExtractionCache
 
 N = 10_000
 SIDE = 16
@@ -116,7 +117,7 @@ def batch_of(images: list[Any], database: Database) -> Batch:
     numbers = np.asarray([percepts.add(image) for image in images])
 
     def look() -> FeatureIndex:
-        seen = database.see(percepts)
+        seen = database.index_of(percepts)
         return seen.of_percepts(seen.table[numbers])
 
     return Batch(look, lambda: shrink(percepts)[numbers])
@@ -141,8 +142,9 @@ def look_at(data: Interactions, learner: RLVC) -> tuple[Database, list[Any], flo
     """Return the database, what was seen, and how long it took."""
     begin = time.perf_counter()
     extractor = learner.new_extractor(data.percepts)
-    keypoints = extractor.look_at_all(data.percepts, learner.threads)
-    database = learner.look(data, extractor=extractor, keypoints=keypoints)
+    cache = ExtractionCache()
+    keypoints = cache.extract(extractor, data.percepts, learner.threads)
+    database = learner.extract(data, cache, extractor=extractor)
     return database, keypoints, time.perf_counter() - begin
 
 
@@ -214,8 +216,8 @@ def campus_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
     database, keypoints, seconds = look_at(data, learner)
     test = Percepts()
     number = np.asarray([test.add(views.image(*pair)) for pair in pairs])
-    test_looks = database.extractor.look_at_all(test)
-    shown = database.see(test, keypoints=test_looks)
+    test_looks = database.extractor.extract_all(test)
+    shown = database.index_of(test, keypoints=test_looks)
     known = states_of(data)[:, 0].astype(np.int64)
     optimal = CAMPUS.optimal_q().argmax(axis=1)
 

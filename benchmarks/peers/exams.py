@@ -89,7 +89,7 @@ def act_of(policy: AnyPolicy, database: Database) -> Act:
     def act(percepts: Sequence[Any]) -> Ints:
         store = Percepts()
         rows = np.asarray([store.add(one) for one in percepts])
-        seen = database.see(store, 1)
+        seen = database.index_of(store, 1)
         shown = seen.of_percepts(seen.table[rows])
         return decide(Batch(lambda: shown, lambda: np.empty((0, 0), np.float32)))
 
@@ -176,10 +176,10 @@ class Campus(Exam):
         if key not in self._shown:
             store = Percepts()
             rows = [store.add(view) for view in self.views]
-            keypoints = database.extractor.look_at_all(store, 1)
+            keypoints = database.extractor.extract_all(store, 1)
             self._shown[key] = store, np.asarray(rows), keypoints
         store, rows, keypoints = self._shown[key]
-        seen = database.see(store, 1, keypoints=keypoints)
+        seen = database.index_of(store, 1, keypoints=keypoints)
         shown = seen.of_percepts(seen.table[rows])
         decide = act_of_policy(policy) if isinstance(policy, Policy) else act_of_forest(policy)
         batch = Batch(lambda: shown, lambda: np.empty((0, 0), np.float32))

@@ -86,7 +86,7 @@ def one(exam: Exam, watch: Watch, settings: Settings, data: Interactions | None)
     """Learn one classifier; a point of its curve is a stage."""
     assert data is not None
     learner = RLVC(gamma=exam.gamma, threads=1)
-    database = learner.look(data)
+    database = learner.extract(data)
     looking = watch.seconds
     due = 1.0
     for stage in learner.stages(database):
@@ -110,7 +110,7 @@ def forest(exam: Exam, watch: Watch, settings: Settings, data: Interactions | No
     assert data is not None
     learner = RLVC(gamma=exam.gamma, threads=1)
     trainer = Forest(learner=learner, seed=exam.seed)
-    database = learner.look(data)
+    database = learner.extract(data)
     looking = watch.seconds
     grown, policy = [], None
     for number in range(trainer.trees):

@@ -49,7 +49,7 @@ def meet(n: int, env_id: str = "rlvc/Maze-v0") -> Interactions:
 
 @pytest.fixture(scope="module")
 def maze() -> Database:
-    return RLVC().look(meet(400))
+    return RLVC().extract(meet(400))
 
 
 def saved(policy: Any, folder: Path) -> bytes:
@@ -61,8 +61,8 @@ def test_workers_see_what_threads_see() -> None:
     data = meet(60)
     learner = RLVC().fitted(data.percepts)
     extractor = learner.new_extractor(data.percepts)
-    (one,) = extractor.look_at_all(data.percepts)
-    (other,) = extractor.look_at_all(data.percepts, looking=RAY.look)
+    (one,) = extractor.extract_all(data.percepts)
+    (other,) = extractor.extract_all(data.percepts, backend=RAY.extract)
     assert len(one.begin) == len(data.percepts) + 1
     for name in ("begin", "descriptors", "row"):
         assert np.array_equal(getattr(one, name), getattr(other, name))
@@ -123,7 +123,7 @@ def test_a_dataset_on_disk_is_never_here_as_a_whole(
         for name in ("database", "shard", "_seen"):
             patch.delattr(Dataset, name)
         assert saved(learner.learn(opened), tmp_path) == expected
-    trees = [Forest(learner=learner, trees=1).learn(one) for one in (opened, learner.look(data))]
+    trees = [Forest(learner=learner, trees=1).learn(one) for one in (opened, learner.extract(data))]
     assert saved(trees[0], tmp_path) == saved(trees[1], tmp_path)
 
 

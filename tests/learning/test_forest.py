@@ -34,7 +34,7 @@ PLAIN = literal()
 
 
 def test_a_part_of_the_sightings_keeps_all_numbers() -> None:
-    looked = RLVC(threads=1).look(database(COLOUR))
+    looked = RLVC(threads=1).extract(database(COLOUR))
     *_, last = RLVC(threads=1).stages(looked)
     index = last.database.whole().index  # with features that have parts
     assert any(one.parts for one in index.graph.features)
@@ -84,7 +84,7 @@ def test_a_share_is_at_least_one_and_never_twice() -> None:
 
 def test_every_camera_keeps_its_share() -> None:
     views = [{"front": COLOUR[i % 3], "rear": GREY[i // 3]} for i in range(N_PLACES)]
-    graph = RLVC(threads=1).look(database(views)).index.graph
+    graph = RLVC(threads=1).extract(database(views)).index.graph
     kept = draw_symbols(graph, 0.25, np.random.default_rng(0))
     for camera in ("front", "rear"):
         ours = np.asarray([one == camera for one in graph.camera])
@@ -95,7 +95,7 @@ def test_every_camera_keeps_its_share() -> None:
 
 def test_no_tree_uses_what_is_not_its_own() -> None:
     learner = RLVC(threads=1)
-    looked = learner.look(database(COLOUR))
+    looked = learner.extract(database(COLOUR))
     forest = Forest(learner=learner, trees=6, symbols=0.3, episodes=0.5, seed=4)
     episodes = np.unique(looked.interactions.episode)
     drawn = []
@@ -116,7 +116,7 @@ def test_no_tree_uses_what_is_not_its_own() -> None:
 def test_what_a_tree_knows_does_not_depend_on_the_other_episodes() -> None:
     learner = RLVC(threads=1)
     data = database([{"front": COLOUR[i // 2], "rear": GREY[i % 2]} for i in range(N_PLACES)])
-    looked = learner.look(data)
+    looked = learner.extract(data)
     one = Forest(learner=learner, symbols=0.3, episodes=0.02).grow(looked, 0)
     assert one.is_known.sum() == 8
     known = np.unique(data.start[one.is_known])
@@ -146,7 +146,7 @@ def test_a_forest_learns_what_a_tree_does() -> None:
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     learner = RLVC(threads=1)
-    looked = learner.look(database(COLOUR))
+    looked = learner.extract(database(COLOUR))
     one = Forest(learner=learner, trees=5, seed=2)
     alone = saved(one.learn(looked), tmp_path / "one")
     for threads in (2, 3):
@@ -158,7 +158,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_the_first_trees_do_not_depend_on_how_many_follow() -> None:
     learner = RLVC(threads=1)
-    looked = learner.look(database(COLOUR))
+    looked = learner.extract(database(COLOUR))
     few, many = (Forest(learner=learner, trees=n).learn(looked) for n in (2, 4))
     for one, other in zip(few.members, many.members, strict=False):
         assert np.array_equal(one.q, other.q)
@@ -254,7 +254,7 @@ def test_there_is_no_error_where_nothing_was_left_out() -> None:
 
 def test_more_of_a_lesson_leaves_less_error() -> None:
     learner = RLVC(threads=1)
-    looked = learner.look(database(COLOUR))
+    looked = learner.extract(database(COLOUR))
     blank = replace(learner, max_stages=0)
     errors = [Forest(learner=one, trees=4).learn(looked).out_of_bag for one in (blank, learner)]
     assert errors[0] is not None

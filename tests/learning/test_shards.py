@@ -62,7 +62,7 @@ def spread(database: Database, folder: Path, shards: int, lose: int = 0) -> Spre
 
 def look(env_id: str, n: int, learner: RLVC, seed: int = 0) -> Database:
     env = gymnasium.make(env_id, disable_env_checker=True)
-    return learner.look(collect(env, n, seed=seed))
+    return learner.extract(collect(env, n, seed=seed))
 
 
 def same(one: Any, other: Any) -> None:
@@ -111,7 +111,7 @@ def walk(seed: int) -> Database:
         [shots[i] for i in start], action, (end > 20) + rng.normal(0.0, 0.5, n), np.zeros(n, bool),
         ends, next_observations=[shots[i] for i in end],
     )  # fmt: skip
-    return RLVC().look(data)
+    return RLVC().extract(data)
 
 
 @pytest.mark.parametrize("seed", range(3))

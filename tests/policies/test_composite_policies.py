@@ -91,7 +91,7 @@ def learner(kind: type[Tree | Diagrams], threads: int = 1) -> RLVC:
 
 @pytest.fixture(scope="module")
 def looked() -> Database:
-    return RLVC(detector=Harris(), threads=1).look(act(list(PICTURES), RIGHT))
+    return RLVC(detector=Harris(), threads=1).extract(act(list(PICTURES), RIGHT))
 
 
 @pytest.fixture(scope="module", params=[Tree, Diagrams], ids=["tree", "diagrams"])
@@ -162,7 +162,7 @@ def test_one_percept_or_many_alone_or_in_bulk(
 
 def test_percepts_seen_later_are_classified_in_bulk_as_alone(stage: Stage, policy: Policy) -> None:
     interactions = act([one.picture for one in draw_all(2, 5)], [0] * 20)
-    index = stage.database.see(interactions.percepts, threads=1)
+    index = stage.database.index_of(interactions.percepts, threads=1)
     bulk = stage.classifier.classify(index.incidence)
     assert len(set(bulk.tolist())) > 1
     alone = [int(policy.classify(percept)) for percept in interactions.percepts]

@@ -91,7 +91,7 @@ def test_one_image_or_many_alone_or_in_bulk(
         detector=detectors.make(detector), descriptor=descriptors.make(descriptor),
         metric=metrics.make(metric), threshold=threshold, threads=2,
     )  # fmt: skip
-    looked = learner.look(database(images))
+    looked = learner.extract(database(images))
     stage = list(learner.stages(looked))[-1]
     policy = stage.policy()
     assert policy.n_classes >= 3

@@ -274,7 +274,7 @@ def test_another_run_waits_until_more_is_kept(tmp_path: Path) -> None:
 
 
 def looked(learner: RLVC) -> Database:
-    return learner.look(database(COLOUR))
+    return learner.extract(database(COLOUR))
 
 
 LEARNERS: dict[str, Callable[[], RLVC]] = {
@@ -430,13 +430,13 @@ class Halts:
 @pytest.fixture
 def count(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Count the images that are looked at."""
-    keypoints, look_at = list[int](), FeatureExtractor.look_at
+    keypoints, look_at = list[int](), FeatureExtractor.extract_image
 
     def count_and_look(extractor: FeatureExtractor, image: Image) -> Any:
         keypoints.append(1)
         return look_at(extractor, image)
 
-    monkeypatch.setattr(FeatureExtractor, "look_at", count_and_look)
+    monkeypatch.setattr(FeatureExtractor, "extract_image", count_and_look)
     return keypoints
 
 
@@ -446,13 +446,13 @@ def test_what_was_seen_before_a_stop_is_not_looked_at_again(
     monkeypatch.setattr(memory_module, "PAUSE", 0.0)  # keep every image by itself
     percepts, learner, notes = percept_store(pictures(9)), RLVC(threads=1), Notes()
     extractor = learner.new_extractor(percepts)
-    (expected,) = ExtractionCache().look(extractor, percepts)
+    (expected,) = ExtractionCache().extract(extractor, percepts)
     count.clear()
     with pytest.raises(HaltError):
-        ExtractionCache(notes).look(extractor, percepts, 1, Halts(4))
+        ExtractionCache(notes).extract(extractor, percepts, 1, Halts(4))
     assert (len(count), len(notes.parts)) == (4, 4)
     told = list[int]()
-    (found,) = ExtractionCache(notes).look(extractor, percepts, 1, lambda: told.append(1))
+    (found,) = ExtractionCache(notes).extract(extractor, percepts, 1, lambda: told.append(1))
     assert (len(count), len(told)) == (9, 9)
     assert np.array_equal(found.begin, expected.begin)
     assert np.array_equal(found.row, expected.row)
@@ -467,27 +467,27 @@ def test_what_waits_is_kept_when_looking_stops(count: list[int]) -> None:
     extractor = learner.new_extractor(percepts)
     count.clear()
     with pytest.raises(HaltError):
-        ExtractionCache(notes).look(extractor, percepts, 1, Halts(4))
+        ExtractionCache(notes).extract(extractor, percepts, 1, Halts(4))
     assert len(notes.parts) == 1
     memory = ExtractionCache(notes)
-    memory.look(extractor, percepts)
+    memory.extract(extractor, percepts)
     assert (len(count), len(notes.parts)) == (9, 2)
     # When there are more, only these are looked at, and kept beside the others.
     more = percept_store(pictures(12))
     assert memory.n_new(extractor, more) == 3
-    memory.look(extractor, more)
+    memory.extract(extractor, more)
     assert (len(count), len(notes.parts)) == (12, 3)
-    ExtractionCache(notes).look(extractor, more)
+    ExtractionCache(notes).extract(extractor, more)
     assert len(count) == 12
 
 
 def test_what_was_seen_on_other_images_is_refused() -> None:
     percepts, learner, notes = percept_store(pictures(5)), RLVC(threads=1), Notes()
     extractor = learner.new_extractor(percepts)
-    ExtractionCache(notes).look(extractor, percepts)
+    ExtractionCache(notes).extract(extractor, percepts)
     for others in (pictures(5, 1), pictures(3), pictures(5)[::-1]):
         with pytest.raises(FileFormatError, match="images that were kept of this run"):
-            ExtractionCache(notes).look(extractor, percept_store(others))
+            ExtractionCache(notes).extract(extractor, percept_store(others))
     (name,) = notes.parts
     manifest, arrays = notes.parts[name]
     wrong: list[dict[str, NDArray[Any]]] = [
@@ -507,7 +507,7 @@ def test_what_was_seen_on_other_images_is_refused() -> None:
     for change in wrong:
         notes.parts[name] = manifest, {**arrays, **change}
         with pytest.raises(FileFormatError, match="that were kept of this run"):
-            ExtractionCache(notes).look(extractor, percepts)
+            ExtractionCache(notes).extract(extractor, percepts)
 
 
 def test_an_album_waits_for_a_while() -> None:
@@ -517,7 +517,7 @@ def test_an_album_waits_for_a_while() -> None:
     (images,) = percepts.images
     album = CacheChunk(notes, "here", images, 0, lambda: now[0])
     for number in range(6):
-        album.take(*extractor.look_at(images[number]))
+        album.take(*extractor.extract_image(images[number]))
         now[0] += 0.75 * memory_module.PAUSE
     assert list(notes.parts) == ["here-0", "here-3"]
     album.flush()

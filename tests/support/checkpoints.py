@@ -76,7 +76,7 @@ def database() -> Database:
     data = Interactions.from_arrays(
         views, action, place % 3 == action, np.ones(48, bool), next_observations=views
     )
-    return LEARNER.look(data)
+    return LEARNER.extract(data)
 
 
 @cache
@@ -85,7 +85,7 @@ def parts() -> Parts:
     recorder, data = Recorder(), database()
     recorder.keep("run", {"command": ["learn", "maze"], "seed": 3, "packages": {"rlvc": "1"}}, {})
     *_, last = LEARNER.stages(data, recorder)
-    ExtractionCache(recorder).look(
+    ExtractionCache(recorder).extract(
         LEARNER.new_extractor(data.interactions.percepts), data.interactions.percepts
     )
     classes = last.classifier.classify(last.database.whole().incidence)
@@ -126,7 +126,7 @@ def load_tree(path: Path) -> GrownTree:
 def load_looks(path: Path) -> list[Keypoints]:
     """Go on from what was seen."""
     percepts = database().interactions.percepts
-    return ExtractionCache(OneFile(path)).look(LEARNER.new_extractor(percepts), percepts)
+    return ExtractionCache(OneFile(path)).extract(LEARNER.new_extractor(percepts), percepts)
 
 
 def split(decision: Decision) -> None:
@@ -141,5 +141,5 @@ def see(keypoints: list[Keypoints]) -> None:
     """Learn symbols from what was seen."""
     percepts = database().interactions.percepts
     extractor = LEARNER.new_extractor(percepts)
-    extractor.see(percepts, keypoints=keypoints)
+    extractor.find_symbols(percepts, keypoints=keypoints)
     assert extractor.n_symbols > 0

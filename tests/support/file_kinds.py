@@ -135,7 +135,7 @@ def extractors() -> list[FeatureExtractor]:
             {**percept, "blank": picture(0)},
         ),
     ):
-        extractor.see(_store(seen))
+        extractor.find_symbols(_store(seen))
         made.append(extractor)
     return made
 
@@ -252,7 +252,7 @@ def see(extractor: FeatureExtractor) -> None:
     before = extractor.n_symbols
     # What was never compared may be a descriptor and a metric that do not go together.
     with contextlib.suppress(TypeError) if before == 0 else contextlib.nullcontext():
-        extractor.see(_store(percept))
+        extractor.find_symbols(_store(percept))
         assert extractor.n_symbols >= before
 
 

@@ -343,7 +343,7 @@ def test_the_ceiling_is_the_error_of_the_vote(done: CampusRun) -> None:
         for state, numbers in enumerate(views.division(division)):
             for view in numbers:
                 percepts.add(views.image(state, view))
-        (seen[division],) = extractor.look_at_all(percepts, 1, lambda: None)
+        (seen[division],) = extractor.extract_all(percepts, 1, lambda: None)
     voted = vote(seen["learn"], np.arange(44).repeat(3), seen["test"])
     best, q = literal_optimum(), CAMPUS.optimal_q()
     wrong = [q[state].argmax() not in best[shown] for shown, state in enumerate(voted.tolist())]

@@ -404,7 +404,7 @@ def test_looking_at_the_grid_gives_the_classes_of_the_policy(
     env: SmallEnv, data: Interactions
 ) -> None:
     learner = RLVC(threads=2)
-    looked = learner.look(data)
+    looked = learner.extract(data)
     known = looked.extractor.n_symbols
     grid = grid_over(SMALL)
     n_seen = 0

@@ -50,31 +50,31 @@ def test_what_was_seen_before_is_not_looked_at_again(sense: Any, threads: int) -
         n_new = 2 * (last - first)
         assert memory.n_new(extractor, percepts) == n_new
         looked.clear()
-        keypoints = memory.look(extractor, percepts, threads, lambda: looked.append(1))
+        keypoints = memory.extract(extractor, percepts, threads, lambda: looked.append(1))
         assert len(looked) == n_new
         assert memory.n_new(extractor, percepts) == 0
-        assert same(keypoints, extractor.look_at_all(percepts))
+        assert same(keypoints, extractor.extract_all(percepts))
 
 
 def test_what_was_seen_stays_as_it_was() -> None:
     percepts, memory = Percepts(), ExtractionCache()
     fill(percepts, 0, 3)
     extractor = DRAWN.new_extractor()
-    before = memory.look(extractor, percepts)
+    before = memory.extract(extractor, percepts)
     kept = [one.begin.copy() for one in before]
-    assert memory.look(extractor, percepts)[0] is before[0]  # nothing is new
+    assert memory.extract(extractor, percepts)[0] is before[0]  # nothing is new
     fill(percepts, 3, 7)
-    memory.look(extractor, percepts)
+    memory.extract(extractor, percepts)
     assert all(np.array_equal(one.begin, begin) for one, begin in zip(before, kept, strict=True))
 
 
 def test_another_eye_looks_at_everything() -> None:
     percepts, memory = Percepts(), ExtractionCache()
     fill(percepts, 0, 4)
-    memory.look(DRAWN.new_extractor(), percepts)
+    memory.extract(DRAWN.new_extractor(), percepts)
     camera = CAMERA.new_extractor()
     assert memory.n_new(camera, percepts) == 8
-    assert same(memory.look(camera, percepts), camera.look_at_all(percepts))
+    assert same(memory.extract(camera, percepts), camera.extract_all(percepts))
     assert memory.n_new(DRAWN.new_extractor(), percepts) == 8  # it remembers one kind at a time
 
 
@@ -82,9 +82,9 @@ def test_images_without_points_are_known_as_well() -> None:
     percepts, memory, looked = Percepts(), ExtractionCache(), list[int]()
     for level in range(3):
         percepts.add(np.full((64, 64, 3), level, np.uint8))
-    memory.look(DRAWN.new_extractor(), percepts)
+    memory.extract(DRAWN.new_extractor(), percepts)
     percepts.add(IMAGES[0])
-    keypoints = memory.look(DRAWN.new_extractor(), percepts, 1, lambda: looked.append(1))
+    keypoints = memory.extract(DRAWN.new_extractor(), percepts, 1, lambda: looked.append(1))
     assert len(looked) == 1
     assert keypoints[0].begin[:4].tolist() == [0, 0, 0, 0]
     assert keypoints[0].begin[4] == len(keypoints[0].row) > 0
@@ -108,11 +108,11 @@ def test_rounds_look_at_every_percept_once() -> None:
     learner.learn(Corridor(), interactions=200, rounds=4, epsilon=1.0)  # no policy looks as well
     assert len(detector.seen) == 5
     memory, data = ExtractionCache(), collect(Corridor(), 100)
-    one, other = learner.look_again(data, memory), learner.look(data)
+    one, other = learner.extract(data, memory), learner.extract(data)
     assert np.array_equal(one.incidence.indices, other.incidence.indices)
     assert len(data.percepts) == 5 < len(PICTURES)
     detector.seen.clear()
-    learner.look_again(collect(Corridor(), 200), memory)
+    learner.extract(collect(Corridor(), 200), memory)
     assert detector.seen == []
 
 
@@ -138,7 +138,7 @@ class Fleeting(Images):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_few_images_are_held_at_a_time(sense: Any, threads: int) -> None:
     images, extractor = Fleeting(30), sense.new_extractor()
-    keypoints = extractor.look(images, threads)
+    keypoints = extractor.extract(images, threads)
     assert images.fetched == 30
     extractor.learn(images, keypoints, threads)
     seen = extractor.quantize(images.camera, keypoints, threads)
@@ -150,7 +150,7 @@ def test_few_images_are_held_at_a_time(sense: Any, threads: int) -> None:
 
 
 def test_what_is_seen_is_not_there_twice() -> None:
-    keypoints = DRAWN.new_extractor().look(Fleeting(5))
+    keypoints = DRAWN.new_extractor().extract(Fleeting(5))
     columns = keypoints.points.xy, keypoints.points.scale, keypoints.row, keypoints.descriptors
     owners = [column if column.base is None else column.base for column in columns]
     assert [sum(one.nbytes for one in owners)] == [sum(one.nbytes for one in columns)]  # no room

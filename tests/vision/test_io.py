@@ -46,13 +46,13 @@ def through_a_file(extractor: FeatureExtractor, path: Path) -> FeatureExtractor:
 @pytest.mark.parametrize("keypoints", list(LOOKS))
 def test_a_vocabulary_goes_on_as_if_it_had_never_been_saved(keypoints: str, tmp_path: Path) -> None:
     """What is learned with it next, on other images, is the same to the byte."""
-    extractors = [learner(keypoints).look(database(pictures(6, 3))).extractor for _ in range(2)]
+    extractors = [learner(keypoints).extract(database(pictures(6, 3))).extractor for _ in range(2)]
     assert extractors[0].n_symbols > 0
     extractors[1] = through_a_file(extractors[1], tmp_path / "eye")
     for number, extractor in enumerate(extractors):
         before = extractor.n_symbols
         mine = learner(keypoints)
-        seen = mine.look(database(COLOUR), extractor=extractor)
+        seen = mine.extract(database(COLOUR), extractor=extractor)
         assert seen.extractor is extractor
         assert extractor.n_symbols > before
         mine.learn(seen).save(tmp_path / str(number))
@@ -61,14 +61,14 @@ def test_a_vocabulary_goes_on_as_if_it_had_never_been_saved(keypoints: str, tmp_
 
 
 def test_cameras_stay_in_the_order_in_which_they_were_met(tmp_path: Path) -> None:
-    extractor = learner().look(database([{"b": image} for image in COLOUR])).extractor
+    extractor = learner().extract(database([{"b": image} for image in COLOUR])).extractor
     views = [{"a": grey, "b": image} for grey, image in zip(GREY, COLOUR, strict=False)]
     blank = np.zeros((64, 64, 3), np.uint8)
     views = [{**view, "c": blank} for view in views]
     data = Interactions.from_arrays(
         views, [0] * len(views), [0.0] * len(views), [True] * len(views), next_observations=views
     )
-    learner().look(data, extractor=extractor)
+    learner().extract(data, extractor=extractor)
     loaded = through_a_file(extractor, tmp_path / "eye")
     assert list(loaded.vocabularies) == list(extractor.vocabularies) == ["b", "a", "c"]
     for name, words in extractor.vocabularies.items():
@@ -92,7 +92,7 @@ def test_an_eye_that_has_seen_nothing_can_be_kept(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module", name="extractor")
 def eye_fixture() -> FeatureExtractor:
-    return learner().look(database(COLOUR)).extractor
+    return learner().extract(database(COLOUR)).extractor
 
 
 @pytest.fixture(scope="module", name="saved")

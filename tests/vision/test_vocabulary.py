@@ -210,7 +210,7 @@ def test_patches_are_cut_from_one_reading_of_each_image() -> None:
     for until in (3, 5):  # the second time brings more symbols
         while len(images) < until:
             images.add(blocks(seed=len(images), shape=(90, 120, 3)))
-        keypoints, known = extractor.look(images), extractor.n_symbols
+        keypoints, known = extractor.extract(images), extractor.n_symbols
         images.read.clear()
         extractor.learn(images, keypoints)
         assert images.read == sorted(set(images.read))

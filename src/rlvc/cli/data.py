@@ -168,7 +168,7 @@ def write_shards(
         )  # fmt: skip
         about = write_dataset(
             data, to, shards, learner.new_extractor(data.percepts), threads=learner.threads,
-            telling=Telling(callbacks.on_phase, callbacks.on_step), looking=learner.engine.look,
+            telling=Telling(callbacks.on_phase, callbacks.on_step), backend=learner.engine.extract,
         )  # fmt: skip
     n_images = sum(camera.images for camera in about.cameras)
     n_symbols = sum(camera.symbols for camera in about.cameras)

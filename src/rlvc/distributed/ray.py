@@ -70,7 +70,7 @@ class Ray:
             )
         self._connect()
 
-    def look(
+    def extract(
         self, extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
     ) -> Iterator[ImageKeypoints]:
         """Yield what an eye sees on some images, in their order; workers look."""
@@ -103,7 +103,7 @@ class Ray:
         if database.graph.features[: len(symbols)] != symbols:
             raise ValueError(
                 "The first features of a database must be its symbols for it to be spread over "
-                "workers. Look at the interactions anew: RLVC().look(interactions)."
+                "workers. Look at the interactions anew: RLVC().extract(interactions)."
             )
         place = str(Path(self.folder).resolve()) if self.folder else None
         folder = tempfile.mkdtemp(prefix="rlvc-shards-", dir=place)
@@ -354,7 +354,7 @@ def fetch(asked: Any) -> Any:
 def _look(extractor: FeatureExtractor, images: Some) -> list[ImageKeypoints]:
     """Return what an eye sees on some images, in a worker."""
     cv2.setNumThreads(1)  # there is a worker for every core
-    return [extractor.look_at(images[i]) for i in range(len(images))]
+    return [extractor.extract_image(images[i]) for i in range(len(images))]
 
 
 def _call(work: Callable[[T], R], piece: T) -> R:

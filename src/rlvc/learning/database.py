@@ -118,11 +118,11 @@ class Database:
             self.kept[name] = self.interactions, found
         return cast("T", found)
 
-    def see(
+    def index_of(
         self, percepts: Percepts, threads: int = 0, keypoints: list[Keypoints] | None = None
     ) -> FeatureIndex:
         """Return what other percepts show of the features known here; nothing is learned."""
-        seen = self.extractor.see(percepts, threads, learn=False, keypoints=keypoints)
+        seen = self.extractor.find_symbols(percepts, threads, learn=False, keypoints=keypoints)
         return FeatureIndex.of(self.index.graph, percepts, seen)
 
 
@@ -207,7 +207,7 @@ class Learnable(Seen, Protocol):
         """Return the database in which some more features are known, and the number of each."""
         ...
 
-    def see(
+    def index_of(
         self, percepts: Percepts, threads: int = 0, keypoints: list[Keypoints] | None = None
     ) -> FeatureIndex:
         """Return what other percepts show of the features known here; nothing is learned."""

@@ -29,7 +29,7 @@ class Engine(Protocol):
         """Be ready to work, or raise an error that says what is missing."""
         ...
 
-    def look(
+    def extract(
         self, extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
     ) -> Iterator[ImageKeypoints]:
         """Yield what an eye sees on some images, in their order.

@@ -110,12 +110,12 @@ class Forest:
         if isinstance(data, gymnasium.Env):
             memory = ExtractionCache()
             *_, last = explore(
-                data, lambda met: self.learn(self.learner.look_again(met, memory), on_tree),
+                data, lambda met: self.learn(self.learner.extract(met, memory), on_tree),
                 interactions=interactions, rounds=rounds, epsilon=epsilon, seed=seed,
             )  # fmt: skip
             return last.policy
         if isinstance(data, Interactions):
-            data = self.learner.look(data)
+            data = self.learner.extract(data)
         if not isinstance(data, Learnable):
             raise TypeError(
                 "data of Forest must be Interactions, a Database or a Gymnasium environment; "

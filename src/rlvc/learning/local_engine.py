@@ -26,7 +26,7 @@ class Local:
     def start(self) -> None:
         """Be there: all is ready."""
 
-    def look(
+    def extract(
         self, extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
     ) -> Iterator[ImageKeypoints]:
         """Yield what an eye sees on some images, in their order."""

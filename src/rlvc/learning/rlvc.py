@@ -42,7 +42,7 @@ from rlvc.vision.auto import ExtractorConfig, choose_extractor
 from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.descriptors import Descriptor
 from rlvc.vision.detectors import Detector
-from rlvc.vision.extractor import FeatureExtractor, Keypoints
+from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.metrics import Metric
 
 log = logging.getLogger(__name__)
@@ -193,7 +193,7 @@ class RLVC:
         if isinstance(data, gymnasium.Env):
             memory = ExtractionCache()
             *_, last = explore(
-                data, lambda met: self.learn(self.look_again(met, memory)),
+                data, lambda met: self.learn(self.extract(met, memory)),
                 interactions=interactions, rounds=rounds, epsilon=epsilon, seed=seed,
             )  # fmt: skip
             return last.policy
@@ -301,42 +301,26 @@ class RLVC:
             for split, test in zip(splits, tests, strict=True)
         ]
 
-    def look(
+    def extract(
         self,
         interactions: Interactions,
+        cache: ExtractionCache | None = None,
         on_image: Callable[[], None] | None = None,
         *,
         extractor: FeatureExtractor | None = None,
-        keypoints: list[Keypoints] | None = None,
     ) -> Database:
-        """Look once at each distinct percept; several learners can share the result.
+        """Return the database of interactions: which percept exhibits which symbol.
+
+        Each distinct image is processed once. Several learners can share the result.
 
         Args:
             interactions: What to learn from.
+            cache: Keypoints extracted before; images in it are not processed again.
             on_image: Called after each image.
-            extractor: Who looks; a new one unless given.
-            keypoints: What that eye saw on these percepts already.
+            extractor: An extractor that knows symbols already; a new one unless given.
         """
         extractor = extractor or self.new_extractor(interactions.percepts)
-        return self._look(extractor, Graph(), interactions, on_image, keypoints)
-
-    def look_again(
-        self,
-        interactions: Interactions,
-        memory: ExtractionCache,
-        on_image: Callable[[], None] | None = None,
-        *,
-        extractor: FeatureExtractor | None = None,
-    ) -> Database:
-        """Look at interactions of which a part was looked at before, only at what is new.
-
-        The result is that of :meth:`look`.
-        """
-        extractor = extractor or self.new_extractor(interactions.percepts)
-        keypoints = memory.look(
-            extractor, interactions.percepts, self.threads, on_image, self.engine.look
-        )
-        return self.look(interactions, extractor=extractor, keypoints=keypoints)
+        return self._extract(extractor, Graph(), interactions, cache, on_image)
 
     @property
     def absorbing_gamma(self) -> float | None:
@@ -368,19 +352,18 @@ class RLVC:
             threshold=self.threshold, threads=self.threads,
         )  # fmt: skip
 
-    def _look(
+    def _extract(
         self,
         extractor: FeatureExtractor,
         graph: Graph,
         interactions: Interactions,
+        cache: ExtractionCache | None = None,
         on_image: Callable[[], None] | None = None,
-        keypoints: list[Keypoints] | None = None,
     ) -> Database:
-        if keypoints is None:
-            keypoints = extractor.look_at_all(
-                interactions.percepts, self.threads, on_image, looking=self.engine.look
-            )
-        seen = extractor.see(interactions.percepts, self.threads, keypoints=keypoints)
+        keypoints = (cache or ExtractionCache()).extract(
+            extractor, interactions.percepts, self.threads, on_image, self.engine.extract
+        )
+        seen = extractor.find_symbols(interactions.percepts, self.threads, keypoints=keypoints)
         index = FeatureIndex.of(graph.add_symbols(extractor), interactions.percepts, seen)
         if len(index.incidence.indices) == 0:
             log.warning("No percept has an interest point: all look the same to this detector.")
@@ -397,7 +380,7 @@ class RLVC:
     ) -> Callable[[int, Stage | None, Learnable | None], Learnable]:
         """Return who brings the database of a stage: that before, or fresh interactions."""
         if isinstance(data, Interactions):
-            data = self.look(data)
+            data = self.extract(data)
         if isinstance(data, Database):
             data = self.engine.spread(data, self.threads)
         if isinstance(data, Learnable):
@@ -419,8 +402,8 @@ class RLVC:
                     f"got {type(interactions).__name__}."
                 )
             if database is None:
-                return self.look(interactions)
-            return self._look(database.extractor, database.graph, interactions)
+                return self.extract(interactions)
+            return self._extract(database.extractor, database.graph, interactions)
 
         return fetch
 
@@ -437,7 +420,7 @@ _METHODS = {
     "surrogates": ("extend",),
     "classifier": ("classify", "refine", "merge"),
     "post_process": ("start",),
-    "engine": ("start", "look", "spread", "open", "run"),
+    "engine": ("start", "extract", "spread", "open", "run"),
 }
 
 

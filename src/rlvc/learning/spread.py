@@ -129,11 +129,11 @@ class Spread:
         graph, numbers = self.graph.add(features)
         return replace(self, graph=graph), numbers
 
-    def see(
+    def index_of(
         self, percepts: Percepts, threads: int = 0, keypoints: list[Keypoints] | None = None
     ) -> FeatureIndex:
         """Return what other percepts show of the features known here; nothing is learned."""
-        seen = self.extractor.see(percepts, threads, learn=False, keypoints=keypoints)
+        seen = self.extractor.find_symbols(percepts, threads, learn=False, keypoints=keypoints)
         return FeatureIndex.of(self.graph, percepts, seen)
 
     def whole(self) -> Database:

@@ -128,7 +128,7 @@ def needs_of_data(data: Interactions, learner: RLVC, trees: int = 0) -> Resource
         trees: How many trees of a forest will be learned as well.
     """
     sense = _sense(learner, data.percepts)
-    sights = [look_at(sense, images, len(images)) for images in data.percepts.images]
+    sights = [cost_of_images(sense, images, len(images)) for images in data.percepts.images]
     needs = count(sights, len(data), n_threads(learner.threads), trees)
     return replace(needs, spool=needs.spool - _beyond_memory(sights))
 
@@ -168,7 +168,7 @@ def needs_to_collect(
     threads = n_threads(learner.threads)
     if sample is not None:
         sense = _sense(learner, sample.percepts)
-        sights = [[look_at(sense, some, n) for some in sample.percepts.images]]
+        sights = [[cost_of_images(sense, some, n) for some in sample.percepts.images]]
     else:
         sights = [[_guess(sense, shape, n) for shape in shapes] for sense in _senses(learner)]
     found = [count(one, percepts, threads, trees, keeps_images=keeps_images) for one in sights]
@@ -254,7 +254,7 @@ def check(needs: ResourceEstimate, folder: Path, room: FreeResources | None = No
         )
 
 
-def look_at(sense: ExtractorConfig, images: Images, n: int) -> Sight:
+def cost_of_images(sense: ExtractorConfig, images: Images, n: int) -> Sight:
     """Return what the images of a camera are like, judged by some that are evenly spread.
 
     Args:
@@ -264,7 +264,7 @@ def look_at(sense: ExtractorConfig, images: Images, n: int) -> Sight:
     """
     extractor = sense.new_extractor()
     numbers = np.unique(np.linspace(0, len(images) - 1, SAMPLE).astype(np.int64)).tolist()
-    rows = [extractor.look_at(images[number])[1] for number in numbers]
+    rows = [extractor.extract_image(images[number])[1] for number in numbers]
     total = sum(map(len, rows))
     fresh = len(unique_rows(np.concatenate(rows))[0]) / total if total else 0.0
     packed = [len(cv2.imencode(".png", images[number])[1]) for number in numbers[:5]]

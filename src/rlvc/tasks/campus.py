@@ -91,13 +91,13 @@ class Division:
 
     def sights(self, database: Learnable) -> Sights:
         """Return what the views show of the features that a database knows."""
-        shown = database.see(self.percepts, keypoints=[self.keypoints]).incidence
+        shown = database.index_of(self.percepts, keypoints=[self.keypoints]).incidence
         return Sights(self.state, shown.take(self.number))
 
     def is_optimal(self, forest: ForestPolicy, database: Learnable) -> NDArray[np.bool_]:
         """Return for each view whether the action of a forest is optimal."""
         actions = greedy(
-            *values_of(forest, database.see(self.percepts, keypoints=[self.keypoints]))
+            *values_of(forest, database.index_of(self.percepts, keypoints=[self.keypoints]))
         )
         return CAMPUS.is_optimal(actions[self.number], self.state)
 
@@ -243,15 +243,15 @@ def _look(
         learner = learner.fitted(data.percepts)
         extractor = learner.new_extractor(data.percepts)
         memory = ExtractionCache(PrefixedStore(store, "look"))
-        how = learner.threads, callbacks.on_step, learner.engine.look
-        (keypoints,) = memory.look(extractor, data.percepts, *how)
-        database = learner.look(data, extractor=extractor, keypoints=[keypoints])
+        how = learner.threads, callbacks.on_step, learner.engine.extract
+        (keypoints,) = memory.extract(extractor, data.percepts, *how)
+        database = learner.extract(data, memory, extractor=extractor)
     test_state, images = _division(views, "test")
     test = Percepts()
     test_number = np.asarray([test.add(image) for image in images])
     with timer.phase("test", len(test)):
         memory = ExtractionCache(PrefixedStore(store, "test"))
-        (test_looks,) = memory.look(extractor, test, *how)
+        (test_looks,) = memory.extract(extractor, test, *how)
     with timer.phase("vote"):
         state_of_image = np.zeros(len(data.percepts), np.int64)
         state_of_image[number] = state

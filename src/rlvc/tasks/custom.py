@@ -259,7 +259,7 @@ class RoundTrainer:
         extractor = self.fitted.new_extractor(met.percepts)
         n_new = 0 if self._looked else self._memory.n_new(extractor, met.percepts)
         with self.timer.phase(f"extract{self._which}", n_new):
-            database = self._looked or self.fitted.look_again(
+            database = self._looked or self.fitted.extract(
                 met, self._memory, self._watcher.on_step, extractor=extractor
             )
         name = f"learn{self._which}"

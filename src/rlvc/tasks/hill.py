@@ -131,7 +131,7 @@ def run(
     with timer.phase("extract", sum(map(len, data.percepts.images))):
         learner = learner.fitted(data.percepts)
         memory = ExtractionCache(PrefixedStore(store, "look"))
-        database = learner.look_again(data, memory, callbacks.on_step)
+        database = learner.extract(data, memory, callbacks.on_step)
     with timer.phase("learn"):
         stages = learn_stages(learner, database, callbacks, PrefixedStore(store, "learn"))
     simple = stages

@@ -162,7 +162,7 @@ def see_hill(
         )
         for column in range(LAST_GROUND + 1)
     ]
-    seen = extractor.see(percepts, threads, on_image, learn=False)
+    seen = extractor.find_symbols(percepts, threads, on_image, learn=False)
     index = FeatureIndex.of(graph, percepts, seen)
     return index.of_percepts(index.table[numbers])
 

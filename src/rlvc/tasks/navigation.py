@@ -152,7 +152,7 @@ def run(
     with timer.phase("extract", sum(map(len, data.percepts.images))):
         learner = learner.fitted(data.percepts)
         memory = ExtractionCache(PrefixedStore(store, "look"))
-        database = learner.look_again(data, memory, callbacks.on_step)
+        database = learner.extract(data, memory, callbacks.on_step)
     with timer.phase("learn"):
         stages = learn_stages(learner, database, callbacks, PrefixedStore(store, "learn"))
         policy = stages[-1].policy()
@@ -210,7 +210,7 @@ def see_grid(env: PictureEnv, grid: Grid, database: Learnable, threads: int = 0)
     """Return what the percepts at the grid's positions show of the known features, row by row."""
     percepts = Percepts()
     numbers = [percepts.add(env.percept(position)) for position in grid.positions]
-    seen = database.see(percepts, threads)
+    seen = database.index_of(percepts, threads)
     return seen.of_percepts(seen.table[numbers])
 
 

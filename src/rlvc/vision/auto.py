@@ -171,7 +171,7 @@ def _sample(extractor: FeatureExtractor, images: Images, threads: int) -> list[D
     return [
         rows
         for _, rows in run_threads(
-            lambda number: extractor.look_at(images[number]), numbers.tolist(), threads
+            lambda number: extractor.extract_image(images[number]), numbers.tolist(), threads
         )
     ]
 

@@ -40,20 +40,20 @@ class ExtractionCache:
         self._looks: list[Keypoints] | None = None
         self._seen_with: tuple[Detector, Descriptor] | None = None
 
-    def look(
+    def extract(
         self,
         extractor: FeatureExtractor,
         percepts: Percepts,
         threads: int = 1,
         on_image: Callable[[], None] | None = None,
-        looking: ExtractionBackend = extract_in_threads,
+        backend: ExtractionBackend = extract_in_threads,
     ) -> list[Keypoints]:
         """Return what an eye sees on all percepts; an eye of another kind looks at all of them."""
         seen_with = extractor.detector, extractor.descriptor
         before = self._looks if self._seen_with == seen_with else None
         self._looks = [
             self._look(
-                extractor, images, threads, on_image, before[i] if before else None, i, looking
+                extractor, images, threads, on_image, before[i] if before else None, i, backend
             )
             for i, images in enumerate(percepts.images)
         ]
@@ -76,7 +76,7 @@ class ExtractionCache:
         on_image: Callable[[], None] | None,
         before: Keypoints | None,
         camera: int,
-        looking: ExtractionBackend,
+        backend: ExtractionBackend,
     ) -> Keypoints:
         """Return what an eye sees on all images of a camera, given what it saw on the first."""
         first = 0 if before is None else len(before.begin) - 1
@@ -91,7 +91,7 @@ class ExtractionCache:
             before = kept.finish()
         del kept  # it is large
         try:
-            return extractor.look(images, threads, on_image, before, album.take, looking)
+            return extractor.extract(images, threads, on_image, before, album.take, backend)
         finally:  # whatever stops it: what was seen is not lost
             album.flush()
 

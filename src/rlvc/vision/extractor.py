@@ -75,7 +75,7 @@ def extract_in_threads(
     extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
 ) -> Iterator[ImageKeypoints]:
     """Yield what an eye sees on some images, in their order, looking with some threads."""
-    return run_threads(lambda number: extractor.look_at(images[number]), numbers, threads)
+    return run_threads(lambda number: extractor.extract_image(images[number]), numbers, threads)
 
 
 class KeypointBuffer:
@@ -151,7 +151,7 @@ class FeatureExtractor:
         """How many symbols there are over all cameras."""
         return sum(words.n_symbols for words in self.vocabularies.values())
 
-    def look_at(self, image: Image) -> tuple[Points, Descriptors]:
+    def extract_image(self, image: Image) -> tuple[Points, Descriptors]:
         """Detect and describe the interest points of one image."""
         if isinstance(self.descriptor, JointDescriptor):
             points, rows = self.descriptor.detect_and_describe(image, self.detector)
@@ -164,14 +164,14 @@ class FeatureExtractor:
             )
         return points, rows
 
-    def look(
+    def extract(
         self,
         images: Images,
         threads: int = 1,
         on_image: Callable[[], None] | None = None,
         before: Keypoints | None = None,
         on_look: OnLook | None = None,
-        looking: ExtractionBackend = extract_in_threads,
+        backend: ExtractionBackend = extract_in_threads,
     ) -> Keypoints:
         """Look once at each image; no more than a few are in memory at a time.
 
@@ -181,13 +181,13 @@ class FeatureExtractor:
             on_image: Called after each image.
             before: What was seen on the first of these images already, not to look again.
             on_look: Called with what was seen on each image, in their order.
-            looking: Who does it.
+            backend: Who does it.
         """
         n_known = 0 if before is None else len(before.begin) - 1
         if before is not None and n_known == len(images):
             return before
         gathering = KeypointBuffer(before)
-        for points, descriptors in looking(self, images, range(n_known, len(images)), threads):
+        for points, descriptors in backend(self, images, range(n_known, len(images)), threads):
             gathering.add([len(points)], points, descriptors)
             if on_look is not None:
                 on_look(points, descriptors)
@@ -195,18 +195,18 @@ class FeatureExtractor:
                 on_image()
         return gathering.finish()
 
-    def look_at_all(
+    def extract_all(
         self,
         percepts: Percepts,
         threads: int = 1,
         on_image: Callable[[], None] | None = None,
         before: list[Keypoints] | None = None,
-        looking: ExtractionBackend = extract_in_threads,
+        backend: ExtractionBackend = extract_in_threads,
     ) -> list[Keypoints]:
         """Look once at each distinct image of each camera; see :meth:`look`."""
         known: list[Keypoints | None] = [*before] if before else [None] * len(percepts.images)
         return [
-            self.look(images, threads, on_image, one, looking=looking)
+            self.extract(images, threads, on_image, one, backend=backend)
             for images, one in zip(percepts.images, known, strict=True)
         ]
 
@@ -231,7 +231,7 @@ class FeatureExtractor:
             *_expand(keypoints.begin, keypoints.row, *by_row), keypoints.points
         )
 
-    def see(
+    def find_symbols(
         self,
         percepts: Percepts,
         threads: int = 1,
@@ -254,7 +254,7 @@ class FeatureExtractor:
             if not learn and images.camera not in self.vocabularies:
                 known = ", ".join(sorted(self.vocabularies))
                 raise ValueError(f"This eye has cameras {known}; got {images.camera!r}.")
-            look = keypoints[i] if keypoints else self.look(images, threads, on_image)
+            look = keypoints[i] if keypoints else self.extract(images, threads, on_image)
             if learn:
                 self.learn(images, look, threads)
             seen.append(self.quantize(images.camera, look, threads))
@@ -324,7 +324,7 @@ class Glance:
         self._seen: dict[str, tuple[Points, NDArray[Any], Search]] = {}
 
     def _look(self, camera: str) -> tuple[Points, NDArray[Any], Search]:
-        points, descriptors = self._eye.look_at(self._percept[camera])
+        points, descriptors = self._eye.extract_image(self._percept[camera])
         search = self._eye.vocabularies[camera].search
         self._seen[camera] = points, search.prepare(descriptors), search
         return self._seen[camera]

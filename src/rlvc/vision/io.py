@@ -37,11 +37,11 @@ def save_vocabulary(extractor: FeatureExtractor, path: Pathlike) -> None:
     >>> data = rlvc.Interactions.from_arrays(
     ...     images, [0, 1], [0.0, 1.0], [True, True], next_observations=images
     ... )
-    >>> first = rlvc.RLVC(detector=Harris()).look(data)
+    >>> first = rlvc.RLVC(detector=Harris()).extract(data)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rlvc.save_vocabulary(first.extractor, f"{folder}/extractor.rlvc")
     ...     extractor = rlvc.load_vocabulary(f"{folder}/extractor.rlvc")
-    >>> second = rlvc.RLVC().look(data, extractor=extractor)
+    >>> second = rlvc.RLVC().extract(data, extractor=extractor)
     >>> second.extractor.n_symbols == first.extractor.n_symbols
     True
     """
@@ -135,7 +135,7 @@ def check_words(extractor: FeatureExtractor, words: Vocabulary, channels: int) -
     """Raise a ValueError unless a vocabulary is of what the descriptor makes of a blank image."""
     if words.centres is None:
         return
-    _, rows = extractor.look_at(np.zeros((64, 64, channels), np.uint8))
+    _, rows = extractor.extract_image(np.zeros((64, 64, channels), np.uint8))
     centres = words.centres
     must(centres.ndim == 2 and centres.shape[1:] == rows.shape[1:], "vocabulary")
     must(len(centres) > 0 and centres.dtype == rows.dtype, "vocabulary")

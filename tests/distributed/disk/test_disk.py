@@ -63,7 +63,7 @@ def logged(
 
 
 def looked(interactions: Interactions) -> Database:
-    database = RLVC(detector=Harris(), threads=1).look(interactions)
+    database = RLVC(detector=Harris(), threads=1).extract(interactions)
     assert all(len(places.feature) for places in database.index.places)
     return database
 

@@ -136,7 +136,7 @@ def test_memory_and_stream_write_the_same(tmp_path: Path) -> None:
     data = views(cameras=("left", "right"))
     learner = RLVC(detector=Harris())
     write_dataset(data, tmp_path / "stream", 3, learner.new_extractor(data.percepts))
-    write_shards(learner.look(data), tmp_path / "memory", 3)
+    write_shards(learner.extract(data), tmp_path / "memory", 3)
     for kind in ("interactions", "percepts", "symbols"):
         files = sorted((tmp_path / "stream" / kind).iterdir())
         assert [file.name for file in files] == [

@@ -153,7 +153,7 @@ PICTURES, RIGHT = draw_places(0, 10)
 
 @pytest.fixture(scope="module")
 def looked() -> Database:
-    return RLVC(threads=1).look(act(PICTURES, RIGHT))
+    return RLVC(threads=1).extract(act(PICTURES, RIGHT))
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,7 @@ def write_dataset(
     *,
     threads: int = 0,
     telling: Telling | None = None,
-    looking: ExtractionBackend = extract_in_threads,
+    backend: ExtractionBackend = extract_in_threads,
 ) -> About:
     """Look at the images of interactions and write all of it as shards, in a stream.
 
@@ -90,7 +90,7 @@ def write_dataset(
         extractor: Who looks, and has seen nothing yet: :meth:`rlvc.RLVC.new_extractor` makes one.
         threads: How many threads to use, 0 for all cores; the result does not depend on it.
         telling: Who is told how it goes on.
-        looking: Who looks at the images.
+        backend: Who looks at the images.
 
     >>> import tempfile, rlvc
     >>> from rlvc.distributed.disk import open_dataset
@@ -118,7 +118,7 @@ def write_dataset(
             hidden.mkdir()
             stream = _Stream(extractor, images, hidden, threads)
             telling.on_phase("extract", len(images))
-            stream.look(looking, telling.on_step)
+            stream.extract(backend, telling.on_step)
             telling.on_phase("learn", stream.n_groups)
             stream.learn(telling.on_step)
             telling.on_phase("write", len(images))
@@ -143,10 +143,10 @@ class _Stream:
         self._first = range(0, len(images), GROUP)
         self.n_groups = len(self._first)
 
-    def look(self, looking: ExtractionBackend, on_image: Callable[[], None]) -> None:
+    def extract(self, backend: ExtractionBackend, on_image: Callable[[], None]) -> None:
         """Look once at each image."""
         extractor, images, kind = self._eye, self._images, None
-        keypoints = looking(extractor, images, range(len(images)), self._threads)
+        keypoints = backend(extractor, images, range(len(images)), self._threads)
         for number, first in enumerate(self._first):
             gathering = KeypointBuffer()
             for _ in range(first, min(first + GROUP, len(images))):

@@ -84,7 +84,7 @@ def write_shards(database: Database, folder: Pathlike, shards: int) -> About:
     ...     images[:3], [0, 1, 0], [0, 0, 1], [False, True, True], next_observations=images[1:]
     ... )
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     about = write_shards(rlvc.RLVC().look(data), f"{folder}/shards", 2)
+    ...     about = write_shards(rlvc.RLVC().extract(data), f"{folder}/shards", 2)
     ...     shard = read_shard(f"{folder}/shards", 1)
     >>> shard.percepts.tolist(), shard.start.tolist(), shard.is_first.tolist()
     ([2, 3], [0], [False, True])

@@ -146,8 +146,8 @@ def see(
     """
     if len(percepts) == 0:
         return {}
-    keypoints = memory.look(policy.extractor, percepts, 0, on_image)
-    seen = policy.extractor.see(percepts, 0, learn=False, keypoints=keypoints)
+    keypoints = memory.extract(policy.extractor, percepts, 0, on_image)
+    seen = policy.extractor.find_symbols(percepts, 0, learn=False, keypoints=keypoints)
     symbols = FeatureIndex.of(Graph().add_symbols(policy.extractor), percepts, seen)
     joined, numbers = symbols.graph.join(policy.graph)
     shown = replace(symbols, graph=joined)  # to find where features are, no more is needed

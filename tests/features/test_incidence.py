@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Bools
 from rlvc.features.incidence import Appended, Incidence, Joined
 
 seeds = st.integers(0, 2**32 - 1)
-Bools = NDArray[np.bool_]
 
 
 def draw(rng: np.random.Generator, n_rows: int = 0) -> tuple[Bools, Incidence]:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Database, Interactions
+from rlvc._core.arrays import Bools
 from rlvc._core.fixed_point import FixedPoint
 from rlvc.classifiers.base import Split
 from rlvc.features.graph import AtLeast, Composite, Feature, Graph, InCell, Primitive
@@ -20,7 +21,6 @@ from rlvc.learning.surrogates import Surrogates, best_from, tally
 from tests.oracle import rlvc as oracle
 from tests.support.builders import Problem, blind_extractor, index_of, literal, percept_store
 
-Bools = NDArray[np.bool_]
 seeds = st.integers(0, 2**32 - 1)
 
 

@@ -11,15 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from rlvc import Interactions, Percepts
 from rlvc.errors import FileFormatError
 from rlvc.runs import examples as examples_module
 from rlvc.runs.examples import Examples
 from tests.support.builders import percept_store
-
-Ints = NDArray[np.int64]
 
 
 def met(percepts: Percepts, start: Any) -> Interactions:

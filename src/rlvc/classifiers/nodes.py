@@ -10,14 +10,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc._core.jit import chunks, jit, n_threads, share_threads
 from rlvc.classifiers.base import Split
 from rlvc.features.incidence import Incidence
 from rlvc.features.incidence_kernels import Rows, is_among
 
 LEAF = -1
-
-Ints = NDArray[np.int64]
 
 
 def _leaf(value: int) -> Ints:

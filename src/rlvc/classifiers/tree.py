@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rlvc._core.arrays import Ints
 from rlvc.classifiers.base import Split
 from rlvc.classifiers.bdd import Diagrams
-from rlvc.classifiers.nodes import LEAF, Ints, Nodes, split_leaves
+from rlvc.classifiers.nodes import LEAF, Nodes, split_leaves
 
 
 @dataclass(frozen=True, slots=True, eq=False)

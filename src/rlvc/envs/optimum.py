@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from rlvc.envs.planar_world import MOVES, Floats, PlanarWorld
+from rlvc._core.arrays import Floats
+from rlvc.envs.planar_world import MOVES, PlanarWorld
 
 TOLERANCE: Final = 1e-9
 _AT_ONCE: Final = 512  # positions looked at together, so that their noisy targets fit the cache

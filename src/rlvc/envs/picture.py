@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike, NDArray
 
+from rlvc._core.arrays import Floats
 from rlvc.envs.checks import (
     check_options,
     check_render_mode,
@@ -17,7 +18,7 @@ from rlvc.envs.checks import (
     warn_of_no_render_mode,
 )
 from rlvc.envs.photos.images import Image
-from rlvc.envs.planar_world import ACTION_NAMES, Floats, PlanarWorld, Point
+from rlvc.envs.planar_world import ACTION_NAMES, PlanarWorld, Point
 
 Color = tuple[int, int, int]
 WHITE: Final[Color] = (255, 255, 255)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from rlvc._core.arrays import Bools, Floats
+
 Point = tuple[float, float]
 
 ACTION_NAMES: Final = ("up", "right", "down", "left")

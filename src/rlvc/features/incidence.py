@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc._core.jit import chunks, n_threads, share_threads
 from rlvc.features.incidence_kernels import (
-    Ints,
     Rows,
     add_columns,
     count_company,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc._core.jit import jit
 
-Ints = NDArray[np.int64]
 Rows = tuple[Ints, NDArray[np.int32]]
 
 

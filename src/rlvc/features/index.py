@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc._core.jit import jit
 from rlvc.data.percepts import Percepts
 from rlvc.features.graph import (
@@ -24,7 +25,6 @@ from rlvc.features.graph import (
 from rlvc.features.incidence import Incidence, Joined
 from rlvc.vision.extractor import SymbolOccurrences
 
-Ints = NDArray[np.int64]
 BLOCK = 256  # images whose occurrences are sorted at a time
 Found = tuple[Ints, Marks]  # (n,) images in ascending order, (n, 4) what occurs there
 

@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
+from rlvc._core.arrays import Bools, Floats
 from rlvc._core.params import check, param
 from rlvc._core.registry import Registry
 from rlvc.classifiers.base import Classifier
 from rlvc.classifiers.bdd import BACKENDS, check_backend
 from rlvc.learning.mdp import MappedMDP
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Solve = Callable[[Classifier], tuple[MappedMDP, Floats]]
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.fixed_point import FixedPoint, Scale
 from rlvc.classifiers.base import Classifier, Split
 from rlvc.classifiers.nodes import Nodes
@@ -25,9 +25,6 @@ from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.surrogates import Surrogates
 from rlvc.vision.extractor import FeatureExtractor, Keypoints
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 T = TypeVar("T")
 
 
@@ -394,7 +391,7 @@ class EffectiveTransitions:
 
 
 def map_interactions(
-    interactions: Interactions, classes: NDArray[np.int64], absorbing_gamma: float | None = None
+    interactions: Interactions, classes: Ints, absorbing_gamma: float | None = None
 ) -> MappedSequence:
     """Return the interactions as the classes of their percepts show them.
 

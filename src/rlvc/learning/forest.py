@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Bools, Ints
 from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore
 from rlvc._core.fixed_point import Scale
 from rlvc._core.params import check, param
@@ -32,9 +33,6 @@ from rlvc.policies.forest import ForestPolicy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import mean_values
 from rlvc.vision.cache import ExtractionCache
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

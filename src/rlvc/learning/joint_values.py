@@ -17,12 +17,9 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Floats, Ints
 from rlvc.learning.mdp import MappedSequence
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-6  # change at which to stop, as a fraction of the largest return
 MOST = 10_000  # repetitions, should γ be very close to 1

@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.fixed_point import Scale
 from rlvc.classifiers.base import Classifier
 from rlvc.data.interactions import Interactions
@@ -46,10 +46,6 @@ from rlvc.vision.extractor import FeatureExtractor
 
 if TYPE_CHECKING:
     from rlvc.distributed.disk import About, ShardData
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.fixed_point import Scale
 from rlvc.classifiers.base import Classifier, Split
 from rlvc.data.interactions import Interactions
@@ -34,11 +34,6 @@ from rlvc.learning.selection.sums import merge
 from rlvc.learning.shard import Glass, Values
 from rlvc.learning.surrogates import Company, Shares, Surrogates
 from rlvc.vision.extractor import FeatureExtractor, Keypoints
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-
 
 NUMBERS = itertools.count()  # of questions, so that parts can tell one from those before
 

@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc._core.params import check, param
 from rlvc.classifiers.base import Split
 from rlvc.features.graph import AtLeast, Graph
@@ -22,8 +23,6 @@ from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
 from rlvc.learning.aliasing import Residuals
 from rlvc.learning.selection.selector import SplitChoice, reductions
-
-Ints = NDArray[np.int64]
 
 ENOUGH = 0.95  # of the reduction that a feature brings alone, for others to stand in for it
 

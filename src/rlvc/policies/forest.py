@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.archive import kind_of
+from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.jit import run_threads
 from rlvc.classifiers.base import Classifier
 from rlvc.data.batches import one_percept, split_percepts
@@ -21,10 +22,6 @@ from rlvc.policies.policy import FeatureTest, Policy
 from rlvc.policies.values import cautious_values, greedy, lead_of
 from rlvc.policies.votes import DecisiveTest, Vote
 from rlvc.vision.extractor import FeatureExtractor, Glance
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

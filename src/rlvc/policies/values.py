@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from rlvc._core.arrays import Bools, Floats, Ints
 
 
-def greedy(q: NDArray[np.float64], is_tried: NDArray[np.bool_]) -> NDArray[np.int64]:
+def greedy(q: Floats, is_tried: Bools) -> Ints:
     """Return the best action of each class: tried ones first, ties to the lowest number."""
-    best: NDArray[np.int64] = np.argmax(np.where(is_tried, q, -np.inf), axis=-1)
+    best: Ints = np.argmax(np.where(is_tried, q, -np.inf), axis=-1)
     return best
 
 

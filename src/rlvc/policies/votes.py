@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc.policies.policy import FeatureTest
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 SHOWN: Final = 12  # decisive features that are put in words, or drawn
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.archive import read_archive, write_archive
+from rlvc._core.arrays import Ints
 from rlvc._core.validate import LONGEST, must, refusing
 from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
@@ -23,8 +24,6 @@ FORMAT, VERSION = "rlvc-examples", 1
 FILE: Final = "examples.rlvc"
 MOST: Final = 240  # percepts
 MOST_BYTES: Final = 24 * 10**6  # of their images
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,6 @@ from rlvc.learning.rlvc import RLVC
 from rlvc.policies.forest import ForestPolicy
 from rlvc.runs.callbacks import Callbacks, PhaseTimer
 
-Ints = NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True)
 class Grown:

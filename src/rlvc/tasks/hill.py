@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Floats
 from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, PrefixedStore
 from rlvc._core.params import as_json
 from rlvc.data.collect import collect
@@ -37,7 +38,6 @@ from rlvc.tasks.hill_index import (
 from rlvc.tasks.hill_metrics import (
     PAPER_SIDE,
     TRIALS,
-    Floats,
     Table,
     as_dict,
     compare,

@@ -13,6 +13,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Floats
 from rlvc.envs.hill.dynamics import FIRST, HILL, TOP
 from rlvc.report.figures.curves import draw_features
 from rlvc.report.figures.style import (
@@ -28,7 +29,7 @@ from rlvc.report.figures.style import (
 from rlvc.tasks.hill import HillRun
 from rlvc.tasks.hill_composites import draw_composites
 from rlvc.tasks.hill_index import POSITIONS, VELOCITIES, actor
-from rlvc.tasks.hill_metrics import MAX_STEPS, Actor, Floats, optimal_action, optimal_q
+from rlvc.tasks.hill_metrics import MAX_STEPS, Actor, optimal_action, optimal_q
 
 EXTENT: Final = (FIRST, TOP, -HILL.max_speed, HILL.max_speed)
 THRUSTS: Final = ("#F2C9A8", "#A9CFE8")  # left and right, light enough to draw upon

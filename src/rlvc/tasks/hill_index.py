@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Bools, Ints
 from rlvc._core.jit import chunks, jit, n_threads, run_threads, share_threads
 from rlvc.classifiers.base import Classifier
 from rlvc.classifiers.nodes import LEAF, Nodes
@@ -33,9 +34,6 @@ from rlvc.policies.values import greedy
 from rlvc.runs.forests import show_more
 from rlvc.tasks.hill_metrics import Actor
 from rlvc.vision.extractor import FeatureExtractor, Glance
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 GROUND: Final = "ground"
 GAUGE: Final = "gauge"

@@ -10,12 +10,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Floats
 from rlvc.data.interactions import Interactions
 from rlvc.envs.hill.dynamics import ACTION_NAMES, FIRST, HILL, TOP
 from rlvc.learning.solvers.base import Solver
 from rlvc.runs.direct_perception import SIDES, equal_side, tabular
 
-Floats = NDArray[np.float64]
 Actor = Callable[[Floats], NDArray[np.int64]]  # (n, 2) states (p, s) to (n,) actions
 
 TRIALS: Final = 10_000

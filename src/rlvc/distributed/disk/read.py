@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc._core.atomic import Pathlike
 from rlvc._core.validate import must, refusing
 from rlvc.data.io.table import camera_column
@@ -25,7 +26,6 @@ from rlvc.distributed.disk.tables import (
     percepts_kinds,
 )
 
-Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 PLACE = ("x", "y", "scale", "angle")
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc._core.atomic import Pathlike
 from rlvc._core.fixed_point import Scale
 from rlvc.data.interactions import Interactions
@@ -43,8 +44,6 @@ from rlvc.features.index import OccurrenceTable
 from rlvc.learning.database import Database
 from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.io import describe_extractor
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from rlvc._core.arrays import Bools, Floats
+
 Numbers = NDArray[np.int64]
 
 ACTION_NAMES: Final = ("turn left", "turn right", "forward")

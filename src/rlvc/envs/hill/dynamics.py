@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from rlvc._core.arrays import Bools, Floats
 
 ACTION_NAMES: Final = ("left", "right")
 DIRECTIONS: Final[Floats] = np.array([-1.0, 1.0])

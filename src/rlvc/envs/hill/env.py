@@ -10,13 +10,14 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import ArrayLike
 
+from rlvc._core.arrays import Floats
 from rlvc.envs.checks import (
     check_options,
     check_render_mode,
     check_step,
     warn_of_no_render_mode,
 )
-from rlvc.envs.hill.dynamics import ACTION_NAMES, FIRST, HILL, TOP, Floats
+from rlvc.envs.hill.dynamics import ACTION_NAMES, FIRST, HILL, TOP
 from rlvc.envs.hill.render import draw_hill
 from rlvc.envs.hill.scene import (
     GAUGE,

@@ -10,7 +10,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.envs.hill.dynamics import FIRST, TOP, Floats, Hill
+from rlvc._core.arrays import Floats
+from rlvc.envs.hill.dynamics import FIRST, TOP, Hill
 from rlvc.envs.hill.scene import (
     GAUGE,
     PANEL,

@@ -16,7 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rlvc.envs.hill.dynamics import FIRST, HILL, TOP, Floats
+from rlvc._core.arrays import Floats
+from rlvc.envs.hill.dynamics import FIRST, HILL, TOP
 from rlvc.envs.photos.images import Image
 from rlvc.envs.picture import Color
 from rlvc.envs.planar_world import Point

@@ -11,8 +11,9 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rlvc._core.arrays import Floats
+
 Image = NDArray[np.uint8]
-Floats = NDArray[np.float64]
 
 WIDTH: Final = 640
 HEIGHT: Final = 480

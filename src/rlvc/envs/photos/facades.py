@@ -15,7 +15,8 @@ from typing import Final
 import cv2
 import numpy as np
 
-from rlvc.envs.photos.camera import HEIGHT, WIDTH, Camera, Floats, Image, expose
+from rlvc._core.arrays import Floats
+from rlvc.envs.photos.camera import HEIGHT, WIDTH, Camera, Image, expose
 from rlvc.envs.photos.images import photograph_folder, read_image, richest_tiles, scale_to
 from rlvc.envs.photos.walls import (
     GRANITE,

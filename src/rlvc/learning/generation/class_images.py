@@ -15,11 +15,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc._core.jit import chunks, jit, n_threads, share_threads
 from rlvc.features.graph import Feature
 from rlvc.features.incidence import Incidence
-
-Ints = NDArray[np.int64]
 
 
 class Made(Protocol):

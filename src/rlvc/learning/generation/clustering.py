@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.cluster import hierarchy
 
+from rlvc._core.arrays import Floats, Ints
 from rlvc._core.jit import jit
 from rlvc._core.params import check, param
 from rlvc._core.registry import Registry
@@ -22,9 +22,6 @@ from rlvc.features.graph import wrap
 ROUNDING = 1e-9
 LEAST_TURN = 5.0  # degrees; orientations are no more precise
 LEAST_RATIO = 0.1  # octaves
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Clustering(Protocol):

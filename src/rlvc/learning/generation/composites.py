@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Bools, Ints
 from rlvc._core.params import check, param
 from rlvc.features.graph import HIGHEST, AtLeast, Graph
 from rlvc.features.incidence import Incidence
@@ -38,10 +38,6 @@ from rlvc.learning.generation.pairs import N_CAPS, compose, show
 from rlvc.learning.generation.sampling import Sample
 
 log = logging.getLogger(__name__)
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -169,7 +165,7 @@ class Composer:
         self,
         index: FeatureIndex,
         classes: Ints,
-        is_aliased: NDArray[np.bool_],
+        is_aliased: Bools,
         attempt: int,
         threads: int = 1,
     ) -> Candidates | None:
@@ -185,7 +181,7 @@ class Composer:
         return new
 
     def offer(
-        self, crowd: Crowd, graph: Graph, is_aliased: NDArray[np.bool_], attempt: int
+        self, crowd: Crowd, graph: Graph, is_aliased: Bools, attempt: int
     ) -> tuple[bool, News | None] | None:
         """Return what :meth:`generate` does where others have the percepts.
 
@@ -206,7 +202,7 @@ class Composer:
             return True, None
         return together, self._compose_elsewhere(crowd, graph, is_aliased)
 
-    def _compose_elsewhere(self, crowd: Crowd, graph: Graph, is_aliased: NDArray[np.bool_]) -> News:
+    def _compose_elsewhere(self, crowd: Crowd, graph: Graph, is_aliased: Bools) -> News:
         """Return the new features of each aliased class, from what others show of it."""
         rules = self._rules
         is_part = may_be_part(graph, rules.height)
@@ -234,7 +230,7 @@ class Composer:
         return News(rules.height, kinds)
 
     def _pairs_of(
-        self, crowd: Crowd, camera: int, wanted: list[int], is_part: NDArray[np.bool_]
+        self, crowd: Crowd, camera: int, wanted: list[int], is_part: Bools
     ) -> tuple[list[Made], Ints]:
         """Return the composites of some classes, and how often each of the caps bit."""
         rules = self._rules
@@ -247,7 +243,7 @@ class Composer:
         return [made.take(slice(a, b)) for a, b in itertools.pairwise(edges)], n_cut
 
     def _cells_of(
-        self, crowd: Crowd, camera: int, wanted: list[int], is_part: NDArray[np.bool_]
+        self, crowd: Crowd, camera: int, wanted: list[int], is_part: Bools
     ) -> tuple[list[Made], Ints]:
         """Return the located features of some classes, and how often each of the caps bit."""
         rules = self._rules
@@ -263,7 +259,7 @@ class Composer:
             )
 
     def _compose(
-        self, index: FeatureIndex, classes: Ints, is_aliased: NDArray[np.bool_], threads: int
+        self, index: FeatureIndex, classes: Ints, is_aliased: Bools, threads: int
     ) -> Candidates:
         """Return the new features of each aliased class."""
         for places in index.places:
@@ -297,7 +293,7 @@ class Composer:
             found = [Incidence(np.zeros(len(classes) + 1, np.int64), np.empty(0, np.int32), n)]
         return Candidates(functools.reduce(Incidence.append, found), Offer(blocks))
 
-    def _forget(self, index: FeatureIndex, is_part: NDArray[np.bool_]) -> None:
+    def _forget(self, index: FeatureIndex, is_part: Bools) -> None:
         """Forget what was kept if there are other percepts now, or more parts."""
         n_parts = int(is_part.sum())
         if index.table is self._table and n_parts == self._n_parts:
@@ -311,14 +307,14 @@ class Composer:
         self._orders = [rng.permutation(places.n_images) for places in index.places]
 
     def _pair_up(
-        self, jobs: ClassImages, places: OccurrenceTable, is_part: NDArray[np.bool_], span: slice
+        self, jobs: ClassImages, places: OccurrenceTable, is_part: Bools, span: slice
     ) -> Share:
         """Make composites for some of the classes."""
         made, n_cut = compose(self._rules, jobs.begin, jobs.image, places, is_part, span)
         return show(made, jobs, places, len(is_part), span)._replace(n_cut=n_cut)
 
     def _locate(
-        self, jobs: ClassImages, places: OccurrenceTable, is_part: NDArray[np.bool_], span: slice
+        self, jobs: ClassImages, places: OccurrenceTable, is_part: Bools, span: slice
     ) -> Share:
         """Make located features for some of the classes."""
         counted = locate(self._rules.grid, jobs, places, is_part, span)
@@ -357,7 +353,7 @@ def show_located(
     return Share(made[span], length, columns, np.zeros(N_CAPS, np.int64))
 
 
-def may_be_part(graph: Graph, height: int) -> NDArray[np.bool_]:
+def may_be_part(graph: Graph, height: int) -> Bools:
     """Tell which features may be part of a composite: all that are low enough, in one place."""
     low = np.asarray(graph.height, np.int64) < height
     if height > 1:  # else only symbols are

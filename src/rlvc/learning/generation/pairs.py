@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc.features.graph import Composite
 from rlvc.features.index import OccurrenceTable
 from rlvc.learning.generation.class_images import ClassImages, Share
@@ -24,9 +24,6 @@ from rlvc.learning.generation.cooccurrence import exhibited, find_pairs
 if TYPE_CHECKING:
     from rlvc.learning.generation.composites import Composites
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 N_CAPS = 5  # on images, features, pairs, distances and candidates
 
@@ -62,7 +59,7 @@ class Pairs:
         )
         return cls(job, parts, pair, rows, every[0].likelihood)
 
-    def take(self, some: slice | NDArray[np.bool_]) -> Pairs:
+    def take(self, some: slice | Bools) -> Pairs:
         """Return some of them."""
         return Pairs(
             self.job[some], self.parts[some], self.pair[some], self.rows[some], self.likelihood

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc.features.index import OccurrenceTable
 from rlvc.learning.generation.class_images import ClassImages
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from rlvc.learning.forest import Forest
     from rlvc.learning.rlvc import RLVC, Stage
     from rlvc.policies.evaluate import Evaluation, evaluate
+    from rlvc.policies.explanation import Explanation, ForestExplanation
     from rlvc.policies.forest import ForestPolicy, load_policy
-    from rlvc.policies.policy import Explanation, Policy
-    from rlvc.policies.votes import Vote
+    from rlvc.policies.policy import Policy
     from rlvc.vision.io import load_vocabulary, save_vocabulary
 
 __version__ = "0.1.0"
@@ -38,13 +38,13 @@ __all__ = [
     "Evaluation",
     "Explanation",
     "Forest",
+    "ForestExplanation",
     "ForestPolicy",
     "Interactions",
     "Percepts",
     "Policy",
     "Round",
     "Stage",
-    "Vote",
     "collect",
     "evaluate",
     "explore",
@@ -66,15 +66,15 @@ _HOMES = {
     "Database": "rlvc.learning.database",
     "Dataset": "rlvc.distributed.disk",
     "Evaluation": "rlvc.policies.evaluate",
-    "Explanation": "rlvc.policies.policy",
+    "Explanation": "rlvc.policies.explanation",
     "Forest": "rlvc.learning.forest",
+    "ForestExplanation": "rlvc.policies.explanation",
     "ForestPolicy": "rlvc.policies.forest",
     "Interactions": "rlvc.data.interactions",
     "Percepts": "rlvc.data.percepts",
     "Policy": "rlvc.policies.policy",
     "Round": "rlvc.data.collect",
     "Stage": "rlvc.learning.rlvc",
-    "Vote": "rlvc.policies.votes",
     "collect": "rlvc.data.collect",
     "evaluate": "rlvc.policies.evaluate",
     "explore": "rlvc.data.collect",

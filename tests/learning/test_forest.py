@@ -137,7 +137,7 @@ def saved(policy: ForestPolicy, path: Path) -> bytes:
 def test_a_forest_learns_what_a_tree_does() -> None:
     called = []
     policy = Forest(trees=4).learn(database(COLOUR), lambda: called.append(1))
-    assert len(called) == len(policy.members) == 4
+    assert len(called) == len(policy.trees) == 4
     assert policy.predict(COLOUR)[0].tolist() == RIGHT
     assert policy.n_actions == N_ACTIONS
     assert policy.out_of_bag is not None
@@ -160,7 +160,7 @@ def test_the_first_trees_do_not_depend_on_how_many_follow() -> None:
     learner = RLVC(threads=1)
     looked = learner.extract(database(COLOUR))
     few, many = (Forest(learner=learner, trees=n).learn(looked) for n in (2, 4))
-    for one, other in zip(few.members, many.members, strict=False):
+    for one, other in zip(few.trees, many.trees, strict=False):
         assert np.array_equal(one.q, other.q)
         assert np.array_equal(one.classifier.features, other.classifier.features)
 
@@ -168,7 +168,7 @@ def test_the_first_trees_do_not_depend_on_how_many_follow() -> None:
 def test_the_learner_s_own_parts_are_used() -> None:
     learner = RLVC(threads=1, post_process=Compaction(every=0), gamma=0.5)
     policy = Forest(learner=learner, trees=2).learn(database(COLOUR))
-    assert {type(one.classifier) for one in policy.members} == {Diagrams}
+    assert {type(one.classifier) for one in policy.trees} == {Diagrams}
     assert policy.gamma == 0.5
     assert policy.predict(COLOUR)[0].tolist() == RIGHT
 

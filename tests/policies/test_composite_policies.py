@@ -27,7 +27,7 @@ from rlvc.learning.compaction import Compaction, Keep
 from rlvc.learning.database import Database
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.rlvc import Stage
-from rlvc.policies.policy import FeatureTest
+from rlvc.policies.explanation import FeatureTest
 from rlvc.vision.detectors import Harris
 from tests.policies.test_io import forge, loads
 from tests.support.builders import literal
@@ -232,8 +232,7 @@ for kind in (Tree, Diagrams):
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where another process, with other threads and another hash seed, saves what it learns."""
     folder = tmp_path_factory.mktemp("elsewhere")
-    root = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(root)}
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", LEARN, str(folder)]
     subprocess.run(command, check=True, env=environment)
     return folder

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Forest, ForestPolicy, Policy, Vote, load_policy
+from rlvc import RLVC, Forest, ForestExplanation, ForestPolicy, Policy, load_policy
 from rlvc.classifiers.tree import Tree
 from rlvc.errors import FileFormatError
 from rlvc.features.graph import Sight
@@ -51,7 +51,7 @@ def literal_vote(
 
     values: list[list[float]] = [[] for _ in range(forest.n_actions)]
     ballots = [0] * forest.n_actions
-    for one in forest.members:
+    for one in forest.trees:
         visual_class = one.classifier.walk(exhibits)[1]
         tried = [a for a in range(forest.n_actions) if one.count[visual_class, a] > 0]
         for a in tried:
@@ -71,7 +71,7 @@ def winner(values: list[float | None]) -> int:
 
 
 def literal_lead(forest: ForestPolicy, values: list[float | None], action: int) -> float:
-    lowest = min(float(one.q[one.count > 0].min()) for one in forest.members)
+    lowest = min(float(one.q[one.count > 0].min()) for one in forest.trees)
     lowest = min(lowest, 0.0)
     filled = [lowest if value is None else value for value in values]
     return filled[action] - max(value for a, value in enumerate(filled) if a != action)
@@ -138,12 +138,12 @@ def test_what_trees_agree_on_is_taken_at_its_value() -> None:
 
 def test_a_cautious_forest_takes_the_sure_action(forest: ForestPolicy) -> None:
     sure, risky = 1.0, (0.0, 0.0, 3.0, 3.0)
-    members = tuple(
+    trees = tuple(
         replace(one, q=np.tile([sure, value, -1.0], (one.n_classes, 1)))
-        for one, value in zip(forest.members, risky, strict=True)
+        for one, value in zip(forest.trees, risky, strict=True)
     )
     votes = [
-        replace(forest, members=members, uncertainty_penalty=uncertainty_penalty).explain(COLOUR[0])
+        replace(forest, trees=trees, uncertainty_penalty=uncertainty_penalty).explain(COLOUR[0])
         for uncertainty_penalty in (0.0, 0.5)
     ]
     assert [vote.best for vote in votes] == [1, 0]
@@ -151,7 +151,7 @@ def test_a_cautious_forest_takes_the_sure_action(forest: ForestPolicy) -> None:
 
 
 def test_a_tree_is_a_policy(forest: ForestPolicy) -> None:
-    for number, one in enumerate(forest.members):
+    for number, one in enumerate(forest.trees):
         tree = forest.tree(number)
         explanation = tree.explain(COLOUR[0])
         assert explanation.q.tolist() == one.q[explanation.visual_class].tolist()
@@ -170,7 +170,7 @@ def test_several_cameras_are_looked_at_together() -> None:
 def test_features_that_trees_share_are_there_once(forest: ForestPolicy) -> None:
     assert len(set(forest.features)) == len(forest.features) == len(forest.patches)
     assert set(np.flatnonzero(forest.usage)) == set(forest.tested.tolist())
-    trees = [forest.tree(n) for n in range(len(forest.members))]
+    trees = [forest.tree(n) for n in range(len(forest.trees))]
     again = ForestPolicy.of(trees, forest.out_of_bag)
     assert again.features == forest.features
 
@@ -185,7 +185,7 @@ def test_what_decides_follows_its_definition(forest: ForestPolicy) -> None:
         values, _ = literal_vote(forest, image)
         lead = literal_lead(forest, values, vote.best)
         assert vote.lead == pytest.approx(lead)
-        paths = [forest.tree(n).explain(image).tests for n in range(len(forest.members))]
+        paths = [forest.tree(n).explain(image).tests for n in range(len(forest.trees))]
         tested = [test.number for path in paths for test in path]
         assert {one.test.number for one in vote.decisive} == set(tested)
         gains = [one.gain for one in vote.decisive]
@@ -219,7 +219,7 @@ def test_a_vote_reads_as_sentences(forest: ForestPolicy) -> None:
 def test_a_long_vote_says_what_it_leaves_out(forest: ForestPolicy) -> None:
     vote = forest.explain(COLOUR[1])
     long = replace(vote, decisive=vote.decisive[:1] * 14)
-    assert isinstance(long, Vote)
+    assert isinstance(long, ForestExplanation)
     assert str(long).splitlines()[-1] == "and 2 more"
 
 
@@ -250,13 +250,13 @@ def test_saving_and_loading_changes_nothing(
 def test_diagrams_and_no_error_can_be_saved(tmp_path: Path) -> None:
     learner = RLVC(threads=1, post_process=Compaction(every=0))
     made = Forest(learner=learner, trees=2, episodes=1.0).learn(database(COLOUR))
-    mixed = replace(made, members=(*made.members, replace(made.members[0], classifier=Tree())))
-    one = replace(mixed.members[2], q=made.members[0].q[:1], count=made.members[0].count[:1])
-    mixed = replace(mixed, members=(*made.members, one), about={"task": "none"})
+    mixed = replace(made, trees=(*made.trees, replace(made.trees[0], classifier=Tree())))
+    one = replace(mixed.trees[2], q=made.trees[0].q[:1], count=made.trees[0].count[:1])
+    mixed = replace(mixed, trees=(*made.trees, one), about={"task": "none"})
     mixed.save(tmp_path / "p")
     loaded = ForestPolicy.load(tmp_path / "p")
     assert loaded.out_of_bag is None
-    assert [type(one.classifier).__name__ for one in loaded.members] == [
+    assert [type(one.classifier).__name__ for one in loaded.trees] == [
         "Diagrams", "Diagrams", "Tree",
     ]  # fmt: skip
     assert loaded.about == {"task": "none"}
@@ -350,7 +350,7 @@ def test_forged_features_are_refused(forest: ForestPolicy, saved: bytes, tmp_pat
 
 
 def test_forged_arrays_are_refused(forest: ForestPolicy, saved: bytes, tmp_path: Path) -> None:
-    one, last = forest.members[0], len(forest.members) - 1
+    one, last = forest.trees[0], len(forest.trees) - 1
     n = one.classifier.features.max() + 10**6
     nodes: Any = one.classifier
     forgeries: list[dict[str, Any]] = [

@@ -7,7 +7,7 @@ import pytest
 
 from rlvc import RLVC, Interactions, Policy
 from rlvc.features.graph import AtLeast, Graph, Primitive, Sight
-from rlvc.policies.policy import FeatureTest
+from rlvc.policies.explanation import FeatureTest
 from rlvc.vision.descriptors import descriptors
 from rlvc.vision.detectors import detectors
 from rlvc.vision.extractor import Glance

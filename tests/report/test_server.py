@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rlvc.report.server import HEADERS, Server
-from rlvc.report.web.watch import Watched
+from rlvc.report.web.watch import RunPage
 
 
 class Shown:
@@ -215,8 +215,8 @@ class Now:
         return self.now
 
 
-def watched(folder: Path, author: Author, **more: Any) -> Watched:
-    return Watched(folder, author.describe, lambda data: f"<p>{data}</p>", json.dumps, **more)
+def watched(folder: Path, author: Author, **more: Any) -> RunPage:
+    return RunPage(folder, author.describe, lambda data: f"<p>{data}</p>", json.dumps, **more)
 
 
 def put(folder: Path, **contents: str) -> None:

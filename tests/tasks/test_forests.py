@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from rlvc import RLVC, Forest, ForestPolicy, Policy, load_policy
 from rlvc.envs.hill.scene import gauge_image, ground_image
 from rlvc.learning.compaction import Compaction
-from rlvc.report.figures.votes import draw_vote
+from rlvc.report.figures.explanation import draw_forest_explanation
 from rlvc.runs import folder as files
 from rlvc.runs.folder import write_run
 from rlvc.tasks import campus, catalogue, hill
@@ -68,7 +68,7 @@ def test_a_run_with_trees_from_the_command_line(
     forest, one = load_policy(folder / "policy.rlvc"), load_policy(folder / "one.rlvc")
     assert isinstance(forest, ForestPolicy)
     assert isinstance(one, Policy)
-    assert len(forest.members) == 2
+    assert len(forest.trees) == 2
     assert dict(forest.about) == dict(one.about) == {"task": "small", "pictures": "photos"}
     found = call("evaluate", folder / "policy.rlvc", "--seed", 3, "--episodes", 5, "--json")
     assert strict(found.out) == {
@@ -172,7 +172,7 @@ def test_a_vote_is_drawn_with_what_decided() -> None:
     for images in (COLOUR, GREY, views):
         forest = Forest(trees=3).learn(database(images))
         vote = forest.explain(images[1])
-        shown = texts(draw_vote(forest, images[1], vote))
+        shown = texts(draw_forest_explanation(forest, images[1], vote))
         assert "the most decisive features" in shown
         assert "of 3 trees" in shown
         for rank, one in vote.shown():

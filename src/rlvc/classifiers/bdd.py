@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from rlvc._core.arrays import Ints
+from rlvc.classifiers._nodes import LEAF, Nodes, split_leaves
 from rlvc.classifiers.base import Split
-from rlvc.classifiers.nodes import LEAF, Nodes, split_leaves
 from rlvc.errors import unknown_name
 
 BACKENDS: Final = ("auto", "cudd", "autoref")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvc._core.arrays import Ints
+from rlvc.classifiers._nodes import LEAF, Nodes, split_leaves
 from rlvc.classifiers.base import Split
 from rlvc.classifiers.bdd import Diagrams
-from rlvc.classifiers.nodes import LEAF, Nodes, split_leaves
 
 
 @dataclass(frozen=True, slots=True, eq=False)

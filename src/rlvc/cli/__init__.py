@@ -316,9 +316,8 @@ def explain(
     from rlvc.data.percepts import SINGLE
     from rlvc.envs.photos.images import read_image
     from rlvc.policies.forest import ForestPolicy, load_policy
-    from rlvc.report.figures.explanation import draw_explanation
+    from rlvc.report.figures.explanation import draw_explanation, draw_forest_explanation
     from rlvc.report.figures.style import to_png
-    from rlvc.report.figures.votes import draw_vote
 
     loaded = load_policy(policy)
     paths = _by_camera(images, sorted(loaded.shapes))
@@ -329,7 +328,7 @@ def explain(
     percept = shown.get(SINGLE, shown)
     if isinstance(loaded, ForestPolicy):
         vote = loaded.explain(percept)
-        text, figure = str(vote), draw_vote(loaded, percept, vote)
+        text, figure = str(vote), draw_forest_explanation(loaded, percept, vote)
     else:
         explanation = loaded.explain(percept)
         text, figure = str(explanation), draw_explanation(loaded, percept, explanation)

@@ -17,7 +17,7 @@ from rlvc.cli.options import PortOption, say_on
 from rlvc.errors import FileFormatError
 
 if TYPE_CHECKING:
-    from rlvc.report.web.watch import Watched
+    from rlvc.report.web.watch import RunPage
 
 console = Console()
 
@@ -136,13 +136,13 @@ def live_page(folder: Path, is_live: bool, port: int | None) -> Iterator[Callabl
         yield stay
 
 
-def watch_folder(folder: Path, *, is_new: bool = False) -> Watched:
+def watch_folder(folder: Path, *, is_new: bool = False) -> RunPage:
     """Return the page of a folder, made anew when there is something new in it."""
     from rlvc.report.page import render, to_json
     from rlvc.report.web.data import Author
-    from rlvc.report.web.watch import Watched
+    from rlvc.report.web.watch import RunPage
 
-    return Watched(folder, Author().describe, render, to_json, is_new=is_new)
+    return RunPage(folder, Author().describe, render, to_json, is_new=is_new)
 
 
 def find_folder(run: Path) -> Path:

@@ -10,8 +10,8 @@ import numpy as np
 
 from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.fixed_point import FixedPoint, Scale
+from rlvc.classifiers._nodes import Nodes
 from rlvc.classifiers.base import Classifier, Split
-from rlvc.classifiers.nodes import Nodes
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
 from rlvc.features.graph import AtLeast, Feature, Graph

@@ -47,7 +47,7 @@ class Forest:
     ...     next_observations=images[place],
     ... )
     >>> policy = Forest(trees=3).learn(data)
-    >>> len(policy.members), policy.predict(images)[0].tolist()
+    >>> len(policy.trees), policy.predict(images)[0].tolist()
     (3, [0, 1])
     """
 

@@ -1,4 +1,4 @@
-"""What a forest learned: many classifiers that vote with their values."""
+"""Forests: policies of many classifiers that share one vocabulary and average their values."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from rlvc.classifiers.base import Classifier
 from rlvc.data.batches import one_percept, split_percepts
 from rlvc.data.images import Image
 from rlvc.features.graph import Feature, Graph, Sight
+from rlvc.policies.explanation import DecisiveTest, FeatureTest, ForestExplanation
 from rlvc.policies.forest_io import FOREST, read_forest, write_forest
-from rlvc.policies.policy import FeatureTest, Policy
+from rlvc.policies.policy import Policy
 from rlvc.policies.values import cautious_values, greedy, lead_of
-from rlvc.policies.votes import DecisiveTest, Vote
 from rlvc.vision.extractor import FeatureExtractor, Glance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Member:
-    """One tree of a forest.
+class ForestTree:
+    """One classifier of a forest and the values of its classes.
 
     Attributes:
-        classifier: From features to the tree's own visual classes.
+        classifier: Maps the features of a percept to the visual class of this tree.
         q: (n_classes, n_actions) state–action values.
         count: (n_classes, n_actions) how often the database tried each pair.
     """
@@ -40,40 +40,39 @@ class Member:
 
     @property
     def n_classes(self) -> int:
-        """How many visual classes there are."""
+        """The number of visual classes."""
         return self.classifier.n_classes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForestPolicy:
-    """One vocabulary, and many classifiers on a few of its features that vote.
+    """One vocabulary and many classifiers on a few of its features.
 
-    The value of an action on a percept is the mean over the trees that tried it in the percept's
-    class, less ``uncertainty_penalty`` standard deviations: where the trees disagree, the value is
-    uncertain.
-    The best one is taken, among equals that with the lowest number. What no tree tried is never
-    taken.
+    The value of an action on a percept is the mean over the trees that tried it in the class of the
+    percept, less ``uncertainty_penalty`` standard deviations, since trees that disagree make a
+    value uncertain. The forest takes the action of the highest value, among equals that with the
+    lowest number, and never one that no tree tried.
 
     Attributes:
         extractor: The detector, the descriptor and the vocabularies.
         graph: The features that the trees test, and their parts.
-        members: The trees.
-        usage: (n_features,) on how many percepts of the database each feature is tested, summed
-            over the trees; 0 for one that is but a part of others.
-        patches: (n_features, side, side, 3) what each feature looks like.
+        trees: The classifiers and their values.
+        usage: (n_features,) the number of percepts of the database on which each feature is tested,
+            summed over the trees; 0 for a feature that is only a part of others.
+        patches: (n_features, side, side, 3) an example image of each feature.
         shapes: The shape of each camera's images.
         gamma: The discount factor.
-        uncertainty_penalty: Standard deviations over the trees that are taken from a mean value.
+        uncertainty_penalty: Standard deviations over the trees that are subtracted from a mean.
         out_of_bag: The error of the forest on interactions that its trees did not learn from; see
             :func:`rlvc.learning.forest.out_of_bag_error`. None if there are none.
         action_start: The first action as the environment numbers them.
-        action_names: How to call the actions, if they have names.
-        about: Notes for people, such as the task it was learned on.
+        action_names: The names of the actions, if they have any.
+        about: Notes, such as the task it was learned on.
     """
 
     extractor: FeatureExtractor
     graph: Graph
-    members: tuple[Member, ...]
+    trees: tuple[ForestTree, ...]
     usage: Ints
     patches: NDArray[np.uint8]
     shapes: Mapping[str, tuple[int, ...]]
@@ -91,25 +90,21 @@ class ForestPolicy:
         out_of_bag: float | None = None,
         uncertainty_penalty: float = 0.0,
     ) -> ForestPolicy:
-        """Return the forest of some policies that one eye learned from one database."""
-        graph, members = Graph(), []
-        usage: list[Ints] = []
+        """Return the forest of policies that share an extractor and a database."""
+        graph, trees, usage = Graph(), list[ForestTree](), np.zeros(0, np.int64)
         patches: dict[int, NDArray[np.uint8]] = {}
         for policy in policies:
             graph, numbers = graph.join(policy.graph)
-            members.append(Member(policy.classifier.renumber(numbers), policy.q, policy.count))
-            usage.append(np.zeros(len(graph), np.int64))
-            usage[-1][list(numbers.values())] = policy.usage
+            trees.append(ForestTree(policy.classifier.renumber(numbers), policy.q, policy.count))
+            usage = np.append(usage, np.zeros(len(graph) - len(usage), np.int64))
+            usage[list(numbers.values())] += policy.usage
             patches |= {numbers[n]: patch for n, patch in enumerate(policy.patches)}
-        total = np.zeros(len(graph), np.int64)
-        for one in usage:
-            total[: len(one)] += one
         first = policies[0]
         return cls(
             extractor=first.extractor,
             graph=graph,
-            members=tuple(members),
-            usage=total,
+            trees=tuple(trees),
+            usage=usage,
             patches=np.stack([patches[n] for n in range(len(graph))]) if patches else first.patches,
             shapes=first.shapes,
             gamma=first.gamma,
@@ -127,26 +122,24 @@ class ForestPolicy:
     @property
     def tested(self) -> Ints:
         """The numbers of the features that the trees test, in ascending order."""
-        return np.unique(np.concatenate([one.classifier.features for one in self.members]))
+        return np.unique(np.concatenate([one.classifier.features for one in self.trees]))
 
     @property
     def n_classes(self) -> float:
-        """How many visual classes a tree has in the mean."""
-        return float(np.mean([one.n_classes for one in self.members]))
+        """The mean number of visual classes of the trees."""
+        return float(np.mean([one.n_classes for one in self.trees]))
 
     @property
     def n_actions(self) -> int:
-        """How many actions there are."""
-        return int(self.members[0].q.shape[1])
+        """The number of actions."""
+        return int(self.trees[0].q.shape[1])
 
     def tree(self, number: int) -> Policy:
-        """Return one tree as a policy of its own, with the features of the forest."""
-        one = self.members[number]
+        """Return one tree as a policy, with the features of the forest."""
+        one = self.trees[number]
         return Policy(
-            extractor=self.extractor, graph=self.graph, classifier=one.classifier, q=one.q,
-            count=one.count,
-            usage=self.usage, patches=self.patches, shapes=self.shapes, gamma=self.gamma,
-            action_start=self.action_start, action_names=self.action_names, about=self.about,
+            self.extractor, self.graph, one.classifier, one.q, one.count, self.usage, self.patches,
+            self.shapes, self.gamma, self.action_start, self.action_names, self.about,
         )  # fmt: skip
 
     def predict(
@@ -158,69 +151,73 @@ class ForestPolicy:
     ) -> tuple[Ints, Any]:
         """Return the action for one percept, or the actions for a batch, and the state unchanged.
 
-        As :meth:`rlvc.Policy.predict` does.
+        See :meth:`rlvc.Policy.predict`.
         """
         actions = greedy(*self.vote(self._classify(observation)))
         return np.asarray(actions + self.action_start), state
 
     def vote(self, classes: Iterable[Ints]) -> tuple[Floats, Bools]:
-        """Return the values of the actions, and which of them any tree knows.
+        """Return the values of the actions, and which of them any tree tried.
 
         Args:
             classes: For every tree, the visual classes of some percepts, an array of any shape.
 
         Returns:
-            q: (..., n_actions) the values; 0 where no tree knows the action.
-            is_tried: (..., n_actions) where some tree does.
+            q: (..., n_actions) the values; 0 where no tree tried the action.
+            is_tried: (..., n_actions) where some tree did.
         """
-        pairs = zip(self.members, classes, strict=True)
+        pairs = zip(self.trees, classes, strict=True)
         return cautious_values(
             ((one.q[at], one.count[at] > 0) for one, at in pairs), self.uncertainty_penalty
         )
 
-    def explain(self, percept: Any) -> Vote:
+    def explain(self, percept: Any) -> ForestExplanation:
         """Return how the trees vote on one percept, and which features decided.
 
-        ``tree(k).explain(percept)`` tells the path through one of the trees.
+        ``tree(k).explain(percept)`` gives the path through one of the trees.
         """
         sight = Sight(self.graph, Glance(self.extractor, one_percept(percept, self.shapes)))
-        walks = [one.classifier.walk(sight.exhibits) for one in self.members]
+        walks = [one.classifier.walk(sight.exhibits) for one in self.trees]
         classes = np.asarray([visual_class for _, visual_class in walks], np.int64)
         q, is_tried = self.vote(classes)
         best = int(greedy(q, is_tried))
-        lowest = min(float(one.q[one.count > 0].min(initial=0.0)) for one in self.members)
-        lead = lead_of(q, is_tried, best, lowest)
+        lead = self._lead(q, is_tried, best)
         tested: dict[int, list[int]] = {}
         for tree, (path, _) in enumerate(walks):
             for number, _ in path:
                 tested.setdefault(number, []).append(tree)
         decisive = []
         for number, trees in sorted(tested.items()):
-            flipped = self._flip(classes, number, trees, sight.exhibits)
-            other_q, other_tried = self.vote(flipped)
-            gain = lead - lead_of(other_q, other_tried, best, lowest)
-            otherwise = int(greedy(other_q, other_tried))
-            decisive.append(
-                DecisiveTest(FeatureTest.of(self.graph, sight, number), len(trees), gain, otherwise)
-            )
-        decisive.sort(key=lambda one: -one.gain)
-        ballots = [
-            greedy(one.q[at], one.count[at] > 0)
-            for one, at in zip(self.members, classes, strict=True)
-        ]
-        return Vote(
-            q, is_tried, np.bincount(ballots, minlength=len(q)), lead, tuple(decisive),
-            best + self.action_start, self.action_names, self.action_start,
-            self.uncertainty_penalty,
-        )  # fmt: skip
+            other = self.vote(self._flip(classes, number, trees, sight.exhibits))
+            gain = lead - self._lead(*other, best)
+            test = FeatureTest.of(self.graph, sight, number)
+            decisive.append(DecisiveTest(test, len(trees), gain, int(greedy(*other))))
+        pairs = zip(self.trees, classes, strict=True)
+        ballots = [greedy(one.q[at], one.count[at] > 0) for one, at in pairs]
+        return ForestExplanation(
+            q=q,
+            is_tried=is_tried,
+            action=best + self.action_start,
+            action_names=self.action_names,
+            action_start=self.action_start,
+            ballots=np.bincount(ballots, minlength=len(q)),
+            lead=lead,
+            decisive=tuple(sorted(decisive, key=lambda one: -one.gain)),
+            uncertainty_penalty=self.uncertainty_penalty,
+        )
+
+    def _lead(self, q: Floats, is_tried: Bools, action: int) -> float:
+        """Return how far an action is ahead; actions never tried count as the lowest value."""
+        lowest = min(float(one.q[one.count > 0].min(initial=0.0)) for one in self.trees)
+        return lead_of(q, is_tried, action, lowest)
 
     def _flip(
         self, classes: Ints, number: int, trees: list[int], exhibits: Callable[[int], bool]
     ) -> Ints:
-        """Return the classes in the trees if the test of one feature came out the other way."""
+        """Return the classes in the trees if the test of one feature had the opposite outcome."""
         flipped = classes.copy()
         for tree in trees:
-            walk = self.members[tree].classifier.walk
+            walk = self.trees[tree].classifier.walk
             flipped[tree] = walk(lambda other: exhibits(other) != (other == number))[1]
         return flipped
 
@@ -228,32 +225,36 @@ class ForestPolicy:
         """Return for every tree the visual class of one percept, or the classes of a batch."""
         percepts, is_batch = split_percepts(observation, self.shapes)
         found = list(run_threads(self._classes, percepts, 0 if len(percepts) > 8 else 1))
-        classes = np.asarray(found, np.int64).reshape(len(found), len(self.members)).T
+        classes = np.asarray(found, np.int64).reshape(len(found), len(self.trees)).T
         return list(classes if is_batch else classes[:, 0])
 
     def _classes(self, percept: dict[str, Image]) -> list[int]:
-        """Look once at a percept, and return its class in every tree."""
+        """Return the class of a percept in every tree; its features are extracted once."""
         sight = Sight(self.graph, Glance(self.extractor, percept))
-        return [one.classifier.walk(sight.exhibits)[1] for one in self.members]
+        return [one.classifier.walk(sight.exhibits)[1] for one in self.trees]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the forest to one file, whole or not at all."""
+        """Write the forest to one file, atomically."""
         write_forest(path, self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ForestPolicy:
-        """Read a forest; raise FileFormatError if the file is not one, and run no code from it."""
+        """Read a forest from a file; no code from the file is run.
+
+        Raises:
+            FileFormatError: The file is not a forest, or is damaged.
+        """
         parts = read_forest(path)
-        return cls(**{**parts, "members": tuple(Member(*one) for one in parts["members"])})
+        return cls(**{**parts, "trees": tuple(ForestTree(*one) for one in parts["trees"])})
 
 
 AnyPolicy = Policy | ForestPolicy
 
 
 def load_policy(path: str | os.PathLike[str]) -> AnyPolicy:
-    """Read the policy in a file, of one classifier or of a forest.
+    """Read a policy, of one classifier or of a forest, from a file; no code from it is run.
 
     Raises:
-        FileFormatError: The file is neither, or is damaged. No code from it is run.
+        FileFormatError: The file is neither, or is damaged.
     """
     return ForestPolicy.load(path) if kind_of(path) == FOREST else Policy.load(path)

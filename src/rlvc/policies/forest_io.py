@@ -31,8 +31,8 @@ def write_forest(path: str | os.PathLike[str], forest: ForestPolicy) -> None:
     manifest, arrays = describe_base(forest)
     manifest |= {"format": FOREST, "version": VERSION}
     manifest |= {"out_of_bag": forest.out_of_bag, "caution": forest.uncertainty_penalty}
-    manifest["classifiers"] = [kind_of_classifier(one.classifier) for one in forest.members]
-    for number, one in enumerate(forest.members):
+    manifest["classifiers"] = [kind_of_classifier(one.classifier) for one in forest.trees]
+    for number, one in enumerate(forest.trees):
         arrays |= arrays_of_values(one, _prefix(number))
     write_archive(path, manifest, arrays)
 
@@ -40,7 +40,7 @@ def write_forest(path: str | os.PathLike[str], forest: ForestPolicy) -> None:
 def read_forest(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the arguments of the ForestPolicy that a file holds; run no code from it.
 
-    The members are (classifier, values, counts).
+    The trees are (classifier, values, counts).
 
     Raises:
         FileFormatError: The file is no forest, is damaged, or names a part unknown here.
@@ -48,13 +48,13 @@ def read_forest(path: str | os.PathLike[str]) -> dict[str, Any]:
     manifest, arrays = read_archive(path, FOREST, VERSION, CURES, largest=MOST_BYTES)
     with refusing(path, "forest"):
         parts = read_base(manifest, arrays)
-        members = [
+        trees = [
             read_values(kind, arrays, _prefix(number))
             for number, kind in enumerate(list(manifest["classifiers"]))
         ]
-        must(members, "trees")
-        n_actions = members[0][1].shape[-1]
-        for classifier, q, count in members:
+        must(trees, "trees")
+        n_actions = trees[0][1].shape[-1]
+        for classifier, q, count in trees:
             check_values(classifier, q, count, len(parts["graph"]))
             must(q.shape[1] == n_actions, "values")
         check_base(**parts, n_actions=n_actions)
@@ -65,7 +65,7 @@ def read_forest(path: str | os.PathLike[str]) -> dict[str, Any]:
         must(0.0 <= uncertainty_penalty <= LARGEST, "caution")
         return {
             **parts,
-            "members": members,
+            "trees": trees,
             "out_of_bag": error,
             "uncertainty_penalty": uncertainty_penalty,
         }

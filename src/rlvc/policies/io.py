@@ -21,7 +21,7 @@ from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.io import check_words, describe_extractor, read_extractor
 
 if TYPE_CHECKING:
-    from rlvc.policies.forest import ForestPolicy, Member
+    from rlvc.policies.forest import ForestPolicy, ForestTree
     from rlvc.policies.policy import Policy
 
 FORMAT, VERSION = "rlvc-policy", 1
@@ -153,7 +153,7 @@ def kind_of_classifier(classifier: Classifier) -> str:
     )
 
 
-def arrays_of_values(policy: Policy | Member, prefix: str = "") -> dict[str, NDArray[Any]]:
+def arrays_of_values(policy: Policy | ForestTree, prefix: str = "") -> dict[str, NDArray[Any]]:
     """Return the arrays of a classifier and of the values of its classes."""
     arrays: dict[str, NDArray[Any]] = {f"{prefix}q": policy.q, f"{prefix}count": policy.count}
     nodes = arrays_of(policy.classifier).items()

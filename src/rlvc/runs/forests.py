@@ -39,7 +39,7 @@ class Grown:
         parameters = as_json(self.forest)
         del parameters["learner"]  # the run's own
         return {
-            "trees": len(self.policy.members),
+            "trees": len(self.policy.trees),
             "measures": dict(measures),
             "out_of_bag": self.policy.out_of_bag,
             "classes": self.policy.n_classes,
@@ -83,5 +83,5 @@ def values_of(
     """
     shown, numbers = show_more(index, policy.graph)
     return policy.vote(
-        one.classifier.renumber(numbers).classify(shown.incidence) for one in policy.members
+        one.classifier.renumber(numbers).classify(shown.incidence) for one in policy.trees
     )

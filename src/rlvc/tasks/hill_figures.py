@@ -111,7 +111,7 @@ def draw_state_values(run: HillRun) -> Figure:
     optimal = optimal_q(_states()).max(axis=1).reshape(len(VELOCITIES), len(POSITIONS))
     highest = max(float(one.max()) for one in (run.direct.value, optimal, run.values))
     scale = PowerNorm(0.5, vmin=0.0, vmax=highest)  # values fall by a quarter with every step
-    n_trees = len(run.forest.members) if run.forest else 0
+    n_trees = len(run.forest.trees) if run.forest else 0
     n_classes = f"{n_trees} trees" if n_trees else f"{run.policy.n_classes} classes"
     titles = (
         f"State known, {run.direct.side} × {run.direct.side} cells",

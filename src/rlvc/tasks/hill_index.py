@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from rlvc._core.arrays import Bools, Ints
 from rlvc._core.jit import chunks, jit, n_threads, run_threads, share_threads
+from rlvc.classifiers._nodes import LEAF, Nodes
 from rlvc.classifiers.base import Classifier
-from rlvc.classifiers.nodes import LEAF, Nodes
 from rlvc.data.images import Image
 from rlvc.data.percepts import Percepts
 from rlvc.envs.hill.dynamics import FIRST, HILL, TOP
@@ -178,7 +178,7 @@ def values_of_forest(
 ) -> tuple[NDArray[np.float64], Bools]:
     """Return the (361, 1025, n_actions) values of a forest, and which any tree knows."""
     sights = Sights.of_sightings(seen, forest.graph)
-    return forest.vote(sights.classify(one.classifier, threads) for one in forest.members)
+    return forest.vote(sights.classify(one.classifier, threads) for one in forest.trees)
 
 
 def actor(actions: Ints) -> Actor:

@@ -15,13 +15,13 @@ import pytest
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Forest, ForestPolicy, Policy
+from rlvc.policies.explanation import Explanation
 from rlvc.policies.forest import AnyPolicy
-from rlvc.policies.policy import Explanation
 from rlvc.report.figures.style import BLUE, ORANGE
 from rlvc.report.video import play as playing
 from rlvc.report.video import write as video
-from rlvc.report.video.canvas import HEIGHT, TITLE, WIDTH, Box, Page
-from rlvc.report.video.frames import LEFT, TESTS, VALUES, Moment, draw_frame
+from rlvc.report.video.canvas import HEIGHT, TITLE, WIDTH, Box, Canvas
+from rlvc.report.video.frames import LEFT, TESTS, VALUES, EpisodeStep, draw_frame
 from rlvc.report.video.play import play
 from rlvc.report.video.write import check_video, write_video
 from tests.support.builders import COLOUR, GREY, N_ACTIONS, N_PLACES, RIGHT, blocks, database
@@ -69,12 +69,12 @@ def forest() -> ForestPolicy:
 
 
 @pytest.fixture
-def moments(monkeypatch: pytest.MonkeyPatch) -> list[Moment]:
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[EpisodeStep]:
     """What would be drawn, without the work."""
-    found: list[Moment] = []
+    found: list[EpisodeStep] = []
 
-    def draw(policy: AnyPolicy, moment: Moment) -> Frame:
-        found.append(moment)
+    def draw(policy: AnyPolicy, step: EpisodeStep) -> Frame:
+        found.append(step)
         return np.zeros((HEIGHT, WIDTH, 3), np.uint8)
 
     monkeypatch.setattr(playing, "draw_frame", draw)
@@ -82,21 +82,21 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> list[Moment]:
 
 
 @pytest.fixture
-def pages(monkeypatch: pytest.MonkeyPatch) -> list[Page]:
-    """The pages on which frames are drawn."""
-    found: list[Page] = []
-    pixels = Page.pixels
+def canvases(monkeypatch: pytest.MonkeyPatch) -> list[Canvas]:
+    """The canvases on which frames are drawn."""
+    found: list[Canvas] = []
+    pixels = Canvas.pixels
 
-    def keep(page: Page) -> Frame:
-        found.append(page)
-        return pixels(page)
+    def keep(canvas: Canvas) -> Frame:
+        found.append(canvas)
+        return pixels(canvas)
 
-    monkeypatch.setattr(Page, "pixels", keep)
+    monkeypatch.setattr(Canvas, "pixels", keep)
     return found
 
 
-def words(page: Page) -> list[str]:
-    return [text.get_text() for text in page.figure.texts]
+def words(canvas: Canvas) -> list[str]:
+    return [text.get_text() for text in canvas.figure.texts]
 
 
 def is_colour(frame: Frame, colour: str) -> NDArray[np.bool_]:
@@ -125,15 +125,15 @@ def test_every_decision_has_a_frame_and_the_end_is_held(policy: Policy) -> None:
     assert np.array_equal(frames[2], frames[4])
 
 
-def test_what_happens_is_told(policy: Policy, moments: list[Moment]) -> None:
+def test_what_happens_is_told(policy: Policy, steps: list[EpisodeStep]) -> None:
     env = Walk(COLOUR, length=3)
     assert sum(1 for _ in play(policy, env, episodes=2, seed=7, fps=0.1)) == 8
     assert env.seeds == [7, None]
-    first, second, third, end = moments[:4]
+    first, second, third, end = steps[:4]
     assert first.title == "episode 1 of 2"
-    assert moments[7].title == "episode 2 of 2"
-    assert [moment.total for moment in (first, second, third, end)] == [0.0, 1.0, 2.0, 3.0]
-    assert [moment.reward for moment in (first, second, third, end)] == [0.0, 1.0, 1.0, 1.0]
+    assert steps[7].title == "episode 2 of 2"
+    assert [step.total for step in (first, second, third, end)] == [0.0, 1.0, 2.0, 3.0]
+    assert [step.reward for step in (first, second, third, end)] == [0.0, 1.0, 1.0, 1.0]
     assert third.actions == (f"action {RIGHT[0]}", f"action {RIGHT[1]}")
     assert isinstance(third.decision, Explanation)
     assert third.decision.action == RIGHT[2]
@@ -141,40 +141,40 @@ def test_what_happens_is_told(policy: Policy, moments: list[Moment]) -> None:
     assert end.decision is None
     assert end.ending == "Ended after 3 steps, return 3"
     assert np.array_equal(end.images[""], COLOUR[3])
-    assert moments[4].total == moments[4].reward == 0.0
+    assert steps[4].total == steps[4].reward == 0.0
 
 
-def test_an_episode_can_be_cut_off(policy: Policy, moments: list[Moment]) -> None:
+def test_an_episode_can_be_cut_off(policy: Policy, steps: list[EpisodeStep]) -> None:
     list(play(policy, Walk(COLOUR), max_steps=1))
-    assert moments[-1].ending == "Cut off after 1 step, return 1"
+    assert steps[-1].ending == "Cut off after 1 step, return 1"
     env = gymnasium.wrappers.TimeLimit(Walk(COLOUR, length=5), 2)
     list(play(policy, env))
-    assert moments[-1].ending == "Cut off after 2 steps, return 2"
-    assert len(moments) == 2 + 3
+    assert steps[-1].ending == "Cut off after 2 steps, return 2"
+    assert len(steps) == 2 + 3
 
 
-def test_what_is_no_camera_is_left_out(two_cameras: Policy, moments: list[Moment]) -> None:
+def test_what_is_no_camera_is_left_out(two_cameras: Policy, steps: list[EpisodeStep]) -> None:
     places = [{**place, "speed": np.float32(3.0), "mission": "go"} for place in PLACES]
     list(play(two_cameras, Walk(places)))
-    for moment, place in zip(moments, PLACES[:3], strict=True):
-        assert sorted(moment.images) == ["front", "rear"]
-        assert all(np.array_equal(moment.images[name], place[name]) for name in place)
-    assert moments[2].actions == ("left", "on")
+    for step, place in zip(steps, PLACES[:3], strict=True):
+        assert sorted(step.images) == ["front", "rear"]
+        assert all(np.array_equal(step.images[name], place[name]) for name in place)
+    assert steps[2].actions == ("left", "on")
 
 
 def test_the_world_is_shown_if_it_is_more_than_what_is_seen(
-    policy: Policy, moments: list[Moment]
+    policy: Policy, steps: list[EpisodeStep]
 ) -> None:
     enlarged = COLOUR[0].repeat(3, axis=0).repeat(3, axis=1)
     for rendered, is_shown in (
         (blocks(3, (64, 64, 3)), True), (blocks(3, (64, 90, 3)), True),
         (GREY[0], True), (COLOUR[0], False), (enlarged, False), (None, False),
     ):  # fmt: skip
-        moments.clear()
+        steps.clear()
         list(play(policy, Walk(COLOUR, rendered=rendered)))
-        assert len(moments) == 3
-        for moment in moments:
-            assert (moment.world is rendered) == (is_shown or rendered is None)
+        assert len(steps) == 3
+        for step in steps:
+            assert (step.world is rendered) == (is_shown or rendered is None)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_features_are_marked_where_they_are_seen(policy: Policy) -> None:
     room = LEFT.below(TITLE)
     for image in COLOUR:
         decision = policy.explain(image)
-        frame = draw_frame(policy, Moment({"": image}, decision, ""))
+        frame = draw_frame(policy, EpisodeStep({"": image}, decision, ""))
         marked = part(is_colour(frame, ORANGE), room)
         places = [xy for test in decision.tests for xy in test.occurrences]
         scale = room.width // 64
@@ -218,7 +218,7 @@ def test_features_are_marked_where_they_are_seen(policy: Policy) -> None:
         assert np.array_equal(shown[untouched], crisp[untouched])
 
 
-def test_what_was_not_seen_leaves_no_mark(policy: Policy, pages: list[Page]) -> None:
+def test_what_was_not_seen_leaves_no_mark(policy: Policy, canvases: list[Canvas]) -> None:
     image, decision, seen = next(
         (image, decision, test)
         for image in COLOUR
@@ -228,7 +228,9 @@ def test_what_was_not_seen_leaves_no_mark(policy: Policy, pages: list[Page]) -> 
     )
     missed = dataclasses.replace(seen, exhibited=False, occurrences=np.empty((0, 2)), seen=())
     frames = [
-        draw_frame(policy, Moment({"": image}, dataclasses.replace(decision, tests=(one,)), ""))
+        draw_frame(
+            policy, EpisodeStep({"": image}, dataclasses.replace(decision, tests=(one,)), "")
+        )
         for one in (seen, missed, missed)
     ]
     marked = [is_colour(frame, ORANGE) for frame in frames]
@@ -236,29 +238,31 @@ def test_what_was_not_seen_leaves_no_mark(policy: Policy, pages: list[Page]) -> 
     assert part(marked[0], TESTS).sum() > 20
     assert not marked[1].any()
     assert np.array_equal(frames[1], frames[2])
-    assert "seen" in words(pages[0])
-    assert "not seen" in words(pages[1])
+    assert "seen" in words(canvases[0])
+    assert "not seen" in words(canvases[1])
 
 
-def test_the_action_that_is_taken_stands_out(two_cameras: Policy, pages: list[Page]) -> None:
+def test_the_action_that_is_taken_stands_out(two_cameras: Policy, canvases: list[Canvas]) -> None:
     decision = two_cameras.explain(PLACES[1])
-    moment = Moment(PLACES[1], decision, "a task", ("left",), 3.5, -2.0)
-    frame = draw_frame(two_cameras, moment)
+    step = EpisodeStep(PLACES[1], decision, "a task", ("left",), 3.5, -2.0)
+    frame = draw_frame(two_cameras, step)
     blue = part(is_colour(frame, BLUE), VALUES)
     assert blue.sum() > 500
     rows = np.flatnonzero(blue.sum(axis=1) > 50)
     assert TITLE + 40 < rows.min() < rows.max() < TITLE + 80  # the second of three
-    told = words(pages[0])
+    told = words(canvases[0])
     for text in ("Step 2", "a task", "reward so far 3.5 (-2)", "front", "rear"):
         assert any(text in one for one in told)
     assert f"Class {decision.visual_class}: “on” is worth most" in told
     assert {"left", "on", "right"} <= set(told)
 
 
-def test_a_forest_tells_what_decided_and_who_voted(forest: ForestPolicy, pages: list[Page]) -> None:
+def test_a_forest_tells_what_decided_and_who_voted(
+    forest: ForestPolicy, canvases: list[Canvas]
+) -> None:
     vote = forest.explain(COLOUR[2])
-    frame = draw_frame(forest, Moment({"": COLOUR[2]}, vote, ""))
-    told = words(pages[0])
+    frame = draw_frame(forest, EpisodeStep({"": COLOUR[2]}, vote, ""))
+    told = words(canvases[0])
     assert f"3 trees vote: “action {vote.best}” is worth most" in told
     assert f"{vote.ballots[vote.best]} votes" in told
     worth = [f"{one.gain:+.2f}" for _, one in vote.shown()]
@@ -266,11 +270,11 @@ def test_a_forest_tells_what_decided_and_who_voted(forest: ForestPolicy, pages: 
     assert part(is_colour(frame, ORANGE), LEFT).sum() > 20
 
 
-def test_an_end_says_what_was_done(policy: Policy, pages: list[Page]) -> None:
+def test_an_end_says_what_was_done(policy: Policy, canvases: list[Canvas]) -> None:
     actions = ["up", "up", "left", *["down", "up"] * 200]
-    moment = Moment({"": COLOUR[0]}, None, "", actions, ending="Ended after 403 steps, return 0")
-    frame = draw_frame(policy, moment)
-    told = words(pages[0])
+    step = EpisodeStep({"": COLOUR[0]}, None, "", actions, ending="Ended after 403 steps, return 0")
+    frame = draw_frame(policy, step)
+    told = words(canvases[0])
     assert {"The end", "Ended after 403 steps, return 0", "…"} <= set(told)
     assert any(text.startswith("up ×2, left, down, up, down") for text in told)
     assert told[-1].endswith("down, up")
@@ -284,7 +288,11 @@ NAMES = ("turn left by a quarter", "wait", *(f"DOWNRIGHTFIRE{i}" for i in range(
 @pytest.mark.parametrize("size", [None, (210, 160), (90, 300)])
 @pytest.mark.parametrize("names", [(), NAMES])
 def test_nothing_is_written_over_anything_else(
-    n: int, size: tuple[int, int] | None, names: tuple[str, ...], policy: Policy, pages: list[Page]
+    n: int,
+    size: tuple[int, int] | None,
+    names: tuple[str, ...],
+    policy: Policy,
+    canvases: list[Canvas],
 ) -> None:
     rng = np.random.default_rng(n)
     q, is_tried = rng.normal(0.0, 900.0, n), rng.random(n) < 0.7
@@ -297,12 +305,12 @@ def test_nothing_is_written_over_anything_else(
     )
     world = None if size is None else blocks(0, (*size, 3))
     title = f"{'a very long name ' * 9}, episode 1000 of 1000"
-    moment = Moment(
+    step = EpisodeStep(
         {"": COLOUR[0]}, decision, title, ("x",) * 12344, -12345.67, -100.0, world=world
     )
-    draw_frame(wide, moment)
-    (page,) = pages
-    boxes = [text.get_window_extent() for text in page.figure.texts if text.get_text()]
+    draw_frame(wide, step)
+    (canvas,) = canvases
+    boxes = [text.get_window_extent() for text in canvas.figure.texts if text.get_text()]
     for box in boxes:
         assert 0 <= box.x0 <= box.x1 <= WIDTH
         assert 0 <= box.y0 <= box.y1 <= HEIGHT
@@ -317,8 +325,8 @@ def test_images_of_any_size_and_number_find_room(
     shape: tuple[int, ...], n: int, policy: Policy
 ) -> None:
     image = np.full(shape, 77, np.uint8)
-    moment = Moment({f"frame {i}": image for i in range(n)}, None, "", world=image)
-    is_there = (draw_frame(policy, moment) == 77).all(axis=2)
+    step = EpisodeStep({f"frame {i}": image for i in range(n)}, None, "", world=image)
+    is_there = (draw_frame(policy, step) == 77).all(axis=2)
     assert is_there.sum() >= min(n * image.shape[0] * image.shape[1], 12_000)
     room = part(is_there, LEFT).sum() + part(is_there, VALUES).sum()
     assert room == is_there.sum()

@@ -19,13 +19,13 @@ from rlvc.data.percepts import Percept, Percepts
 from rlvc.envs.hill.env import HillEnv
 from rlvc.envs.photos.views import campus_views
 from rlvc.envs.picture import PictureEnv
+from rlvc.policies.explanation import ForestExplanation
 from rlvc.policies.forest import ForestPolicy
 from rlvc.policies.policy import Policy
-from rlvc.policies.votes import Vote
 from rlvc.report.page import render, to_json
 from rlvc.report.server import Server
 from rlvc.report.web.data import Author
-from rlvc.report.web.watch import Watched
+from rlvc.report.web.watch import RunPage
 from rlvc.runs.examples import Examples
 from tests.report.web.test_web import numbers
 from tests.support import browser as browsing
@@ -116,9 +116,9 @@ def check_explanation(browser: Browser, page: Page, percept: Percept) -> None:
     found = policy.explain(percept)
     assert int(shown.get_attribute("data-action") or -1) == found.best
     assert found.name(found.best) in shown.text
-    if isinstance(found, Vote):
+    if isinstance(found, ForestExplanation):
         assert isinstance(policy, ForestPolicy)
-        trees = [policy.tree(number) for number in range(len(policy.members))]
+        trees = [policy.tree(number) for number in range(len(policy.trees))]
         classes = " ".join(str(tree.explain(percept).visual_class) for tree in trees)
         assert shown.get_attribute("data-class") == classes
         assert f"ahead by {found.lead:.2f}" in shown.text.replace("−", "-")
@@ -451,7 +451,7 @@ def test_a_large_graph_pans_and_zooms_without_visible_delay(
 def test_a_page_follows_a_run_that_goes_on(browser: Browser, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
-    watched = Watched(folder, Author().describe, render, to_json, share=1.0)
+    watched = RunPage(folder, Author().describe, render, to_json, share=1.0)
 
     def tell(n_classes: int, stage: int) -> None:
         large_policy(n_classes).save(folder / "live.rlvc")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC
 from rlvc._core.params import as_json
-from rlvc.classifiers.nodes import LEAF
+from rlvc.classifiers._nodes import LEAF
 from rlvc.data.images import as_image
 from rlvc.errors import FileFormatError
 from rlvc.features.graph import AtLeast, Sight
@@ -116,7 +116,7 @@ def test_a_page_shows_percepts_to_the_pixel(page: Page) -> None:
 
 def test_a_page_has_the_classifiers_and_their_values(page: Page) -> None:
     policy, shown = page.policy, page.data["policies"][0]
-    members: list[Any] = [policy] if isinstance(policy, Policy) else [*policy.members]
+    members: list[Any] = [policy] if isinstance(policy, Policy) else [*policy.trees]
     assert len(shown["trees"]) == len(members)
     for one, tree in zip(members, shown["trees"], strict=True):
         nodes = one.classifier

@@ -14,9 +14,9 @@ from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
 from rlvc.data.images import as_image
 from rlvc.data.percepts import SINGLE, Percept
 from rlvc.features.graph import AtLeast, Sight
-from rlvc.policies.forest import AnyPolicy
-from rlvc.policies.policy import Explanation, FeatureTest, Policy
-from rlvc.policies.votes import Vote
+from rlvc.policies.explanation import ActionChoice, Explanation, FeatureTest, ForestExplanation
+from rlvc.policies.forest import AnyPolicy, ForestPolicy
+from rlvc.policies.policy import Policy
 from rlvc.report.figures.arrangements import (
     SHOWN,
     Arrangement,
@@ -48,6 +48,32 @@ def draw_explanation(policy: Policy, percept: Percept, explanation: Explanation)
         title = f"Class {explanation.visual_class}: values of the actions"
         draw_values(figure, right, explanation, title)
         return figure
+
+
+def draw_forest_explanation(
+    policy: ForestPolicy, percept: Percept, explanation: ForestExplanation
+) -> Figure:
+    """Draw the percept with the most decisive features, what they are worth, and the vote."""
+    shown = explanation.shown()
+    with house_style():
+        figure = new_figure(10.5, 6.4)
+        layout = GridSpec(1, 2, figure, width_ratios=(1.0, 1.05))
+        draw_images(figure, layout, policy, percept, [(rank, one.test) for rank, one in shown])
+        right = layout[1].subgridspec(2, 1, height_ratios=(4.2, 1.2))
+        axes = figure.add_subplot(right[0])
+        lead = f"{explanation.lead:.1f}"
+        axes.set_title(f"What the lead of {lead} is due to: the most decisive features")
+        cells = [
+            (rank, one.test, f"\n{one.gain:+.1f}, {_trees(one.n_trees)}") for rank, one in shown
+        ]
+        draw_patches(axes, policy, cells)
+        notes = [f"{n} of {explanation.ballots.sum()} trees" for n in explanation.ballots]
+        draw_values(figure, right, explanation, "Mean values of the actions, and the vote", notes)
+        return figure
+
+
+def _trees(n: int) -> str:
+    return f"{n} tree{'s' if n > 1 else ''}"
 
 
 def draw_images(
@@ -158,7 +184,7 @@ def _verdict(test: FeatureTest) -> str:
 def draw_values(
     figure: Figure,
     layout: GridSpecFromSubplotSpec,
-    explanation: Explanation | Vote,
+    explanation: ActionChoice,
     title: str,
     notes: Sequence[str] = (),
 ) -> None:

@@ -53,13 +53,13 @@ class Box(NamedTuple):
         return Box(self.x, self.y, max(round(scale * width), 1), max(round(scale * height), 1))
 
 
-class Page:
+class Canvas:
     """An empty page of 1280×720 pixels.
 
     Images are put on the paper itself, which is many times as fast as to have matplotlib draw them;
     all else is drawn upon it.
 
-    >>> page = Page()
+    >>> page = Canvas()
     >>> page.write(100, 100, "Step 1", weight="bold")
     >>> page.pixels().shape
     (720, 1280, 3)

@@ -14,20 +14,19 @@ from numpy.typing import NDArray
 
 from rlvc.data.images import Image
 from rlvc.features.graph import AtLeast, Sight
+from rlvc.policies.explanation import Explanation, FeatureTest, ForestExplanation
 from rlvc.policies.forest import AnyPolicy
-from rlvc.policies.policy import Explanation, FeatureTest
-from rlvc.policies.votes import Vote
 from rlvc.report.figures.arrangements import SHOWN, Arrangement, Point, arrange
 from rlvc.report.figures.explanation import LIGHT, shown_tests
 from rlvc.report.figures.patches import FADED, picture_of
 from rlvc.report.figures.style import BLUE, GREY, INK, ORANGE, house_style
-from rlvc.report.video.canvas import TITLE, Box, Page
+from rlvc.report.video.canvas import TITLE, Box, Canvas
 from rlvc.vision.extractor import Glance
 
 PALE: Final = "#9CCBE8"
 DIM: Final = "#9CA3AF"
 
-# Parts of the page, in pixels.
+# Parts of the canvas, in pixels.
 LEFT: Final = Box(32, 84, 580, 608)
 TESTS: Final = Box(652, 84, 596, 336)
 VALUES: Final = Box(652, 436, 596, 256)
@@ -47,7 +46,7 @@ OFFSETS: Final = ((18, -15), (18, 15), (-18, -15), (-18, 15), (0, 0))  # from a 
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class EpisodeStep:
     """One step of an episode, or its end.
 
     Attributes:
@@ -62,7 +61,7 @@ class Moment:
     """
 
     images: Mapping[str, Image]
-    decision: Explanation | Vote | None
+    decision: Explanation | ForestExplanation | None
     title: str
     actions: Sequence[str] = ()
     total: float = 0.0
@@ -71,31 +70,31 @@ class Moment:
     world: Image | None = None
 
 
-def draw_frame(policy: AnyPolicy, moment: Moment) -> NDArray[np.uint8]:
+def draw_frame(policy: AnyPolicy, step: EpisodeStep) -> NDArray[np.uint8]:
     """Draw one frame of a film, (720, 1280, 3) RGB."""
     with house_style():
-        page, room = Page(), VALUES
-        tests = _tests(moment.decision)
-        _draw_header(page, moment)
-        below = _draw_cameras(page, policy, moment, tests)
-        if moment.world is not None:
-            room = _draw_world(page, moment.world, below, policy.n_actions)
-        if moment.decision is None:
-            _draw_ending(page, moment)
+        canvas, room = Canvas(), VALUES
+        tests = _tests(step.decision)
+        _draw_header(canvas, step)
+        below = _draw_cameras(canvas, policy, step, tests)
+        if step.world is not None:
+            room = _draw_world(canvas, step.world, below, policy.n_actions)
+        if step.decision is None:
+            _draw_ending(canvas, step)
         else:
-            _draw_tests(page, policy, moment.decision, tests)
-            _draw_values(page, moment.decision, room)
-        return page.pixels()
+            _draw_tests(canvas, policy, step.decision, tests)
+            _draw_values(canvas, step.decision, room)
+        return canvas.pixels()
 
 
-def _draw_header(page: Page, moment: Moment) -> None:
-    step = f"Step {len(moment.actions) + 1}" if moment.decision else "The end"
-    page.write(LEFT.x, 48, step, 150, fontsize=20, weight="bold")
-    page.write(LEFT.x + 170, 48, moment.title, 600, fontsize=12, color=GREY)
-    gain = f" ({in_words(moment.reward, sign='+')})" if moment.reward else ""
-    text = f"reward so far {in_words(moment.total)}{gain}"
-    page.write(RIGHT, 48, text, fontsize=14, ha="right", color=BLUE if gain else INK)
-    page.fill(LEFT.x, 64, RIGHT - LEFT.x, 1, LIGHT)
+def _draw_header(canvas: Canvas, step: EpisodeStep) -> None:
+    heading = f"Step {len(step.actions) + 1}" if step.decision else "The end"
+    canvas.write(LEFT.x, 48, heading, 150, fontsize=20, weight="bold")
+    canvas.write(LEFT.x + 170, 48, step.title, 600, fontsize=12, color=GREY)
+    gain = f" ({in_words(step.reward, sign='+')})" if step.reward else ""
+    text = f"reward so far {in_words(step.total)}{gain}"
+    canvas.write(RIGHT, 48, text, fontsize=14, ha="right", color=BLUE if gain else INK)
+    canvas.fill(LEFT.x, 64, RIGHT - LEFT.x, 1, LIGHT)
 
 
 def in_words(value: float, sign: str = "") -> str:
@@ -113,27 +112,30 @@ def in_words(value: float, sign: str = "") -> str:
 
 
 def _draw_cameras(
-    page: Page, policy: AnyPolicy, moment: Moment, tests: Sequence[tuple[int, FeatureTest, str]]
+    canvas: Canvas,
+    policy: AnyPolicy,
+    step: EpisodeStep,
+    tests: Sequence[tuple[int, FeatureTest, str]],
 ) -> Box:
     """Draw the images of all cameras, with the features that were seen; return the room left."""
-    boxes = _places([image.shape for image in moment.images.values()])
-    sight = Sight(policy.graph, Glance(policy.extractor, dict(moment.images)))
-    for box, (camera, image) in zip(boxes, moment.images.items(), strict=True):
+    boxes = _places([image.shape for image in step.images.values()])
+    sight = Sight(policy.graph, Glance(policy.extractor, dict(step.images)))
+    for box, (camera, image) in zip(boxes, step.images.items(), strict=True):
         words = ["What the agent sees"] * (box == boxes[0]) + [camera] * (camera != "")
-        page.title(box, ": ".join(words))
+        canvas.title(box, ": ".join(words))
         shown = box.below(TITLE).fit(image.shape)
-        page.paste(image, shown)
+        canvas.paste(image, shown)
         seen = {
             number: arrange(policy.graph, sight, test.number)
             for number, test, _ in tests
             if test.exhibited and policy.graph.camera[test.number] == camera
         }
-        _draw_marks(page, shown, shown.width / image.shape[1], seen)
+        _draw_marks(canvas, shown, shown.width / image.shape[1], seen)
     return LEFT.below(boxes[-1].y + boxes[-1].height + GAP // 4 - LEFT.y)
 
 
 def _places(shapes: Sequence[tuple[int, ...]]) -> list[Box]:
-    """Return a part of the page for each image: in columns, so many that images are largest."""
+    """Return a part of the canvas for each image: in columns, so many that images are largest."""
     n = len(shapes)
     grids = [_grid(shapes, columns) for columns in range(1, n + 1)]
     return max(grids, key=lambda boxes: sum(box.width * (box.height - TITLE) for box in boxes))
@@ -155,7 +157,7 @@ def _grid(shapes: Sequence[tuple[int, ...]], columns: int) -> list[Box]:
 
 
 def _draw_marks(
-    page: Page, box: Box, scale: float, seen: Mapping[int, Sequence[Arrangement]]
+    canvas: Canvas, box: Box, scale: float, seen: Mapping[int, Sequence[Arrangement]]
 ) -> None:
     """Mark where features were seen on an image, with the numbers of their tests."""
 
@@ -180,14 +182,14 @@ def _draw_marks(
                 places.append(place)
         tags += [(number, place) for place in places]
     for ink, width in (("white", 3.2), (ORANGE, 1.6)):  # legible on any picture
-        page.join(lines, ink, width)
-        page.mark(parts, "o", CIRCLE / 2, mfc="none", mec=ink, mew=width)
-        page.mark(alone, "o", CIRCLE, mfc="none", mec=ink, mew=width)
-    page.mark(middles, "D", CIRCLE / 4, mfc=ORANGE, mec="white", mew=0.8)
-    _draw_tags(page, box, tags)
+        canvas.join(lines, ink, width)
+        canvas.mark(parts, "o", CIRCLE / 2, mfc="none", mec=ink, mew=width)
+        canvas.mark(alone, "o", CIRCLE, mfc="none", mec=ink, mew=width)
+    canvas.mark(middles, "D", CIRCLE / 4, mfc=ORANGE, mec="white", mew=0.8)
+    _draw_tags(canvas, box, tags)
 
 
-def _draw_tags(page: Page, box: Box, tags: Sequence[tuple[int, Point]]) -> None:
+def _draw_tags(canvas: Canvas, box: Box, tags: Sequence[tuple[int, Point]]) -> None:
     """Write numbers next to places, each to that side where it is farthest from the others."""
     taken: list[Point] = []
     for number, (x, y) in tags:
@@ -198,10 +200,10 @@ def _draw_tags(page: Page, box: Box, tags: Sequence[tuple[int, Point]]) -> None:
         ]
         gaps = [min([CLOSE, *(math.dist(spot, other) for other in taken)]) for spot in spots]
         taken.append(spots[int(np.argmax(gaps))])
-        page.tag(*taken[-1], number, ORANGE)
+        canvas.tag(*taken[-1], number, ORANGE)
 
 
-def _draw_world(page: Page, world: Image, below: Box, n_actions: int) -> Box:
+def _draw_world(canvas: Canvas, world: Image, below: Box, n_actions: int) -> Box:
     """Draw the world where it is largest, below the cameras or beside the values of the actions.
 
     Returns the room for these.
@@ -213,15 +215,15 @@ def _draw_world(page: Page, world: Image, below: Box, n_actions: int) -> Box:
     if spot.width >= under.width:
         room = VALUES._replace(width=VALUES.width - GAP - spot.width)
         under = spot._replace(x=RIGHT - spot.width)
-    page.title(under._replace(y=under.y - TITLE), "The world")
-    page.paste(world, under)
+    canvas.title(under._replace(y=under.y - TITLE), "The world")
+    canvas.paste(world, under)
     return room
 
 
 # What decided ------------------------------------------------------------------------------------
 
 
-def _tests(decision: Explanation | Vote | None) -> list[tuple[int, FeatureTest, str]]:
+def _tests(decision: Explanation | ForestExplanation | None) -> list[tuple[int, FeatureTest, str]]:
     """Return the tests to show, each with its number and with what it did to a vote."""
     if isinstance(decision, Explanation):
         return [(i + 1, decision.tests[i], "") for i in shown_tests(decision)]
@@ -230,33 +232,33 @@ def _tests(decision: Explanation | Vote | None) -> list[tuple[int, FeatureTest, 
 
 
 def _draw_tests(
-    page: Page,
+    canvas: Canvas,
     policy: AnyPolicy,
-    decision: Explanation | Vote,
+    decision: Explanation | ForestExplanation,
     tests: Sequence[tuple[int, FeatureTest, str]],
 ) -> None:
     """Draw what was looked for, with its number, and whether it was seen."""
     title, n = "What it looks for, one after the other", 0
-    if isinstance(decision, Vote):
+    if isinstance(decision, ForestExplanation):
         title, n = "What decided most, and what it is worth", len(decision.decisive)
     else:
         n = len(decision.tests)
-    page.title(TESTS, title)
+    canvas.title(TESTS, title)
     if n > len(tests):
         text = f"{len(tests)} of {n} are shown"
-        page.write(RIGHT, TESTS.y + TITLE - 10, text, ha="right", color=GREY, fontsize=9)
+        canvas.write(RIGHT, TESTS.y + TITLE - 10, text, ha="right", color=GREY, fontsize=9)
     if not tests:
         text = "nothing: all that it sees is one class"
-        page.write(TESTS.x, TESTS.y + 2 * TITLE, text, color=GREY)
+        canvas.write(TESTS.x, TESTS.y + 2 * TITLE, text, color=GREY)
     step, line = TESTS.width // COLUMNS, (TESTS.height - TITLE) // 3
     for cell, (number, test, worth) in enumerate(tests):
         x = TESTS.x + step * (cell % COLUMNS)
         y = TESTS.y + TITLE + line * (cell // COLUMNS)
-        _draw_test(page, policy, number, test, worth, Box(x, y + 4, step - 20, PATCH))
+        _draw_test(canvas, policy, number, test, worth, Box(x, y + 4, step - 20, PATCH))
 
 
 def _draw_test(
-    page: Page, policy: AnyPolicy, number: int, test: FeatureTest, worth: str, room: Box
+    canvas: Canvas, policy: AnyPolicy, number: int, test: FeatureTest, worth: str, room: Box
 ) -> None:
     """Draw what a feature looks like, its number, and whether it was seen."""
     picture = picture_of(policy, test.number, test.seen)
@@ -264,44 +266,46 @@ def _draw_test(
     scale = min(room.width / picture.shape[1], room.height / picture.shape[0])
     width, height = round(picture.shape[1] * scale), round(picture.shape[0] * scale)
     box = Box(room.x, room.y + (room.height - height) // 2, width, height)
-    page.paste(picture, box, 0.0 if several or test.exhibited else FADED)
-    page.frame(box, ORANGE if test.exhibited else LIGHT)
-    page.tag(box.x + 2, box.y + 2, number, ORANGE if test.exhibited else DIM)
+    canvas.paste(picture, box, 0.0 if several or test.exhibited else FADED)
+    canvas.frame(box, ORANGE if test.exhibited else LIGHT)
+    canvas.tag(box.x + 2, box.y + 2, number, ORANGE if test.exhibited else DIM)
     style: dict[str, Any] = {"color": GREY}
     if test.exhibited:
         style = {"color": ORANGE, "weight": "bold"}
     text = f"{'seen' if test.exhibited else 'not seen'}{worth}"
-    page.write(room.x, room.y + PATCH + 15, text, room.width, fontsize=9.5, **style)
+    canvas.write(room.x, room.y + PATCH + 15, text, room.width, fontsize=9.5, **style)
     if several:
         text = f"{len(test.seen)} of {len(several.parts)}, needs {several.least}"
-        page.write(room.x, room.y + PATCH + 28, text, room.width, fontsize=8.5, color=GREY)
+        canvas.write(room.x, room.y + PATCH + 28, text, room.width, fontsize=8.5, color=GREY)
 
 
 # What it does ------------------------------------------------------------------------------------
 
 
-def name_of(decision: Explanation | Vote) -> str:
+def name_of(decision: Explanation | ForestExplanation) -> str:
     """Return the action that is taken, in words."""
     return f"{'' if decision.action_names else 'action '}{decision.name(decision.best)}"
 
 
-def _draw_values(page: Page, decision: Explanation | Vote, room: Box) -> None:
+def _draw_values(canvas: Canvas, decision: Explanation | ForestExplanation, room: Box) -> None:
     """Draw the values of the actions as bars, one below the other."""
-    if isinstance(decision, Vote):
+    if isinstance(decision, ForestExplanation):
         who = f"{decision.ballots.sum()} trees vote"
     else:
         who = f"Class {decision.visual_class}"
-    page.title(room, f"{who}: “{name_of(decision)}” is worth most")
+    canvas.title(room, f"{who}: “{name_of(decision)}” is worth most")
     n = len(decision.q)
     columns = -(-n // ROWS)
     rows = -(-n // columns)
     step, line = (room.width + GAP // 2) // columns, min((room.height - TITLE) // rows, 40)
     for action in range(n):
         x, y = room.x + step * (action // rows), room.y + TITLE + line * (action % rows)
-        _draw_value(page, decision, action, Box(x, y, step - GAP // 2, line))
+        _draw_value(canvas, decision, action, Box(x, y, step - GAP // 2, line))
 
 
-def _draw_value(page: Page, decision: Explanation | Vote, action: int, room: Box) -> None:
+def _draw_value(
+    canvas: Canvas, decision: Explanation | ForestExplanation, action: int, room: Box
+) -> None:
     """Draw the name of an action, its value, and how many trees are for it."""
     values = np.where(decision.is_tried, decision.q, 0.0)
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
@@ -309,23 +313,25 @@ def _draw_value(page: Page, decision: Explanation | Vote, action: int, room: Box
     names = [decision.name(a) for a in range(len(values))]
     left = min(10 * max(map(len, names)) + 8, round(0.5 * room.width))
     right = 9 * max(len(f"{value:.{digits}f}") for value in (low, high)) + 14
-    right += VOTES if isinstance(decision, Vote) else 0
+    right += VOTES if isinstance(decision, ForestExplanation) else 0
     scale = max(room.width - left - right, 8) / ((high - low) or 1.0)
     begin, end = sorted((-low * scale, (float(values[action]) - low) * scale))
     is_best = action == decision.best
     x, y, thick = room.x + left, room.y + room.height / 2, min(0.72 * room.height, 24.0)
     style: dict[str, Any] = {"va": "center_baseline"}
     style["weight"] = "bold" if is_best else "normal"
-    page.write(room.x, y, names[action], left - 6, color=BLUE if is_best else INK, **style)
+    canvas.write(room.x, y, names[action], left - 6, color=BLUE if is_best else INK, **style)
     if decision.is_tried[action]:
-        page.fill(x + begin, y - thick / 2, max(end - begin, 1.5), thick, BLUE if is_best else PALE)
-        page.write(x + end + 6, y, f"{values[action]:.{digits}f}", **style)
+        canvas.fill(
+            x + begin, y - thick / 2, max(end - begin, 1.5), thick, BLUE if is_best else PALE
+        )
+        canvas.write(x + end + 6, y, f"{values[action]:.{digits}f}", **style)
     else:
-        page.write(x + 6, y, "never tried", color=GREY, va="center_baseline", fontsize=9)
-    if isinstance(decision, Vote) and decision.ballots[action]:
+        canvas.write(x + 6, y, "never tried", color=GREY, va="center_baseline", fontsize=9)
+    if isinstance(decision, ForestExplanation) and decision.ballots[action]:
         text = f"{decision.ballots[action]} vote{'s' if decision.ballots[action] > 1 else ''}"
         style = {"ha": "right", "va": "center_baseline", "color": GREY}
-        page.write(room.x + room.width, y, text, fontsize=9, **style)
+        canvas.write(room.x + room.width, y, text, fontsize=9, **style)
 
 
 def _decimals(largest: float) -> int:
@@ -337,14 +343,14 @@ def _decimals(largest: float) -> int:
     return min(max(2 - math.floor(math.log10(largest)), 0), 6) if largest > 0.0 else 0
 
 
-def _draw_ending(page: Page, moment: Moment) -> None:
+def _draw_ending(canvas: Canvas, step: EpisodeStep) -> None:
     """Say what came of the episode, and what was done in it."""
     y = TESTS.y + TITLE + 16
-    page.write(TESTS.x, y, moment.ending, TESTS.width, fontsize=20, weight="bold")
-    runs = [(name, len(list(same))) for name, same in itertools.groupby(moment.actions)]
+    canvas.write(TESTS.x, y, step.ending, TESTS.width, fontsize=20, weight="bold")
+    runs = [(name, len(list(same))) for name, same in itertools.groupby(step.actions)]
     told = ", ".join(name if n == 1 else f"{name} ×{n}" for name, n in runs)
     lines = textwrap.wrap(told, 54)
     lines = [*lines[:4], "…", *lines[-4:]] if len(lines) > 9 else lines
-    page.title(TESTS.below(76), "What it did")
+    canvas.title(TESTS.below(76), "What it did")
     for i, line in enumerate(lines):
-        page.write(TESTS.x, TESTS.y + 124 + 25 * i, line, TESTS.width, fontsize=12)
+        canvas.write(TESTS.x, TESTS.y + 124 + 25 * i, line, TESTS.width, fontsize=12)

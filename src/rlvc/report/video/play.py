@@ -16,7 +16,7 @@ from rlvc.data.images import Image, as_image
 from rlvc.data.observations import as_percept
 from rlvc.data.steps import reset, step
 from rlvc.policies.forest import AnyPolicy
-from rlvc.report.video.frames import Moment, draw_frame, in_words, name_of
+from rlvc.report.video.frames import EpisodeStep, draw_frame, in_words, name_of
 
 HOLD: Final = 2.0  # seconds that the end of an episode is shown
 ALIKE: Final = 0.5  # deviation of two images of the same thing, by that of the pixels of one
@@ -61,7 +61,7 @@ def play(
 
 def _frames(
     policy: AnyPolicy,
-    moments: Iterator[Moment],
+    moments: Iterator[EpisodeStep],
     lock_folder: int,
     on_frame: Callable[[], None] | None,
 ) -> Iterator[NDArray[np.uint8]]:
@@ -80,7 +80,7 @@ def _moments(
     episodes: int,
     seed: int,
     max_steps: int | None,
-) -> Iterator[Moment]:
+) -> Iterator[EpisodeStep]:
     """Play some episodes."""
     task, shows_more = f"{env.spec.id}, " if env.spec else "", False
     for episode in range(1, episodes + 1):
@@ -99,7 +99,7 @@ def _episode(
     title: str,
     shows_more: bool,
     max_steps: int | None,
-) -> Iterator[Moment]:
+) -> Iterator[EpisodeStep]:
     """Yield every decision before it is carried out, and then the end."""
     actions: list[str] = []
     reward, total, has_ended, is_cut_off = 0.0, 0.0, False, False
@@ -107,7 +107,7 @@ def _episode(
         percept = as_percept(observation)
         images = one_percept(percept, policy.shapes)
         world = _rendering(env) if shows_more else None
-        now = Moment(images, None, title, tuple(actions), total, reward, world=world)
+        now = EpisodeStep(images, None, title, tuple(actions), total, reward, world=world)
         if has_ended or is_cut_off or len(actions) == max_steps:
             steps = f"{len(actions)} step{'s' if len(actions) > 1 else ''}"
             how = "Ended" if has_ended else "Cut off"

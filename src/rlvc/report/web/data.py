@@ -134,7 +134,7 @@ def read_policies(folder: Path, *, is_draft: bool) -> dict[str, AnyPolicy]:
 def name_of(policy: AnyPolicy) -> str:
     """Return a few words on what kind of policy this is, and how large."""
     if isinstance(policy, ForestPolicy):
-        return f"forest of {len(policy.members)} trees"
+        return f"forest of {len(policy.trees)} trees"
     what = "tree" if isinstance(policy.classifier, Tree) else "compacted"
     return f"{what}, {policy.n_classes} classes"
 

@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.classifiers.nodes import Nodes
+from rlvc.classifiers._nodes import Nodes
 from rlvc.classifiers.tree import Tree
 from rlvc.data.percepts import Percepts
 from rlvc.features.graph import AtLeast, Composite, Graph, InCell
 from rlvc.features.index import FeatureIndex, Found
-from rlvc.policies.forest import AnyPolicy, ForestPolicy, Member
+from rlvc.policies.forest import AnyPolicy, ForestPolicy, ForestTree
 from rlvc.policies.policy import Policy
 from rlvc.report.web.encoding import Json, pack, picture
 from rlvc.vision.cache import ExtractionCache
@@ -45,10 +45,11 @@ def describe_policy(
         first: The number that its first picture will have in the page.
         on_image: Called after each image that is looked at.
     """
-    is_forest = isinstance(policy, ForestPolicy)
-    members = policy.members if isinstance(policy, ForestPolicy) else [_member(policy)]
-    trees = [_describe_tree(one) for one in members]
-    kind = "forest" if is_forest else "tree" if trees[0]["is_tree"] else "diagram"
+    if isinstance(policy, ForestPolicy):
+        kind, trees = "forest", [_describe_tree(one) for one in policy.trees]
+    else:
+        trees = [_describe_tree(policy)]
+        kind = "tree" if trees[0]["is_tree"] else "diagram"
     names = policy.action_names or [str(a + policy.action_start) for a in range(policy.n_actions)]
     tested = set(policy.tested.tolist())
     with_patch, places = patches_of(policy.graph)
@@ -76,11 +77,7 @@ def describe_policy(
     }, [picture(_sheet(policy.patches[with_patch]), QUALITY)]
 
 
-def _member(policy: Policy) -> Member:
-    return Member(policy.classifier, policy.q, policy.count)
-
-
-def _describe_tree(one: Member) -> Json:
+def _describe_tree(one: Policy | ForestTree) -> Json:
     nodes = one.classifier
     if not isinstance(nodes, Nodes):
         raise TypeError(

@@ -23,7 +23,7 @@ ATTEMPTS: Final = 5  # to read a folder that is written to meanwhile
 Stamps = tuple[tuple[int, ...] | None, ...]
 
 
-class Watched:
+class RunPage:
     """The page of a run that goes on, or that is over.
 
     Nothing is done until somebody asks; the same data are not made twice.

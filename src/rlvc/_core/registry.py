@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -28,22 +29,30 @@ class Registry(Generic[Part]):
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self._factories: dict[str, Callable[..., Part]] = {}
+        self._factories: dict[str, Callable[..., Part] | str] = {}
 
-    def register(self, name: str, factory: Callable[..., Part]) -> None:
-        """Let ``name`` stand for what ``factory(**parameters)`` returns; a later call wins."""
+    def register(self, name: str, factory: Callable[..., Part] | str) -> None:
+        """Let ``name`` stand for what ``factory(**parameters)`` returns; a later call wins.
+
+        Args:
+            name: The name.
+            factory: A callable, or an entry point ``module:attribute`` that is imported on first
+                use.
+        """
         self._factories[name] = factory
 
     def make(self, name: str, /, **parameters: Any) -> Part:
         """Return a new part, or suggest the nearest name."""
         if name not in self._factories:
             raise unknown_name(self.kind, name, self._factories)
-        return self._factories[name](**parameters)
+        factory = self._factories[name]
+        return (load(factory) if isinstance(factory, str) else factory)(**parameters)
 
     def name_of(self, part: Part) -> str:
         """Return the name that makes a part of this type."""
+        entry_point = f"{type(part).__module__}:{type(part).__qualname__}"
         for name, factory in self._factories.items():
-            if factory is type(part):
+            if factory in (type(part), entry_point):
                 return name
         raise ValueError(
             f"The {self.kind} {type(part).__name__} has no name; give it one with "
@@ -78,6 +87,16 @@ class Registry(Generic[Part]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._factories))
+
+
+def load(entry_point: str) -> Any:
+    """Import what an entry point ``module:attribute`` names.
+
+    >>> load("rlvc.errors:RlvcError").__name__
+    'RlvcError'
+    """
+    module, _, name = entry_point.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def arrays_of(part: object) -> dict[str, NDArray[Any]]:

@@ -29,7 +29,6 @@ from rlvc.distributed.disk.format import FILE
 from rlvc.errors import DamagedFileError
 from rlvc.features.graph import Graph
 from rlvc.learning.database import Database
-from rlvc.learning.engine import engines
 from rlvc.learning.shard import Facts, Part
 from rlvc.learning.spread import Spread
 from rlvc.vision.extractor import FeatureExtractor, ImageKeypoints
@@ -366,5 +365,3 @@ def _remove(folder: str) -> None:
     """Remove a folder of shards, if it is still there."""
     shutil.rmtree(Path(folder), ignore_errors=True)
 
-
-engines.register("ray", Ray)

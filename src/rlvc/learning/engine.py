@@ -56,3 +56,4 @@ class Engine(Protocol):
 
 
 engines: Registry[Engine] = Registry("engine")
+engines.register("ray", "rlvc.distributed.ray:Ray")

@@ -8,7 +8,6 @@ from typing import Any
 
 from rlvc._core.params import parse, rules
 from rlvc._core.registry import Registry
-from rlvc.distributed import ray as _ray  # noqa: F401 - it has a name then
 from rlvc.errors import unknown_name
 from rlvc.features.graph import HIGHEST
 from rlvc.learning.aliasing import aliasing_detectors

@@ -364,4 +364,3 @@ def _call(work: Callable[[T], R], piece: T) -> R:
 def _remove(folder: str) -> None:
     """Remove a folder of shards, if it is still there."""
     shutil.rmtree(Path(folder), ignore_errors=True)
-

@@ -70,7 +70,7 @@ def test_refined_classifiers_classify_as_nested_objects_do(
             assert np.array_equal(tree.classify(in_parts, threads), classes)
             for other in trees:  # refined from it or not
                 known = other.classify(incidence)
-                assert np.array_equal(tree.classify_on(other, known, in_parts, threads), classes)
+                assert np.array_equal(tree.reclassify(other, known, in_parts, threads), classes)
         if k:
             # Every old class is the union of its two children, or stayed as it was.
             born = tree.n_classes - trees[k - 1].n_classes

@@ -1,14 +1,13 @@
-"""Decision nodes as arrays: what trees and diagrams are at work."""
+"""Decision nodes as arrays: the representation that trees and diagrams share."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlvc._core.arrays import Ints
 from rlvc._core.jit import chunks, jit, n_threads, share_threads
@@ -17,6 +16,14 @@ from rlvc.features.incidence import Incidence
 from rlvc.features.incidence_kernels import Rows, is_among
 
 LEAF = -1
+
+
+class NodeArrays(NamedTuple):
+    """The arrays of :class:`Nodes`, for kernels."""
+
+    feature: Ints
+    present: Ints
+    absent: Ints
 
 
 def _leaf(value: int) -> Ints:
@@ -30,9 +37,13 @@ class Nodes:
     Children have higher numbers than parents, and every class has exactly one leaf.
 
     Attributes:
-        feature: (n_nodes,) the feature that a node tests; LEAF for a leaf.
-        present: (n_nodes,) the node for percepts that exhibit it; for a leaf, its class.
-        absent: (n_nodes,) the node for the others; for a leaf, its class.
+        feature: (n_nodes,) the feature that each node tests; LEAF for a leaf.
+        present: (n_nodes,) the child for percepts that exhibit the feature; for a leaf, its class.
+        absent: (n_nodes,) the child for the other percepts; for a leaf, its class.
+
+    >>> nodes = Nodes(np.array([7, LEAF, LEAF]), np.array([1, 1, 0]), np.array([2, 1, 0]))
+    >>> nodes.walk(lambda feature: feature == 7)  # the tests with their outcomes, and the class
+    ([(7, True)], 1)
     """
 
     feature: Ints = field(default_factory=lambda: _leaf(LEAF))
@@ -41,17 +52,17 @@ class Nodes:
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes there are, leaves included."""
+        """The number of nodes, leaves included."""
         return len(self.feature)
 
     @property
     def n_classes(self) -> int:
-        """How many leaves there are."""
+        """The number of visual classes."""
         return int((self.feature == LEAF).sum())
 
     @property
     def leaves(self) -> Ints:
-        """(n_classes,) the node of each class."""
+        """(n_classes,) the leaf of each class."""
         nodes = np.flatnonzero(self.feature == LEAF)
         leaves = np.empty(len(nodes), np.int64)
         leaves[self.present[nodes]] = nodes
@@ -66,39 +77,37 @@ class Nodes:
         """Return the (n_percepts,) visual classes of many percepts.
 
         Args:
-            incidence: What they exhibit.
-            threads: How many threads to use; the result does not depend on it.
+            incidence: The features that each percept exhibits.
+            threads: The number of threads; the result does not depend on it.
         """
         classes = np.empty(incidence.n_percepts, np.int64)
-        nothing = np.empty(0, np.int64)
-        self._visit(incidence, classes, nothing, threads)
+        self._classify(incidence, classes, np.empty(0, np.int64), threads)
         return classes
 
-    def classify_on(
+    def reclassify(
         self, before: Nodes, classes: Ints, incidence: Incidence, threads: int = 1
     ) -> Ints:
-        """Return what :meth:`classify` does, given what another classifier said of the percepts.
+        """Return the same as :meth:`classify`, given the classes of an earlier classifier.
 
-        If this one was refined from the other, only those whose class was split are looked at.
+        If this classifier refines the earlier one, each percept starts at the leaf of its old
+        class, so that only the new tests cost time.
         """
         inner = np.flatnonzero(before.feature != LEAF)
         is_refined = self.n_nodes >= before.n_nodes and all(
             np.array_equal(ours[inner], theirs[inner])
-            for ours, theirs in zip(self._arrays(), before._arrays(), strict=True)
+            for ours, theirs in zip(self.arrays, before.arrays, strict=True)
         )
         if not is_refined:
             return self.classify(incidence, threads)
         found = np.empty(incidence.n_percepts, np.int64)
-        leaves = before.leaves
-        first, second = _two_parts(incidence, self.features)
-        work = functools.partial(_go_on, *self._arrays(), leaves, classes, *first, *second, found)
-        spans = [(one.start, one.stop) for one in chunks(len(found), n_threads(threads))]
-        share_threads(work, spans, threads)
+        start, rows = before.leaves[classes], _rows_of(incidence, self.features)
+        work = functools.partial(_classify_from, self.arrays, start, *rows, found)
+        _share(work, len(found), threads)
         return found
 
     def walk(self, exhibits: Callable[[int], bool]) -> tuple[list[tuple[int, bool]], int]:
         """Return the tests on the path of one percept, with their outcomes, and its class."""
-        known: dict[int, bool] = {}  # a path through merged classes may ask the same again
+        known: dict[int, bool] = {}  # a path through a diagram may test a feature twice
         node = 0
         while (feature := int(self.feature[node])) != LEAF:
             if feature not in known:
@@ -107,19 +116,19 @@ class Nodes:
         return list(known.items()), int(self.present[node])
 
     def usage(self, incidence: Incidence) -> Ints:
-        """Return on how many percepts each of :attr:`features` is tested."""
+        """Return the number of percepts on which each of :attr:`features` is tested."""
         n_tested = np.zeros(int(self.feature.max()) + 1, np.int64)
-        self._visit(incidence, np.empty(incidence.n_percepts, np.int64), n_tested, 1)
+        self._classify(incidence, np.empty(incidence.n_percepts, np.int64), n_tested, 1)
         return n_tested[self.features]
 
     def renumber(self, numbers: dict[int, int]) -> Self:
-        """Return the same nodes with their features called by other numbers."""
+        """Return the same nodes with their features renumbered."""
         feature = [numbers[f] if f != LEAF else LEAF for f in self.feature.tolist()]
         return type(self)(np.asarray(feature, np.int64), self.present, self.absent)
 
     def check(self, n_features: int) -> None:
-        """Raise a ValueError unless all walks over so many features end, each at a class."""
-        arrays = self._arrays()
+        """Raise a ValueError unless every walk over ``n_features`` features ends at a class."""
+        arrays = self.arrays
         if any(a.dtype != np.int64 or a.ndim != 1 or len(a) != len(arrays[0]) for a in arrays):
             raise ValueError("the arrays of the classifier are not of one length")
         numbers = np.arange(self.n_nodes)
@@ -133,20 +142,27 @@ class Nodes:
         if not np.array_equal(np.sort(leaves), np.arange(len(leaves))) or len(leaves) == 0:
             raise ValueError("the leaves of the classifier are not the classes")
 
-    def _arrays(self) -> tuple[Ints, Ints, Ints]:
-        return self.feature, self.present, self.absent
+    @property
+    def arrays(self) -> NodeArrays:
+        """The three arrays."""
+        return NodeArrays(self.feature, self.present, self.absent)
 
-    def _visit(self, incidence: Incidence, classes: Ints, n_tested: Ints, threads: int) -> None:
-        """Write the class of each percept and, if there is room, how often features are tested."""
+    def _classify(self, incidence: Incidence, classes: Ints, n_tested: Ints, threads: int) -> None:
+        """Write the class of each percept and, unless ``n_tested`` is empty, count the tests."""
         n = max(incidence.n_features, int(self.feature.max()) + 1)
-        first, second = _two_parts(incidence, self.features)
-        work = functools.partial(_visit, *self._arrays(), *first, *second, n, classes, n_tested)
-        spans = [(one.start, one.stop) for one in chunks(len(classes), n_threads(threads))]
-        share_threads(work, spans, threads)
+        rows = _rows_of(incidence, self.features)
+        work = functools.partial(_classify_all, self.arrays, *rows, n, classes, n_tested)
+        _share(work, len(classes), threads)
 
 
-def _two_parts(incidence: Incidence, features: Ints) -> tuple[Rows, Rows]:
-    """Return the rows of the parts that may show some features; usually there are two at most."""
+def _share(work: Callable[[tuple[int, int]], None], n: int, threads: int) -> None:
+    """Run a kernel on spans of percepts, one span per thread."""
+    spans = [(one.start, one.stop) for one in chunks(n, n_threads(threads))]
+    share_threads(work, spans, threads)
+
+
+def _rows_of(incidence: Incidence, features: Ints) -> tuple[Rows, Rows]:
+    """Return the rows that may hold some features, as two parts; usually there are no more."""
     lowest = int(features.min(initial=incidence.n_features))
     parts = [one for one in incidence.parts if lowest < one.n_features]
     if len(parts) > 2:
@@ -156,15 +172,16 @@ def _two_parts(incidence: Incidence, features: Ints) -> tuple[Rows, Rows]:
     return first, second
 
 
-def split_leaves(nodes: Nodes, splits: list[Split]) -> tuple[Ints, Ints, Ints]:
-    """Return the arrays in which the leaves of some classes, each named once, became tests.
+def split_leaves(nodes: Nodes, splits: list[Split]) -> NodeArrays:
+    """Return the arrays in which the leaves of some classes, each named once, are tests.
 
-    Percepts that exhibit the feature go to a new class; these are numbered as ``splits`` stand.
+    Percepts that exhibit the feature go to a new class; new classes are numbered in the order of
+    ``splits``.
     """
     leaves = nodes.leaves
     n, m = nodes.n_nodes, nodes.n_classes
-    room = np.zeros(2 * len(splits), np.int64)
-    feature, present, absent = (np.concatenate([a, room]) for a in nodes._arrays())
+    added = np.zeros(2 * len(splits), np.int64)
+    feature, present, absent = (np.concatenate([array, added]) for array in nodes.arrays)
     for split in splits:
         node = leaves[split.visual_class]
         feature[node], present[node], absent[node] = split.feature, n, n + 1
@@ -172,62 +189,57 @@ def split_leaves(nodes: Nodes, splits: list[Split]) -> tuple[Ints, Ints, Ints]:
         present[n] = absent[n] = m
         present[n + 1] = absent[n + 1] = split.visual_class
         n, m = n + 2, m + 1
-    return feature, present, absent
+    return NodeArrays(feature, present, absent)
 
 
 @jit
-def _go_on(
-    feature: Ints,
-    present: Ints,
-    absent: Ints,
-    leaves: Ints,
-    before: Ints,
-    first: Ints,
-    first_indices: NDArray[np.int32],
-    second: Ints,
-    second_indices: NDArray[np.int32],
+def _classify_from(
+    nodes: NodeArrays,
+    start: Ints,
+    first: Rows,
+    second: Rows,
     classes: Ints,
     span: tuple[int, int],
 ) -> None:
-    """Write the class of some percepts, going on from the leaf of the class that each had."""
+    """Write the classes of some percepts, each walk starting at a given node."""
+    first_begin, first_indices = first
+    second_begin, second_indices = second
     for p in range(span[0], span[1]):
-        node = leaves[before[p]]
-        while feature[node] != LEAF:
-            f = feature[node]
-            is_shown = is_among(second_indices, second[p], second[p + 1], f) or is_among(
-                first_indices, first[p], first[p + 1], f
+        node = start[p]
+        while nodes.feature[node] != LEAF:
+            f = nodes.feature[node]
+            is_shown = is_among(second_indices, second_begin[p], second_begin[p + 1], f) or (
+                is_among(first_indices, first_begin[p], first_begin[p + 1], f)
             )
-            node = present[node] if is_shown else absent[node]
-        classes[p] = present[node]
+            node = nodes.present[node] if is_shown else nodes.absent[node]
+        classes[p] = nodes.present[node]
 
 
 @jit
-def _visit(
-    feature: Ints,
-    present: Ints,
-    absent: Ints,
-    first: Ints,
-    first_indices: NDArray[np.int32],
-    second: Ints,
-    second_indices: NDArray[np.int32],
+def _classify_all(
+    nodes: NodeArrays,
+    first: Rows,
+    second: Rows,
     n_features: int,
     classes: Ints,
     n_tested: Ints,
     span: tuple[int, int],
 ) -> None:
-    """Write the class of some percepts, and on how many of them each feature is tested."""
-    shown = np.full(n_features, -1, np.int64)  # the percept that exhibited a feature last
-    tested = np.full(n_features, -1, np.int64)  # the percept on which it was tested last
+    """Write the classes of some percepts, and count on how many of them each feature is tested."""
+    first_begin, first_indices = first
+    second_begin, second_indices = second
+    shown = np.full(n_features, -1, np.int64)  # the last percept that exhibits each feature
+    tested = np.full(n_features, -1, np.int64)  # the last percept on which each was tested
     for p in range(span[0], span[1]):
-        for i in range(first[p], first[p + 1]):
+        for i in range(first_begin[p], first_begin[p + 1]):
             shown[np.uint32(first_indices[i])] = p
-        for i in range(second[p], second[p + 1]):
+        for i in range(second_begin[p], second_begin[p + 1]):
             shown[np.uint32(second_indices[i])] = p
         node = 0
-        while feature[node] != LEAF:
-            f = feature[node]
+        while nodes.feature[node] != LEAF:
+            f = nodes.feature[node]
             if len(n_tested) and tested[f] != p:
                 n_tested[f] += 1
                 tested[f] = p
-            node = present[node] if shown[f] == p else absent[node]
-        classes[p] = present[node]
+            node = nodes.present[node] if shown[f] == p else nodes.absent[node]
+        classes[p] = nodes.present[node]

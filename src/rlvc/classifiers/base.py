@@ -1,4 +1,4 @@
-"""Image classifiers: from the features of a percept to its visual class."""
+"""The protocol of classifiers, which map the features of a percept to its visual class."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Split:
 
 
 class Classifier(Protocol):
-    """A partition of percepts into visual classes by tests for features; a value, never changed."""
+    """A partition of percepts into visual classes by tests for features; immutable."""
 
     @property
     def n_classes(self) -> int:
-        """How many visual classes there are."""
+        """The number of visual classes."""
         ...
 
     @property
@@ -41,24 +41,25 @@ class Classifier(Protocol):
         ...
 
     def merge(self, groups: Sequence[Sequence[int]], backend: str = "auto") -> Classifier:
-        """Return the classifier in which the classes of each group are one; itself if all stay.
+        """Return the classifier in which the classes of each group are one class.
 
-        Merged classes are numbered by their lowest member.
+        Merged classes are numbered by their lowest member. If no class is merged, the result is the
+        classifier itself.
         """
         ...
 
     def classify(self, incidence: Incidence, threads: int = 1) -> NDArray[np.int64]:
-        """Return the (n_percepts,) visual classes of many percepts, whatever the threads."""
+        """Return the (n_percepts,) visual classes of many percepts, for any number of threads."""
         ...
 
     def walk(self, exhibits: Callable[[int], bool]) -> tuple[list[tuple[int, bool]], int]:
-        """Return the tests that decide on one percept, with their outcomes, and its class."""
+        """Return the tests on the path of one percept, with their outcomes, and its class."""
         ...
 
     def usage(self, incidence: Incidence) -> NDArray[np.int64]:
-        """Return on how many percepts each of :attr:`features` is tested."""
+        """Return the number of percepts on which each of :attr:`features` is tested."""
         ...
 
     def renumber(self, numbers: dict[int, int]) -> Self:
-        """Return the same classifier with its features called by other numbers."""
+        """Return the same classifier with its features renumbered."""
         ...

@@ -17,8 +17,8 @@ from rlvc.classifiers.base import Split
 from rlvc.errors import unknown_name
 
 BACKENDS: Final = ("auto", "cudd", "autoref")
-MEMORY: Final = 2**26  # bytes that CUDD plans for; it takes more where it must
-LARGEST: Final = 50_000  # nodes of a diagram beyond which features are no longer forgotten
+MEMORY: Final = 2**26  # bytes that CUDD plans for; it allocates more if necessary
+LARGEST: Final = 50_000  # nodes of a diagram beyond which redundant features are not removed
 
 Function = Any  # a Boolean function of ``dd``, of either backend
 
@@ -27,15 +27,15 @@ Function = Any  # a Boolean function of ``dd``, of either backend
 class Diagrams(Nodes):
     """A partition of percepts by Boolean functions of features, one for each visual class.
 
-    To classify, the functions are kept as one graph of tests in which several paths may lead to the
-    leaf of a class. On which features they depend is asked of their binary decision diagrams, which
-    the package ``dd`` makes of the graph.
+    The functions are stored as one graph of tests in which several paths may lead to the leaf of a
+    class. The package ``dd`` turns the graph into binary decision diagrams, which tell the features
+    that each function depends on.
 
     Attributes:
-        order: (n_features,) the features as variables of the diagrams, first tested first.
+        order: (n_features,) the features as variables of the diagrams, in their order.
 
     >>> four = Diagrams().refine([Split(0, feature=7)]).refine([Split(0, 8), Split(1, 8)])
-    >>> two = four.merge([[0, 1], [2, 3]])  # whether 7 is there makes no difference any more
+    >>> two = four.merge([[0, 1], [2, 3]])  # now feature 7 makes no difference
     >>> two.n_classes, two.features.tolist()
     (2, [8])
     """
@@ -45,7 +45,8 @@ class Diagrams(Nodes):
     def refine(self, splits: list[Split]) -> Diagrams:
         """Return the classifier in which some classes, each named once, are split.
 
-        B ∧ f becomes a new class with the next number, B ∧ ¬f stays. New features are put last.
+        B ∧ f becomes a new class with the next number, B ∧ ¬f stays. New features come last in the
+        order.
         """
         if not splits:
             return self
@@ -56,13 +57,13 @@ class Diagrams(Nodes):
         """Return the classifier in which the classes of each group are one: B₁ ∨ B₂.
 
         Merged classes are numbered by their lowest member. Features that no class depends on any
-        more are forgotten, and the others are reordered: those on which most classes depend come
-        first, which makes the diagrams small. Where a diagram would grow beyond ``LARGEST`` nodes
-        all features are kept, as they are.
+        more are removed, and the others are reordered: those on which most classes depend come
+        first, which keeps the diagrams small. If a diagram would grow beyond ``LARGEST`` nodes, all
+        features stay in their order.
 
         Args:
-            groups: Every class is in one of them.
-            backend: Who computes with diagrams; see :meth:`functions`. The result is the same.
+            groups: A partition of the classes.
+            backend: See :meth:`functions`. The result does not depend on it.
         """
         n = self.n_classes
         members = sorted(itertools.chain.from_iterable(groups))
@@ -82,10 +83,10 @@ class Diagrams(Nodes):
             group_of[group] = number
         nodes = Nodes(*_simplify(self, group_of, set(order)))
         kept = [f for f in order if f in nodes.features]
-        return Diagrams(*nodes._arrays(), np.asarray(kept, np.int64))
+        return Diagrams(*nodes.arrays, np.asarray(kept, np.int64))
 
     def _useful(self, groups: list[list[int]], backend: str) -> list[int]:
-        """Return the features on which merged classes depend, those of most classes first."""
+        """Return the features on which the merged classes depend, those of most classes first."""
         functions = self.functions(backend, largest=LARGEST)
         n_users = dict.fromkeys(self.order.tolist(), 0)
         for group in groups:
@@ -95,47 +96,48 @@ class Diagrams(Nodes):
         return sorted((f for f in n_users if n_users[f]), key=lambda f: -n_users[f])
 
     def functions(self, backend: str = "auto", *, largest: int | None = None) -> list[Function]:
-        """Return the Boolean function of each class, in the algebra of ``dd``.
+        """Return the Boolean function of each class as a ``dd`` function.
 
         Its variables are the features, such as ``f7``, in the order of :attr:`order`.
 
         Args:
             backend: ``cudd``, in C, which not every installation of ``dd`` has; ``autoref``, plain
-                Python; ``auto`` for the first of these that is there.
-            largest: Nodes beyond which a diagram is given up; diagrams may be exponentially large.
+                Python; ``auto`` for the first of these that is installed.
+            largest: The largest number of nodes of a diagram, as diagrams may be exponentially
+                large; None for no limit.
         """
         manager = _new_manager(backend)
         manager.declare(*(f"f{feature}" for feature in self.order.tolist()))
-        feature, present, absent = (array.tolist() for array in self._arrays())
-        reached = [manager.false] * self.n_nodes  # for which percepts a walk comes to a node
+        feature, present, absent = (array.tolist() for array in self.arrays)
+        reached = [manager.false] * self.n_nodes  # the percepts whose walk passes each node
         reached[0] = manager.true
         functions = [manager.false] * self.n_classes
-        for node, here in enumerate(reached):
+        for node, condition in enumerate(reached):
             if feature[node] == LEAF:
-                functions[present[node]] = here
+                functions[present[node]] = condition
                 continue
-            if largest is not None and here.dag_size > largest:
+            if largest is not None and condition.dag_size > largest:
                 raise _TooLargeError
             test = manager.var(f"f{feature[node]}")
-            reached[present[node]] |= here & test
-            reached[absent[node]] |= here & ~test
+            reached[present[node]] |= condition & test
+            reached[absent[node]] |= condition & ~test
         return functions
 
     def renumber(self, numbers: dict[int, int]) -> Diagrams:
-        """Return the same classifier with its features called by other numbers."""
+        """Return the same classifier with its features renumbered."""
         order = np.asarray([numbers[f] for f in self.order.tolist()], np.int64)
         nodes = Nodes.renumber(self, numbers)
         return Diagrams(nodes.feature, nodes.present, nodes.absent, order)
 
     def check(self, n_features: int) -> None:
-        """Raise a ValueError unless all walks end and the order holds each feature tested once."""
+        """Raise a ValueError unless all walks end and the order holds each tested feature once."""
         Nodes.check(self, n_features)
         if self.order.dtype != np.int64 or not np.array_equal(np.sort(self.order), self.features):
             raise ValueError("the order of the diagrams does not hold their features")
 
 
 class _TooLargeError(Exception):
-    """A diagram has too many nodes; how many does not depend on the backend."""
+    """A diagram has too many nodes; the limit does not depend on the backend."""
 
 
 def _either(a: Function, b: Function) -> Function:
@@ -143,12 +145,12 @@ def _either(a: Function, b: Function) -> Function:
 
 
 def _simplify(nodes: Nodes, group_of: Ints, wanted: set[int]) -> tuple[Ints, Ints, Ints]:
-    """Return the arrays of a graph whose classes are grouped, with no test that is of no use.
+    """Return the arrays of a graph whose classes are grouped, without redundant tests.
 
-    A test of a feature that no class depends on goes its absent way. A test of which both ways lead
-    to the same node is left out, and tests that are alike in all become one.
+    A test of a feature that is not wanted is replaced by its absent child, a test whose children
+    are equal by that child, and equal tests are merged.
     """
-    feature, present, absent = (array.tolist() for array in nodes._arrays())
+    feature, present, absent = (array.tolist() for array in nodes.arrays)
     tests: dict[tuple[int, int, int], int] = {}  # children first; a class c is child -1 - c
     becomes = [0] * len(feature)
     for node in reversed(range(len(feature))):
@@ -177,7 +179,7 @@ def _simplify(nodes: Nodes, group_of: Ints, wanted: set[int]) -> tuple[Ints, Int
 
 
 def check_backend(backend: str) -> bool:
-    """Return whether a backend is CUDD; raise an error if there is no such backend here."""
+    """Return whether a backend uses CUDD; raise a ValueError if it is not available."""
     if backend not in BACKENDS:
         raise unknown_name("backend of diagrams", backend, BACKENDS)
     has_cudd = importlib.util.find_spec("dd.cudd") is not None
@@ -194,5 +196,5 @@ def _new_manager(backend: str) -> Any:
         manager = importlib.import_module("dd.cudd").BDD(memory_estimate=MEMORY)
     else:
         manager = importlib.import_module("dd.autoref").BDD()
-    manager.configure(reordering=False)  # the order is ours, the same for both
+    manager.configure(reordering=False)  # both backends use the given order
     return manager

@@ -26,7 +26,7 @@ class Tree(Nodes):
     """
 
     def refine(self, splits: list[Split]) -> Tree:
-        """Return the tree in which the leaves of some classes, each named once, became tests.
+        """Return the tree in which the leaves of some classes, each named once, are tests.
 
         New classes are numbered in the order of ``splits``.
         """
@@ -35,10 +35,10 @@ class Tree(Nodes):
     def merge(self, groups: Sequence[Sequence[int]], backend: str = "auto") -> Tree | Diagrams:
         """Return the classifier in which the classes of each group are one.
 
-        That is no tree any more, unless every class stays by itself.
+        The result is a tree only if every class stays by itself.
         """
         order = dict.fromkeys(self.feature[self.feature != LEAF].tolist())
-        diagrams = Diagrams(*self._arrays(), np.asarray(list(order), np.int64))
+        diagrams = Diagrams(*self.arrays, np.asarray(list(order), np.int64))
         merged = diagrams.merge(groups, backend)
         return self if merged is diagrams else merged
 
@@ -61,7 +61,7 @@ class Tree(Nodes):
         return total
 
     def check(self, n_features: int) -> None:
-        """Raise a ValueError unless this is a tree over so many features, each leaf met once."""
+        """Raise a ValueError unless this is a tree over ``n_features`` features."""
         Nodes.check(self, n_features)
         inner = self.feature != LEAF
         children = np.sort(np.concatenate([self.present[inner], self.absent[inner]]))

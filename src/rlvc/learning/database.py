@@ -83,7 +83,7 @@ class Database:
         # Features that another run added may have the same numbers, and mean something else.
         is_same = whose is self.interactions and graph == self.graph.features[: len(graph)]
         if is_same:
-            classes = classifier.classify_on(before, known, self.incidence, threads)
+            classes = classifier.reclassify(before, known, self.incidence, threads)
         else:
             classes = classifier.classify(self.incidence, threads)
         # The classifier of the next stage is often refined from that of this one.

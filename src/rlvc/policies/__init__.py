@@ -1,1 +1,29 @@
-"""Policies: what is learned, how it acts and explains itself, and how it is saved."""
+"""Policies: from a percept to an action, with explanations, files and evaluation.
+
+``Policy`` acts by one classifier, ``ForestPolicy`` by many; both predict, explain, save and load.
+Modules here import from ``classifiers`` and the layers below it.
+"""
+
+from rlvc.policies.evaluate import Evaluation, check_fit, evaluate
+from rlvc.policies.explanation import DecisiveTest, Explanation, FeatureTest, ForestExplanation
+from rlvc.policies.forest import AnyPolicy, ForestPolicy, ForestTree, load_policy
+from rlvc.policies.policy import Policy
+from rlvc.policies.values import cautious_values, greedy, mean_values
+
+__all__ = [
+    "AnyPolicy",
+    "DecisiveTest",
+    "Evaluation",
+    "Explanation",
+    "FeatureTest",
+    "ForestExplanation",
+    "ForestPolicy",
+    "ForestTree",
+    "Policy",
+    "cautious_values",
+    "check_fit",
+    "evaluate",
+    "greedy",
+    "load_policy",
+    "mean_values",
+]

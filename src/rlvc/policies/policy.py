@@ -41,14 +41,16 @@ class Policy:
         about: Notes, such as the task it was learned on.
 
     >>> import rlvc
-    >>> images = [np.full((64, 64, 3), 90, np.uint8) for _ in range(2)]
-    >>> images[1][20:40, 20:40] = 255
+    >>> rng = np.random.default_rng(0)
+    >>> images = rng.integers(0, 256, (2, 64, 64, 3), dtype=np.uint8)  # two places, two actions:
+    >>> place, action = rng.integers(0, 2, (2, 200))  # the reward is for action i in place i
     >>> data = rlvc.Interactions.from_arrays(
-    ...     [images[0], images[0], images[1], images[1]], [0, 1, 0, 1], [1.0, 0.0, 0.0, 1.0],
-    ...     np.ones(4, bool), next_observations=images * 2, n_actions=2)
-    >>> policy = rlvc.RLVC(gamma=0.8).learn(data)
-    >>> int(policy.predict(images[1])[0])
-    1
+    ...     images[place], action, place == action, np.ones(200, bool),
+    ...     next_observations=images[place],
+    ... )
+    >>> policy = rlvc.RLVC().learn(data)
+    >>> policy.n_classes, policy.predict(images)[0].tolist()
+    (2, [0, 1])
     """
 
     extractor: FeatureExtractor

@@ -20,7 +20,7 @@ from rlvc._core.jit import chunks, jit, share_threads
 from rlvc.data.percepts import Images
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import ACTION_NAMES, MAZE
-from rlvc.features.graph import Graph
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex, OccurrenceTable
 from rlvc.vision.detectors import Harris
@@ -256,7 +256,7 @@ def make(scene: Scene, n: int, seed: int = 0, *, with_places: bool = False) -> D
         np.zeros(len(corner) + 1, np.int64), np.empty(0, np.int32), np.empty((0, 4)), (1, 1)
     )
     places = scene.places(corner) if with_places else nowhere
-    graph = Graph().add_symbols(scene.extractor)
+    graph = FeatureGraph().add_symbols(scene.extractor)
     shown = FeatureIndex(graph, ("",), (places,), percepts.table(), (incidence,), incidence)
     given: dict[str, Any] = {"n_actions": len(ACTION_NAMES), "action_names": ACTION_NAMES}
     interactions = Interactions(percepts=percepts, **(given | columns))

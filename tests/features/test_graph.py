@@ -8,23 +8,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvc.features.graph import AtLeast, Composite, Feature, Graph, InCell, Primitive, Sight
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.kinds import AtLeast, Composite, Feature, InCell, Primitive
 from rlvc.vision.descriptors import Invariants
-from rlvc.vision.detectors import Harris, Points
+from rlvc.vision.detectors import Harris
 from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.metrics import Euclidean
 from rlvc.vision.vocabulary import Vocabulary
-from tests.features.test_index import Scene, Seen, draw_graph, look, pair, seeds
+from tests.features.test_index import (
+    KnownSymbols,
+    Scene,
+    draw_graph,
+    lazy_features,
+    pair,
+    seeds,
+)
 from tests.oracle import composites as oracle
 
 CAMERAS = ("left", "right")
 
 
-def drawn(seed: int) -> Graph:
+def drawn(seed: int) -> FeatureGraph:
     return draw_graph(np.random.default_rng(seed), CAMERAS, several=True)
 
 
-def meaning(graph: Graph, number: int) -> object:
+def meaning(graph: FeatureGraph, number: int) -> object:
     """Return a feature without numbers: what it is made of, all the way down."""
     feature = graph[number]
     values = {f.name: getattr(feature, f.name) for f in dataclasses.fields(feature)}
@@ -45,7 +53,7 @@ def test_adding_keeps_numbers_and_knows_what_is_known(seed: int) -> None:
     graph = drawn(seed)
     rng = np.random.default_rng(seed)
     cut = int(rng.integers(0, len(graph)))
-    small = Graph(graph.features[:cut])
+    small = FeatureGraph(graph.features[:cut])
     old = [int(n) for n in rng.integers(0, cut, 3)] if cut else []
     offered = [*(graph[n] for n in old), *graph.features[cut:], *graph.features[cut:][::-1]]
     grown, numbers = small.add(offered)
@@ -53,7 +61,7 @@ def test_adding_keeps_numbers_and_knows_what_is_known(seed: int) -> None:
     assert numbers == [*old, *new, *new[::-1]]
     assert grown == graph
     assert [grown.numbers[feature] for feature in grown.features] == list(range(len(graph)))
-    assert small == Graph(graph.features[:cut])  # which is a value
+    assert small == FeatureGraph(graph.features[:cut])  # which is a value
     again, numbers = grown.add(offered)
     assert again is grown
     assert numbers == [*old, *new, *new[::-1]]
@@ -109,7 +117,7 @@ def test_only_the_wanted_features_and_their_parts_are_kept(seed: int) -> None:
 
 
 def test_an_empty_graph_has_nothing() -> None:
-    graph = Graph()
+    graph = FeatureGraph()
     assert len(graph) == 0
     assert (graph.height, graph.camera, graph.numbers) == ((), (), {})
     assert graph.symbols("").tolist() == []
@@ -122,7 +130,7 @@ def test_the_symbols_of_an_eye_become_features_once() -> None:
     for name, n in (("left", 2), ("right", 1)):
         extractor.vocabularies[name] = Vocabulary(Euclidean(), 0.5)
         extractor.vocabularies[name].extend(np.arange(n, dtype=np.float32)[:, None])
-    graph = Graph().add_symbols(extractor)
+    graph = FeatureGraph().add_symbols(extractor)
     assert graph.features == (Primitive("left", 0), Primitive("left", 1), Primitive("right", 0))
     graph, _ = graph.add([pair(0, 1)])
     extractor.vocabularies["left"].extend(np.array([[9.0]], np.float32))
@@ -135,7 +143,7 @@ def test_the_symbols_of_an_eye_become_features_once() -> None:
 
 
 def test_features_can_be_put_in_words() -> None:
-    graph = Graph((
+    graph = FeatureGraph((
         Primitive("", 3),
         Primitive("front", 0),
         Composite(first=0, second=0, mean=1.0, deviation=2.0, likelihood=0.1),
@@ -175,14 +183,14 @@ def test_features_can_be_put_in_words() -> None:
 def test_the_primitives_of_a_high_tower_are_found_at_once() -> None:
     features: list[Feature] = [Primitive("", 0), Primitive("", 1)]
     features += [pair(n, n + 1) for n in range(200)]
-    graph = Graph(tuple(features))
+    graph = FeatureGraph(tuple(features))
     assert graph.primitives(201) == [0, 1]
     assert graph.height[201] == 200
 
 
 def test_features_of_another_graph_keep_their_meaning() -> None:
     graph = drawn(0)
-    half = Graph(graph.features[: len(graph) // 2])
+    half = FeatureGraph(graph.features[: len(graph) // 2])
     joined, numbers = half.join(drawn(1))
     other = drawn(1)
     assert joined.features[: len(half)] == half.features
@@ -213,9 +221,9 @@ def test_a_distance_is_likely_within_reach_of_the_mean(
     distance = mean + share * two.reach
     if distance < 0.0:
         return
-    graph, (number,) = Graph((Primitive("", 0), Primitive("", 1))).add([two])
+    graph, (number,) = FeatureGraph((Primitive("", 0), Primitive("", 1))).add([two])
     percept = at((0, 0, 9, 1, 0), (1, distance, 9, 1, 0))
-    assert look(graph, percept).exhibits(number) == (abs(share) < 1.0)
+    assert lazy_features(graph, percept).exhibits(number) == (abs(share) < 1.0)
 
 
 def test_a_row_says_what_is_asked_and_leaves_out_the_rest() -> None:
@@ -235,7 +243,7 @@ def test_a_row_says_what_is_asked_and_leaves_out_the_rest() -> None:
     ("angle", "expected"), [(30.0, True), (390.0, True), (-300.0, False), (210.0, False)]
 )
 def test_angles_are_compared_around_the_circle(angle: float, expected: bool) -> None:
-    graph, (number,) = Graph((Primitive("", 0), Primitive("", 1))).add([
+    graph, (number,) = FeatureGraph((Primitive("", 0), Primitive("", 1))).add([
         Composite(
             first=0, second=1, mean=10.0, deviation=1.0, likelihood=0.5,
             turn=40.0, turn_deviation=10.0,
@@ -243,37 +251,22 @@ def test_angles_are_compared_around_the_circle(angle: float, expected: bool) -> 
     ])  # fmt: skip
     for start in (0.0, 175.0, 355.0):
         percept = at((0, 10, 10, 1, start), (1, 20, 10, 1, start + angle))
-        assert look(graph, percept).exhibits(number) == expected
+        assert lazy_features(graph, percept).exhibits(number) == expected
     missing = at((0, 10, 10, 1, math.nan), (1, 20, 10, 1, 0.0))
-    assert not look(graph, missing).exhibits(number)
+    assert not lazy_features(graph, missing).exhibits(number)
 
 
 def test_the_ratio_of_scales_goes_from_the_first_part_to_the_second() -> None:
     twice = Composite(
         first=0, second=1, mean=10.0, deviation=1.0, likelihood=0.5, ratio=1.0, ratio_deviation=0.1
     )
-    graph, (number,) = Graph((Primitive("", 0), Primitive("", 1))).add([twice])
+    graph, (number,) = FeatureGraph((Primitive("", 0), Primitive("", 1))).add([twice])
     for scales, expected in (((3, 6), True), ((6, 3), False), ((4, 4), False), ((0, 2), False)):
         percept = at((0, 10, 10, scales[0], 0.0), (1, 20, 10, scales[1], 0.0))
-        assert look(graph, percept).exhibits(number) == expected
+        assert lazy_features(graph, percept).exhibits(number) == expected
 
 
 # One percept -------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Asked(Seen):
-    """A glance that writes down what it is asked."""
-
-    log: list[tuple[str, str, int]] = dataclasses.field(default_factory=list)
-
-    def find(self, camera: str, symbol: int) -> Points:
-        self.log.append(("find", camera, symbol))
-        return super().find(camera, symbol)
-
-    def exhibits(self, camera: str, symbol: int) -> bool:
-        self.log.append(("exhibits", camera, symbol))
-        return super().exhibits(camera, symbol)
 
 
 @settings(deadline=None, max_examples=60)
@@ -282,24 +275,24 @@ def test_only_the_primitives_of_a_feature_are_looked_for_and_only_once(seed: int
     rng = np.random.default_rng(seed)
     graph, scene = draw_graph(rng, CAMERAS), Scene.draw(rng, CAMERAS, most=4)
     symbols = [n for n, one in enumerate(graph.features) if isinstance(one, Primitive)]
-    glance = Asked(scene.percepts[0])
     left = [n for n in symbols if graph.camera[n] == "left"]
     more, (several,) = graph.add([AtLeast(parts=tuple(left), least=1)])
-    Sight(more, glance).exhibits(several)  # type: ignore[arg-type]
-    assert glance.log == [("exhibits", "left", n) for n in range(len(left))]  # and not where
-    glance = Asked(scene.percepts[0])
-    sight = Sight(graph, glance)  # type: ignore[arg-type]
+    extractor = KnownSymbols()
+    lazy_features(more, scene.percepts[0], extractor).exhibits(several)
+    assert extractor.log == [("exhibits", "left", n) for n in range(len(left))]  # and not where
+    extractor = KnownSymbols()
+    features = lazy_features(graph, scene.percepts[0], extractor)
     number = int(rng.integers(len(graph)))
-    there = sight.exhibits(number)
+    there = features.exhibits(number)
     feature = graph[number]
     if isinstance(feature, Primitive):
-        assert glance.log == [("exhibits", feature.camera, feature.symbol)]
+        assert extractor.log == [("exhibits", feature.camera, feature.symbol)]
     else:
         wanted = [graph[n] for n in graph.primitives(number)]
         names = [("find", p.camera, p.symbol) for p in wanted if isinstance(p, Primitive)]
-        assert sorted(glance.log) == sorted(names)
-    assert there == (len(sight.find(number)) > 0)
-    before = len(glance.log)
-    assert sight.find(number) is sight.find(number)
-    assert sight.exhibits(number) == there
-    assert len(glance.log) == before
+        assert sorted(extractor.log) == sorted(names)
+    assert there == (len(features.find(number)) > 0)
+    before = len(extractor.log)
+    assert features.find(number) is features.find(number)
+    assert features.exhibits(number) == there
+    assert len(extractor.log) == before

@@ -4,7 +4,8 @@ import gc
 import math
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import Percepts
-from rlvc.features.graph import MOST, AtLeast, Composite, Feature, Graph, InCell, Primitive, Sight
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence, Joined
 from rlvc.features.index import FeatureIndex, OccurrenceTable
-from rlvc.vision.detectors import Points
+from rlvc.features.kinds import MOST, AtLeast, Composite, Feature, InCell, Primitive
+from rlvc.features.lazy import LazyFeatures
+from rlvc.vision.detectors import InterestPoints
 from rlvc.vision.extractor import SymbolOccurrences
 from tests.oracle import composites as oracle
 from tests.oracle.rlvc import TooCloseError
@@ -28,30 +31,47 @@ N_SYMBOLS = 3  # of each camera
 HIGHEST = 4
 
 
-def points_of(found: Sequence[oracle.Point]) -> Points:
+def points_of(found: Sequence[oracle.Point]) -> InterestPoints:
     table = np.array([(p.x, p.y, p.scale, p.angle) for p in found], np.float32).reshape(-1, 4)
-    return Points(table[:, :2], table[:, 2], table[:, 3], np.zeros(len(found), np.int32))
+    return InterestPoints(table[:, :2], table[:, 2], table[:, 3], np.zeros(len(found), np.int32))
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What a glance finds on a percept whose symbols are known."""
+@dataclass
+class KnownSymbols:
+    """An extractor, and its searches, for percepts whose symbols are known; it logs its work."""
 
-    percept: oracle.Percept
+    camera: str = ""
+    log: list[tuple[str, str, int]] = field(default_factory=list)
 
-    def size(self, camera: str) -> tuple[int, int]:
-        return self.percept[camera].width, self.percept[camera].height
+    @property
+    def vocabularies(self) -> dict[str, SimpleNamespace]:
+        return {c: SimpleNamespace(search=KnownSymbols(c, self.log)) for c in ("left", "right", "")}
 
-    def find(self, camera: str, symbol: int) -> Points:
-        return points_of([point for s, point in self.percept[camera].points if s == symbol])
+    def extract_image(self, image: SimpleNamespace) -> tuple[InterestPoints, NDArray[np.int64]]:
+        symbols = np.array([symbol for symbol, _ in image.points], np.int64)
+        return points_of([point for _, point in image.points]), symbols
 
-    def exhibits(self, camera: str, symbol: int) -> bool:
-        return any(s == symbol for s, _ in self.percept[camera].points)
+    def prepare(self, symbols: NDArray[np.int64]) -> NDArray[np.int64]:
+        return symbols
+
+    def matches(self, symbols: NDArray[np.int64], symbol: int) -> NDArray[np.int64]:
+        self.log.append(("find", self.camera, symbol))
+        return np.flatnonzero(symbols == symbol)
+
+    def has_match(self, symbols: NDArray[np.int64], symbol: int) -> bool:
+        self.log.append(("exhibits", self.camera, symbol))
+        return symbol in symbols
 
 
-def look(graph: Graph, percept: oracle.Percept) -> Sight:
-    """Return what a policy sees of one percept."""
-    return Sight(graph, Seen(percept))  # type: ignore[arg-type]
+def lazy_features(
+    graph: FeatureGraph, percept: oracle.Percept, extractor: KnownSymbols | None = None
+) -> LazyFeatures:
+    """Return the features of one percept of the oracle as a policy finds them."""
+    images = {
+        camera: SimpleNamespace(shape=(view.height, view.width), points=view.points)
+        for camera, view in percept.items()
+    }
+    return LazyFeatures(graph, extractor or KnownSymbols(), images)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -87,7 +107,7 @@ class Scene:
             for row in self.table
         ]
 
-    def see(self, graph: Graph) -> FeatureIndex:
+    def see(self, graph: FeatureGraph) -> FeatureIndex:
         """Return what the percepts show of a graph."""
         percepts = Percepts()
         for row in self.table:
@@ -154,9 +174,9 @@ def draw_several(rng: np.random.Generator, parts: Sequence[int]) -> AtLeast:
 
 def draw_graph(
     rng: np.random.Generator, cameras: Sequence[str], n: int = 14, *, several: bool = False
-) -> Graph:
+) -> FeatureGraph:
     """Draw a graph in which primitives come early and late, and heights in no order."""
-    graph = Graph()
+    graph = FeatureGraph()
     rest = [[Primitive(name, symbol) for symbol in range(N_SYMBOLS)] for name in cameras]
     while any(rest) or len(graph) < n + N_SYMBOLS * len(cameras):
         camera = int(rng.integers(len(cameras)))
@@ -175,7 +195,7 @@ def draw_graph(
     return graph
 
 
-def primitives_first(graph: Graph) -> tuple[Graph, list[Feature], dict[int, int]]:
+def primitives_first(graph: FeatureGraph) -> tuple[FeatureGraph, list[Feature], dict[int, int]]:
     """Return the graph of the primitives, the features to add, and what each is called then."""
     order = sorted(range(len(graph)), key=lambda n: not isinstance(graph[n], Primitive))
     n_primitives = sum(isinstance(feature, Primitive) for feature in graph.features)
@@ -194,7 +214,7 @@ def primitives_first(graph: Graph) -> tuple[Graph, list[Feature], dict[int, int]
             parts = tuple(numbers[part] for part in feature.parts)
             feature = AtLeast(parts=parts, least=feature.least)
         renamed.append(feature)
-    return Graph(tuple(renamed[:n_primitives])), renamed[n_primitives:], numbers
+    return FeatureGraph(tuple(renamed[:n_primitives])), renamed[n_primitives:], numbers
 
 
 def assert_same_points(found: NDArray[np.float64], expected: Sequence[oracle.Point]) -> None:
@@ -243,7 +263,7 @@ def test_occurrences_are_those_of_algorithm_5(cameras: tuple[str, ...], n_scenes
         assert index.cameras == cameras
         assert index.incidence.n_percepts == len(scene.table)
         for row, percept in enumerate(scene.percepts):
-            sight = look(graph, percept)
+            features = lazy_features(graph, percept)
             for number in range(len(graph)):
                 try:
                     expected = oracle.occurrences(graph.features, number, percept)
@@ -252,13 +272,13 @@ def test_occurrences_are_those_of_algorithm_5(cameras: tuple[str, ...], n_scenes
                 camera = cameras.index(graph.camera[number])
                 images, marks = index.find(number)
                 at_once = marks[images == index.table[row, camera]]
-                alone = sight.find(number)
+                alone = features.find(number)
                 assert_same_points(at_once, expected)
                 np.testing.assert_array_equal(alone, at_once, strict=True)
                 if isinstance(graph[number], Composite):
                     assert len({point.at for point in expected}) == len(at_once)
                 exhibits = index.incidence.exhibits(np.array([row]), np.array([number]))
-                assert bool(exhibits[0]) == sight.exhibits(number) == (len(expected) > 0)
+                assert bool(exhibits[0]) == features.exhibits(number) == (len(expected) > 0)
                 n_checked += 1
                 n_several[int(len(expected) > 0)] += isinstance(graph[number], AtLeast)
                 n_found[graph.height[number]] += len(expected) > 0
@@ -336,7 +356,7 @@ def one_image(points: list[tuple[int, float, float]], size: tuple[int, int] = (3
     return Scene({"": [oracle.View(*size, shown)]}, [(0,)])
 
 
-TWO = Graph((Primitive("", 0), Primitive("", 1)))
+TWO = FeatureGraph((Primitive("", 0), Primitive("", 1)))
 
 
 @pytest.mark.parametrize(
@@ -374,14 +394,14 @@ def test_a_feature_pairs_with_itself() -> None:
 
 
 def test_parts_of_different_cameras_never_combine() -> None:
-    graph = Graph((Primitive("left", 0), Primitive("right", 0)))
+    graph = FeatureGraph((Primitive("left", 0), Primitive("right", 0)))
     view = oracle.View(32, 32, [(0, oracle.Point(3.0, 4.0, 1.0, math.nan))])
     scene = Scene({"left": [view], "right": [view]}, [(0, 0)])
     for first, second in ((0, 1), (1, 0)):
         index, (number,) = scene.see(graph).add([pair(first, second, mean=0.0)])
         assert len(index.find(number)[0]) == 0
         assert index.incidence.row(0).tolist() == [0, 1]
-        assert not look(index.graph, scene.percepts[0]).exhibits(number)
+        assert not lazy_features(index.graph, scene.percepts[0]).exhibits(number)
 
 
 def test_what_lies_outside_the_frame_is_in_the_nearest_cell() -> None:
@@ -394,7 +414,7 @@ def test_what_lies_outside_the_frame_is_in_the_nearest_cell() -> None:
 
 def test_several_occur_where_those_that_are_there_do() -> None:
     scene = one_image([(0, 1, 1), (0, 9, 1), (1, 4, 5)])
-    index, (far,) = scene.see(Graph(tuple(Primitive("", n) for n in range(3)))).add([pair()])
+    index, (far,) = scene.see(FeatureGraph(tuple(Primitive("", n) for n in range(3)))).add([pair()])
     wanted = [
         (AtLeast(parts=(1, 0), least=2), [(4, 5), (1, 1), (9, 1)]),
         (AtLeast(parts=(2, 0), least=1), [(1, 1), (9, 1)]),
@@ -403,13 +423,13 @@ def test_several_occur_where_those_that_are_there_do() -> None:
         (AtLeast(parts=(0,), least=1), [(1, 1), (9, 1)]),
     ]  # a symbol that is there twice counts once
     index, numbers = index.add(one for one, _ in wanted)
-    sight = look(index.graph, scene.percepts[0])
+    features = lazy_features(index.graph, scene.percepts[0])
     for number, (several, places) in zip(numbers, wanted, strict=True):
         assert [tuple(row) for row in index.find(number)[1][:, :2].tolist()] == places
-        assert [tuple(row) for row in sight.find(number)[:, :2].tolist()] == places
-        there = sum(sight.exhibits(part) for part in several.parts)
-        assert sight.count(several) == there
-        assert sight.exhibits(number) == (there >= several.least) == bool(places)
+        assert [tuple(row) for row in features.find(number)[:, :2].tolist()] == places
+        there = sum(features.exhibits(part) for part in several.parts)
+        assert features.count(several) == there
+        assert features.exhibits(number) == (there >= several.least) == bool(places)
 
 
 # Where there is more than is kept ----------------------------------------------------------------
@@ -424,18 +444,18 @@ def test_no_more_occurrences_are_kept_than_allowed() -> None:
     rng = np.random.default_rng(0)
     xy = rng.integers(0, 2**16, (60, 2)) / 16.0
     scene = one_image([(0, x, y) for x, y in xy.tolist()])
-    graph, _ = Graph((Primitive("", 0),)).add([any_two(0)])
+    graph, _ = FeatureGraph((Primitive("", 0),)).add([any_two(0)])
     expected = oracle.occurrences(graph.features, 1, scene.percepts[0], most=2000)
     assert len(expected) == 60 * 61 // 2 > MOST
     # Without a bound, each of these would have the square of what the one before has.
     graph, numbers = graph.add(any_two(n) for n in range(1, 6))
     index = scene.see(graph)
     assert_same_points(index.find(1)[1], expected[:MOST])
-    sight = look(graph, scene.percepts[0])
+    features = lazy_features(graph, scene.percepts[0])
     for number in (1, *numbers):
         found = index.find(number)[1]
         assert found.shape == (MOST, 4)
-        np.testing.assert_array_equal(sight.find(number), found)
+        np.testing.assert_array_equal(features.find(number), found)
     assert index.incidence.row(0).tolist() == list(range(7))
 
 
@@ -447,12 +467,12 @@ def test_thousands_of_points_are_no_trouble() -> None:
     scene = one_image(rows, (300, 300))
     graph, _ = TWO.add([pair(mean=40.0), pair(2, 0, mean=100.0), pair(2, 3, mean=9.0)])
     index = scene.see(graph)
-    sight = look(graph, scene.percepts[0])
+    features = lazy_features(graph, scene.percepts[0])
     for number in range(2, 5):
         found = index.find(number)[1]
         assert 0 < len(found) <= MOST
         assert len(np.unique(found[:, :2], axis=0)) == len(found)
-        np.testing.assert_array_equal(sight.find(number), found)
+        np.testing.assert_array_equal(features.find(number), found)
 
 
 # Nothing at all ----------------------------------------------------------------------------------
@@ -470,7 +490,7 @@ def test_images_without_points_show_nothing() -> None:
 
 def test_a_graph_without_features_shows_nothing() -> None:
     scene = Scene({"": [oracle.View(32, 32)]}, [(0,)])
-    index = scene.see(Graph())
+    index = scene.see(FeatureGraph())
     assert index.incidence.indptr.tolist() == [0, 0]
     assert index.incidence.n_features == 0
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Interactions, Policy
 from rlvc.classifiers.base import Classifier, Split
 from rlvc.classifiers.tree import Tree
-from rlvc.features.graph import AtLeast
+from rlvc.features.kinds import AtLeast
 from rlvc.learning.aliasing import AbsoluteVariance
 from rlvc.learning.compaction import Keep, Solve, Step
 from rlvc.learning.database import Database
@@ -20,7 +20,7 @@ from rlvc.learning.rlvc import largest_first
 from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.solvers.base import solvers
 from rlvc.learning.surrogates import Surrogates
-from rlvc.vision.detectors import Harris, Points
+from rlvc.vision.detectors import Harris, InterestPoints
 from tests.oracle import rlvc as oracle
 from tests.support.builders import (
     Problem,
@@ -451,7 +451,7 @@ def test_a_class_in_the_place_of_an_object_is_explained() -> None:
 def test_rows_that_are_not_numbers_are_explained() -> None:
     @dataclass(frozen=True)
     class Broken:
-        def describe(self, image: Any, points: Points) -> tuple[Points, Any]:
+        def describe(self, image: Any, points: InterestPoints) -> tuple[InterestPoints, Any]:
             return points, np.full((len(points), 3), np.nan, np.float32)
 
     images = pictures(2)

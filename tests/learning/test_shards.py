@@ -15,7 +15,7 @@ from rlvc._core.fixed_point import Scale
 from rlvc.classifiers.tree import Tree
 from rlvc.distributed.disk.read import read_shard
 from rlvc.distributed.disk.write import write_shards
-from rlvc.features.graph import Composite
+from rlvc.features.kinds import Composite
 from rlvc.learning.compaction import Compaction
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.generation.composites import Composites

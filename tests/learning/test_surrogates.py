@@ -12,9 +12,10 @@ from rlvc import RLVC, Database, Interactions
 from rlvc._core.arrays import Bools
 from rlvc._core.fixed_point import FixedPoint
 from rlvc.classifiers.base import Split
-from rlvc.features.graph import AtLeast, Composite, Feature, Graph, InCell, Primitive
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex, OccurrenceTable
+from rlvc.features.kinds import AtLeast, Composite, Feature, InCell, Primitive
 from rlvc.learning.aliasing import Residuals
 from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.surrogates import Surrogates, best_from, tally
@@ -29,7 +30,7 @@ def sightings_with(
 ) -> FeatureIndex:
     """Return sightings of symbols and of some more features, which are where one says they are."""
     n_percepts, n_symbols = dense.shape
-    graph, numbers = Graph(tuple(Primitive(camera, n) for n in range(n_symbols))).add(more)
+    graph, numbers = FeatureGraph(tuple(Primitive(camera, n) for n in range(n_symbols))).add(more)
     assert numbers == list(range(n_symbols, n_symbols + len(more)))
     incidence = Incidence.from_dense(np.hstack([dense, shown]))
     begin = np.zeros(n_percepts + 1, np.int64)
@@ -239,7 +240,7 @@ def test_several_do_not_stand_in_and_nothing_stands_in_for_them() -> None:
 def test_features_of_another_camera_do_not_stand_in() -> None:
     both = np.hstack([ALIKE] * 4)
     one = index_of(Incidence.from_dense(both))
-    graph = Graph(tuple(Primitive(name, n) for name in ("left", "right") for n in (0, 1)))
+    graph = FeatureGraph(tuple(Primitive(name, n) for name in ("left", "right") for n in (0, 1)))
     two = FeatureIndex(graph, one.cameras, one.places, one.table, one.shown, one.incidence)
     assert extend(Surrogates(), one, 1, START, DELTA) == AtLeast(parts=(1, 0, 2, 3), least=1)
     assert extend(Surrogates(), two, 1, START, DELTA) == AtLeast(parts=(1, 0), least=1)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Interactions, Policy
 from rlvc.classifiers.bdd import Diagrams
 from rlvc.classifiers.tree import Tree
-from rlvc.features.graph import Composite, Primitive
+from rlvc.features.kinds import Composite, Primitive
 from rlvc.learning.compaction import Compaction, Keep
 from rlvc.learning.database import Database
 from rlvc.learning.generation.composites import Composites

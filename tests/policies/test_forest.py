@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Forest, ForestExplanation, ForestPolicy, Policy, load_policy
 from rlvc.classifiers.tree import Tree
 from rlvc.errors import FileFormatError
-from rlvc.features.graph import Sight
+from rlvc.features.lazy import LazyFeatures
 from rlvc.learning.compaction import Compaction
 from rlvc.policies.values import cautious_values, mean_values
-from rlvc.vision.extractor import Glance
 from tests.policies.test_io import forge
 from tests.support.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
 
@@ -46,7 +45,7 @@ def literal_vote(
     """Look for every feature anew, and count; perhaps with the outcome of one feature reversed."""
 
     def exhibits(number: int) -> bool:
-        seen = len(Sight(forest.graph, Glance(forest.extractor, {"": image})).find(number)) > 0
+        seen = len(LazyFeatures(forest.graph, forest.extractor, {"": image}).find(number)) > 0
         return seen != (number == flipped)
 
     values: list[list[float]] = [[] for _ in range(forest.n_actions)]

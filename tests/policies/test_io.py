@@ -20,10 +20,11 @@ from rlvc._core.registry import arrays_of
 from rlvc.classifiers.bdd import Diagrams
 from rlvc.classifiers.tree import Tree
 from rlvc.errors import FileFormatError
-from rlvc.features.graph import AtLeast, Feature, Graph, InCell, Primitive
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.io import check_features
+from rlvc.features.kinds import AtLeast, Feature, InCell, Primitive
 from rlvc.learning.compaction import Compaction
-from rlvc.vision.detectors import Harris, Points, detectors
+from rlvc.vision.detectors import Harris, InterestPoints, detectors
 from rlvc.vision.metrics import metrics
 from tests.support.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
 
@@ -252,9 +253,9 @@ def test_features_that_would_fill_books_are_refused() -> None:
         part = len(features)
         features.append(AtLeast(parts=tuple(range(part - 16, part)), least=1))
         features += [InCell(part=part, level=2, column=n % 4, line=n // 4) for n in range(16)]
-    check_features(Graph(tuple(features[:-17])), {"": 16})
+    check_features(FeatureGraph(tuple(features[:-17])), {"": 16})
     with pytest.raises(ValueError, match=r"^its features do not fit the rest$"):
-        check_features(Graph(tuple(features)), {"": 16})
+        check_features(FeatureGraph(tuple(features)), {"": 16})
 
 
 def test_one_kind_of_classifier_is_not_another(
@@ -355,10 +356,10 @@ class Shifted:
 
     shift: Any = 1
 
-    def detect(self, image: Any) -> Points:
+    def detect(self, image: Any) -> InterestPoints:
         found = Harris().detect(image)
         moved = 0 if self.shift is None else np.sum(self.shift)
-        return Points(found.xy + np.float32(moved), found.scale, found.angle, found.octave)
+        return InterestPoints(found.xy + np.float32(moved), found.scale, found.angle, found.octave)
 
 
 @pytest.fixture

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from rlvc import RLVC, Interactions, Policy
-from rlvc.features.graph import AtLeast, Graph, Primitive, Sight
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.kinds import AtLeast, Primitive
+from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.explanation import FeatureTest
 from rlvc.vision.descriptors import descriptors
 from rlvc.vision.detectors import detectors
-from rlvc.vision.extractor import Glance
 from rlvc.vision.metrics import metrics
 from tests.support.builders import COLOUR, GREY, N_PLACES, RIGHT, blocks, database, pictures
 
@@ -146,7 +147,7 @@ def test_an_explanation_reads_as_a_sentence(policy: Policy) -> None:
 def test_an_explanation_says_which_of_several_were_seen() -> None:
     two = RLVC(threads=1).learn(database(COLOUR)).extractor.snapshot()
     symbols = [Primitive("", symbol) for symbol in range(two.n_symbols)]
-    shown = Sight(Graph(tuple(symbols)), Glance(two, {"": COLOUR[0]}))
+    shown = LazyFeatures(FeatureGraph(tuple(symbols)), two, {"": COLOUR[0]})
     here = [n for n in range(len(symbols)) if shown.exhibits(n)][:3]
     gone = [n for n in range(len(symbols)) if not shown.exhibits(n)][:2]
     words = {
@@ -158,8 +159,10 @@ def test_an_explanation_says_which_of_several_were_seen() -> None:
         (*gone, 1): "none seen",
     }
     for (*parts, least), text in words.items():
-        graph, (number,) = Graph(tuple(symbols)).add([AtLeast(parts=tuple(parts), least=least)])
-        test = FeatureTest.of(graph, Sight(graph, Glance(two, {"": COLOUR[0]})), number)
+        graph, (number,) = FeatureGraph(tuple(symbols)).add(
+            [AtLeast(parts=tuple(parts), least=least)]
+        )
+        test = FeatureTest.of(graph, LazyFeatures(graph, two, {"": COLOUR[0]}), number)
         names = ", ".join(map(str, parts))
         line = f"at least {least} of {len(parts)} (symbols {names}): {text}"
         assert str(test).startswith(line) if "at (" in text else str(test) == line

@@ -21,7 +21,8 @@ from rlvc import RLVC, Interactions, Policy
 from rlvc.cli.progress import ProgressDisplay, show_summary
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import MOVES
-from rlvc.features.graph import AtLeast, Composite, Graph, Primitive
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.kinds import AtLeast, Composite, Primitive
 from rlvc.report.figures.curves import (
     draw_features,
     draw_figures,
@@ -230,7 +231,7 @@ def several(n: int, least: int) -> tuple[Policy, int]:
     blank = np.zeros((1, 64, 64, 3), np.uint8)
     data = Interactions.from_arrays(blank, [0], [1.0], [True], next_observations=blank)
     policy = RLVC(threads=1).learn(data)
-    return dataclasses.replace(policy, graph=Graph((*symbols, test)), patches=patches), n
+    return dataclasses.replace(policy, graph=FeatureGraph((*symbols, test)), patches=patches), n
 
 
 @pytest.mark.parametrize("n", range(1, 9))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rlvc import RLVC
 from rlvc._core.params import as_json, rules
-from rlvc.features.graph import HIGHEST
+from rlvc.features.kinds import HIGHEST
 from rlvc.learning.compaction import Compaction
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.generation.clustering import Hierarchical, clusterings

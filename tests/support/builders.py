@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Database, Interactions, Percepts, Policy
-from rlvc.features.graph import Graph, Primitive
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex, OccurrenceTable
+from rlvc.features.kinds import Primitive
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.surrogates import Surrogates
 from rlvc.vision.descriptors import Invariants
@@ -40,7 +41,7 @@ def blind_extractor(n_features: int) -> FeatureExtractor:
 
 def index_of(incidence: Incidence) -> FeatureIndex:
     """Return sightings of primitive features that are nowhere in particular."""
-    graph = Graph(tuple(Primitive("", symbol) for symbol in range(incidence.n_features)))
+    graph = FeatureGraph(tuple(Primitive("", symbol) for symbol in range(incidence.n_features)))
     n = incidence.n_percepts
     nowhere = OccurrenceTable(
         np.zeros(n + 1, np.int64), np.empty(0, np.int32), np.empty((0, 4)), (1, 1)

@@ -25,7 +25,8 @@ from rlvc.classifiers.tree import Tree
 from rlvc.data.images import Image
 from rlvc.data.percepts import SINGLE
 from rlvc.errors import DamagedFileError, InvalidFileError
-from rlvc.features.graph import AtLeast, Composite, Graph, InCell, Primitive
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.kinds import AtLeast, Composite, InCell, Primitive
 from rlvc.runs.examples import Examples
 from rlvc.vision.descriptors import Invariants, OrbDescriptor, SiftDescriptor
 from rlvc.vision.detectors import Harris, Orb, Sift
@@ -179,7 +180,7 @@ def make_policy(
     side = LARGE if isinstance(extractor.detector, Orb) else SIDE
     return Policy(
         extractor=extractor.snapshot(),
-        graph=Graph(features),
+        graph=FeatureGraph(features),
         classifier=classifier,
         q=rng.normal(size=(n, 3)),
         count=rng.integers(0, 5, (n, 3)),

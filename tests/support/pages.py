@@ -15,7 +15,8 @@ import pytest
 from rlvc import RLVC
 from rlvc.classifiers.base import Split
 from rlvc.classifiers.tree import Tree
-from rlvc.features.graph import Graph, Primitive
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.kinds import Primitive
 from rlvc.learning.generation.composites import Composites
 from rlvc.policies.forest import AnyPolicy, load_policy
 from rlvc.policies.policy import Policy
@@ -144,7 +145,9 @@ def large_policy(n_classes: int, seed: int = 0) -> Policy:
     extractor = FeatureExtractor(Harris(), Invariants(), Euclidean(), 0.0)
     centres = rng.normal(size=(n_features, 8)).astype(np.float32)
     extractor.vocabularies[""] = Vocabulary(extractor.metric, 0.1, centres, is_fitted=True)
-    graph, numbers = Graph(tuple(Primitive("", k) for k in range(n_features))).only(tree.features)
+    graph, numbers = FeatureGraph(tuple(Primitive("", k) for k in range(n_features))).only(
+        tree.features
+    )
     return Policy(
         extractor=extractor, graph=graph, classifier=tree.renumber(numbers),
         q=rng.normal(size=(n_classes, 4)),

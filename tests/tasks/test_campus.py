@@ -35,7 +35,7 @@ from rlvc.tasks import campus, catalogue, neighbours
 from rlvc.tasks.campus import PAPER, CampusRun, compaction_of, direct_error
 from rlvc.tasks.campus_figures import draw_campus_figures, draw_errors, draw_map, draw_sizes
 from rlvc.tasks.neighbours import vote
-from rlvc.vision.detectors import Points
+from rlvc.vision.detectors import InterestPoints
 from rlvc.vision.extractor import Keypoints
 from tests.cli import test_cli
 from tests.support.builders import blocks, database
@@ -289,7 +289,7 @@ def looks_of(images: list[list[tuple[int, ...]]], width: int) -> Keypoints:
     distinct = list(dict.fromkeys(points))
     return Keypoints(
         begin=np.cumsum([0, *map(len, images)]),
-        points=Points.at(np.zeros((len(points), 2), np.float32), 1.0),
+        points=InterestPoints.at(np.zeros((len(points), 2), np.float32), 1.0),
         descriptors=np.array(distinct, np.uint8).reshape(len(distinct), width),
         row=np.array([distinct.index(point) for point in points], np.int64),
     )

@@ -24,7 +24,9 @@ from rlvc.classifiers.tree import Tree
 from rlvc.cli.progress import show_summary
 from rlvc.envs.hill.dynamics import HILL
 from rlvc.envs.hill.scene import LAST_GAUGE, LAST_GROUND, gauge_column, ground_column
-from rlvc.features.graph import AtLeast, Composite, Graph, InCell, Primitive, Sight
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.kinds import AtLeast, Composite, InCell, Primitive
+from rlvc.features.lazy import LazyFeatures
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.generation.composites import Composites
 from rlvc.report.figures.arrangements import YELLOW, arrange
@@ -38,7 +40,6 @@ from rlvc.tasks.hill_composites import caption, draw_composites, in_words, most_
 from rlvc.tasks.hill_figures import draw_state_values, draw_thrusts, draw_trials
 from rlvc.tasks.hill_index import N_IMAGES, POSITIONS, VELOCITIES, Sights, actor
 from rlvc.tasks.hill_metrics import MAX_STEPS, TRIALS, starts, trials
-from rlvc.vision.extractor import Glance
 from tests.cli import test_cli
 
 call = test_cli.call
@@ -74,7 +75,7 @@ def seen(done: HillRun) -> Sights:
     return Sights.of_policy(done.policy, done.env.strip)
 
 
-def blind(graph: Graph) -> Sights:
+def blind(graph: FeatureGraph) -> Sights:
     """Return sights that show nothing, for tests to which looking does not matter."""
     n = len(graph)
     nothing = np.zeros((len(POSITIONS), n), np.bool_), np.zeros((len(VELOCITIES), n), np.bool_)
@@ -248,7 +249,7 @@ def test_classes_are_those_of_walking(seed: int, threads: int) -> None:
         tree = tree.refine([Split(int(one), int(rng.integers(n))) for one in splits])
     groups = np.array_split(rng.permutation(tree.n_classes), 3)
     merged = tree.merge([sorted(group.tolist()) for group in groups if len(group)])
-    sights = Sights(Graph(tuple(Primitive("gauge", i) for i in range(n))), ground, gauge)
+    sights = Sights(FeatureGraph(tuple(Primitive("gauge", i) for i in range(n))), ground, gauge)
     for classifier in (tree, merged):
         expected = [
             [classifier.walk((gauge[v] | ground[p]).__getitem__)[1] for p in range(5)]
@@ -417,10 +418,12 @@ def test_an_arrangement_stands_for_every_occurrence(done: HillRun) -> None:
         camera = graph.camera[number]
         column = int(np.flatnonzero(done.sights.shows(number))[0])
         state = (POSITIONS[column], 0.0) if camera == "ground" else (0.0, VELOCITIES[column])
-        sight = Sight(graph, Glance(done.policy.extractor, dict(done.env.percept(state))))
-        found = arrange(graph, sight, number)
-        assert [one.middle for one in found] == [tuple(xy) for xy in sight.find(number)[:, :2]]
-        places = {tuple(xy) for part in graph.primitives(number) for xy in sight.find(part)[:, :2]}
+        features = LazyFeatures(graph, done.policy.extractor, dict(done.env.percept(state)))
+        found = arrange(graph, features, number)
+        assert [one.middle for one in found] == [tuple(xy) for xy in features.find(number)[:, :2]]
+        places = {
+            tuple(xy) for part in graph.primitives(number) for xy in features.find(part)[:, :2]
+        }
         for one in found:
             assert set(one.points) <= places
             assert len(one.points) == len(one.lines) + 1  # a binary tree
@@ -435,9 +438,11 @@ def test_what_is_in_one_part_of_the_frame_is_arranged_as_what_it_is(done: HillRu
     column = int(np.flatnonzero(done.sights.shows(number))[0])
     cells = [InCell(part=number, level=1, column=x, line=y) for x in range(2) for y in range(2)]
     graph, numbers = done.policy.graph.add(cells)
-    sight = Sight(graph, Glance(done.policy.extractor, done.env.percept((0.0, VELOCITIES[column]))))
-    everywhere = arrange(graph, sight, number)
-    inside = [one for cell in numbers for one in arrange(graph, sight, cell)]
+    features = LazyFeatures(
+        graph, done.policy.extractor, done.env.percept((0.0, VELOCITIES[column]))
+    )
+    everywhere = arrange(graph, features, number)
+    inside = [one for cell in numbers for one in arrange(graph, features, cell)]
     assert sorted(one.middle for one in inside) == sorted(one.middle for one in everywhere)
     assert all(one in everywhere for one in inside)
 

@@ -24,7 +24,7 @@ from rlvc.vision.auto import (
     told_apart,
 )
 from rlvc.vision.descriptors import Descriptor, Invariants, OrbDescriptor, SiftDescriptor
-from rlvc.vision.detectors import Detector, Harris, Orb, Points, Sift
+from rlvc.vision.detectors import Detector, Harris, InterestPoints, Orb, Sift
 from rlvc.vision.metrics import Euclidean, Hamming, Mahalanobis, Metric
 from tests.support.builders import blocks, pictures
 
@@ -246,18 +246,18 @@ def test_the_parts_that_go_together_are_of_different_kinds() -> None:
 
 @dataclass(frozen=True)
 class Lattice:
-    """Points on a lattice."""
+    """A lattice of points."""
 
-    def detect(self, image: Image) -> Points:
+    def detect(self, image: Image) -> InterestPoints:
         y, x = np.mgrid[16:80:16, 16:80:16]
-        return Points.at(np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float32), 8.0)
+        return InterestPoints.at(np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float32), 8.0)
 
 
 @dataclass(frozen=True)
 class Colour:
     """The colour of the point."""
 
-    def describe(self, image: Image, points: Points) -> tuple[Points, NDArray[Any]]:
+    def describe(self, image: Image, points: InterestPoints) -> tuple[InterestPoints, NDArray[Any]]:
         x, y = points.xy.astype(int).T
         return points, image[y, x].astype(np.float32)
 

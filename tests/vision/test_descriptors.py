@@ -6,17 +6,17 @@ import pytest
 from numpy.typing import NDArray
 
 from rlvc.vision.descriptors import Invariants, SiftDescriptor, descriptors
-from rlvc.vision.detectors import Detector, Harris, Orb, Points, Sift, detectors, grey
+from rlvc.vision.detectors import Detector, Harris, InterestPoints, Orb, Sift, detectors, grey
 from tests.support.builders import blocks
 
 EVERY = pytest.mark.parametrize("name", list(descriptors))
 WIDTH = {"invariants": 8, "sift": 128, "rootsift": 128, "orb": 32}
 
 
-def grid(side: int, step: int = 8) -> Points:
+def grid(side: int, step: int = 8) -> InterestPoints:
     """Return points all over a square image, its border included."""
     xy = np.stack(np.meshgrid(np.arange(0, side, step), np.arange(0, side, step)), axis=-1)
-    return Points.at(xy.reshape(-1, 2).astype(np.float32), 16.0)
+    return InterestPoints.at(xy.reshape(-1, 2).astype(np.float32), 16.0)
 
 
 @EVERY
@@ -53,7 +53,7 @@ def test_rows_stay_with_their_points(name: str) -> None:
 
 @EVERY
 def test_no_point_gives_no_row(name: str) -> None:
-    nowhere = Points.at(np.empty((0, 2), np.float32), 1.0)
+    nowhere = InterestPoints.at(np.empty((0, 2), np.float32), 1.0)
     image = blocks(3)
     some = descriptors.make(name).describe(image, grid(96))[1]
     for other in (image, np.zeros((1, 1, 3), np.uint8), np.zeros((9, 9, 1), np.uint8)):
@@ -86,8 +86,8 @@ def test_invariants_do_not_see_rotation(normalise: bool, turns: int, channels: i
     middle = xy - 32
     for _ in range(turns):  # a quarter turn to the left takes (x, y) to (y, -x)
         middle = np.stack([middle[:, 1], -middle[:, 0]], axis=1)
-    kept, rows = descriptor.describe(image, Points.at(xy, 1.0))
-    also, others = descriptor.describe(turned, Points.at(middle + 32, 1.0))
+    kept, rows = descriptor.describe(image, InterestPoints.at(xy, 1.0))
+    also, others = descriptor.describe(turned, InterestPoints.at(middle + 32, 1.0))
     assert len(kept) == len(also) > 10
     assert others == pytest.approx(rows, abs=1e-5)
     assert np.ptp(rows, axis=0).min() > 1e-3  # and places differ
@@ -106,7 +106,7 @@ def test_invariants_are_the_formula() -> None:
     # On a ramp the smoothed value is the value and the gradient is the slope.
     x, y = np.meshgrid(np.arange(40), np.arange(40))
     image = np.stack([3 * x, 2 * y, x + y], axis=-1).astype(np.uint8)
-    _, rows = Invariants().describe(image, Points.at(np.array([[20, 15]], np.float32), 1.0))
+    _, rows = Invariants().describe(image, InterestPoints.at(np.array([[20, 15]], np.float32), 1.0))
     expected = [60, 30, 35, 9, 4, 2, 0, 3]
     scale = np.array([255] * 3 + [255**2] * 5)
     assert rows[0] * scale == pytest.approx(np.array(expected), abs=1e-2)

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvc.vision.detectors import Harris, Orb, Points, Sift, detectors
+from rlvc.vision.detectors import Harris, InterestPoints, Orb, Sift, detectors
 from tests.support.builders import blocks
 
 EVERY = pytest.mark.parametrize("name", list(detectors))
 
 
-def same(one: Points, other: Points) -> bool:
+def same(one: InterestPoints, other: InterestPoints) -> bool:
     return (
         np.array_equal(one.xy, other.xy)
         and np.array_equal(one.scale, other.scale)
@@ -116,7 +116,7 @@ def test_max_points_bounds_the_number() -> None:
 
 
 def test_points_can_be_chosen() -> None:
-    points = Points.at(np.array([[1, 2], [3, 4], [5, 6]], np.float32), 7.0)
+    points = InterestPoints.at(np.array([[1, 2], [3, 4], [5, 6]], np.float32), 7.0)
     assert points.take(np.array([2, 0])).xy.tolist() == [[5, 6], [1, 2]]
     assert points.take(np.array([False, True, False])).xy.tolist() == [[3, 4]]
     assert np.isnan(points.angle).all()

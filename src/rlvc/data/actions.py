@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvc.data.io.checksums import Checksums, ChecksumWriter
-from rlvc.data.problems import Problems
+from rlvc.data.problems import ProblemCollector
 
 FILE = "actions.txt"
 
 
 @dataclass(frozen=True, slots=True)
-class Actions:
+class ActionSpec:
     """What is known of the actions.
 
     Attributes:
@@ -20,15 +20,15 @@ class Actions:
         n: How many there are; None if that is not known.
         names: How to call them, if they have names.
 
-    >>> Actions(0, 2, ("left", "right")).changed(None, 5, ("up", "down"))
-    Actions(start=5, n=2, names=('up', 'down'))
+    >>> ActionSpec(0, 2, ("left", "right")).changed(None, 5, ("up", "down"))
+    ActionSpec(start=5, n=2, names=('up', 'down'))
     """
 
     start: int = 0
     n: int | None = None
     names: tuple[str, ...] = ()
 
-    def changed(self, n: int | None, start: int | None, names: tuple[str, ...]) -> Actions:
+    def changed(self, n: int | None, start: int | None, names: tuple[str, ...]) -> ActionSpec:
         """Return the actions with what the arguments of ``read_folder`` say about them."""
         if n is None:
             n = len(names) or self.n
@@ -40,24 +40,24 @@ class Actions:
                 f"n_actions of read_folder must be {len(names)}, as there are so many names "
                 f"({', '.join(names)}); got {n}. Name as many actions as there are."
             )
-        return Actions(self.start if start is None else start, n, names)
+        return ActionSpec(self.start if start is None else start, n, names)
 
 
-def read_actions(folder: Path, seal: Checksums, problems: Problems) -> Actions:
+def read_actions(folder: Path, seal: Checksums, problems: ProblemCollector) -> ActionSpec:
     """Return what ``actions.txt`` says, if there is one; what is wrong with it is noted."""
     try:
         data = (folder / FILE).read_bytes()
         seal.check(FILE, data, problems)
         text = data.decode("utf-8-sig")
     except FileNotFoundError:
-        return Actions()
+        return ActionSpec()
     except OSError as error:
         seal.fits(FILE, None)
         problems.add(f"{FILE} cannot be read ({error.strerror}). Check that you may read it.")
-        return Actions()
+        return ActionSpec()
     except UnicodeDecodeError as error:
         problems.add(f"{FILE} is not UTF-8 text (byte {error.start}). Save it as UTF-8.")
-        return Actions()
+        return ActionSpec()
     lines = [line.split(maxsplit=1) for line in text.split("\n") if line.strip()]
     try:
         numbers = [int(line[0]) for line in lines]
@@ -72,15 +72,15 @@ def read_actions(folder: Path, seal: Checksums, problems: Problems) -> Actions:
             f"{FILE} must have a line for each action, with its number and its name, such as "
             "'0 left', and the numbers must go up by one from line to line."
         )
-        return Actions()
+        return ActionSpec()
     names = tuple(line[1].strip() for line in lines if len(line) > 1)
     if names and len(names) != len(numbers):
         problems.add(f"{FILE} must name all actions or none; it names {len(names)}.")
         names = ()
-    return Actions(numbers[0], len(numbers), names)
+    return ActionSpec(numbers[0], len(numbers), names)
 
 
-def write_actions(sealing: ChecksumWriter, actions: Actions) -> None:
+def write_actions(sealing: ChecksumWriter, actions: ActionSpec) -> None:
     """Write ``actions.txt``; the number of actions must be known."""
     assert actions.n is not None
     names = actions.names or [""] * actions.n

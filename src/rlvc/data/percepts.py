@@ -19,7 +19,7 @@ SINGLE = ""  # the camera's name where a percept is one image
 IN_MEMORY = 64 * 2**20  # bytes of images kept in memory; the rest goes to a temporary file
 
 
-class Some(Protocol):
+class ImageSequence(Protocol):
     """Some images, by number."""
 
     def __len__(self) -> int: ...
@@ -64,7 +64,7 @@ class Images:
             self._numbers[digest] = number  # after the store, which a full disk may refuse
         return number
 
-    def some(self, numbers: Sequence[int]) -> Some:
+    def subset(self, numbers: Sequence[int]) -> ImageSequence:
         """Return some images, to be sent to another process."""
         return [self[number] for number in numbers]
 
@@ -224,7 +224,7 @@ class Percepts:
         return (self[number] for number in range(len(self)))
 
 
-class Elsewhere(Percepts):
+class PerceptPlaceholders(Percepts):
     """Percepts of which only the number is known here: others have them."""
 
     def __init__(self, n: int) -> None:

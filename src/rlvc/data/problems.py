@@ -10,10 +10,10 @@ ROWS = 10  # that one sentence names
 LETTERS = 60  # that it quotes of a value
 
 
-class Problems:
+class ProblemCollector:
     """The problems of one source of data, a sentence each; what is wrong in many rows is one.
 
-    >>> problems = Problems("runs/log")
+    >>> problems = ProblemCollector("runs/log")
     >>> problems.at("reward is not finite", [2, 7, 14], ["nan", "inf", "nan"])
     >>> problems.found
     ['reward is not finite in rows 3, 8 and 15 (nan, inf, nan).']

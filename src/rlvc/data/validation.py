@@ -13,7 +13,7 @@ LETTERS = 60  # that it quotes of a value
 SMALL, LARGE = 1e-100, 1e100  # sizes of a reward whose squares and sums still are numbers
 
 Given = ParamSpec("Given")
-Column = TypeVar("Column")
+Values = TypeVar("Values")
 
 
 class ErrorCollector:
@@ -36,8 +36,8 @@ class ErrorCollector:
         self._errors += errors
 
     def read(
-        self, convert: Callable[Given, Column], *args: Given.args, **kwargs: Given.kwargs
-    ) -> Column | None:
+        self, convert: Callable[Given, Values], *args: Given.args, **kwargs: Given.kwargs
+    ) -> Values | None:
         """Return what a function makes of a column; None if it refuses, which is noted."""
         try:
             return convert(*args, **kwargs)

@@ -23,15 +23,16 @@ import numpy as np
 
 from rlvc._core.jit import n_threads
 from rlvc._core.params import check, param
-from rlvc.data.percepts import Images, Some
+from rlvc.data.percepts import Images, ImageSequence
 from rlvc.distributed.disk import Dataset, read_about, read_shard, write_shards
 from rlvc.distributed.disk.format import FILE
 from rlvc.errors import DamagedFileError
-from rlvc.features.graph import Graph
+from rlvc.features.graph import FeatureGraph
 from rlvc.learning.database import Database
 from rlvc.learning.shard import Facts, Part
 from rlvc.learning.spread import Spread
-from rlvc.vision.extractor import FeatureExtractor, ImageKeypoints
+from rlvc.vision.descriptors import ImageKeypoints
+from rlvc.vision.extractor import FeatureExtractor
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -85,7 +86,7 @@ class Ray:
             height, width, channels = images.shape
             size = max(1, min(64, BATCH // (height * width * channels)))
         batches = (numbers[i : i + size] for i in range(0, len(numbers), size))
-        asked = (look.remote(fresh, images.some(batch)) for batch in batches)
+        asked = (look.remote(fresh, images.subset(batch)) for batch in batches)
         for batch in self._in_order(asked):
             yield from batch
 
@@ -98,7 +99,7 @@ class Ray:
         """
         self.start()
         interactions = database.interactions
-        symbols = Graph().add_symbols(database.extractor).features
+        symbols = FeatureGraph().add_symbols(database.extractor).features
         if database.graph.features[: len(symbols)] != symbols:
             raise ValueError(
                 "The first features of a database must be its symbols for it to be spread over "
@@ -128,7 +129,7 @@ class Ray:
         """
         self._connect()
         extractor, interactions = dataset.extractor(), dataset.interactions()
-        graph, shards = Graph().add_symbols(extractor), len(dataset.about.shards)
+        graph, shards = FeatureGraph().add_symbols(extractor), len(dataset.about.shards)
         workers = min(self.n_workers, shards)
         team = RayTeam(str(dataset.folder.resolve()), shards, workers, threads or 1)
         return Spread(interactions, extractor, graph, team, len(graph), dataset.database)
@@ -350,7 +351,7 @@ def fetch(asked: Any) -> Any:
         ) from error
 
 
-def _look(extractor: FeatureExtractor, images: Some) -> list[ImageKeypoints]:
+def _look(extractor: FeatureExtractor, images: ImageSequence) -> list[ImageKeypoints]:
     """Return what an eye sees on some images, in a worker."""
     cv2.setNumThreads(1)  # there is a worker for every core
     return [extractor.extract_image(images[i]) for i in range(len(images))]

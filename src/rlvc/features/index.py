@@ -11,18 +11,9 @@ from numpy.typing import NDArray
 from rlvc._core.arrays import Ints
 from rlvc._core.jit import jit
 from rlvc.data.percepts import Percepts
-from rlvc.features.graph import (
-    MOST,
-    AtLeast,
-    Feature,
-    Graph,
-    InCell,
-    Marks,
-    Primitive,
-    marks,
-    pair_up,
-)
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence, Joined
+from rlvc.features.kinds import MOST, AtLeast, Feature, InCell, Marks, Primitive, marks, pair_up
 from rlvc.vision.extractor import SymbolOccurrences
 
 BLOCK = 256  # images whose occurrences are sorted at a time
@@ -92,7 +83,7 @@ class FeatureIndex:
         incidence: Which percept exhibits which feature.
     """
 
-    graph: Graph
+    graph: FeatureGraph
     cameras: tuple[str, ...]
     places: tuple[OccurrenceTable, ...]
     table: Ints
@@ -100,7 +91,9 @@ class FeatureIndex:
     incidence: Incidence
 
     @classmethod
-    def of(cls, graph: Graph, percepts: Percepts, seen: list[SymbolOccurrences]) -> FeatureIndex:
+    def of(
+        cls, graph: FeatureGraph, percepts: Percepts, seen: list[SymbolOccurrences]
+    ) -> FeatureIndex:
         """Return what percepts show of a graph, given the symbols that an eye saw on them."""
         places = tuple(
             _symbols(graph.symbols(images.camera), occurrences, images.shape or (0, 0))
@@ -111,7 +104,7 @@ class FeatureIndex:
     @classmethod
     def at(
         cls,
-        graph: Graph,
+        graph: FeatureGraph,
         cameras: tuple[str, ...],
         places: tuple[OccurrenceTable, ...],
         table: Ints,

@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from rlvc._core.validate import as_int, as_number, as_text, must
-from rlvc.features.graph import HIGHEST, AtLeast, Composite, Feature, Graph, InCell, Primitive
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.kinds import HIGHEST, AtLeast, Composite, Feature, InCell, Primitive
 from rlvc.vision.extractor import FeatureExtractor
 
 MOST_NAMED: Final = 2**21  # features in the words for all of them
@@ -40,7 +41,7 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-def check_features(graph: Graph, n_symbols: Mapping[str, int], first: int = 0) -> None:
+def check_features(graph: FeatureGraph, n_symbols: Mapping[str, int], first: int = 0) -> None:
     """Raise a ValueError unless parts come before what they make up and all numbers make sense.
 
     Args:
@@ -75,7 +76,7 @@ def check_features(graph: Graph, n_symbols: Mapping[str, int], first: int = 0) -
     _check_words(graph, first)
 
 
-def _check_words(graph: Graph, first: int) -> None:
+def _check_words(graph: FeatureGraph, first: int) -> None:
     """Raise a ValueError if features put in words would be long without end.
 
     A feature may be a part of many, and so be named often.

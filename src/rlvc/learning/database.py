@@ -14,9 +14,10 @@ from rlvc.classifiers._nodes import Nodes
 from rlvc.classifiers.base import Classifier, Split
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
-from rlvc.features.graph import AtLeast, Feature, Graph
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
+from rlvc.features.kinds import AtLeast, Feature
 from rlvc.learning.aliasing import Evidence, Residuals, bellman_residuals, variance_of
 from rlvc.learning.generation.base import Candidates, GeneratorState
 from rlvc.learning.make_policy import Seen, Spot, first_spot
@@ -50,7 +51,7 @@ class Database:
         return self.index.incidence
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> FeatureGraph:
         """The features known so far."""
         return self.index.graph
 

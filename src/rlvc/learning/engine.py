@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from rlvc._core.registry import Registry
 from rlvc.data.percepts import Images
 from rlvc.learning.database import Database, Learnable
-from rlvc.vision.extractor import FeatureExtractor, ImageKeypoints
+from rlvc.vision.descriptors import ImageKeypoints
+from rlvc.vision.extractor import FeatureExtractor
 
 if TYPE_CHECKING:
     from rlvc.distributed.disk import Dataset

@@ -22,7 +22,8 @@ from rlvc._core.fixed_point import Scale
 from rlvc._core.params import check, param
 from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.data.interactions import Interactions
-from rlvc.features.graph import Graph, Primitive
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.kinds import Primitive
 from rlvc.learning.database import Database, Learnable, map_interactions
 from rlvc.learning.grown_trees import GrownTree, Trees
 from rlvc.learning.joint_values import solve_together
@@ -184,7 +185,7 @@ def draw(numbers: Ints, share: float, rng: np.random.Generator) -> Ints:
     return rng.permutation(numbers)[: max(1, round(share * len(numbers)))]
 
 
-def draw_symbols(graph: Graph, share: float, rng: np.random.Generator) -> Bools:
+def draw_symbols(graph: FeatureGraph, share: float, rng: np.random.Generator) -> Bools:
     """Return which primitive features of a graph may be used: a share of each camera's."""
     is_symbol = np.asarray([isinstance(one, Primitive) for one in graph.features], np.bool_)
     drawn = np.zeros(len(graph), np.bool_)

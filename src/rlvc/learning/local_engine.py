@@ -10,7 +10,8 @@ from rlvc._core.parallel import run_processes
 from rlvc.data.percepts import Images
 from rlvc.learning.database import Database
 from rlvc.learning.engine import engines
-from rlvc.vision.extractor import FeatureExtractor, ImageKeypoints, extract_in_threads
+from rlvc.vision.descriptors import ImageKeypoints
+from rlvc.vision.extractor import FeatureExtractor, extract_in_threads
 
 if TYPE_CHECKING:
     from rlvc.distributed.disk import Dataset

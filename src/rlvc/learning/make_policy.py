@@ -14,10 +14,11 @@ from rlvc.classifiers.base import Classifier
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
 from rlvc.errors import ImageError
-from rlvc.features.graph import AtLeast, Composite, Graph, Primitive
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.index import FeatureIndex
+from rlvc.features.kinds import AtLeast, Composite, Primitive
 from rlvc.policies.policy import Policy
-from rlvc.vision.detectors import Points
+from rlvc.vision.detectors import InterestPoints
 from rlvc.vision.extractor import SIDE, FeatureExtractor, cut_patch
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class Seen(Protocol):
         ...
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> FeatureGraph:
         """The features known so far."""
         ...
 
@@ -113,7 +114,7 @@ def spots_of(policy: Policy, seen: Seen) -> dict[int, Spot]:
 
 
 def draw_patches(
-    graph: Graph, spots: Mapping[int, Spot], extractor: FeatureExtractor, percepts: Percepts
+    graph: FeatureGraph, spots: Mapping[int, Spot], extractor: FeatureExtractor, percepts: Percepts
 ) -> NDArray[np.uint8]:
     """Return what the features of a graph look like: a composite with all its parts in view."""
     patches, missing = np.zeros((len(graph), SIDE, SIDE, 3), np.uint8), list[ImageError]()
@@ -125,7 +126,7 @@ def draw_patches(
         elif number in spots:  # fresh interactions may not show it any more
             spot, camera = spots[number], percepts.cameras.index(graph.camera[number])
             size = _extent(graph, number, spot.scale)
-            point = Points.at(np.array([[spot.x, spot.y]], np.float32), size)
+            point = InterestPoints.at(np.array([[spot.x, spot.y]], np.float32), size)
             try:
                 patches[number] = cut_patch(percepts.images[camera][spot.image], point, 0)
             except ImageError as error:  # that of a dataset on disk may be gone
@@ -144,7 +145,7 @@ def first_spot(index: FeatureIndex, number: int) -> Spot | None:
     return Spot(int(image[0]), x, y, scale)
 
 
-def _extent(graph: Graph, number: int, scale: float) -> float:
+def _extent(graph: FeatureGraph, number: int, scale: float) -> float:
     """Return the diameter of the neighbourhood that shows all parts of a feature."""
     feature = graph[number]
     parts = max((_extent(graph, part, scale) for part in feature.parts), default=scale)

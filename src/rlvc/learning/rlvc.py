@@ -19,7 +19,7 @@ from rlvc.classifiers.tree import Tree
 from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
-from rlvc.features.graph import Graph
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.index import FeatureIndex
 from rlvc.learning.aliasing import AliasingDetector, Evidence, RelativeVariance
 from rlvc.learning.compaction import Keep, PostProcess
@@ -320,7 +320,7 @@ class RLVC:
             extractor: An extractor that knows symbols already; a new one unless given.
         """
         extractor = extractor or self.new_extractor(interactions.percepts)
-        return self._extract(extractor, Graph(), interactions, cache, on_image)
+        return self._extract(extractor, FeatureGraph(), interactions, cache, on_image)
 
     @property
     def absorbing_gamma(self) -> float | None:
@@ -355,7 +355,7 @@ class RLVC:
     def _extract(
         self,
         extractor: FeatureExtractor,
-        graph: Graph,
+        graph: FeatureGraph,
         interactions: Interactions,
         cache: ExtractionCache | None = None,
         on_image: Callable[[], None] | None = None,

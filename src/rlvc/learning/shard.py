@@ -19,10 +19,11 @@ from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.fixed_point import Scale
 from rlvc.classifiers.base import Classifier
 from rlvc.data.interactions import Interactions
-from rlvc.data.percepts import Elsewhere
-from rlvc.features.graph import Feature, Graph, Primitive
+from rlvc.data.percepts import PerceptPlaceholders
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex, OccurrenceTable
+from rlvc.features.kinds import Feature, Primitive
 from rlvc.learning.aliasing import Residuals, ResidualSums, bellman_residuals
 from rlvc.learning.database import Database, EffectiveTransitions, Sums, sum_returns
 from rlvc.learning.generation.cells import Cells
@@ -120,13 +121,13 @@ class Part:
     """
 
     def __init__(self, data: ShardData, facts: Facts, threads: int = 1) -> None:
-        graph = Graph(facts.features)
+        graph = FeatureGraph(facts.features)
         places = []
         for camera, images in zip(facts.cameras, data.images, strict=True):
             feature = graph.symbols(camera)[images.symbol]
             places.append(OccurrenceTable(images.begin, feature, images.marks, images.size))
         interactions = Interactions(
-            Elsewhere(len(data.percepts)), data.start, data.action, data.reward, data.end,
+            PerceptPlaceholders(len(data.percepts)), data.start, data.action, data.reward, data.end,
             data.episode, data.terminated, data.truncated, facts.n_actions,
         )  # fmt: skip
         index = FeatureIndex.at(graph, facts.cameras, tuple(places), data.table)

@@ -19,9 +19,10 @@ from rlvc._core.fixed_point import Scale
 from rlvc.classifiers.base import Classifier, Split
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
-from rlvc.features.graph import AtLeast, Feature, Graph
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
+from rlvc.features.kinds import AtLeast, Feature
 from rlvc.learning.aliasing import ResidualSums
 from rlvc.learning.database import Database, scale_of, variance_of_returns
 from rlvc.learning.generation.base import Candidates, Canonical, GeneratorState
@@ -66,7 +67,7 @@ class Spread:
 
     interactions: Interactions
     extractor: FeatureExtractor
-    graph: Graph
+    graph: FeatureGraph
     team: Team
     n_symbols: int
     bring: Callable[[], Database]

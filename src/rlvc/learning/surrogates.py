@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from rlvc._core.arrays import Ints
 from rlvc._core.params import check, param
 from rlvc.classifiers.base import Split
-from rlvc.features.graph import AtLeast, Graph
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
+from rlvc.features.kinds import AtLeast
 from rlvc.learning.aliasing import Residuals
 from rlvc.learning.selection.selector import SplitChoice, reductions
 
@@ -76,7 +77,7 @@ class Surrogates:
         self,
         splits: list[Split],
         choice: SplitChoice,
-        graph: Graph,
+        graph: FeatureGraph,
         n_actions: int,
         witness: Witness,
         min_samples: int,
@@ -115,7 +116,7 @@ class Surrogates:
                 tests[n] = AtLeast(parts=tuple(some.tolist()), least=least)
         return tests
 
-    def _agreeing(self, company: Company, feature: int, graph: Graph) -> Ints:
+    def _agreeing(self, company: Company, feature: int, graph: FeatureGraph) -> Ints:
         """Return a feature and those that agree with it most, among equals the lowest numbers."""
         n, n_has, count, both = company.n, company.n_has, company.count, company.both
         spread = np.sqrt(count.astype(np.float64) * (n - count) * n_has * (n - n_has))

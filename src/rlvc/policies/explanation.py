@@ -8,7 +8,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.features.graph import AtLeast, Feature, Graph, Sight
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.kinds import AtLeast, Feature
+from rlvc.features.lazy import LazyFeatures
 
 MAX_SHOWN: Final = 12  # decisive features of a forest that are printed or drawn
 
@@ -36,7 +38,7 @@ class FeatureTest:
     seen_name: str = ""
 
     @classmethod
-    def of(cls, graph: Graph, percept: Sight, number: int) -> FeatureTest:
+    def of(cls, graph: FeatureGraph, percept: LazyFeatures, number: int) -> FeatureTest:
         """Test a feature on a percept."""
         feature, found = graph[number], percept.find(number)
         parts = feature.parts if isinstance(feature, AtLeast) else ()

@@ -16,12 +16,14 @@ from rlvc._core.jit import run_threads
 from rlvc.classifiers.base import Classifier
 from rlvc.data.batches import one_percept, split_percepts
 from rlvc.data.images import Image
-from rlvc.features.graph import Feature, Graph, Sight
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.kinds import Feature
+from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.explanation import DecisiveTest, FeatureTest, ForestExplanation
 from rlvc.policies.forest_io import FOREST, read_forest, write_forest
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import cautious_values, greedy, lead_of
-from rlvc.vision.extractor import FeatureExtractor, Glance
+from rlvc.vision.extractor import FeatureExtractor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +73,7 @@ class ForestPolicy:
     """
 
     extractor: FeatureExtractor
-    graph: Graph
+    graph: FeatureGraph
     trees: tuple[ForestTree, ...]
     usage: Ints
     patches: NDArray[np.uint8]
@@ -91,7 +93,7 @@ class ForestPolicy:
         uncertainty_penalty: float = 0.0,
     ) -> ForestPolicy:
         """Return the forest of policies that share an extractor and a database."""
-        graph, trees, usage = Graph(), list[ForestTree](), np.zeros(0, np.int64)
+        graph, trees, usage = FeatureGraph(), list[ForestTree](), np.zeros(0, np.int64)
         patches: dict[int, NDArray[np.uint8]] = {}
         for policy in policies:
             graph, numbers = graph.join(policy.graph)
@@ -176,8 +178,8 @@ class ForestPolicy:
 
         ``tree(k).explain(percept)`` gives the path through one of the trees.
         """
-        sight = Sight(self.graph, Glance(self.extractor, one_percept(percept, self.shapes)))
-        walks = [one.classifier.walk(sight.exhibits) for one in self.trees]
+        features = LazyFeatures(self.graph, self.extractor, one_percept(percept, self.shapes))
+        walks = [one.classifier.walk(features.exhibits) for one in self.trees]
         classes = np.asarray([visual_class for _, visual_class in walks], np.int64)
         q, is_tried = self.vote(classes)
         best = int(greedy(q, is_tried))
@@ -188,9 +190,9 @@ class ForestPolicy:
                 tested.setdefault(number, []).append(tree)
         decisive = []
         for number, trees in sorted(tested.items()):
-            other = self.vote(self._flip(classes, number, trees, sight.exhibits))
+            other = self.vote(self._flip(classes, number, trees, features.exhibits))
             gain = lead - self._lead(*other, best)
-            test = FeatureTest.of(self.graph, sight, number)
+            test = FeatureTest.of(self.graph, features, number)
             decisive.append(DecisiveTest(test, len(trees), gain, int(greedy(*other))))
         pairs = zip(self.trees, classes, strict=True)
         ballots = [greedy(one.q[at], one.count[at] > 0) for one, at in pairs]
@@ -230,8 +232,8 @@ class ForestPolicy:
 
     def _classes(self, percept: dict[str, Image]) -> list[int]:
         """Return the class of a percept in every tree; its features are extracted once."""
-        sight = Sight(self.graph, Glance(self.extractor, percept))
-        return [one.classifier.walk(sight.exhibits)[1] for one in self.trees]
+        features = LazyFeatures(self.graph, self.extractor, percept)
+        return [one.classifier.walk(features.exhibits)[1] for one in self.trees]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the forest to one file, atomically."""

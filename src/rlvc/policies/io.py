@@ -15,7 +15,7 @@ from rlvc._core.validate import as_int, as_number, as_text, must, refusing
 from rlvc.classifiers.base import Classifier
 from rlvc.classifiers.bdd import Diagrams
 from rlvc.classifiers.tree import Tree
-from rlvc.features.graph import Graph
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.io import check_features, describe_feature, read_feature, symbols_of
 from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.io import check_words, describe_extractor, read_extractor
@@ -98,7 +98,7 @@ def read_base(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict
         must(isinstance(manifest[name], list), name.replace("_", " "))
     return {
         "extractor": read_extractor(manifest, arrays),
-        "graph": Graph(tuple(read_feature(entry) for entry in manifest["features"])),
+        "graph": FeatureGraph(tuple(read_feature(entry) for entry in manifest["features"])),
         "usage": arrays["usage"],
         "patches": arrays["patches"],
         "shapes": {
@@ -115,7 +115,7 @@ def read_base(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict
 def check_base(
     *,
     extractor: FeatureExtractor,
-    graph: Graph,
+    graph: FeatureGraph,
     usage: NDArray[Any],
     patches: NDArray[Any],
     shapes: dict[str, tuple[int, ...]],

@@ -14,11 +14,13 @@ from rlvc._core.jit import run_threads
 from rlvc.classifiers.base import Classifier
 from rlvc.data.batches import one_percept, split_percepts
 from rlvc.data.images import Image
-from rlvc.features.graph import Feature, Graph, Sight
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.kinds import Feature
+from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.explanation import Explanation, FeatureTest
 from rlvc.policies.io import read_policy, write_policy
 from rlvc.policies.values import greedy
-from rlvc.vision.extractor import FeatureExtractor, Glance
+from rlvc.vision.extractor import FeatureExtractor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +56,7 @@ class Policy:
     """
 
     extractor: FeatureExtractor
-    graph: Graph
+    graph: FeatureGraph
     classifier: Classifier
     q: NDArray[np.float64]
     count: NDArray[np.int64]
@@ -120,10 +122,10 @@ class Policy:
 
     def explain(self, percept: Any) -> Explanation:
         """Return the tests on the path of one percept, its class, its values and the action."""
-        sight = Sight(self.graph, Glance(self.extractor, one_percept(percept, self.shapes)))
-        path, visual_class = self.classifier.walk(lambda number: len(sight.find(number)) > 0)
+        features = LazyFeatures(self.graph, self.extractor, one_percept(percept, self.shapes))
+        path, visual_class = self.classifier.walk(lambda number: len(features.find(number)) > 0)
         return Explanation(
-            tests=tuple(FeatureTest.of(self.graph, sight, number) for number, _ in path),
+            tests=tuple(FeatureTest.of(self.graph, features, number) for number, _ in path),
             visual_class=visual_class,
             q=self.q[visual_class],
             is_tried=self.count[visual_class] > 0,
@@ -133,8 +135,8 @@ class Policy:
         )
 
     def _classify(self, percept: dict[str, Image]) -> int:
-        sight = Sight(self.graph, Glance(self.extractor, percept))
-        return self.classifier.walk(sight.exhibits)[1]
+        features = LazyFeatures(self.graph, self.extractor, percept)
+        return self.classifier.walk(features.exhibits)[1]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file, atomically."""

@@ -9,7 +9,7 @@ from typing import Any
 from rlvc._core.params import parse, rules
 from rlvc._core.registry import Registry
 from rlvc.errors import unknown_name
-from rlvc.features.graph import HIGHEST
+from rlvc.features.kinds import HIGHEST
 from rlvc.learning.aliasing import aliasing_detectors
 from rlvc.learning.compaction import post_processes
 from rlvc.learning.engine import engines

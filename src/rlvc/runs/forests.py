@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, PrefixedStore
 from rlvc._core.params import as_json
-from rlvc.features.graph import Graph
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.index import FeatureIndex
 from rlvc.learning.database import Learnable
 from rlvc.learning.forest import Forest
@@ -68,7 +68,7 @@ def learn_forest(
     return Grown(forest, replace(policy, about=about), timer.seconds.pop("forest"))
 
 
-def show_more(index: FeatureIndex, graph: Graph) -> tuple[FeatureIndex, dict[int, int]]:
+def show_more(index: FeatureIndex, graph: FeatureGraph) -> tuple[FeatureIndex, dict[int, int]]:
     """Return what percepts show of the features of a graph as well, and the numbers these have."""
     joined, numbers = index.graph.join(graph)
     return index.add(joined.features[len(index.graph) :])[0], numbers

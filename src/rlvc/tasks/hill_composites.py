@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from rlvc.data.images import Image
 from rlvc.envs.hill.dynamics import FIRST, HILL, TOP
 from rlvc.envs.hill.scene import LEFT, PER_UNIT, gauge_image, ground_image
-from rlvc.features.graph import Sight
+from rlvc.features.lazy import LazyFeatures
 from rlvc.report.figures.arrangements import SHOWN, arrange, draw_arrangement, show_image
 from rlvc.report.figures.patches import brief
 from rlvc.report.figures.style import BLUE, GREY, INK, new_figure
 from rlvc.tasks.hill import HillRun
 from rlvc.tasks.hill_index import GAUGE, GROUND, POSITIONS, VELOCITIES
-from rlvc.vision.extractor import Glance
 
 MOST: Final = {GAUGE: 6, GROUND: 4}  # features that are shown of either camera
 SPAN: Final = {GAUGE: 2, GROUND: 1}  # columns of the figure, of four, that an image takes
@@ -101,8 +100,8 @@ def _draw_composite(axes: Axes, run: HillRun, number: int) -> None:
     is_gauge = camera == GAUGE
     image = gauge_image(column) if is_gauge else ground_image(run.env.strip, column)
     show_image(axes, image)
-    sight = Sight(policy.graph, Glance(policy.extractor, {camera: image}))
-    for one in arrange(policy.graph, sight, number)[:SHOWN]:
+    features = LazyFeatures(policy.graph, policy.extractor, {camera: image})
+    for one in arrange(policy.graph, features, number)[:SHOWN]:
         draw_arrangement(axes, one)
     _draw_ranges(axes, image, _spans(run, number), is_gauge)
     axes.set_xlabel("\n".join(caption(run, number)), fontsize=7.5, color=INK)

@@ -24,16 +24,17 @@ from rlvc.envs.hill.scene import (
     ground_column,
     ground_image,
 )
-from rlvc.features.graph import Graph, Sight
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
+from rlvc.features.lazy import LazyFeatures
 from rlvc.learning.database import Learnable
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
 from rlvc.runs.forests import show_more
 from rlvc.tasks.hill_metrics import Actor
-from rlvc.vision.extractor import FeatureExtractor, Glance
+from rlvc.vision.extractor import FeatureExtractor
 
 GROUND: Final = "ground"
 GAUGE: Final = "gauge"
@@ -57,7 +58,7 @@ class Sights:
         gauge: (361, n_features) for every velocity, from the lowest.
     """
 
-    graph: Graph
+    graph: FeatureGraph
     ground: Bools = field(repr=False)
     gauge: Bools = field(repr=False)
 
@@ -74,7 +75,7 @@ class Sights:
         return cls.of_sightings(see_hill(database.extractor, graph, strip, threads, on_image))
 
     @classmethod
-    def of_sightings(cls, seen: FeatureIndex, graph: Graph | None = None) -> Sights:
+    def of_sightings(cls, seen: FeatureIndex, graph: FeatureGraph | None = None) -> Sights:
         """Return what :func:`see_hill` saw, of all features or of those of another graph."""
         columns = list(range(len(seen.graph)))
         if graph is not None:
@@ -99,8 +100,8 @@ class Sights:
             ours = [n for n in range(len(graph)) if graph.camera[n] == camera]
 
             def look(image: Image, camera: str = camera, ours: list[int] = ours) -> list[bool]:
-                sight = Sight(graph, Glance(policy.extractor, {camera: image}))
-                return [sight.exhibits(number) for number in ours]
+                features = LazyFeatures(graph, policy.extractor, {camera: image})
+                return [features.exhibits(number) for number in ours]
 
             dense[camera] = np.zeros((len(images), len(graph)), np.bool_)
             if ours:
@@ -138,7 +139,7 @@ class Sights:
 
 def see_hill(
     extractor: FeatureExtractor,
-    graph: Graph,
+    graph: FeatureGraph,
     strip: Image,
     threads: int = 0,
     on_image: Callable[[], None] | None = None,
@@ -169,7 +170,7 @@ def actions_of(policy: AnyPolicy, strip: Image) -> Ints:
     """Return the (361, 1025) actions of a policy, counted from 0."""
     if isinstance(policy, Policy):
         return policy.actions[Sights.of_policy(policy, strip).classify(policy.classifier)]
-    seen = see_hill(policy.extractor, Graph().add_symbols(policy.extractor), strip)
+    seen = see_hill(policy.extractor, FeatureGraph().add_symbols(policy.extractor), strip)
     return greedy(*values_of_forest(policy, seen))
 
 

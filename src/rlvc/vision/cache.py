@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, fits
 from rlvc.data.percepts import Images, Percepts
 from rlvc.vision.descriptors import Descriptor, Descriptors
-from rlvc.vision.detectors import Detector, Points
+from rlvc.vision.detectors import Detector, InterestPoints
 from rlvc.vision.extractor import (
     ExtractionBackend,
     FeatureExtractor,
@@ -23,7 +23,7 @@ from rlvc.vision.extractor import (
 )
 
 PAUSE: Final = 2.0  # seconds of looking that may be lost
-Part = tuple[list[int], Points, Descriptors]  # how many points each image has, and these
+Part = tuple[list[int], InterestPoints, Descriptors]  # how many points each image has, and these
 
 
 class ExtractionCache:
@@ -116,7 +116,7 @@ class CacheChunk:
         now: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._keeper, self._name, self._images, self.first = store, name, images, first
-        self._waiting = list[tuple[Points, Descriptors]]()
+        self._waiting = list[tuple[InterestPoints, Descriptors]]()
         self._now, self._next = now, now() + PAUSE
 
     def restore(self) -> Iterator[Part]:
@@ -136,7 +136,7 @@ class CacheChunk:
             self.first = last
             yield counts.tolist(), points, rows
 
-    def take(self, points: Points, rows: Descriptors) -> None:
+    def take(self, points: InterestPoints, rows: Descriptors) -> None:
         """Take what was seen on the next image."""
         self._waiting.append((points, rows))
         if self._now() >= self._next:
@@ -146,7 +146,7 @@ class CacheChunk:
         """Bring what waits into safety."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            points = Points.concatenate([one for one, _ in waiting])
+            points = InterestPoints.concatenate([one for one, _ in waiting])
             last = self.first + len(waiting)
             arrays: dict[str, NDArray[Any]] = {
                 "count": np.asarray([len(one) for one, _ in waiting], np.int64),
@@ -168,14 +168,14 @@ def _kind_of(extractor: FeatureExtractor) -> str:
     return hashlib.blake2b(kind.encode(), digest_size=4).hexdigest()
 
 
-def _read(arrays: dict[str, NDArray[Any]]) -> tuple[NDArray[np.int64], Points, Descriptors]:
+def _read(arrays: dict[str, NDArray[Any]]) -> tuple[NDArray[np.int64], InterestPoints, Descriptors]:
     """Return a part that was kept, once it makes sense."""
     shapes = {"count": 1, "xy": 2, "scale": 1, "angle": 1, "octave": 1, "rows": 2}
     is_there = arrays.keys() == shapes.keys()
     fits(is_there and all(arrays[name].ndim == n for name, n in shapes.items()), "looks")
     count, rows, xy = arrays["count"], arrays["rows"], arrays["xy"]
     fits(count.dtype == np.int64 and len(count) > 0 and count.min() >= 0, "looks")
-    points = Points(xy, arrays["scale"], arrays["angle"], arrays["octave"])
+    points = InterestPoints(xy, arrays["scale"], arrays["angle"], arrays["octave"])
     n = len(xy)
     fits(xy.shape == (n, 2) and rows.shape[1] > 0 and count.max() <= n == count.sum(), "looks")
     fits(all(len(arrays[name]) == n for name in ("scale", "angle", "octave", "rows")), "looks")

@@ -19,7 +19,7 @@ from rlvc._core.registry import Registry
 from rlvc.data.images import Image
 from rlvc.vision.detectors import (
     Detector,
-    Points,
+    InterestPoints,
     Sift,
     gaussian_kernels,
     grey,
@@ -28,12 +28,13 @@ from rlvc.vision.detectors import (
 )
 
 Descriptors = NDArray[Any]  # (n, d), float32 or uint8
+ImageKeypoints = tuple[InterestPoints, Descriptors]  # those of one image
 
 
 class Descriptor(Protocol):
     """Describe the neighbourhoods of interest points."""
 
-    def describe(self, image: Image, points: Points) -> tuple[Points, Descriptors]:
+    def describe(self, image: Image, points: InterestPoints) -> ImageKeypoints:
         """Return the points that can be described and one row for each of them."""
         ...
 
@@ -42,7 +43,7 @@ class Descriptor(Protocol):
 class JointDescriptor(Descriptor, Protocol):
     """A descriptor that shares some work with detectors that it knows."""
 
-    def detect_and_describe(self, image: Image, detector: Detector) -> tuple[Points, Descriptors]:
+    def detect_and_describe(self, image: Image, detector: Detector) -> ImageKeypoints:
         """Return exactly ``self.describe(image, detector.detect(image))``, but sooner."""
         ...
 
@@ -57,7 +58,7 @@ class Invariants:
     and unit deviation in the neighbourhood.
 
     >>> image = np.full((40, 40, 3), 51, np.uint8)
-    >>> _, rows = Invariants().describe(image, Points.at(np.float32([[20, 20]]), 1.0))
+    >>> _, rows = Invariants().describe(image, InterestPoints.at(np.float32([[20, 20]]), 1.0))
     >>> (rows * 255).round().tolist()
     [[51.0, 51.0, 51.0, 0.0, 0.0, 0.0, 0.0, 0.0]]
     """
@@ -68,7 +69,7 @@ class Invariants:
     def __post_init__(self) -> None:
         check(self)
 
-    def describe(self, image: Image, points: Points) -> tuple[Points, Descriptors]:
+    def describe(self, image: Image, points: InterestPoints) -> ImageKeypoints:
         """Return the points whose neighbourhood lies inside the image, and (n, 8) float32."""
         smooth, slope = gaussian_kernels(self.sigma)
         reach = len(smooth) // 2
@@ -134,14 +135,14 @@ class SiftDescriptor:
     def __post_init__(self) -> None:
         check(self)
 
-    def describe(self, image: Image, points: Points) -> tuple[Points, Descriptors]:
+    def describe(self, image: Image, points: InterestPoints) -> ImageKeypoints:
         """Return the points that OpenCV keeps and (n, 128) uint8."""
         sift = cv2.SIFT_create()  # type: ignore[attr-defined]
         points = _with_levels(points, (points.octave >> 8) & 255 > 0)
         points, rows = _with_opencv(sift, image, points, 128, np.float32)
         return points, self._as_bytes(rows)
 
-    def detect_and_describe(self, image: Image, detector: Detector) -> tuple[Points, Descriptors]:
+    def detect_and_describe(self, image: Image, detector: Detector) -> ImageKeypoints:
         """Return what detecting and then describing gives; SIFT's own points on one pyramid."""
         if type(detector) is not Sift:
             return self.describe(image, detector.detect(image))
@@ -163,21 +164,21 @@ class SiftDescriptor:
 class OrbDescriptor:
     """OpenCV's rotated BRIEF: 256 binary tests in 32 bytes, for the Hamming metric."""
 
-    def describe(self, image: Image, points: Points) -> tuple[Points, Descriptors]:
+    def describe(self, image: Image, points: InterestPoints) -> ImageKeypoints:
         """Return the points that OpenCV keeps and (n, 32) uint8."""
         orb = cv2.ORB_create()  # type: ignore[attr-defined]
         points = _with_levels(points, points.octave < 256)
         return _with_opencv(orb, image, points, 32, np.uint8)
 
 
-def _with_levels(points: Points, are_ours: NDArray[np.bool_]) -> Points:
+def _with_levels(points: InterestPoints, are_ours: NDArray[np.bool_]) -> InterestPoints:
     """Forget the pyramid levels of other detectors: SIFT packs its own with a layer above bit 8."""
     return replace(points, octave=np.where(are_ours, points.octave, 0).astype(np.int32))
 
 
 def _with_opencv(
-    extractor: Any, image: Image, points: Points, width: int, dtype: type
-) -> tuple[Points, NDArray[Any]]:
+    extractor: Any, image: Image, points: InterestPoints, width: int, dtype: type
+) -> tuple[InterestPoints, NDArray[Any]]:
     if len(points) == 0:
         return points, np.empty((0, width), dtype)
     kept, rows = extractor.compute(grey(image), to_keypoints(points))

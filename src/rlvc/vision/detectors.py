@@ -21,7 +21,7 @@ from rlvc.data.images import Image
 
 
 @dataclass(frozen=True, slots=True)
-class Points:
+class InterestPoints:
     """Interest points of one image, in the detector's order.
 
     Attributes:
@@ -39,19 +39,19 @@ class Points:
     def __len__(self) -> int:
         return len(self.xy)
 
-    def take(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> Points:
+    def take(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> InterestPoints:
         """Return the points that a mask or a list of numbers chooses."""
-        return Points(self.xy[keep], self.scale[keep], self.angle[keep], self.octave[keep])
+        return InterestPoints(self.xy[keep], self.scale[keep], self.angle[keep], self.octave[keep])
 
     @classmethod
-    def at(cls, xy: NDArray[np.float32], scale: float) -> Points:
+    def at(cls, xy: NDArray[np.float32], scale: float) -> InterestPoints:
         """Return points of one scale and no orientation."""
         n = len(xy)
         angle = np.full(n, np.nan, np.float32)
         return cls(xy, np.full(n, scale, np.float32), angle, np.zeros(n, np.int32))
 
     @classmethod
-    def concatenate(cls, parts: list[Points]) -> Points:
+    def concatenate(cls, parts: list[InterestPoints]) -> InterestPoints:
         """Return the points of many images one after the other."""
         return cls(
             np.concatenate([part.xy for part in parts]),
@@ -64,7 +64,7 @@ class Points:
 class Detector(Protocol):
     """Find interest points. The same image must always give the same points in the same order."""
 
-    def detect(self, image: Image) -> Points:
+    def detect(self, image: Image) -> InterestPoints:
         """Return the interest points of an (H, W, C) image."""
         ...
 
@@ -98,12 +98,12 @@ class Harris:
         """Pixels around a point on which it depends."""
         return _reach(self.sigma) + _reach(self.integration) + self.radius
 
-    def detect(self, image: Image) -> Points:
+    def detect(self, image: Image) -> InterestPoints:
         """Return the corners from top to bottom, left to right."""
         margin = self.margin
         height, width = image.shape[:2]
         if min(height, width) <= 2 * margin:
-            return Points.at(np.empty((0, 2), np.float32), 0.0)
+            return InterestPoints.at(np.empty((0, 2), np.float32), 0.0)
         smooth, slope = gaussian_kernels(self.sigma)
         dx = cv2.sepFilter2D(image, cv2.CV_32F, slope, smooth)
         dy = cv2.sepFilter2D(image, cv2.CV_32F, smooth, slope)
@@ -119,7 +119,7 @@ class Harris:
         inside = is_maximum[margin : height - margin, margin : width - margin]
         y, x = np.nonzero(inside)
         xy_points = np.stack([x + margin, y + margin], axis=1).astype(np.float32)
-        return Points.at(xy_points, 2.0 * margin)
+        return InterestPoints.at(xy_points, 2.0 * margin)
 
 
 @functools.cache
@@ -155,7 +155,7 @@ class Sift:
     def __post_init__(self) -> None:
         check(self)
 
-    def detect(self, image: Image) -> Points:
+    def detect(self, image: Image) -> InterestPoints:
         """Return the points ordered by position, then scale, then orientation."""
         return from_keypoints(self.opencv().detect(grey(image), None))
 
@@ -175,7 +175,7 @@ class Orb:
     def __post_init__(self) -> None:
         check(self)
 
-    def detect(self, image: Image) -> Points:
+    def detect(self, image: Image) -> InterestPoints:
         """Return the points ordered by position, then scale, then orientation."""
         if min(image.shape[:2]) < 2:  # OpenCV cannot make a pyramid of a line
             return from_keypoints([])
@@ -190,22 +190,22 @@ def grey(image: Image) -> Image:
     return cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)  # type: ignore[return-value]
 
 
-def from_keypoints(keypoints: Sequence[cv2.KeyPoint]) -> Points:
+def from_keypoints(keypoints: Sequence[cv2.KeyPoint]) -> InterestPoints:
     """Return OpenCV's keypoints in an order that does not depend on its threads."""
     return sort_keypoints(keypoints)[0]
 
 
-def sort_keypoints(keypoints: Sequence[cv2.KeyPoint]) -> tuple[Points, NDArray[np.int64]]:
+def sort_keypoints(keypoints: Sequence[cv2.KeyPoint]) -> tuple[InterestPoints, NDArray[np.int64]]:
     """Return OpenCV's keypoints in the order of :func:`from_keypoints`, and their old numbers."""
     rows = sorted((k.pt[1], k.pt[0], k.size, k.angle, k.octave, i) for i, k in enumerate(keypoints))
     table = np.asarray([row[:4] for row in rows], np.float32).reshape(-1, 4)
     octave = np.asarray([row[4] for row in rows], np.int32)
     xy = np.ascontiguousarray(table[:, 1::-1])
-    points = Points(xy, table[:, 2].copy(), table[:, 3].copy(), octave)
+    points = InterestPoints(xy, table[:, 2].copy(), table[:, 3].copy(), octave)
     return points, np.asarray([row[5] for row in rows], np.int64)
 
 
-def to_keypoints(points: Points) -> list[cv2.KeyPoint]:
+def to_keypoints(points: InterestPoints) -> list[cv2.KeyPoint]:
     """Return points as OpenCV wants them; ``class_id`` is the number of the point."""
     angle = np.nan_to_num(points.angle, nan=-1.0)
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import cv2
 import numpy as np
@@ -14,17 +14,15 @@ from numpy.typing import NDArray
 from rlvc._core.jit import jit, run_threads
 from rlvc.data.images import Image
 from rlvc.data.percepts import Images, Percepts
-from rlvc.vision.descriptors import Descriptor, Descriptors, JointDescriptor
-from rlvc.vision.detectors import Detector, Points
+from rlvc.vision.descriptors import Descriptor, Descriptors, ImageKeypoints, JointDescriptor
+from rlvc.vision.detectors import Detector, InterestPoints
 from rlvc.vision.keypoints import GrowableArray, UniqueRows
 from rlvc.vision.metrics import Metric
 from rlvc.vision.patches import Patch, Patches
-from rlvc.vision.search import Search
 from rlvc.vision.vocabulary import Vocabulary
 
 SIDE = 32  # pixels of a patch
-ImageKeypoints = tuple[Points, Descriptors]  # what is seen on one image
-OnLook = Callable[[Points, Descriptors], None]
+OnLook = Callable[[InterestPoints, Descriptors], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class Keypoints:
     """
 
     begin: NDArray[np.int64]
-    points: Points
+    points: InterestPoints
     descriptors: Descriptors
     row: NDArray[np.int32]
 
@@ -58,7 +56,7 @@ class SymbolOccurrences:
     begin: NDArray[np.int64]
     symbol: NDArray[np.int32]
     point: NDArray[np.int32]
-    points: Points
+    points: InterestPoints
 
 
 class ExtractionBackend(Protocol):
@@ -100,7 +98,7 @@ class KeypointBuffer:
                 self._distinct.add(before.descriptors)
                 self._row.add(before.row)
 
-    def add(self, counts: Sequence[int], points: Points, rows: Descriptors) -> None:
+    def add(self, counts: Sequence[int], points: InterestPoints, rows: Descriptors) -> None:
         """Add what was seen on some images: how many points on each, and these."""
         self._begin += (self._begin[-1] + np.cumsum(counts, dtype=np.int64)).tolist()
         self._add(points)
@@ -111,7 +109,7 @@ class KeypointBuffer:
                 self._distinct = UniqueRows(rows)
             self._row.add(self._distinct.add(rows))
 
-    def _add(self, points: Points) -> None:
+    def _add(self, points: InterestPoints) -> None:
         columns = points.xy, points.scale, points.angle, points.octave
         if self._points is None:
             self._points = [GrowableArray(column) for column in columns]
@@ -123,7 +121,7 @@ class KeypointBuffer:
         assert self._points is not None
         assert self._empty is not None
         rows = self._empty if self._distinct is None else self._distinct.finish()
-        points = Points(*(column.finish() for column in self._points))
+        points = InterestPoints(*(column.finish() for column in self._points))
         return Keypoints(np.asarray(self._begin, np.int64), points, rows, self._row.finish())
 
 
@@ -151,7 +149,7 @@ class FeatureExtractor:
         """How many symbols there are over all cameras."""
         return sum(words.n_symbols for words in self.vocabularies.values())
 
-    def extract_image(self, image: Image) -> tuple[Points, Descriptors]:
+    def extract_image(self, image: Image) -> ImageKeypoints:
         """Detect and describe the interest points of one image."""
         if isinstance(self.descriptor, JointDescriptor):
             points, rows = self.descriptor.detect_and_describe(image, self.detector)
@@ -300,7 +298,7 @@ def first_points(row: NDArray[np.int32]) -> NDArray[np.int64]:
     return np.flatnonzero(np.diff(met, prepend=np.int32(-1)))
 
 
-def cut_patch(image: Image, points: Points, row: int) -> Patch:
+def cut_patch(image: Image, points: InterestPoints, row: int) -> Patch:
     """Return the neighbourhood of a point as a small colour picture of a fixed size."""
     size = max(float(points.scale[row]), 9.0)
     zoom = size / SIDE
@@ -313,33 +311,3 @@ def cut_patch(image: Image, points: Points, row: int) -> Patch:
         borderValue=(255, 255, 255),
     )  # fmt: skip
     return np.broadcast_to(patch.reshape(SIDE, SIDE, -1), (SIDE, SIDE, 3)).astype(np.uint8)
-
-
-class Glance:
-    """One percept as a policy sees it: each camera is looked at only when a test asks for it."""
-
-    def __init__(self, extractor: FeatureExtractor, percept: dict[str, Image]) -> None:
-        self._eye = extractor
-        self._percept = percept
-        self._seen: dict[str, tuple[Points, NDArray[Any], Search]] = {}
-
-    def _look(self, camera: str) -> tuple[Points, NDArray[Any], Search]:
-        points, descriptors = self._eye.extract_image(self._percept[camera])
-        search = self._eye.vocabularies[camera].search
-        self._seen[camera] = points, search.prepare(descriptors), search
-        return self._seen[camera]
-
-    def size(self, camera: str) -> tuple[int, int]:
-        """Return the width and height of a camera's image."""
-        height, width = self._percept[camera].shape[:2]
-        return width, height
-
-    def find(self, camera: str, symbol: int) -> Points:
-        """Return the interest points that show a symbol."""
-        points, rows, search = self._seen.get(camera) or self._look(camera)
-        return points.take(search.matches(rows, symbol))
-
-    def exhibits(self, camera: str, symbol: int) -> bool:
-        """Tell whether a symbol is seen: the cost of one test at work."""
-        _, rows, search = self._seen.get(camera) or self._look(camera)
-        return search.has_match(rows, symbol)

@@ -26,7 +26,7 @@ from rlvc.distributed.disk.read import ShardData, read_shard
 from rlvc.distributed.disk.tables import sum_up
 from rlvc.distributed.disk.write import cut_episodes, write_shards
 from rlvc.errors import DamagedFileError, FileFormatError, ImageError, InvalidFileError
-from rlvc.vision.detectors import Harris, Points
+from rlvc.vision.detectors import Harris, InterestPoints
 from tests.robustness.test_unwritable import limited
 from tests.support.builders import blocks
 
@@ -418,7 +418,7 @@ class Odd:
 
     change: float
 
-    def detect(self, image: Image) -> Points:
+    def detect(self, image: Image) -> InterestPoints:
         points = Harris().detect(image)
         scale: Any = points.scale.astype(np.float64) + self.change
         return replace(points, scale=scale)

@@ -25,7 +25,7 @@ from rlvc.envs.hill.scene import (
     ground_image,
 )
 from rlvc.vision.descriptors import Invariants
-from rlvc.vision.detectors import Harris, Points
+from rlvc.vision.detectors import Harris, InterestPoints
 
 register_envs()
 places = st.floats(-1, 1, exclude_max=True)
@@ -47,7 +47,7 @@ def literal_move(p: float, s: float, a: float) -> tuple[float, float, float, boo
     return next_p, next_s, 0, next_p >= 1 or next_p < -1 or abs(next_s) > 3
 
 
-def look(image: Any) -> tuple[Points, list[tuple[float, ...]]]:
+def look(image: Any) -> tuple[InterestPoints, list[tuple[float, ...]]]:
     """The interest points of an image and, in an order of their own, what is seen there."""
     points, rows = Invariants().describe(image, Harris().detect(image))
     return points, sorted(map(tuple, rows.tolist()))

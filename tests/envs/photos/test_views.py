@@ -11,7 +11,7 @@ import pytest
 
 from rlvc.envs.campus import graph_world as spots
 from rlvc.envs.photos import views as module
-from rlvc.envs.photos.camera import Camera, Image, expose
+from rlvc.envs.photos.camera import Image, PinholeCamera, expose
 from rlvc.envs.photos.download import find_set
 from rlvc.envs.photos.facades import MURALS, Surface, draw_facade
 from rlvc.envs.photos.panorama import Panoramas
@@ -148,7 +148,7 @@ def test_there_are_no_other_states_or_views() -> None:
 
 
 def test_headings_look_along_the_right_columns(places: Path) -> None:
-    upright = Camera(yaw=0, pitch=0, roll=0, field=60)
+    upright = PinholeCamera(yaw=0, pitch=0, roll=0, field=60)
     panoramas = Panoramas(sorted(places.iterdir()))
     for heading in range(4):
         view = panoramas._look(2, 90.0 * heading, upright).astype(int)
@@ -168,22 +168,22 @@ def test_the_angles_of_the_camera(places: Path) -> None:
     panoramas = Panoramas(sorted(places.iterdir()))
 
     def middle(yaw: float = 0, pitch: float = 0) -> tuple[int, int]:
-        camera = Camera(yaw=yaw, pitch=pitch, roll=0, field=60)
+        camera = PinholeCamera(yaw=yaw, pitch=pitch, roll=0, field=60)
         column, row, _ = panoramas._look(0, 0, camera)[240, 320].tolist()
         return column, row
 
     assert middle(yaw=15)[0] > middle()[0] > middle(yaw=-15)[0]
     assert middle(pitch=8)[1] < middle()[1] < middle(pitch=-8)[1]
     # The edge of a view of 60° is 30° away: 30/360 of the columns.
-    ahead = panoramas._look(0, 0, Camera(yaw=0, pitch=0, roll=0, field=60)).astype(int)
+    ahead = panoramas._look(0, 0, PinholeCamera(yaw=0, pitch=0, roll=0, field=60)).astype(int)
     assert abs(ahead[240, 639, 0] - (0.5 + 30 / 360) * 255) < 3
-    tilted = panoramas._look(0, 0, Camera(yaw=0, pitch=0, roll=5, field=60)).astype(int)
+    tilted = panoramas._look(0, 0, PinholeCamera(yaw=0, pitch=0, roll=5, field=60)).astype(int)
     assert tilted[240, 600, 1] > tilted[240, 40, 1]  # a camera tilted clockwise
 
 
 def test_cameras_stay_within_their_bounds() -> None:
     rng = np.random.default_rng(0)
-    drawn = [Camera.draw(rng) for _ in range(500)]
+    drawn = [PinholeCamera.draw(rng) for _ in range(500)]
     for name, low, high in [("yaw", -15, 15), ("pitch", -8, 8), ("roll", -5, 5), ("field", 50, 80)]:
         values = np.array([getattr(camera, name) for camera in drawn])
         assert low <= values.min() < low + 0.05 * (high - low)
@@ -204,7 +204,7 @@ def test_a_surface_is_seen_in_true_perspective(row: int, column: int) -> None:
     texture = np.zeros((40, 60, 3), np.uint8)
     texture[row, column] = 255
     surface = Surface(texture, (-1.5, -2.0, 9.0), (0.05, 0, 0), (0, 0.05, 0))
-    camera = Camera(yaw=7, pitch=-4, roll=3, field=40)
+    camera = PinholeCamera(yaw=7, pitch=-4, roll=3, field=40)
     extractor = np.array([0.3, -1.2, 0.4])
     view = np.zeros((480, 640, 3), np.uint8)
     surface.draw_on(view, camera, extractor)
@@ -220,7 +220,7 @@ def test_a_surface_is_seen_in_true_perspective(row: int, column: int) -> None:
 def test_what_lies_outside_the_view_changes_nothing() -> None:
     surface = Surface(np.full((9, 9, 3), 255, np.uint8), (40, 0, 9), (0.1, 0, 0), (0, 0.1, 0))
     view = np.zeros((48, 64, 3), np.uint8)
-    surface.draw_on(view, Camera(yaw=0, pitch=0, roll=0, field=60), np.zeros(3))
+    surface.draw_on(view, PinholeCamera(yaw=0, pitch=0, roll=0, field=60), np.zeros(3))
     assert not view.any()
 
 

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Policy
-from rlvc.features.graph import Composite, Feature, Graph, InCell, Primitive
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.index import FeatureIndex
+from rlvc.features.kinds import Composite, Feature, InCell, Primitive
 from rlvc.learning.generation.base import Candidates, GeneratorState, generators
 from rlvc.learning.generation.clustering import CompleteLinkage, Tails, clusterings
 from rlvc.learning.generation.composites import Composites
@@ -77,11 +78,11 @@ class Case:
             views.append(oracle.View(*size, shown))
         scene = Scene({"": views}, [(i,) for i in range(len(views))])
         symbols = max((int(row[0]) for points in images for row in points), default=0) + 1
-        graph = Graph(tuple(Primitive("", symbol) for symbol in range(symbols)))
+        graph = FeatureGraph(tuple(Primitive("", symbol) for symbol in range(symbols)))
         return cls(scene, scene.see(graph), np.array(classes or [0] * len(images)))
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> FeatureGraph:
         return self.index.graph
 
     @property
@@ -884,7 +885,7 @@ def test_labels_that_compiled_code_could_not_trust_are_refused(kind: str) -> Non
         oracle.View(200, 50, [(0, oracle.Point(0, 0, 1, 0)), (1, oracle.Point(20.0 * i, 0, 1, 0))])
         for i in range(6)
     ]
-    graph = Graph((Primitive("", 0), Primitive("", 1)))
+    graph = FeatureGraph((Primitive("", 0), Primitive("", 1)))
     index = Scene({"": views}, [(i,) for i in range(6)]).see(graph)
     offering = Composites(clustering=Wrong(kind), together=False).start()
     with pytest.raises(ValueError, match=r"^Wrong\.cluster must return an array of int64 of shape"):

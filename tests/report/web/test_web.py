@@ -22,7 +22,8 @@ from rlvc._core.params import as_json
 from rlvc.classifiers._nodes import LEAF
 from rlvc.data.images import as_image
 from rlvc.errors import FileFormatError
-from rlvc.features.graph import AtLeast, Sight
+from rlvc.features.kinds import AtLeast
+from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.policy import Policy
 from rlvc.report.page import render, to_json
 from rlvc.report.web.data import SO_FAR, Author
@@ -31,7 +32,6 @@ from rlvc.report.web.settings import describe_settings
 from rlvc.runs.config import make_learner
 from rlvc.runs.examples import Examples
 from rlvc.tasks.scenes import scene_of
-from rlvc.vision.extractor import Glance
 from tests.support.builders import COLOUR, blocks, database
 from tests.support.pages import KINDS, Page, known, large_policy, page_of
 
@@ -86,7 +86,7 @@ def test_a_page_knows_which_features_an_image_shows(page: Page) -> None:
             name: scene.percepts.images[c][int(scene.table[row, c])]
             for c, name in enumerate(cameras)
         }
-        sight = Sight(policy.graph, Glance(policy.extractor, images))
+        features = LazyFeatures(policy.graph, policy.extractor, images)
         for camera, name in enumerate(cameras):
             coded = shown["seen"][camera]
             seen = {key: numbers(coded[key]) for key in ("begin", "feature", "x", "y")}
@@ -97,10 +97,10 @@ def test_a_page_knows_which_features_an_image_shows(page: Page) -> None:
                 if isinstance(feature, AtLeast) or policy.graph.camera[number] != name:
                     continue
                 here = seen["feature"][rows] == number
-                assert here.any() == sight.exhibits(number)
+                assert here.any() == features.exhibits(number)
                 xy = np.column_stack([seen["x"][rows][here], seen["y"][rows][here]])
                 xy = xy / coded["unit"]
-                np.testing.assert_allclose(xy, sight.find(number)[: len(xy), :2], atol=1 / 32)
+                np.testing.assert_allclose(xy, features.find(number)[: len(xy), :2], atol=1 / 32)
                 n_seen += len(xy)
     assert n_seen >= 5
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlvc.data.problems import Problems
+from rlvc.data.problems import ProblemCollector
 
 FILE = "dataset.json"
 FORMAT, VERSION = "rlvc-dataset", 1
@@ -63,12 +63,12 @@ class Checksums:
         wanted = self._sha256.get(known)
         return wanted is None or data is None or hashlib.sha256(data).hexdigest() == wanted
 
-    def check(self, name: str, data: bytes, problems: Problems) -> None:
+    def check(self, name: str, data: bytes, problems: ProblemCollector) -> None:
         """Note a file that does not hold what was written."""
         if not self.fits(name, data):
             problems.add(f"damaged: {name} {CHANGED}. {CURE}")
 
-    def check_rest(self, problems: Problems) -> None:
+    def check_rest(self, problems: ProblemCollector) -> None:
         """Note the files that nobody asked for and that are gone, or not what they were."""
         for name, wanted in self._sha256.items():
             if name in self._met:
@@ -88,7 +88,7 @@ class Checksums:
                 problems.add(f"damaged: {name} {CHANGED}. {CURE}")
 
 
-def read_seal(folder: Path, problems: Problems) -> Checksums:
+def read_seal(folder: Path, problems: ProblemCollector) -> Checksums:
     """Return the checksums of a folder; none if it has no ``dataset.json`` of ours.
 
     Raises:

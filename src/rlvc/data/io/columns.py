@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.data.actions import Actions
-from rlvc.data.io.table import Table
-from rlvc.data.problems import Problems
+from rlvc.data.actions import ActionSpec
+from rlvc.data.io.table import RawTable
+from rlvc.data.problems import ProblemCollector
 
 Mask = NDArray[np.bool_]
 LARGEST = 2**62  # of whole numbers; the next one must fit too
@@ -20,7 +20,7 @@ FALSE = frozenset({"false", "no", "0", "0.0"})
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ParsedColumn:
     """The values of a column, which cells are not empty, and which of these were understood.
 
     In a column that is missing no cell is empty and none is understood: that it is missing has
@@ -37,10 +37,10 @@ class Column:
         return self.is_given & ~self.is_sound
 
 
-class Columns:
+class ParsedTable:
     """All columns of a table but the images; what cannot be understood is noted at once."""
 
-    def __init__(self, table: Table, problems: Problems) -> None:
+    def __init__(self, table: RawTable, problems: ProblemCollector) -> None:
         self.table, self.problems = table, problems
         self.episode = self._read("episode", np.int64, _whole, "a whole number")
         self.step = self._read("step", np.int64, _whole, "a whole number")
@@ -49,11 +49,13 @@ class Columns:
         self.terminated = self._read("terminated", np.bool_, _truth, "true or false")
         self.truncated = self._read("truncated", np.bool_, _truth, "true or false")
 
-    def _read(self, name: str, dtype: Any, convert: Callable[[str], Any], kind: str) -> Column:
+    def _read(
+        self, name: str, dtype: Any, convert: Callable[[str], Any], kind: str
+    ) -> ParsedColumn:
         n = self.table.n_rows
         values = np.zeros(n, dtype)
         if name not in self.table.columns:
-            return Column(values, np.ones(n, np.bool_), np.zeros(n, np.bool_))
+            return ParsedColumn(values, np.ones(n, np.bool_), np.zeros(n, np.bool_))
         cells = self.table.columns[name]
         is_given = np.array([cell != "" for cell in cells], np.bool_)
         is_sound = is_given.copy()
@@ -62,7 +64,7 @@ class Columns:
                 values[row] = convert(cells[row])
             except ValueError:
                 is_sound[row] = False
-        column = Column(values, is_given, is_sound)
+        column = ParsedColumn(values, is_given, is_sound)
         self.say(f"{name} is not {kind}", column.is_unclear, name)
         return column
 
@@ -72,14 +74,14 @@ class Columns:
         held = [self.table.columns[column][row] for row in rows] if column else ()
         self.problems.at(fact, rows, held, cure=cure)
 
-    def check(self, actions: Actions) -> None:
+    def check(self, actions: ActionSpec) -> None:
         """Note the cells that are empty, and the numbers that cannot be."""
         self.say("episode is empty", ~self.episode.is_given)
         self.say("step is empty", ~self.step.is_given)
         self._check_actions(actions)
         self._check_rewards()
 
-    def _check_actions(self, actions: Actions) -> None:
+    def _check_actions(self, actions: ActionSpec) -> None:
         number = self.action.values - actions.start
         if actions.n is None:
             fact, is_outside = f"action is below {actions.start}", number < 0

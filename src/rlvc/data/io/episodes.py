@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.data.actions import Actions
-from rlvc.data.io.columns import Columns, Mask
-from rlvc.data.io.table import Table
-from rlvc.data.problems import Problems
+from rlvc.data.actions import ActionSpec
+from rlvc.data.io.columns import Mask, ParsedTable
+from rlvc.data.io.table import RawTable
+from rlvc.data.problems import ProblemCollector
 
 log = logging.getLogger(__name__)
 
@@ -41,9 +41,11 @@ class Episodes:
     truncated: Mask
 
 
-def read_episodes(table: Table, actions: Actions, problems: Problems) -> Episodes | None:
+def read_episodes(
+    table: RawTable, actions: ActionSpec, problems: ProblemCollector
+) -> Episodes | None:
     """Return the interactions of a table; None if anything is wrong, all of which is noted."""
-    columns = Columns(table, problems)
+    columns = ParsedTable(table, problems)
     columns.check(actions)
     ordered = _Ordered(columns)
     ordered.check_steps()
@@ -55,7 +57,7 @@ def read_episodes(table: Table, actions: Actions, problems: Problems) -> Episode
 class _Ordered:
     """The rows whose episode and step are known, sorted by them."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: ParsedTable) -> None:
         self.columns, self.problems = columns, columns.problems
         episode, step = columns.episode, columns.step
         known = np.flatnonzero(episode.is_sound & step.is_sound)

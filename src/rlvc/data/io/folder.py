@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rlvc._core.atomic import telling
-from rlvc.data.actions import Actions, read_actions, write_actions
+from rlvc.data.actions import ActionSpec, read_actions, write_actions
 from rlvc.data.interactions import Interactions, check_episodes
 from rlvc.data.io.checksums import ChecksumWriter, read_seal
 from rlvc.data.io.episodes import read_episodes
@@ -26,7 +26,7 @@ from rlvc.data.io.frames import OnImage, read_percepts, write_frames
 from rlvc.data.io.places import atomic_folder, check_place
 from rlvc.data.io.table import SUFFIXES, encode_table, find_table, import_pyarrow, read_table
 from rlvc.data.percepts import SINGLE
-from rlvc.data.problems import Problems
+from rlvc.data.problems import ProblemCollector
 from rlvc.data.suspicions import tell_doubts
 from rlvc.errors import unknown_name
 
@@ -77,7 +77,7 @@ def read_folder(
     """
     source = find_table(path)
     is_csv = source.suffix.lower() == ".csv"
-    problems = Problems(
+    problems = ProblemCollector(
         os.fspath(path), f"rows are counted from 1{', after the header' if is_csv else ''}"
     )
     seal = read_seal(source.parent, problems)
@@ -180,7 +180,7 @@ def _fill(folder: Path, interactions: Interactions, table: str, on_image: OnImag
     columns |= dict(zip(("action", "reward", "terminated", "truncated"), rest, strict=True))
     sealing.write(f"{TABLE}.{table}", encode_table(table, columns))
     names = interactions.action_names
-    write_actions(sealing, Actions(interactions.action_start, interactions.n_actions, names))
+    write_actions(sealing, ActionSpec(interactions.action_start, interactions.n_actions, names))
     sealing.close()
 
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from rlvc.data.images import Image
 from rlvc.data.io.checksums import Checksums, ChecksumWriter
 from rlvc.data.io.image_files import FileImages, UnfitError, as_seen, decode, encode, quiet
-from rlvc.data.io.table import Table, camera_column
+from rlvc.data.io.table import RawTable, camera_column
 from rlvc.data.percepts import SINGLE, Percepts
-from rlvc.data.problems import Problems
+from rlvc.data.problems import ProblemCollector
 
 log = logging.getLogger(__name__)
 
@@ -25,11 +25,11 @@ OnImage = Callable[[], None] | None
 
 
 def read_percepts(
-    table: Table,
+    table: RawTable,
     rows: NDArray[np.int64],
     folder: Path,
     seal: Checksums,
-    problems: Problems,
+    problems: ProblemCollector,
     on_image: OnImage,
     *,
     refer: bool = False,
@@ -159,7 +159,7 @@ class _Camera:
             )
         return checked
 
-    def report(self, problems: Problems) -> None:
+    def report(self, problems: ProblemCollector) -> None:
         """Note what is wrong, with the first row of each file."""
         empty = [row for row, file in enumerate(self.files) if not file]
         problems.at(f"{self._column} is empty", empty)

@@ -53,7 +53,7 @@ class FileImages(Images):
             self._digests.append(next(reversed(self._numbers)))
         return number
 
-    def some(self, numbers: Sequence[int]) -> FileImages:
+    def subset(self, numbers: Sequence[int]) -> FileImages:
         """Return some images, which another process reads from the same files."""
         digests = [self._digests[number] for number in numbers]
         paths = [self.paths[number] for number in numbers]

@@ -15,7 +15,7 @@ from typing import Any
 
 from rlvc.data.io.checksums import Checksums
 from rlvc.data.percepts import SINGLE
-from rlvc.data.problems import Problems
+from rlvc.data.problems import ProblemCollector
 from rlvc.errors import DataError
 
 IMAGE = "image"
@@ -24,7 +24,7 @@ SUFFIXES = (".csv", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class RawTable:
     """The cells of a table as text without spaces around it; an empty text is an empty cell.
 
     Attributes:
@@ -83,7 +83,7 @@ def find_table(path: str | os.PathLike[str]) -> Path:
     raise DataError(str(path), [fact])
 
 
-def read_table(source: Path, seal: Checksums, problems: Problems) -> Table:
+def read_table(source: Path, seal: Checksums, problems: ProblemCollector) -> RawTable:
     """Return the cells of a table, and note what is wrong with its header and its rows."""
     read = _read_csv if source.suffix.lower() == ".csv" else _read_parquet
     try:
@@ -130,7 +130,7 @@ def import_pyarrow() -> Any:
         ) from error
 
 
-def _read_csv(source: Path, data: bytes, problems: Problems) -> Table:
+def _read_csv(source: Path, data: bytes, problems: ProblemCollector) -> RawTable:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -157,10 +157,10 @@ def _read_csv(source: Path, data: bytes, problems: Problems) -> Table:
         name: [line[names.index(name)].strip() for line in cells]
         for name in _known(names, problems)
     }
-    return Table(len(cells), columns)
+    return RawTable(len(cells), columns)
 
 
-def _read_parquet(source: Path, data: bytes, problems: Problems) -> Table:
+def _read_parquet(source: Path, data: bytes, problems: ProblemCollector) -> RawTable:
     pyarrow = import_pyarrow()
     try:
         with pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data)) as file:
@@ -173,7 +173,7 @@ def _read_parquet(source: Path, data: bytes, problems: Problems) -> Table:
     for name in names:
         column = read.column(read.column_names.index(name))  # a name may be there twice
         columns[name] = [_text(value, name) for value in column.to_pylist()]
-    return Table(n_rows, columns)
+    return RawTable(n_rows, columns)
 
 
 def _text(value: Any, column: str) -> str:
@@ -183,7 +183,7 @@ def _text(value: Any, column: str) -> str:
     return str(value).strip()
 
 
-def _known(names: Sequence[str], problems: Problems) -> list[str]:
+def _known(names: Sequence[str], problems: ProblemCollector) -> list[str]:
     """Return the names of the columns that mean something, and note what is wrong with them."""
     known = [name for name in dict.fromkeys(names) if name in COLUMNS or _is_camera(name)]
     for name in known:

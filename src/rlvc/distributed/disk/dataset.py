@@ -24,10 +24,10 @@ from rlvc.distributed.disk.read import (
 )
 from rlvc.distributed.disk.tables import IMAGES, TableReader, read_piece
 from rlvc.errors import FileFormatError
-from rlvc.features.graph import Graph
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.index import FeatureIndex
 from rlvc.learning.database import Database
-from rlvc.vision.detectors import Points
+from rlvc.vision.detectors import InterestPoints
 from rlvc.vision.extractor import FeatureExtractor, SymbolOccurrences
 from rlvc.vision.io import load_vocabulary
 
@@ -89,7 +89,7 @@ class Dataset:
         """Return what a learner takes; it learns what it would from the images themselves."""
         extractor, interactions = self.extractor(), self.interactions()
         seen = [self._seen(camera) for camera in range(len(self.about.cameras))]
-        graph = Graph().add_symbols(extractor)
+        graph = FeatureGraph().add_symbols(extractor)
         return Database(
             interactions, FeatureIndex.of(graph, interactions.percepts, seen), extractor
         )
@@ -100,7 +100,7 @@ class Dataset:
         found = read_symbols(self.folder, camera, self.about, wanted)
         n = len(found.symbol)
         xy = np.column_stack([found.x, found.y])
-        points = Points(xy, found.scale, found.angle, np.zeros(n, np.int32))
+        points = InterestPoints(xy, found.scale, found.angle, np.zeros(n, np.int32))
         return SymbolOccurrences(found.begin, found.symbol, np.arange(n, dtype=np.int32), points)
 
     def _table(self) -> NDArray[np.int64]:

@@ -33,7 +33,7 @@ from rlvc.distributed.disk.tables import sum_up
 from rlvc.distributed.disk.unique import sample_unique
 from rlvc.distributed.disk.write import Seen, ShardWriter, as_written, cut_episodes
 from rlvc.vision.descriptors import Descriptors
-from rlvc.vision.detectors import Points
+from rlvc.vision.detectors import InterestPoints
 from rlvc.vision.extractor import (
     ExtractionBackend,
     FeatureExtractor,
@@ -207,7 +207,7 @@ class _Stream:
         return None if some is None else metric.fit(some)
 
 
-def _places(points: Points) -> NDArray[np.floating]:
+def _places(points: InterestPoints) -> NDArray[np.floating]:
     """Return the (n, 4) positions, scales and angles of points."""
     return np.column_stack([points.xy, points.scale, points.angle])
 
@@ -275,5 +275,5 @@ def _keep(path: Path, keypoints: Keypoints) -> None:
 
 def _restore(path: Path) -> Keypoints:
     arrays = read_archive(path, LOOKS, 1)[1]
-    points = Points(*(arrays[name] for name in ("xy", "scale", "angle", "octave")))
+    points = InterestPoints(*(arrays[name] for name in ("xy", "scale", "angle", "octave")))
     return Keypoints(arrays["begin"], points, arrays["descriptors"], arrays["row"])

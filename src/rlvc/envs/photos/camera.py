@@ -22,10 +22,10 @@ NOISE: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Camera:
+class PinholeCamera:
     """How a camera is held: angles in degrees; x points right, y down and z ahead.
 
-    >>> ahead = Camera(yaw=90, pitch=0, roll=0, field=60).rotation() @ (0, 0, 1)
+    >>> ahead = PinholeCamera(yaw=90, pitch=0, roll=0, field=60).rotation() @ (0, 0, 1)
     >>> ahead.round(6).tolist()
     [1.0, 0.0, 0.0]
     """
@@ -40,7 +40,7 @@ class Camera:
     """Horizontal field of view."""
 
     @classmethod
-    def draw(cls, rng: np.random.Generator) -> Camera:
+    def draw(cls, rng: np.random.Generator) -> PinholeCamera:
         """Return a camera that is held roughly upright.
 
         All is uniform: yaw within ±15°, pitch within ±8°, roll within ±5°, field 50-80°.

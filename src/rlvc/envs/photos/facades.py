@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 
 from rlvc._core.arrays import Floats
-from rlvc.envs.photos.camera import HEIGHT, WIDTH, Camera, Image, expose
+from rlvc.envs.photos.camera import HEIGHT, WIDTH, Image, PinholeCamera, expose
 from rlvc.envs.photos.images import photograph_folder, read_image, richest_tiles, scale_to
 from rlvc.envs.photos.walls import (
     GRANITE,
@@ -80,12 +80,12 @@ class Surface:
     down: tuple[float, float, float]
     """The way from a pixel to the next one below."""
 
-    def draw_on(self, view: Image, camera: Camera, extractor: Floats) -> None:
+    def draw_on(self, view: Image, camera: PinholeCamera, position: Floats) -> None:
         """Draw what a camera at a place sees of it over a view."""
         height, width = view.shape[:2]
         focal = camera.focal_length(width)
         lens = np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1]])
-        plane = np.stack([self.across, self.down, np.subtract(self.corner, extractor)], axis=1)
+        plane = np.stack([self.across, self.down, np.subtract(self.corner, position)], axis=1)
         # OpenCV counts from the middle of the first pixel, not from its corner.
         half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
         to_view = np.linalg.inv(half) @ lens @ camera.rotation().T @ plane @ half
@@ -118,22 +118,22 @@ class Surface:
 def draw_facade(state: int, rng: np.random.Generator) -> Image:
     """Return a view, (480, 640, 3), of what a state faces, from a camera of its own.
 
-    Beside the angles of the camera (see ``Camera.draw``) its place varies, by 2 m to the left, the
-    right, the front and the back, and its height, from 1.4 to 1.9 m; the light varies in color
-    and strength, and the clouds drift. Takes about 30 ms.
+    Beside the angles of the camera (see ``PinholeCamera.draw``), its position varies by 2 m to each
+    side and its height from 1.4 to 1.9 m; the light varies in color and strength, and the clouds
+    drift. Takes about 30 ms.
 
     >>> draw_facade(41, np.random.default_rng(0)).shape
     (480, 640, 3)
     """
-    camera = Camera.draw(rng)
-    extractor = np.array([rng.uniform(-2, 2), -rng.uniform(1.4, 1.9), rng.uniform(-2, 2)])
+    camera = PinholeCamera.draw(rng)
+    position = np.array([rng.uniform(-2, 2), -rng.uniform(1.4, 1.9), rng.uniform(-2, 2)])
     light = rng.uniform(0.85, 1.1) * rng.uniform(0.95, 1.05, 3)
     drift = rng.uniform(-150, 150)
     large = np.zeros((FINER * HEIGHT, FINER * WIDTH, 3), np.uint8)
     # From back to front. The ground comes before the sky: above the horizon it would be seen
     # where the rays, followed backward, meet it behind the camera.
     for surface in (_ground(), _sky(drift), *_wings(), *_building(state)):
-        surface.draw_on(large, camera, extractor)
+        surface.draw_on(large, camera, position)
     view = cv2.resize(large, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
     return expose(np.asarray(view, np.uint8), rng, light)
 

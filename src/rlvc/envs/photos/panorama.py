@@ -8,7 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from rlvc.envs.photos.camera import HEIGHT, WIDTH, Camera, Image, expose
+from rlvc.envs.photos.camera import HEIGHT, WIDTH, Image, PinholeCamera, expose
 from rlvc.envs.photos.images import read_image
 from rlvc.errors import ImageError
 
@@ -34,9 +34,9 @@ class Panoramas:
         Takes about 15 ms, apart from reading the photograph.
         """
         spot, heading = divmod(state, 4)
-        return expose(self._look(spot, 90.0 * heading, Camera.draw(rng)), rng)
+        return expose(self._look(spot, 90.0 * heading, PinholeCamera.draw(rng)), rng)
 
-    def _look(self, spot: int, yaw: float, camera: Camera) -> Image:
+    def _look(self, spot: int, yaw: float, camera: PinholeCamera) -> Image:
         band = self._band(spot)
         n_rows, n_columns = band.shape[:2]
         focal = camera.focal_length()

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.registry import Registry
-from rlvc.features.graph import Feature
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
+from rlvc.features.kinds import Feature
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rlvc._core.arrays import Floats, Ints
 from rlvc._core.jit import jit
-from rlvc.features.graph import InCell
+from rlvc.features.kinds import InCell
 
 
 @dataclass(frozen=True, slots=True)

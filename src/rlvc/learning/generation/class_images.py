@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from rlvc._core.arrays import Ints
 from rlvc._core.jit import chunks, jit, n_threads, share_threads
-from rlvc.features.graph import Feature
 from rlvc.features.incidence import Incidence
+from rlvc.features.kinds import Feature
 
 
 class Made(Protocol):

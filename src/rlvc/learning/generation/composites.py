@@ -19,9 +19,10 @@ import numpy as np
 
 from rlvc._core.arrays import Bools, Ints
 from rlvc._core.params import check, param
-from rlvc.features.graph import HIGHEST, AtLeast, Graph
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex, Found, OccurrenceTable
+from rlvc.features.kinds import HIGHEST, AtLeast
 from rlvc.learning.generation.base import Candidates, GeneratorState, generators
 from rlvc.learning.generation.cells import Cells, choose_cells, count_cells, show_cells
 from rlvc.learning.generation.class_images import (
@@ -181,7 +182,7 @@ class Composer:
         return new
 
     def offer(
-        self, crowd: Crowd, graph: Graph, is_aliased: Bools, attempt: int
+        self, crowd: Crowd, graph: FeatureGraph, is_aliased: Bools, attempt: int
     ) -> tuple[bool, News | None] | None:
         """Return what :meth:`generate` does where others have the percepts.
 
@@ -202,7 +203,7 @@ class Composer:
             return True, None
         return together, self._compose_elsewhere(crowd, graph, is_aliased)
 
-    def _compose_elsewhere(self, crowd: Crowd, graph: Graph, is_aliased: Bools) -> News:
+    def _compose_elsewhere(self, crowd: Crowd, graph: FeatureGraph, is_aliased: Bools) -> News:
         """Return the new features of each aliased class, from what others show of it."""
         rules = self._rules
         is_part = may_be_part(graph, rules.height)
@@ -353,7 +354,7 @@ def show_located(
     return Share(made[span], length, columns, np.zeros(N_CAPS, np.int64))
 
 
-def may_be_part(graph: Graph, height: int) -> Bools:
+def may_be_part(graph: FeatureGraph, height: int) -> Bools:
     """Tell which features may be part of a composite: all that are low enough, in one place."""
     low = np.asarray(graph.height, np.int64) < height
     if height > 1:  # else only symbols are

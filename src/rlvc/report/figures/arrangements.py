@@ -9,7 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from rlvc.data.images import Image
-from rlvc.features.graph import AtLeast, Composite, Graph, InCell, Sight, pair_up
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.kinds import AtLeast, Composite, InCell, pair_up
+from rlvc.features.lazy import LazyFeatures
 
 Point = tuple[float, float]
 
@@ -33,17 +35,17 @@ class Arrangement:
     lines: tuple[tuple[Point, Point], ...] = ()
 
 
-def arrange(graph: Graph, sight: Sight, number: int) -> list[Arrangement]:
+def arrange(graph: FeatureGraph, features: LazyFeatures, number: int) -> list[Arrangement]:
     """Return the occurrences of a feature on a percept, in the order in which they are found.
 
     Where several pairs of parts have one midpoint, the first is shown.
     """
     feature = graph[number]
-    marks = sight.find(number)
+    marks = features.find(number)
     if isinstance(feature, Composite):
         row, room = feature.row(), np.empty((1, 4))
         (firsts, left), (seconds, right) = (
-            (sight.find(part), arrange(graph, sight, part)) for part in feature.parts
+            (features.find(part), arrange(graph, features, part)) for part in feature.parts
         )
         pairs: dict[Point, Arrangement] = {}
         for i, one in enumerate(left):
@@ -55,11 +57,11 @@ def arrange(graph: Graph, sight: Sight, number: int) -> list[Arrangement]:
                     pairs.setdefault(made.middle, made)
         return [pairs[x, y] for x, y in marks[:, :2].tolist()]
     if isinstance(feature, InCell):
-        known = {one.middle: one for one in arrange(graph, sight, feature.part)}
+        known = {one.middle: one for one in arrange(graph, features, feature.part)}
         return [known[x, y] for x, y in marks[:, :2].tolist()]
     if isinstance(feature, AtLeast):
         there = feature.parts if len(marks) else ()
-        return [one for part in there for one in arrange(graph, sight, part)]
+        return [one for part in there for one in arrange(graph, features, part)]
     return [Arrangement((x, y), ((x, y),)) for x, y in marks[:, :2].tolist()]
 
 

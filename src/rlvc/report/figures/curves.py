@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from rlvc.envs.planar_world import MOVES, PlanarWorld
-from rlvc.features.graph import AtLeast
+from rlvc.features.kinds import AtLeast
 from rlvc.policies.forest import AnyPolicy
 from rlvc.report.figures.patches import picture_of, share_of, title_of
 from rlvc.report.figures.style import (

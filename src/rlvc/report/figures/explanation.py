@@ -13,7 +13,8 @@ from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
 
 from rlvc.data.images import as_image
 from rlvc.data.percepts import SINGLE, Percept
-from rlvc.features.graph import AtLeast, Sight
+from rlvc.features.kinds import AtLeast
+from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.explanation import ActionChoice, Explanation, FeatureTest, ForestExplanation
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.policy import Policy
@@ -26,7 +27,6 @@ from rlvc.report.figures.arrangements import (
 )
 from rlvc.report.figures.patches import brief, picture_of
 from rlvc.report.figures.style import BLUE, GREY, INK, ORANGE, house_style, new_figure
-from rlvc.vision.extractor import Glance
 
 MOST: Final = 12  # tests that are shown in full; a longer path shows what was seen and the last
 OFFSETS: Final = ((9, 7), (9, -16), (-16, 7), (-16, -16))  # points, from a place to its number
@@ -90,7 +90,7 @@ def draw_images(
     if len(images) > 1:
         aspects.append(max(0.9 - sum(aspects), 0.1))  # room for words
     rows = layout[0].subgridspec(len(aspects), 1, height_ratios=aspects)
-    sight = Sight(policy.graph, Glance(policy.extractor, images))
+    features = LazyFeatures(policy.graph, policy.extractor, images)
     is_any_seen = any(test.exhibited for _, test in tests)
     what = f"What decided: {'the features that were' if is_any_seen else 'no feature was'} seen"
     for row, (camera, image) in enumerate(images.items()):
@@ -99,7 +99,7 @@ def draw_images(
         axes.set_title(what if not camera else f"{what}, {camera}" if row == 0 else camera)
         for number, test in tests:
             if test.exhibited and policy.graph.camera[test.number] == camera:
-                _mark(axes, number, test, arrange(policy.graph, sight, test.number))
+                _mark(axes, number, test, arrange(policy.graph, features, test.number))
     if len(images) > 1:
         _tell(figure.add_subplot(rows[-1]), policy, tests)
 

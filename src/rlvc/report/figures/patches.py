@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.features.graph import AtLeast, Graph, Primitive
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.kinds import AtLeast, Primitive
 from rlvc.policies.forest import AnyPolicy
 
 GAP: Final = 2  # white pixels between patches
@@ -48,7 +49,7 @@ def _fade(patch: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return (patch * (1.0 - FADED) + 255.0 * FADED).astype(np.uint8)
 
 
-def title_of(graph: Graph, number: int) -> str:
+def title_of(graph: FeatureGraph, number: int) -> str:
     """Return a feature in words; of several, which they are, or the first if that is long."""
     feature = graph[number]
     if not isinstance(feature, AtLeast):
@@ -58,7 +59,7 @@ def title_of(graph: Graph, number: int) -> str:
     return f"{graph.describe(feature.parts[0])} …"
 
 
-def brief(graph: Graph, number: int) -> str:
+def brief(graph: FeatureGraph, number: int) -> str:
     """Return a feature in a sentence; of several that are long to say, the first stands for all."""
     feature = graph[number]
     if isinstance(feature, AtLeast) and not _are_symbols(graph, feature):
@@ -66,7 +67,7 @@ def brief(graph: Graph, number: int) -> str:
     return graph.describe(number)
 
 
-def _are_symbols(graph: Graph, feature: AtLeast) -> bool:
+def _are_symbols(graph: FeatureGraph, feature: AtLeast) -> bool:
     return all(isinstance(graph[part], Primitive) for part in feature.parts)
 
 

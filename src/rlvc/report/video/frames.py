@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.data.images import Image
-from rlvc.features.graph import AtLeast, Sight
+from rlvc.features.kinds import AtLeast
+from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.explanation import Explanation, FeatureTest, ForestExplanation
 from rlvc.policies.forest import AnyPolicy
 from rlvc.report.figures.arrangements import SHOWN, Arrangement, Point, arrange
@@ -21,7 +22,6 @@ from rlvc.report.figures.explanation import LIGHT, shown_tests
 from rlvc.report.figures.patches import FADED, picture_of
 from rlvc.report.figures.style import BLUE, GREY, INK, ORANGE, house_style
 from rlvc.report.video.canvas import TITLE, Box, Canvas
-from rlvc.vision.extractor import Glance
 
 PALE: Final = "#9CCBE8"
 DIM: Final = "#9CA3AF"
@@ -119,14 +119,14 @@ def _draw_cameras(
 ) -> Box:
     """Draw the images of all cameras, with the features that were seen; return the room left."""
     boxes = _places([image.shape for image in step.images.values()])
-    sight = Sight(policy.graph, Glance(policy.extractor, dict(step.images)))
+    features = LazyFeatures(policy.graph, policy.extractor, dict(step.images))
     for box, (camera, image) in zip(boxes, step.images.items(), strict=True):
         words = ["What the agent sees"] * (box == boxes[0]) + [camera] * (camera != "")
         canvas.title(box, ": ".join(words))
         shown = box.below(TITLE).fit(image.shape)
         canvas.paste(image, shown)
         seen = {
-            number: arrange(policy.graph, sight, test.number)
+            number: arrange(policy.graph, features, test.number)
             for number, test, _ in tests
             if test.exhibited and policy.graph.camera[test.number] == camera
         }

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from rlvc.classifiers._nodes import Nodes
 from rlvc.classifiers.tree import Tree
 from rlvc.data.percepts import Percepts
-from rlvc.features.graph import AtLeast, Composite, Graph, InCell
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.index import FeatureIndex, Found
+from rlvc.features.kinds import AtLeast, Composite, InCell
 from rlvc.policies.forest import AnyPolicy, ForestPolicy, ForestTree
 from rlvc.policies.policy import Policy
 from rlvc.report.web.encoding import Json, pack, picture
@@ -94,7 +95,7 @@ def _describe_tree(one: Policy | ForestTree) -> Json:
     }
 
 
-def patches_of(graph: Graph) -> tuple[list[int], list[int]]:
+def patches_of(graph: FeatureGraph) -> tuple[list[int], list[int]]:
     """Return the features whose patches are on the sheet, and for every one the place of its patch.
 
     Several features look like the first of them, which has a place already.
@@ -145,7 +146,7 @@ def see(
         return {}
     keypoints = memory.extract(policy.extractor, percepts, 0, on_image)
     seen = policy.extractor.find_symbols(percepts, 0, learn=False, keypoints=keypoints)
-    symbols = FeatureIndex.of(Graph().add_symbols(policy.extractor), percepts, seen)
+    symbols = FeatureIndex.of(FeatureGraph().add_symbols(policy.extractor), percepts, seen)
     joined, numbers = symbols.graph.join(policy.graph)
     shown = replace(symbols, graph=joined)  # to find where features are, no more is needed
     known: dict[int, Found] = {}
@@ -156,7 +157,7 @@ def see(
     }
 
 
-def _describe_seen(found: dict[int, Found], graph: Graph, n_images: int) -> Json:
+def _describe_seen(found: dict[int, Found], graph: FeatureGraph, n_images: int) -> Json:
     """Return the occurrences of a camera's features, image by image."""
     parts = [
         _limit(number, *one, isinstance(graph[number], Composite)) for number, one in found.items()

@@ -1,0 +1,104 @@
+"""The features of one percept, extracted only as far as a policy's tests ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.data.images import Image
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.kinds import MOST, AtLeast, InCell, Marks, Primitive, marks, pair_up
+from rlvc.vision.detectors import InterestPoints
+from rlvc.vision.extractor import FeatureExtractor
+from rlvc.vision.search import Search
+
+
+class LazyFeatures:
+    """The features of one percept.
+
+    The image of a camera is processed when a test first needs it, and a feature is searched for
+    when it is first tested; both are remembered for later tests.
+
+    Args:
+        graph: The features, by number.
+        extractor: Detects and describes interest points and knows the symbols.
+        percept: The images by camera; a percept that is one image has the camera "".
+
+    >>> from rlvc.data.percepts import Percepts
+    >>> from rlvc.vision.auto import DRAWN
+    >>> extractor, percepts = DRAWN.new_extractor(), Percepts()
+    >>> image = np.zeros((64, 64, 3), np.uint8)
+    >>> image[30:, 30:] = 255
+    >>> number, symbols = percepts.add(image), extractor.find_symbols(percepts)
+    >>> features = LazyFeatures(FeatureGraph((Primitive("", 0),)), extractor, {"": image})
+    >>> features.exhibits(0), features.find(0)[:, :2].tolist()
+    (True, [[31.0, 31.0]])
+    """
+
+    def __init__(
+        self, graph: FeatureGraph, extractor: FeatureExtractor, percept: Mapping[str, Image]
+    ) -> None:
+        self._graph = graph
+        self._extractor = extractor
+        self._percept = percept
+        self._keypoints: dict[str, tuple[InterestPoints, NDArray[Any], Search]] = {}
+        self._found: dict[int, Marks] = {}
+        self._exhibited: dict[int, bool] = {}
+
+    def exhibits(self, number: int) -> bool:
+        """Tell whether the percept exhibits a feature; this is the cost of one test of a policy."""
+        if number not in self._exhibited:
+            self._exhibited[number] = self._exhibits(number)
+        return self._exhibited[number]
+
+    def _exhibits(self, number: int) -> bool:
+        feature = self._graph[number]
+        if isinstance(feature, Primitive):
+            _, rows, search = self._extract(feature.camera)
+            return search.has_match(rows, feature.symbol)
+        if isinstance(feature, AtLeast):
+            return self.count(feature) >= feature.least
+        return len(self.find(number)) > 0
+
+    def count(self, feature: AtLeast) -> int:
+        """Return how many of the parts of a feature the percept exhibits."""
+        return sum(map(self.exhibits, feature.parts))
+
+    def find(self, number: int) -> Marks:
+        """Return the (n, 4) occurrences of a feature."""
+        if number not in self._found:
+            for part in self._graph[number].parts:
+                self.find(part)
+            self._found[number] = self._find(number)
+        return self._found[number]
+
+    def _find(self, number: int) -> Marks:
+        feature = self._graph[number]
+        if isinstance(feature, Primitive):
+            points, rows, search = self._extract(feature.camera)
+            points = points.take(search.matches(rows, feature.symbol))
+            return marks(points.xy, points.scale, points.angle)
+        if isinstance(feature, InCell):
+            height, width = self._percept[self._graph.camera[number]].shape[:2]
+            found = self._found[feature.part]
+            return found[feature.is_inside(found, (width, height))]
+        if isinstance(feature, AtLeast):
+            if not self.exhibits(number):
+                return np.empty((0, 4), np.float64)
+            return np.concatenate([self._found[part] for part in feature.parts])
+        if len({self._graph.camera[part] for part in feature.parts}) > 1:
+            return np.empty((0, 4), np.float64)  # positions in two cameras cannot be compared
+        out = np.empty((MOST, 4), np.float64)
+        n = pair_up(self._found[feature.first], self._found[feature.second], feature.row(), out)
+        return out[:n].copy()
+
+    def _extract(self, camera: str) -> tuple[InterestPoints, NDArray[Any], Search]:
+        """Return the keypoints of a camera's image, and what compares them with its symbols."""
+        if camera not in self._keypoints:
+            points, descriptors = self._extractor.extract_image(self._percept[camera])
+            search = self._extractor.vocabularies[camera].search
+            self._keypoints[camera] = points, search.prepare(descriptors), search
+        return self._keypoints[camera]

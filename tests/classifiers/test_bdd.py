@@ -187,44 +187,6 @@ def same(one: Classifiers, other: Classifiers) -> bool:
     )
 
 
-@each_kind
-@settings(deadline=None, max_examples=50)
-@given(program=programs, seed=seeds)
-def test_one_percept_walks_as_many_are_classified(
-    kind: type[Classifiers], program: Program, seed: int
-) -> None:
-    *_, (classifier, tables, _, _) = play(program, "auto", kind())
-    some = np.random.default_rng(seed).choice(NUMBERS, 60)
-    incidence = Incidence.from_dense(EXHIBITS[some])
-    asked = dict.fromkeys(classifier.features.tolist(), 0)
-    for number in some.tolist():
-        path, end = classifier.walk(lambda f, number=number: bool(number >> f & 1))  # type: ignore[misc]
-        assert tables[end][number]
-        for feature, there in path:
-            assert there == bool(number >> feature & 1)
-            asked[feature] += 1
-    assert classifier.usage(incidence).tolist() == list(asked.values())
-
-
-@each_kind
-@settings(deadline=None, max_examples=50)
-@given(program=programs, seed=seeds)
-def test_other_numbers_for_features_change_nothing_else(
-    kind: type[Classifiers], program: Program, seed: int
-) -> None:
-    *_, (classifier, _, _, _) = play(program, "auto", kind())
-    fresh = np.random.default_rng(seed).permutation(N_FEATURES)
-    numbers = dict(zip(range(N_FEATURES), fresh.tolist(), strict=True))
-    renumbered = classifier.renumber(numbers)
-    renumbered.check(N_FEATURES)
-    shuffled = np.empty_like(EXHIBITS)
-    shuffled[:, fresh] = EXHIBITS
-    after = renumbered.classify(Incidence.from_dense(shuffled))
-    assert np.array_equal(after, classifier.classify(ALL))
-    back = {new: old for old, new in numbers.items()}
-    assert same(renumbered.renumber(back), classifier)
-
-
 # What merging does -------------------------------------------------------------------------------
 
 

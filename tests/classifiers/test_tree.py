@@ -84,31 +84,9 @@ def test_refined_classifiers_classify_as_nested_objects_do(
 
 
 @both_kinds
-def test_usage_counts_those_who_are_tested(kind: Kind) -> None:
-    tree = kind().refine([Split(0, 2)]).refine([Split(1, 5)])
-    dense = np.zeros((10, 6), np.bool_)
-    dense[:7, 2] = True  # seven go on to the second test
-    dense[:4, 5] = True
-    assert tree.usage(Incidence.from_dense(dense)).tolist() == [10, 7]
-
-
-@both_kinds
 def test_no_split_gives_the_very_same_classifier(kind: Kind) -> None:
     tree = kind().refine([Split(0, 2)])
     assert tree.refine([]) is tree
-
-
-@both_kinds
-def test_renumber_keeps_the_shape(kind: Kind) -> None:
-    tree = kind().refine([Split(0, 7)]).refine([Split(0, 3), Split(1, 7)])
-    renumbered = tree.renumber({3: 0, 7: 1})
-    renumbered.check(2)
-    assert renumbered.features.tolist() == [0, 1]
-    for seen in ({3}, {7}, {3, 7}, set[int]()):
-        ours = tree.walk(lambda f, seen=seen: f in seen)[1]  # type: ignore[misc]
-        again = {{3: 0, 7: 1}[feature] for feature in seen}
-        theirs = renumbered.walk(lambda f, again=again: f in again)[1]  # type: ignore[misc]
-        assert ours == theirs
 
 
 def damaged() -> list[tuple[Tree, str]]:

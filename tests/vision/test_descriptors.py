@@ -36,45 +36,6 @@ def test_any_detector_goes_with_any_descriptor(name: str, detector: str, channel
         assert np.array_equal(again_kept.xy, kept.xy)
 
 
-@EVERY
-def test_rows_stay_with_their_points(name: str) -> None:
-    image = blocks(2, (128, 128, 3))
-    descriptor = descriptors.make(name)
-    kept, rows = descriptor.describe(image, grid(128))
-    assert 10 < len(kept) <= len(grid(128))  # some cannot describe points on the border
-    for i in (0, 3, len(kept) - 1):
-        alone, row = descriptor.describe(image, kept.take(np.array([i])))
-        assert np.array_equal(alone.xy, kept.xy[i : i + 1])
-        assert np.array_equal(row, rows[i : i + 1])
-    backwards, reverse = descriptor.describe(image, kept.take(np.arange(len(kept))[::-1].copy()))
-    assert np.array_equal(backwards.xy, kept.xy[::-1])
-    assert np.array_equal(reverse, rows[::-1])
-
-
-@EVERY
-def test_no_point_gives_no_row(name: str) -> None:
-    nowhere = InterestPoints.at(np.empty((0, 2), np.float32), 1.0)
-    image = blocks(3)
-    some = descriptors.make(name).describe(image, grid(96))[1]
-    for other in (image, np.zeros((1, 1, 3), np.uint8), np.zeros((9, 9, 1), np.uint8)):
-        kept, rows = descriptors.make(name).describe(other, nowhere)
-        assert len(kept) == 0
-        assert rows.shape == (0, some.shape[1])
-        assert rows.dtype == some.dtype
-
-
-@EVERY
-def test_the_image_may_lie_anywhere_in_memory(name: str) -> None:
-    image = blocks(4)
-    descriptor = descriptors.make(name)
-    expected = descriptor.describe(image.copy(), grid(96))[1]
-    locked = image.copy()
-    locked.flags.writeable = False
-    for other in (locked, np.asfortranarray(image)):
-        assert np.array_equal(descriptor.describe(other, grid(96))[1], expected)
-        assert np.array_equal(other, image)
-
-
 @pytest.mark.parametrize("normalise", [False, True])
 @pytest.mark.parametrize("turns", [1, 2, 3])
 @pytest.mark.parametrize("channels", [1, 3])

@@ -43,28 +43,6 @@ def test_distances_are_the_formula(name: str) -> None:
 
 
 @EVERY
-def test_a_metric_is_a_metric(name: str) -> None:
-    rows = sample(name, 25)
-    d = metrics.make(name).fit(rows).distances(rows, rows)
-    assert (np.diag(d) == 0).all()
-    assert np.array_equal(d, d.T)
-    assert (d >= 0).all()
-    assert (d[:, None, :] <= d[:, :, None] + d[None, :, :] + 1e-9).all()
-
-
-@EVERY
-def test_a_distance_depends_on_its_two_rows_alone(name: str) -> None:
-    rows, others = sample(name, 30), sample(name, 11, seed=1)
-    metric = metrics.make(name).fit(rows)
-    whole = metric.distances(rows, others)
-    for i in (0, 17, 29):
-        assert np.array_equal(metric.distances(rows[i : i + 1], others), whole[i : i + 1])
-    scattered = np.repeat(rows, 2, axis=0)[::2]
-    scattered.flags.writeable = False
-    assert np.array_equal(metric.distances(scattered, np.asfortranarray(others)), whole)
-
-
-@EVERY
 def test_no_row_gives_no_distance(name: str) -> None:
     rows = sample(name, 6)
     metric = metrics.make(name).fit(rows)

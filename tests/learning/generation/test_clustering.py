@@ -45,34 +45,6 @@ def draw_segments(seed: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 @EVERY
 @settings(deadline=None, max_examples=60)
 @given(seed=seeds)
-def test_labels_count_from_0_in_every_segment(name: str, seed: int) -> None:
-    begin, values = draw_segments(seed)
-    labels = clusterings.make(name).cluster(begin, values)
-    assert labels.dtype == np.int64
-    assert labels.ndim == 2
-    assert len(labels) == len(values)
-    assert labels.shape[1] >= 1
-    for first, last in itertools.pairwise(begin.tolist()):
-        for column in labels[first:last].T.tolist():
-            clusters = set(column) - {-1}
-            assert clusters == set(range(len(clusters)))
-
-
-@EVERY
-@settings(deadline=None, max_examples=60)
-@given(seed=seeds)
-def test_segments_do_not_know_of_each_other(name: str, seed: int) -> None:
-    begin, values = draw_segments(seed)
-    clustering = clusterings.make(name)
-    labels = clustering.cluster(begin, values)
-    for first, last in itertools.pairwise(begin.tolist()):
-        alone = of(values[first:last], clustering)
-        np.testing.assert_array_equal(labels[first:last], alone, strict=True)
-
-
-@EVERY
-@settings(deadline=None, max_examples=60)
-@given(seed=seeds)
 def test_a_cluster_is_a_run_of_numbers(name: str, seed: int) -> None:
     begin, values = draw_segments(seed)
     labels = clusterings.make(name).cluster(begin, values)

@@ -66,27 +66,6 @@ def test_a_far_horizon_is_solved_in_finite_time(name: str, gamma: float) -> None
     assert mdp.backup(q.max(axis=1), gamma) == pytest.approx(q, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", list(solvers))
-def test_nothing_follows_a_terminal_transition(name: str) -> None:
-    # The only transition of class 0 ends the episode in class 1, which is worth 100.
-    sequence = MappedSequence(
-        np.array([0, 1]), np.array([0, 0]), np.array([1.0, 100.0]), np.array([1, 1]),
-        np.array([True, True]), np.array([True, True]),
-    )  # fmt: skip
-    q = solvers.make(name).solve(estimate(sequence, 2, 1), 0.9)
-    assert q == pytest.approx(np.array([[1.0], [100.0]]), abs=1e-6)
-
-
-@pytest.mark.parametrize("name", list(solvers))
-def test_zero_rewards_are_worth_nothing(name: str) -> None:
-    flags = np.zeros(4, np.bool_)
-    sequence = MappedSequence(
-        np.array([0, 1, 0, 1]), np.array([0, 1, 1, 0]), np.zeros(4), np.array([1, 0, 1, 0]),
-        flags, np.array([False, False, False, True]),
-    )  # fmt: skip
-    assert (solvers.make(name).solve(estimate(sequence, 2, 2), 0.9) == 0).all()
-
-
 def corridor(seed: int, n: int = 4000) -> tuple[MappedMDP, NDArray[np.float64], float]:
     """Return a random walk on five cells with a reward at the right end, and the optimum."""
     rng = np.random.default_rng(seed)

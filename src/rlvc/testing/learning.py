@@ -1,0 +1,173 @@
+"""Checks of the parts that learn: classifiers, solvers, clusterings and what is around them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc._core.fixed_point import FixedPoint
+from rlvc.classifiers.base import Classifier, Split
+from rlvc.classifiers.tree import Tree
+from rlvc.features.incidence import Incidence
+from rlvc.learning.aliasing import AliasingDetector, Residuals
+from rlvc.learning.compaction import PostProcess
+from rlvc.learning.generation.clustering import Clustering
+from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate
+from rlvc.learning.solvers.base import Solver
+from rlvc.testing.require import Require
+
+
+def check_classifier(classifier: Classifier, seed: int = 0) -> None:
+    """Check that a classifier of one class refines, merges, classifies and walks consistently.
+
+    The classes that are split and merged, and the features that are tested, are drawn by ``seed``.
+
+    >>> check_classifier(Tree())
+    """
+    require = Require(classifier)
+    rng = np.random.default_rng(seed)
+    dense = rng.random((60, 6)) < 0.5  # which percept exhibits which feature
+    classes, n_classes = np.zeros(60, np.int64), 1
+    for stage in range(6):
+        before, expected, n_before = classifier, classes, n_classes
+        if stage == 3:
+            labels = rng.permutation(np.arange(n_classes) % max(n_classes // 2, 1))
+            groups = [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
+            classifier, n_classes = classifier.merge(groups), len(groups)
+            ordered = sorted(groups, key=min)
+            classes = np.select([np.isin(classes, g) for g in ordered], [*range(n_classes)])
+        else:
+            chosen = rng.permutation(n_classes)[:3].tolist()
+            splits = [Split(number, int(rng.integers(6))) for number in chosen]
+            classifier, n_classes = classifier.refine(splits), n_classes + len(splits)
+            for new, split in enumerate(splits, start=n_before):
+                moves = (classes == split.visual_class) & dense[:, split.feature]
+                classes = np.where(moves, new, classes)
+        _require_classes(require, before, dense, expected, n_before)  # is as it was
+        _require_classes(require, classifier, dense, classes, n_classes)
+    numbers = rng.permutation(6)
+    renumbered = classifier.renumber(dict(enumerate(numbers.tolist())))
+    _require_classes(require, renumbered, dense[:, np.argsort(numbers)], classes, n_classes)
+    same = classifier.merge([[number] for number in range(n_classes)])
+    require(same is classifier, "merge must return the classifier itself if all classes stay")
+
+
+def _require_classes(
+    require: Require,
+    classifier: Classifier,
+    dense: NDArray[np.bool_],
+    expected: NDArray[np.int64],
+    n_classes: int,
+) -> None:
+    """Require that a classifier puts percepts into the expected classes, one by one and in bulk."""
+    require(classifier.n_classes == n_classes, "n_classes must count the classes")
+    incidence, tested = Incidence.from_dense(dense), classifier.features.tolist()
+    require(tested == sorted(set(tested)), "features must be distinct and in ascending order")
+    usage = dict.fromkeys(tested, 0)
+    for row, visual_class in zip(dense.tolist(), expected.tolist(), strict=True):
+        path, end = classifier.walk(row.__getitem__)
+        require(end == visual_class, "walk must end in the class that refine and merge lead to")
+        require(all(row[f] == is_there for f, is_there in path), "walk must return its tests")
+        require({f for f, _ in path} <= usage.keys(), "features must be all that walk tests")
+        usage.update({f: usage[f] + 1 for f, _ in path})
+    for threads in (1, 2):
+        classes = classifier.classify(incidence, threads)
+        require.equal(classes, expected, "classify must return the class in which walk ends")
+    counted = classifier.usage(incidence).tolist() == list(usage.values())
+    require(counted, "usage must count the percepts on which walk tests each feature")
+
+
+def check_solver(solver: Solver) -> None:
+    """Check that ``solve`` returns a value of every pair, and solves a corridor of five cells."""
+    require = Require(solver)
+
+    def solve(sequence: MappedSequence, n_actions: int) -> tuple[MappedMDP, NDArray[np.float64]]:
+        mdp = estimate(sequence, int(sequence.start.max()) + 1, n_actions)
+        q = solver.solve(mdp, 0.8)
+        require.array(q, mdp.count.shape, np.float64, "the values (n_classes, n_actions)")
+        again = solver.solve(mdp, 0.8)
+        require.equal(again, q, "solve must return the same values for the same MDP")
+        return mdp, q
+
+    mdp, q = solve(_corridor(), 3)  # the third action is never tried
+    untried = (q[~mdp.is_tried] == mdp.floor(0.8)).all()
+    require(untried, "a pair that was never tried must be worth mdp.floor(gamma)")
+    require((q[:, 1] > q[:, 0]).all(), "the way to the reward must be worth more than the way back")
+    number, flag = np.arange(2), np.ones(2, np.bool_)
+    zero = np.zeros_like(number)
+    _, q = solve(MappedSequence(number, zero, np.array([1.0, 9.0]), number[::-1], flag, flag), 1)
+    require(np.allclose(q, [[1.0], [9.0]]), "nothing may follow a terminal transition")
+    _, q = solve(MappedSequence(number, zero, np.zeros(2), number[::-1], ~flag, flag), 1)
+    require(not q.any(), "rewards of zero must be worth nothing")
+
+
+def check_aliasing_detector(detector: AliasingDetector) -> None:
+    """Check that ``detect`` returns a mask of classes, and none whose residuals do not vary."""
+    require = Require(detector)
+    group = np.arange(60) % 12  # of three classes and four actions
+    for integers in (group * 7, np.random.default_rng(0).integers(-99, 99, 60)):
+        residuals = Residuals(integers, FixedPoint(2), group, 3, 4)
+        mask = detector.detect(residuals, 10.0)
+        require.array(mask, (3,), np.bool_, "the mask (n_classes,)")
+        again = detector.detect(residuals, 10.0)
+        require.equal(again, mask, "detect must return the same mask for the same residuals")
+        if not residuals.variances().any():
+            require(not mask.any(), "no class may be aliased where no residuals vary")
+
+
+def check_clustering(clustering: Clustering, seed: int = 0) -> None:
+    """Check that ``cluster`` labels every number, each segment by itself.
+
+    The segments are drawn by ``seed``; some are empty, and some numbers are equal.
+    """
+    require = Require(clustering)
+    rng = np.random.default_rng(seed)
+    lengths = rng.choice([0, 1, 2, 3, 5, 9, 20, 40], rng.integers(1, 9)).tolist()
+    parts = [np.sort(rng.uniform(0, 200, n).round(rng.integers(-1, 9))) for n in lengths]
+    begin, values = np.cumsum([0, *map(len, parts)]), np.concatenate(parts)
+    values.flags.writeable = False
+    labels = clustering.cluster(begin, values)
+    require.array(labels, (len(values), labels.shape[-1]), np.int64, "the labels (n, n_ways)")
+    for first, last, part in zip(begin, begin[1:], parts, strict=False):
+        alone = clustering.cluster(np.array([0, len(part)]), part)
+        what = "the labels of a segment must not depend on other segments"
+        require.equal(labels[first:last], alone, what)
+        for column in alone.T:
+            found = np.setdiff1d(column, -1).tolist()
+            require(found == [*range(len(found))], "labels must count from 0; -1 is for no cluster")
+
+
+def check_post_process(post_process: PostProcess) -> None:
+    """Check that a step returns the classifier itself or one in which classes are merged."""
+    require = Require(post_process)
+    tree = Tree().refine([Split(0, 0)]).refine([Split(0, 1), Split(1, 1)])
+    incidence = Incidence.from_dense(np.array([[0, 0], [1, 0], [0, 1], [1, 1]], np.bool_))
+
+    def solve(classifier: Classifier) -> tuple[MappedMDP, NDArray[np.float64]]:
+        classes, flag = classifier.classify(incidence), np.ones(4, np.bool_)
+        reward = np.array([0.0, 0.0, 8.0, 9.0])  # the first two classes are equivalent
+        sequence = MappedSequence(classes, np.zeros(4, np.int64), reward, classes, flag, flag)
+        mdp = estimate(sequence, classifier.n_classes, 1)
+        return mdp, mdp.reward
+
+    first, second = post_process.start(), post_process.start()
+    for number in (0, 1, 10, 20):
+        after = first(number, tree, solve, is_last=number == 20)
+        classes = after.classify(incidence)
+        merged = np.unique(classes).tolist() == [*range(after.n_classes)]
+        require(merged, "a step must only merge classes, and number them from 0 without gaps")
+        again = second(number, tree, solve, is_last=number == 20).classify(incidence)
+        require.equal(again, classes, "steps of two runs must not share state")
+
+
+def _corridor(n: int = 2000) -> MappedSequence:
+    """Return a random walk over five cells; leaving them on the right is rewarded and terminal."""
+    action = np.random.default_rng(0).integers(0, 2, n)
+    cells = [0]
+    for step in action.tolist():
+        cells.append((cells[-1] + 1) % 5 if step else max(cells[-1] - 1, 0))
+    start, end = np.array(cells[:-1]), np.array(cells[1:])
+    terminated = (start == 4) & (action == 1)
+    is_last = terminated | (np.arange(n) == n - 1)
+    reward = np.where(terminated, 10.0, -1.0)
+    return MappedSequence(start, action, reward, end, terminated, is_last)

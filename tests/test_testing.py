@@ -1,0 +1,177 @@
+"""Every registered part passes the published checks, and each check finds a broken part."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlvc import testing
+from rlvc.classifiers.base import Split
+from rlvc.classifiers.bdd import Diagrams
+from rlvc.classifiers.tree import Tree
+from rlvc.learning.aliasing import AbsoluteVariance, aliasing_detectors
+from rlvc.learning.compaction import Keep, post_processes
+from rlvc.learning.generation.clustering import Tails, clusterings
+from rlvc.learning.solvers.base import solvers
+from rlvc.learning.solvers.dynamic import ValueIteration
+from rlvc.vision.descriptors import Invariants, descriptors
+from rlvc.vision.detectors import Harris, InterestPoints, detectors
+from rlvc.vision.metrics import Euclidean, metrics
+
+CHECKS: dict[str, tuple[Any, Callable[..., None]]] = {
+    "detector": (detectors, testing.check_detector),
+    "descriptor": (descriptors, testing.check_descriptor),
+    "metric": (metrics, testing.check_metric),
+    "solver": (solvers, testing.check_solver),
+    "aliasing detector": (aliasing_detectors, testing.check_aliasing_detector),
+    "clustering": (clusterings, testing.check_clustering),
+    "post-processing": (post_processes, testing.check_post_process),
+}
+PARTS = [(kind, name) for kind, (registry, _) in CHECKS.items() for name in registry]
+seeds = st.integers(0, 2**32 - 1)
+
+
+@pytest.mark.parametrize(("kind", "name"), PARTS)
+def test_a_registered_part_keeps_its_contract(kind: str, name: str) -> None:
+    registry, check = CHECKS[kind]
+    check(registry.make(name))
+
+
+@pytest.mark.parametrize(("kind", "name"), [p for p in PARTS if p[0] in ("metric", "clustering")])
+@given(seed=seeds)
+def test_a_contract_holds_on_any_data(kind: str, name: str, seed: int) -> None:
+    registry, check = CHECKS[kind]
+    check(registry.make(name), seed)
+
+
+@pytest.mark.parametrize("kind", [Tree, Diagrams])
+@given(seed=seeds)
+def test_a_classifier_keeps_its_contract(kind: type[Tree] | type[Diagrams], seed: int) -> None:
+    testing.check_classifier(kind(), seed)
+
+
+def changed(part: Any, method: str, change: Callable[..., Any]) -> Any:
+    """Return a part, called Broken, whose method returns what ``change`` makes of the result.
+
+    ``change`` gets the method, bound to the original part, and its arguments.
+    """
+
+    def broken(self: Any, *args: Any, **options: Any) -> Any:
+        return change(getattr(part, method), *args, **options)
+
+    kind: Any = type("Broken", (type(part),), {method: broken})
+    return dataclass(frozen=True)(kind)()
+
+
+def moved(points: InterestPoints, by: float) -> InterestPoints:
+    return replace(points, xy=points.xy + np.float32(by))
+
+
+def in_double_precision(detect: Any, image: Any) -> InterestPoints:
+    points: InterestPoints = detect(image)
+    return replace(points, xy=points.xy.astype(np.float64))
+
+
+def stored_in_c_order(detect: Any, image: Any) -> InterestPoints:
+    """Find nothing on images that are stored in another way."""
+    points: InterestPoints = detect(image)
+    return points if image.flags.c_contiguous else points.take(np.empty(0, np.int64))
+
+
+def without_a_point(describe: Any, image: Any, points: InterestPoints) -> Any:
+    kept, rows = describe(image, points)
+    return kept, rows[1:]
+
+
+def relative_to_the_mean(describe: Any, image: Any, points: InterestPoints) -> Any:
+    kept, rows = describe(image, points)
+    return kept, rows - rows.mean(axis=0) if len(rows) else rows
+
+
+def scaled_by_the_largest(distances: Any, a: Any, b: Any) -> Any:
+    d = distances(a, b)
+    return d / d.max() if d.size else d
+
+
+def with_blind_alleys(solve: Any, mdp: Any, gamma: float) -> Any:
+    return np.where(mdp.is_tried, solve(mdp, gamma), 0.0)
+
+
+def short_sighted(solve: Any, mdp: Any, gamma: float) -> Any:
+    return np.where(mdp.is_tried, solve(mdp, 0.0), mdp.floor(gamma))
+
+
+def all_segments_as_one(cluster: Any, begin: Any, values: Any) -> Any:
+    whole = cluster(np.array([0, len(values)]), np.sort(values))
+    return whole if len(begin) > 2 else cluster(begin, values)
+
+
+BROKEN: dict[str, tuple[str, Any]] = {
+    "xy of points must be float32(50, 2); got float64(50, 2)":
+        ("detector", changed(Harris(), "detect", in_double_precision)),
+    "points of a (96, 128, 3) image must lie inside it":
+        ("detector", changed(Harris(), "detect", lambda f, i: moved(f(i), 60))),
+    "detect must return the same points for the same image if it is in Fortran's order":
+        ("detector", changed(Harris(), "detect", stored_in_c_order)),
+    "rows of the points must be float32":
+        ("descriptor", changed(Invariants(), "describe", without_a_point)),
+    "describe must return points that it was given":
+        ("descriptor", changed(Invariants(), "describe", lambda f, i, p: f(i, moved(p, 0.5)))),
+    "a row must depend on its own point alone":
+        ("descriptor", changed(Invariants(), "describe", relative_to_the_mean)),
+    "distances must be symmetric":
+        ("metric", changed(Euclidean(), "distances", lambda f, a, b: f(a, b) * (1 + a[:, :1]))),
+    "distances must satisfy the triangle inequality":
+        ("metric", changed(Euclidean(), "distances", lambda f, a, b: f(a, b) ** 2)),
+    "a distance must depend on its two rows alone":
+        ("metric", changed(Euclidean(), "distances", scaled_by_the_largest)),
+    "embedded rows must have the distances of the metric":
+        ("metric", changed(Euclidean(), "distances", lambda f, a, b: f(a, b) * 2)),
+    "the values (n_classes, n_actions) must be float64(5, 3); got float64(3, 5)":
+        ("solver", changed(ValueIteration(), "solve", lambda f, m, g: f(m, g).T)),
+    "a pair that was never tried must be worth mdp.floor(gamma)":
+        ("solver", changed(ValueIteration(), "solve", with_blind_alleys)),
+    "the way to the reward must be worth more than the way back":
+        ("solver", changed(ValueIteration(), "solve", short_sighted)),
+    "no class may be aliased where no residuals vary":
+        ("aliasing detector",
+         changed(AbsoluteVariance(), "detect", lambda f, r, s: np.ones(r.n_classes, np.bool_))),
+    "the labels of a segment must not depend on other segments":
+        ("clustering", changed(Tails(), "cluster", all_segments_as_one)),
+    "labels must count from 0; -1 is for no cluster":
+        ("clustering", changed(Tails(), "cluster", lambda f, b, v: f(b, v) + 2)),
+    "walk must end in the class that refine and merge lead to":
+        ("classifier", changed(Tree(), "walk", lambda f, exhibits: ([], 1))),
+    "n_classes must count the classes":
+        ("classifier", changed(Tree(), "refine", lambda f, splits: f([]))),
+    "classify must return the class in which walk ends":
+        ("classifier", changed(Tree(), "classify", lambda f, i, t=1: f(i, t) + 1)),
+    "usage must count the percepts on which walk tests each feature":
+        ("classifier", changed(Tree(), "usage", lambda f, i: np.append(f(i), 1))),
+    "a step must only merge classes, and number them from 0 without gaps":
+        ("post-processing",
+         changed(Keep(), "start", lambda f: lambda n, c, s, is_last: c.refine([Split(0, 1)]))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", BROKEN)
+def test_a_broken_part_is_told_what_is_wrong(message: str) -> None:
+    kind, part = BROKEN[message]
+    check = testing.check_classifier if kind == "classifier" else CHECKS[kind][1]
+    with pytest.raises(AssertionError, match=re.escape(f"Broken breaks its contract: {message}")):
+        check(part)
+
+
+def test_a_part_is_a_frozen_dataclass() -> None:
+    class Loose:
+        """A detector whose parameters cannot be saved."""
+
+    with pytest.raises(AssertionError, match=r"^Loose breaks .*: it must be a frozen dataclass\.$"):
+        testing.check_detector(Loose())  # type: ignore[arg-type]

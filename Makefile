@@ -10,7 +10,7 @@ run: .venv/run.stamp  ## learn the maze, show progress, write pictures and a pag
 
 test: .venv/dev.stamp  ## lint, types, layers and tests
 	$(MAKE) --jobs 2 --output-sync check kernels
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "" -n 2 --dist loadfile
 
 check: .venv/dev.stamp
 	$(BIN)/ruff check .
@@ -22,7 +22,7 @@ kernels: .venv/dev.stamp  ## compile them while the checks go on, once for all t
 	$(BIN)/python tools/kernels.py
 
 coverage: .venv/dev.stamp  ## which lines no test runs; compiled kernels are not counted
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov
+	$(BIN)/python -m pytest -m "" -n 2 --dist loadfile --cov
 
 benchmark: .venv/run.stamp  ## the ratios to the floors
 	$(BIN)/python benchmarks/floors.py

@@ -89,11 +89,13 @@ def remember_renderings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MiniGridEnv, "get_full_render", look_up)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [one for one in WITH_CODE if one != TUTORIAL], ids=_name)
 def test_the_code_of_a_page_runs(page: Path, run: Callable[[Path], None]) -> None:
     run(page)
 
 
+@pytest.mark.slow
 def test_the_tutorial_runs_and_its_first_command_solves_the_task(
     run: Callable[[Path], None], tmp_path: Path
 ) -> None:
@@ -131,6 +133,7 @@ def commands_of(block: str) -> list[list[str]]:
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("rlvc ")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name
 )
@@ -166,6 +169,7 @@ class _Loaded(HTMLParser):
         self.addresses += [value for name in names if (value := given.get(name))]
 
 
+@pytest.mark.slow
 def test_the_site_is_built_without_a_warning_and_needs_nothing_from_elsewhere(
     tmp_path: Path,
 ) -> None:

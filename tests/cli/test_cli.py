@@ -150,6 +150,7 @@ def check_folder(folder: Path, window: int) -> None:
     assert percept.std() > 5
 
 
+@pytest.mark.slow
 def test_the_maze_from_its_run_to_an_explanation(
     call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +181,7 @@ def test_the_maze_from_its_run_to_an_explanation(
 # Run ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_writes_all_it_promises(folder: Path) -> None:
     check_folder(folder, window=SMALL.window)
     text = (folder / "result.json").read_text(encoding="utf-8")
@@ -269,6 +271,7 @@ def test_classes_are_merged_when_told(
     assert strict(done.out)["suboptimal"] == result["measures"]["suboptimal"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("task")
 def test_a_floor_without_any_feature_is_learned_all_the_same(
     call: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -26,6 +26,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_learn_from_1_2_and_4_shards(call: Any, log: Path) -> None:
     assert call("learn", "log", "--out", "a").code == 0
     wanted = (log / "a" / "policy.rlvc").read_bytes()
@@ -39,6 +40,7 @@ def test_learn_from_1_2_and_4_shards(call: Any, log: Path) -> None:
         assert (log / f"r{shards}" / "policy.rlvc").read_bytes() == wanted
 
 
+@pytest.mark.slow
 def test_forest_and_report_from_shards(call: Any, log: Path) -> None:
     assert call("data", "shard", "log", "--to", "shards", "--shards", "2").code == 0
     for source in ("log", "shards"):
@@ -68,6 +70,7 @@ def test_refused(call: Any, log: Path, words: list[str], told: str) -> None:
     assert not (log / "x").exists()
 
 
+@pytest.mark.slow
 def test_images_that_are_gone(call: Any, log: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert call("data", "shard", "log", "--to", "shards").code == 0
     (log / "log").rename(log / "moved")

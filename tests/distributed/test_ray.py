@@ -31,6 +31,8 @@ from rlvc.learning.spread import Spread
 from tests.cli import test_cli
 from tests.support.lost_workers import working
 
+pytestmark = pytest.mark.ray
+
 RAY = Ray(workers=2, shards=3)
 call = test_cli.call
 

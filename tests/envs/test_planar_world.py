@@ -125,6 +125,7 @@ def test_optimum_is_what_its_greedy_policy_earns(world: PlanarWorld) -> None:
     assert abs(error.mean()) < 4 * error.std() / np.sqrt(len(error)) + 0.3
 
 
+@pytest.mark.slow
 def test_optimum_is_stable_under_refinement() -> None:
     world = PlanarWorld(
         width=600, height=400, step=100, noise=20, window=64, exits=((520, 320, 600, 400),),

@@ -676,6 +676,7 @@ def test_both_backends_learn_the_same_policy(every: int) -> None:
     assert n_diagrams >= 3
 
 
+@pytest.mark.slow
 @needs_cudd
 def test_both_backends_save_the_same_bytes(tmp_path: Path) -> None:
     for backend in ("cudd", "autoref"):

@@ -66,6 +66,7 @@ policies(data, int(sys.argv[2]), Path(sys.argv[3]))
 """
 
 
+@pytest.mark.slow
 def test_threads_and_hash_seeds(folder: Path, tmp_path: Path) -> None:
     # This process has a hash seed of its own, which nobody knows.
     expected = policies(read_folder(folder), 1, tmp_path)

@@ -128,6 +128,7 @@ def test_parts_that_share_percepts_count_them_once(name: str, seed: int, tmp_pat
     same(stages[-1].policy(), others[-1].policy())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNERS)
 def test_parts_teach_what_the_whole_does(name: str, maze: Database, tmp_path: Path) -> None:
     learner = LEARNERS[name]

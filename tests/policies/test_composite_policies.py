@@ -117,12 +117,14 @@ def saved(policy: Policy, tmp_path_factory: pytest.TempPathFactory) -> bytes:
 # What only distances tell ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_primitives_alone_cannot_tell_distances(looked: Database) -> None:
     assert len({tuple(looked.incidence.row(n)) for n in range(len(PICTURES))}) == 1
     policy = literal().learn(looked)
     assert policy.n_classes == 1
 
 
+@pytest.mark.slow
 def test_composites_tell_distances(policy: Policy) -> None:
     assert policy.predict(PICTURES)[0].tolist() == RIGHT
     others = draw_all(1, 5)
@@ -238,6 +240,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_same_data_give_the_same_bytes_everywhere(
     policy: Policy, saved: bytes, elsewhere: Path
 ) -> None:
@@ -431,6 +434,7 @@ NAMES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(
     deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

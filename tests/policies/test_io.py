@@ -106,6 +106,7 @@ for part in (Keep(), Compaction(every=2)):
 """
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_everywhere(tmp_path: Path) -> None:
     contents: dict[str, set[bytes]] = {"Tree": set(), "Diagrams": set()}
     for threads, hash_seed in (("1", "0"), ("2", "1")):

@@ -109,6 +109,7 @@ def texts(figure: Figure) -> str:
 # The figures of a run ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["maze", "subway"])
 def test_all_figures_of_a_task_can_be_drawn(name: str, policy: Policy) -> None:
     made = made_up(name, policy)
@@ -340,6 +341,7 @@ def test_a_grey_percept_can_be_explained() -> None:
 # Style and files ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_drawing_leaves_the_settings_of_matplotlib_alone(small_run: Run, tmp_path: Path) -> None:
     with mpl.rc_context({"font.size": 31.0, "axes.grid": False}):
         before = dict(mpl.rcParams)

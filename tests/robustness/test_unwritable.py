@@ -202,6 +202,7 @@ assert len(read_folder(disk / "old")) == 3
 """
 
 
+@pytest.mark.slow
 def test_a_tiny_file_system_that_is_full(saved: bytes, tmp_path: Path) -> None:
     (tmp_path / "saved.rlvc").write_bytes(saved)
     disk = tmp_path / "disk"

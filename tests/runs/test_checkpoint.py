@@ -102,6 +102,7 @@ def learn(checkpoint: Checkpoint | None, kind: str = "colour") -> AnyPolicy:
     ).best  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["colour", "cameras", "drifting"])
 def test_wherever_a_run_stops_it_ends_with_the_same_policy(kind: str, tmp_path: Path) -> None:
     expected = bytes_of(learn(None, kind), tmp_path)

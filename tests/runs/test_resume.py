@@ -132,6 +132,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on(call: Any, tmp_path: Path) -> N
     assert "holds another run, which is finished:\n  seed was 0, and is 3 now\n" in done.err
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_as_it_was_begun(call: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
     stop_at(40)
@@ -262,6 +263,7 @@ def test_a_run_that_cannot_begin_leaves_another_one_waiting(call: Any, tmp_path:
     assert not (out / "rlvc-checkpoint").exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_too_soon_leaves_another_one_waiting(
     call: Any, tmp_path: Path
 ) -> None:
@@ -277,6 +279,7 @@ def test_a_run_that_was_stopped_too_soon_leaves_another_one_waiting(
     assert call(*WORDS, "--resume", out).code == 0
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_for_a_while_does_not_lock_a_run_out(
     call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

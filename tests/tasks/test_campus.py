@@ -179,6 +179,7 @@ def test_compaction_leaves_fewer_classes(done: CampusRun) -> None:
     assert after < before  # by the last merge
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_result(done: CampusRun, photographs: Path) -> None:
     learner = dataclasses.replace(LEARNER, threads=2)
     again = campus.run(pictures=str(photographs), interactions=500, learner=learner)
@@ -190,6 +191,7 @@ def test_the_same_seed_gives_the_same_result(done: CampusRun, photographs: Path)
     assert other.views.test != done.views.test
 
 
+@pytest.mark.slow
 def test_both_versions_learn_from_the_parameters_given(photographs: Path) -> None:
     plain = dataclasses.replace(LEARNER, post_process=Keep())
     assert compaction_of(LEARNER) == LEARNER.post_process
@@ -200,6 +202,7 @@ def test_both_versions_learn_from_the_parameters_given(photographs: Path) -> Non
     assert expected["detector"]["type"] == "Sift"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interactions", [1, 30])
 def test_few_interactions_will_do(photographs: Path, interactions: int) -> None:
     found = campus.run(pictures=str(photographs), interactions=interactions, learner=LEARNER)
@@ -210,6 +213,7 @@ def test_few_interactions_will_do(photographs: Path, interactions: int) -> None:
     assert found.result["percepts"] == 44 * 3  # those that were not met are measured all the same
 
 
+@pytest.mark.slow
 def test_the_watcher_is_told_of_all_that_happens(photographs: Path) -> None:
     phases: list[tuple[str, int | None]] = []
     steps: list[str] = []
@@ -355,6 +359,7 @@ def test_the_ceiling_is_the_error_of_the_vote(done: CampusRun) -> None:
 # Evaluating --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_policy_is_evaluated_on_both_divisions(done: CampusRun, photographs: Path) -> None:
     policy, compact = done.policies["compact"], done.result["compact"]
     found = campus.evaluate_policy(policy, pictures=str(photographs), seed=0)
@@ -471,6 +476,7 @@ def check_folder(folder: Path) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_a_run_is_written_and_reads_as_it_was(done: CampusRun, tmp_path: Path) -> None:
     write_run(done, tmp_path)
     assert check_folder(tmp_path) == done.result
@@ -518,6 +524,7 @@ def test_the_map_shows_what_is_best_in_every_state(done: CampusRun) -> None:
     assert f"{1 - compact['test_error']:.1%} of its decisions" in texts(figure)
 
 
+@pytest.mark.slow
 def test_figures_of_one_stage_can_be_drawn(photographs: Path) -> None:
     found = campus.run(pictures=str(photographs), interactions=1, learner=LEARNER)
     assert found.result["basic"]["stages"] == 0
@@ -554,6 +561,7 @@ def check_summary(text: str, result: dict[str, Any], folder: Path) -> None:
 # The command line --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_campus_from_its_run_to_an_explanation(
     call: Any, photographs: Path, tmp_path: Path
 ) -> None:

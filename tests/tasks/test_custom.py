@@ -118,6 +118,7 @@ def write_arrays(data: Interactions, env: Recorder, path: Path) -> None:
 # All roads lead to the same policy ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "rounds", "start"), [("colour", 1, 0), *((kind, 3, -2) for kind in KINDS)]
 )
@@ -168,6 +169,7 @@ def test_one_round_is_what_curiosity_collects(root: Path) -> None:
     assert (root / "env.rlvc").read_bytes() == (root / "data.rlvc").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unpainted")
 @pytest.mark.parametrize(("kind", "rounds"), [("colour", 1), ("nested", 3)])
 def test_all_roads_of_the_command_line_lead_to_the_same_policy(
@@ -372,6 +374,7 @@ def test_each_camera_has_a_percept_to_try(runs: dict[str, CustomRun]) -> None:
 # rlvc learn --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_learning_from_an_environment(call: Any, root: Path) -> None:
     out = root / "my runs" / "one"
     done = call("learn", CORRIDOR, "--arg", "limit=9", "--interactions", 120, "--rounds", 3,
@@ -496,6 +499,7 @@ def test_a_module_in_the_current_folder_is_found(call: Any, root: Path) -> None:
     gymnasium.registry.pop("Mine-v0")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unpainted")
 def test_a_first_round_without_an_end(call: Any, root: Path) -> None:
     done = call("learn", CORRIDOR, "--interactions", 40, "--rounds", 20, "--episodes", 0)
@@ -784,6 +788,7 @@ def test_a_film_of_a_policy(
 # A whole task ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unpainted")
 def test_a_small_grid_is_solved(call: Any, root: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):

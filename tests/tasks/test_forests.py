@@ -30,6 +30,8 @@ from tests.cli.test_cli import FILES, SMALL_RUN, contents, strict
 from tests.support.builders import COLOUR, GREY, N_PLACES, database
 from tests.tasks import test_campus
 
+pytestmark = pytest.mark.slow
+
 call = test_cli.call
 task_fixture = test_cli.task_fixture
 photographs = test_campus.photographs

@@ -530,6 +530,7 @@ def test_a_measure_that_does_not_exist_is_a_dash(done: HillRun, tmp_path: Path) 
     assert re.search(r"^rlvc, from images +100\.0% +- ", capture.get(), re.M)
 
 
+@pytest.mark.slow
 def test_the_hill_from_its_run_to_an_explanation(
     call: Any, done: HillRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,7 @@ def test_distant_places_overlap_with_their_neighbours_in_time() -> None:
     assert choose_extractor(store_of(images)) == DRAWN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "expected"),
     [("Maze", DRAWN), ("Subway", DRAWN), ("Hill", DRAWN), ("Campus", CAMERA)],

@@ -79,6 +79,7 @@ PARTS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("parts", PARTS, ids=["mahalanobis", "euclidean", "hamming", "own"])
 @pytest.mark.parametrize("cameras", [("",), ("left", "right")], ids=["one", "two"])
@@ -210,6 +211,7 @@ def peak(data: Interactions, folder: Path) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("stream", "write"):
         monkeypatch.setattr(f"rlvc.distributed.disk.{module}.GROUP", 16)

@@ -34,6 +34,8 @@ from tests.support.builders import COLOUR
 from tests.support.pages import KINDS, Page, known, large_policy, page_of
 from tests.tasks import test_navigation as test_experiments
 
+pytestmark = pytest.mark.browser
+
 VIEWS = ("overview", "learning", "classifier", "features", "task")
 SECONDS = 2.0  # until the first view of a page is there
 TRIES = 3  # of what a busy machine may make slow

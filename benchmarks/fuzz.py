@@ -5,7 +5,7 @@
 Every file is made from a small whole one (see ``tests/support/mutations.py``), the same for the
 same seed.
 What loads is asked to act. An offender is a file that raises anything but DamagedFileError or
-StrangeFileError, takes more than 2 seconds, needs more than 500 MB or ends the process; it is kept
+InvalidFileError, takes more than 2 seconds, needs more than 500 MB or ends the process; it is kept
 in the folder of offenders. Files are loaded in a process of its own, which is started again only
 when it dies.
 """
@@ -31,7 +31,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # the kinds and the mutator of the tests
 
-from tests.support.file_kinds import ExtractionCache, Kind, all_kinds
+from tests.support.file_kinds import Kind, Memory, all_kinds
 from tests.support.mutations import Mutator
 
 SECONDS = 2.0
@@ -44,7 +44,7 @@ class TooSlowError(BaseException):
 
 
 @dataclass
-class TransitionCounts:
+class Outcomes:
     """What happened so far."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -71,7 +71,7 @@ def main() -> int:
         n = options.files // len(chosen)
         print(f"{'':12}{'files':>9}{'loaded':>9}{'damaged':>9}{'strange':>9}{'other':>7}"
               f"{'slowest':>10}{'memory':>9}")  # fmt: skip
-        worst = TransitionCounts()
+        worst = Outcomes()
         for kind in chosen:
             seeds = range(options.seed, options.seed + n)
             tally = run(kind, Mutator(kind.files, others), seeds, Path(folder), options.out)
@@ -88,7 +88,7 @@ def main() -> int:
     return 1 if worst.offenders else 0
 
 
-def show(name: str, tally: TransitionCounts) -> None:
+def show(name: str, tally: Outcomes) -> None:
     """Print a line."""
     counts = tally.counts
     print(f"{name:12}{counts.total():9}{counts['loaded']:9}{counts['damaged']:9}"
@@ -96,9 +96,9 @@ def show(name: str, tally: TransitionCounts) -> None:
           f"{tally.memory / 1e6:6.0f} MB", flush=True)  # fmt: skip
 
 
-def run(kind: Kind, mutator: Mutator, seeds: range, folder: Path, out: Path) -> TransitionCounts:
+def run(kind: Kind, mutator: Mutator, seeds: range, folder: Path, out: Path) -> Outcomes:
     """Load the files of some seeds in another process, and in a new one where that one dies."""
-    tally, context = TransitionCounts(), multiprocessing.get_context("fork")
+    tally, context = Outcomes(), multiprocessing.get_context("fork")
     at = seeds.start
     while at < seeds.stop:
         ours, theirs = context.Pipe()
@@ -128,9 +128,7 @@ def run(kind: Kind, mutator: Mutator, seeds: range, folder: Path, out: Path) -> 
     return tally
 
 
-def keep(
-    kind: Kind, mutator: Mutator, seed: int, why: str, out: Path, tally: TransitionCounts
-) -> None:
+def keep(kind: Kind, mutator: Mutator, seed: int, why: str, out: Path, tally: Outcomes) -> None:
     """Write an offender to its folder, with what is said of it."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{kind.name}-{seed}.rlvc"
@@ -155,7 +153,7 @@ def work(kind: Kind, mutator: Mutator, seeds: range, path: Path, pipe: Connectio
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     for seed in seeds:
         path.write_bytes(mutator.mutate(seed))
-        memory, begin, why = ExtractionCache(), time.perf_counter(), ""
+        memory, begin, why = Memory(), time.perf_counter(), ""
         try:
             signal.setitimer(signal.ITIMER_REAL, SECONDS)
             outcome = kind.outcome(path)

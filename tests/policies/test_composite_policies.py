@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import io
 import itertools
 import json
 import os
 import re
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +27,9 @@ from rlvc.learning.generation.composites import Composites
 from rlvc.learning.rlvc import Stage
 from rlvc.policies.explanation import FeatureTest
 from rlvc.vision.detectors import Harris
-from tests.policies.test_io import forge, loads
+from tests.policies.test_io import loads
 from tests.support.builders import literal
+from tests.support.mutations import forge, take_apart
 
 SIDE = 128
 RED, BLUE, GREEN = (255, 0, 0), (0, 0, 255), (0, 220, 0)
@@ -252,8 +251,7 @@ def test_the_same_data_give_the_same_bytes_everywhere(
 
 def entries(saved: bytes) -> list[dict[str, Any]]:
     """Return the features as a file has them."""
-    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
-        features: list[dict[str, Any]] = json.loads(archive.read("manifest.json"))["features"]
+    features: list[dict[str, Any]] = json.loads(take_apart(saved)[0])["features"]
     return features
 
 

@@ -17,8 +17,8 @@ from rlvc.errors import FileFormatError
 from rlvc.features.lazy import LazyFeatures
 from rlvc.learning.compaction import Compaction
 from rlvc.policies.values import cautious_values, mean_values
-from tests.policies.test_io import forge
 from tests.support.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
+from tests.support.mutations import forge
 
 UNSEEN = pictures(30, 3)
 

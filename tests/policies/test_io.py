@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 import dataclasses
-import io
-import json
 import os
 import subprocess
 import sys
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +24,7 @@ from rlvc.learning.compaction import Compaction
 from rlvc.vision.detectors import Harris, InterestPoints, detectors
 from rlvc.vision.metrics import metrics
 from tests.support.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
+from tests.support.mutations import forge, split, take_apart
 
 # How it is saved ---------------------------------------------------------------------------------
 
@@ -138,48 +136,14 @@ def test_a_truncated_file_is_refused(saved: bytes, tmp_path: Path) -> None:
         assert loads(saved[:length], tmp_path / "cut") is None
 
 
-def test_a_damaged_file_is_refused_or_still_a_policy(saved: bytes, tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused(saved: bytes, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
-        headers = archive.infolist()
-        directory = archive.start_dir
-    # Everywhere, and above all where zip keeps its own notes.
-    places = rng.integers(0, len(saved), 100).tolist()
-    for info in headers:
-        places += (info.header_offset + rng.integers(0, 46, 12)).tolist()
-    places += rng.integers(directory, len(saved), 250).tolist()
+    (header, _), places = split(saved), rng.integers(0, len(saved), 200).tolist()
+    places += rng.integers(0, len(str(header)), 200).tolist()
     for place in places:
         damaged = bytearray(saved)
         damaged[place] ^= 1 << int(rng.integers(8))
-        policy = loads(bytes(damaged), tmp_path / "damaged")
-        if policy is not None:
-            assert policy.predict(COLOUR[0])[0].shape == ()
-
-
-def forge(
-    saved: bytes,
-    change: dict[str, Any],
-    arrays: dict[str, NDArray[Any]],
-    missing: str = "",
-    forget: str = "",
-) -> bytes:
-    """Return a file whose checksums are right but whose content is not."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(saved)) as old, zipfile.ZipFile(out, "w") as new:
-        for name in old.namelist():
-            if name.removesuffix(".npy") == missing:
-                continue
-            data = old.read(name)
-            if name.endswith(".json"):
-                entries = {**json.loads(data), **change}
-                entries.pop(forget, None)
-                data = json.dumps(entries).encode()
-            elif name.removesuffix(".npy") in arrays:
-                member = io.BytesIO()
-                np.save(member, arrays[name.removesuffix(".npy")], allow_pickle=True)
-                data = member.getvalue()
-            new.writestr(name, data)
-    return out.getvalue()
+        assert loads(bytes(damaged), tmp_path / "damaged") is None
 
 
 @pytest.mark.parametrize(
@@ -221,7 +185,6 @@ def forgeries(policy: Policy) -> list[dict[str, NDArray[Any]]]:
         {"vocabulary/0/centres": centres[:, :-1]}, {"vocabulary/0/centres": centres[:0]},
         {"vocabulary/0/centres": centres.astype(np.float64)},
         {"vocabulary/0/metric/whitening": np.eye(3)},
-        {"q": np.array([{"a": 1}], dtype=object)},
         *({f"classifier/{name}": array} for name, array in forged_nodes(policy.classifier)),
     ]  # fmt: skip
 
@@ -267,8 +230,7 @@ def test_one_kind_of_classifier_is_not_another(
 
 
 def test_no_member_may_be_missing(saved: bytes, tmp_path: Path) -> None:
-    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
-        names = [name.removesuffix(".npy") for name in archive.namelist()]
+    names = list(take_apart(saved)[1])
     assert "vocabulary/0/metric/whitening" in names
     for name in names:
         assert loads(forge(saved, {}, {}, missing=name), tmp_path / "less") is None, name
@@ -279,7 +241,7 @@ def test_no_member_may_be_missing(saved: bytes, tmp_path: Path) -> None:
     [
         (
             b"",
-            r"is damaged: it is empty\. Copy it again from where it is whole, or make it again\.",
+            r"is damaged: it is empty\. Copy it again from an intact copy, or make it again\.",
         ),
         (b"hello", r"is not a rlvc-policy file: rlvc did not write it\."),
     ],

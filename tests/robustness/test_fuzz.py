@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from rlvc._core.archive import pack
 from rlvc.errors import DamagedFileError, InvalidFileError
 from tests.support.file_kinds import Kind, Memory, all_kinds
-from tests.support.mutations import Mutator, put_together, seal, take_apart, unseal
+from tests.support.mutations import Mutator, take_apart
 
-FILES = Path(__file__).parent / "files"
 CHECKPOINTS = ["run", "stage", "tree", "looks"]
 NAMES = ["policy", "forest", "vocabulary", "examples", *CHECKPOINTS]
 N_FILES = 80  # of each kind
@@ -31,24 +31,9 @@ def test_all_kinds_are_broken(kinds: dict[str, Kind]) -> None:
 def test_whole_files_load_and_act(kinds: dict[str, Kind], name: str, tmp_path: Path) -> None:
     kind, path = kinds[name], tmp_path / "file"
     for data in kind.files:
-        for other in (data, unseal(data), put_together(take_apart(data))):
-            path.write_bytes(other)
-            assert kind.outcome(path) == "loaded"
-        assert seal(unseal(data)) == data
-
-
-@pytest.mark.parametrize("name", ["policy", "forest", "examples"])
-def test_files_of_the_first_version_still_load(
-    kinds: dict[str, Kind], name: str, tmp_path: Path
-) -> None:
-    """They were written before there were checksums; nothing else has changed since."""
-    kind, path = kinds[name], FILES / f"{name}-1.rlvc"
-    old = path.read_bytes()
-    assert kind.outcome(path) == "loaded"
-    kind.load(path).save(tmp_path / "file")
-    new = (tmp_path / "file").read_bytes()
-    assert take_apart(new) == take_apart(old)
-    assert len(new) == len(old) + 76
+        path.write_bytes(data)
+        assert kind.outcome(path) == "loaded"
+        assert pack(*take_apart(data)) == data
 
 
 def fill(n: int) -> None:
@@ -96,5 +81,5 @@ def test_every_other_kind_is_strange_and_a_cut_one_is_damaged(
             with pytest.raises(InvalidFileError, match=r"is not a rlvc-[a-z]+ file; it says 'rlvc"):
                 kinds[name].load(path)
     path.write_bytes(kinds[name].files[0][:-100])
-    with pytest.raises(DamagedFileError, match="is damaged: bytes are missing at its end"):
+    with pytest.raises(DamagedFileError, match=r"is damaged: .* bytes are missing at its end"):
         kinds[name].load(path)

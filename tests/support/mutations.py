@@ -1,31 +1,31 @@
 """Files that are broken in all ways that come to mind, and what to do with those that load.
 
-A file is broken byte by byte; or it is taken apart, its manifest, its arrays, its members or zip's
-headers are changed, and it is put together again with all checksums right.
+A file is broken byte by byte; or it is split, its manifest, its arrays or its header are changed,
+and it is joined again with the right checksum.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import struct
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors.numpy import load
 
-from rlvc._core.members import LONGEST, MANIFEST, SEAL, MemberWriter, read_member, read_members
+from rlvc._core.archive import pack
 
-Members = list[tuple[str, bytes]]
+Header = dict[str, Any]  # of safetensors
+Arrays = dict[str, NDArray[Any]]
 
-N_COMMENT = len(SEAL) + 64
 INTS = (0, 1, -1, 2, 7, 255, 2**15, 2**31 - 1, 2**31, 2**32, 2**53, 2**63 - 1, -(2**63), 2**64)
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-320, 1e-9, 1e9, 1e100, 1e308, -1e308)
 ODD = (float("nan"), float("inf"), -float("inf"))
-DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<f2", "<i4", "<u4", "<f4", "<i8", "<u8", "<f8")
+DTYPES = ("?", "i1", "u1", "i2", "u2", "f2", "i4", "u4", "f4", "i8", "u8", "f8")
+CODES = ("BOOL", "U8", "I16", "F16", "BF16", "F32", "C64", "F64", "I64", "F8_E4M3", "F4", "O", "")
 NAMES = ("", "name", "harris", "sift", "orb", "invariants", "euclidean", "mahalanobis", "hamming",
          "tree", "diagrams", "rootsift", "frame 2", "front", "é" * 9)  # fmt: skip
 
@@ -35,8 +35,8 @@ class Mutator:
     """Break files of one kind, the same ones for the same seed.
 
     Attributes:
-        files: What is whole, and of one kind.
-        others: Whole files of other kinds.
+        files: Intact files of one kind.
+        others: Intact files of other kinds.
     """
 
     files: list[bytes]
@@ -45,22 +45,23 @@ class Mutator:
     def mutate(self, seed: int) -> bytes:
         """Return the file of a number."""
         rng = np.random.default_rng(seed)
-        data = self.files[rng.integers(len(self.files))]
+        data, other = self.files[rng.integers(len(self.files))], self._any(rng)
         draw = rng.random()
-        if draw < 0.08:
-            return break_bytes(rng, data, self._any(rng))
         if draw < 0.14:
-            return break_bytes(rng, unseal(data), unseal(self._any(rng)))
-        if draw < 0.22:
-            return seal(break_bytes(rng, unseal(data), unseal(self._any(rng))))
-        if draw < 0.32:
-            return break_headers(rng, data)
-        members = take_apart(data)
+            return break_bytes(rng, data, other)
+        if draw < 0.28:
+            return break_header(rng, data)
+        text, arrays = take_apart(data)
         for _ in range(rng.geometric(0.7)):
-            change = CHANGES[rng.integers(len(CHANGES))]
-            members = change(rng, members, self._any(rng))
-        whole = put_together(members)
-        return unseal(whole) if rng.random() < 0.1 else whole
+            draw = rng.random()
+            if draw < 0.5:
+                text = change_manifest(rng, text)
+            elif draw < 0.85 and arrays:
+                name = list(arrays)[rng.integers(len(arrays))]
+                arrays[name] = change_array(rng, arrays[name])
+            else:
+                arrays = change_names(rng, arrays, other)
+        return pack(text, arrays)
 
     def _any(self, rng: np.random.Generator) -> bytes:
         pool = self.others if self.others and rng.random() < 0.3 else self.files
@@ -70,32 +71,50 @@ class Mutator:
 # Whole files -------------------------------------------------------------------------------------
 
 
-def seal(data: bytes) -> bytes:
-    """Return a file with a checksum that is right, whatever it holds."""
-    start = data[:-2] + N_COMMENT.to_bytes(2, "little") + SEAL
-    return start + hashlib.sha256(start).hexdigest().encode()
+def take_apart(data: bytes) -> tuple[str, Arrays]:
+    """Return the manifest of an intact file as JSON, and its arrays; `pack` joins them again."""
+    header, _ = split(data)
+    manifest = json.loads(header["__metadata__"]["rlvc"])
+    del manifest["sha256"]
+    return json.dumps(manifest, ensure_ascii=False, separators=(",", ":")), load(data)
 
 
-def unseal(data: bytes) -> bytes:
-    """Return a file as rlvc wrote it before there were checksums."""
-    return data[: -N_COMMENT - 2] + b"\0\0"
+def forge(
+    data: bytes, change: Mapping[str, Any], arrays: Arrays, missing: str = "", forget: str = ""
+) -> bytes:
+    """Return a file whose checksum is right but whose content is not."""
+    text, known = take_apart(data)
+    manifest = {**json.loads(text), **change}
+    manifest.pop(forget, None)
+    known.pop(missing, None)
+    return pack(json.dumps(manifest), {**known, **arrays})
 
 
-def take_apart(data: bytes) -> Members:
-    """Return the names and the bytes of the members of a whole file."""
-    file = io.BytesIO(data)
-    found = read_members(file, len(data)).items()
-    return [(name, read_member(file, member)) for name, member in found]
+def split(data: bytes) -> tuple[Header, bytes]:
+    """Return the header of a safetensors file, and the bytes of its arrays."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    return json.loads(data[8:end]), data[end:]
 
 
-def put_together(members: Members) -> bytes:
-    """Return a file in which all but what the members hold is right."""
-    file = io.BytesIO()
-    writer = MemberWriter(file)
-    for name, data in members:
-        writer.add(name, data)
-    writer.close()
-    return file.getvalue()
+def frame(header: Header, data: bytes) -> bytes:
+    """Return a safetensors file of any header and any bytes."""
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode(
+        errors="surrogatepass"
+    )
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def join(manifest: Mapping[str, Any], tensors: dict[str, tuple[str, list[int], bytes]]) -> bytes:
+    """Return a file of tensors of any type, with the checksum that it would have with these."""
+    text, header, all_bytes = json.dumps(manifest), Header(), b""
+    digest = hashlib.sha256(text.encode())
+    names = {"F64": "float64", "BOOL": "bool"}
+    for name, (dtype, shape, data) in tensors.items():
+        begin, all_bytes = len(all_bytes), all_bytes + data
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, len(all_bytes)]}
+        digest.update(f"\n{name} {names.get(dtype)} {tuple(shape)}\n".encode() + data)
+    metadata = {"rlvc": f'{{"sha256":"{digest.hexdigest()}",{text[1:]}'}
+    return frame({"__metadata__": metadata, **header}, all_bytes)
 
 
 def break_bytes(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
@@ -124,86 +143,47 @@ def break_bytes(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
     return bytes(changed)
 
 
-def break_headers(rng: np.random.Generator, data: bytes) -> bytes:
-    """Change numbers in zip's own notes, and make the checksum right again."""
-    data = unseal(data)
-    end = len(data) - 22
-    start = struct.unpack_from("<L", data, end + 16)[0]
-    fields: list[tuple[int, str]] = [
-        (end + at, kind) for at, kind in zip(range(4, 22, 2), "HHHHLLLLH", strict=True)
-    ]
-    at = start
-    while at < end:
-        fields += [(at + i, "H") for i in (4, 6, 8, 10, 12, 14, 28, 30, 32, 34, 36)]
-        fields += [(at + i, "L") for i in (0, 16, 20, 24, 38, 42)]
-        begin = struct.unpack_from("<L", data, at + 42)[0]
-        fields += [(begin + i, "H") for i in (4, 6, 8, 10, 12, 26, 28)]
-        fields += [(begin + i, "L") for i in (0, 14, 18, 22)]
-        at += 46 + sum(struct.unpack_from("<3H", data, at + 28))
-    changed = bytearray(data)
-    for _ in range(int(rng.integers(1, 4))):
-        at, kind = fields[rng.integers(len(fields))]
-        bits = 16 if kind == "H" else 32
-        old = struct.unpack_from(f"<{kind}", changed, at)[0]
-        near = old + int(rng.integers(-40, 41))
-        value = [0, 1, 8, 0x800, 2**bits - 1, 2**bits - 2, near, old ^ 1 << int(rng.integers(bits))]
-        struct.pack_into(f"<{kind}", changed, at, value[rng.integers(len(value))] % 2**bits)
-    return seal(bytes(changed)) if rng.random() < 0.8 else bytes(changed)
-
-
-# Members -----------------------------------------------------------------------------------------
-
-
-def change_members(rng: np.random.Generator, members: Members, other: bytes) -> Members:
-    """Rename, leave out, exchange, reorder or add members."""
-    members = list(members)
-    one, two = rng.integers(len(members), size=2).tolist()
-    (name, data), (name_two, data_two) = members[one], members[two]
-    what = rng.integers(8)
-    if what == 0:
-        members.pop(one)
-    elif what == 1:
-        odd = (name_two, "é", "a" * LONGEST, f"{name}x", name.upper(), "../../x.npy", "x")
-        members[one] = (odd[rng.integers(len(odd))], data)
-    elif what == 2:
-        members[one], members[two] = (name, data_two), (name_two, data)
-    elif what == 3:
-        members.insert(two, (name, data))
-    elif what == 4:
-        members = [members[i] for i in rng.permutation(len(members))]
-    elif what == 5:
-        extra = take_apart(other)
-        members.insert(one, extra[rng.integers(len(extra))])
-    elif what == 6:
-        theirs = dict(take_apart(other))
-        members = [(key, theirs.get(key, value)) for key, value in members[: one + 1]] + (
-            members[one + 1 :]
-        )
-    else:
-        members[one] = (name, break_bytes(rng, data, data_two) if data else b"x")
-    return members or [(MANIFEST, b"{}")]
+def break_header(rng: np.random.Generator, data: bytes) -> bytes:
+    """Change what the header of safetensors says of an array, or its length."""
+    header, rest = split(data)
+    names = [name for name in header if name != "__metadata__"]
+    for name in rng.choice(names, int(rng.integers(1, 3))).tolist() if names else []:
+        entry = header[name]
+        what = rng.integers(4)
+        if what == 0:
+            header[name] = {**entry, "dtype": CODES[rng.integers(len(CODES))]}
+        elif what == 1:
+            header[name] = {**entry, "shape": _change_value(rng, entry["shape"], entry)}
+        elif what == 2:
+            header[name] = {**entry, "data_offsets": _change_value(rng, [0, 8], entry)}
+        else:
+            header = _change_value(rng, header, header)
+            break
+    changed = frame(header, rest) if isinstance(header, dict) else data
+    if not names or rng.random() < 0.2:
+        length = int(rng.choice([0, 1, 8, 2**20, 2**25, 2**25 + 1, 2**31, 2**62]))
+        changed = length.to_bytes(8, "little") + changed[8:]
+    return changed
 
 
 # The manifest ------------------------------------------------------------------------------------
 
 
-def change_manifest(rng: np.random.Generator, members: Members, other: bytes) -> Members:
-    """Change the manifest somewhere, or its text."""
-    found = dict(members).get(MANIFEST)
-    try:
-        manifest = json.loads(found or b"")
-    except (ValueError, RecursionError):
-        return members
+def change_manifest(rng: np.random.Generator, text: str) -> str:
+    """Change a manifest somewhere, or its text."""
     what = rng.random()
     if what < 0.08:
-        text = break_bytes(rng, found or b"{}", b'[{"\\u\xff' * 9)
-    elif what < 0.12:
+        broken = break_bytes(rng, text.encode(), b'[{"\\u' * 9).decode(errors="replace")
+        return "{" + broken[1:]
+    if what < 0.12:
         deep = int(rng.choice([5, 31, 32, 33, 1000, 100_000]))
-        text = json.dumps(manifest).encode()[:-1] + b', "deep": ' + b"[" * deep + b"]" * deep + b"}"
-    else:
-        manifest = _change_value(rng, manifest, manifest)
-        text = json.dumps(manifest).encode()
-    return [(name, text if name == MANIFEST else data) for name, data in members]
+        return f'{text[:-1]}, "deep": {"[" * deep}{"]" * deep}}}'
+    try:
+        manifest = json.loads(text)
+    except (ValueError, RecursionError):  # an earlier change
+        return text
+    changed = _change_value(rng, manifest, manifest)
+    return json.dumps(changed if isinstance(changed, dict) else {"x": changed})
 
 
 def _change_value(rng: np.random.Generator, value: Any, whole: Any) -> Any:
@@ -259,58 +239,40 @@ def _pick(rng: np.random.Generator, value: Any) -> Any:
 # Arrays ------------------------------------------------------------------------------------------
 
 
-def change_array(rng: np.random.Generator, members: Members, other: bytes) -> Members:
-    """Change the shape, the type or the entries of one array, or what it says of them."""
-    places = [i for i, (name, _) in enumerate(members) if name.endswith(".npy")]
-    if not places:
-        return members
-    place = places[rng.integers(len(places))]
-    name, data = members[place]
-    try:
-        array = np.load(io.BytesIO(data), allow_pickle=False)
-    except Exception:  # an earlier change; NumPy raises what it likes
-        return members
-    if array.dtype.kind not in "biuf" or max(array.shape, default=0) > 10**6:
-        return members
-    draw = rng.random()
-    if draw < 0.15:
-        data = _lie(rng, array)
-    elif draw < 0.4:
-        data = npy(_reshape(rng, array))
-    elif draw < 0.5:
-        dtype = DTYPES[rng.integers(len(DTYPES))]
-        with np.errstate(all="ignore"):
-            is_same = array.dtype.itemsize == np.dtype(dtype).itemsize
-            array = array.view(dtype) if is_same and rng.random() < 0.5 else array.astype(dtype)
-        data = npy(array)
+def change_names(rng: np.random.Generator, arrays: Arrays, other: bytes) -> Arrays:
+    """Rename, leave out, exchange or add arrays."""
+    arrays, theirs = dict(arrays), take_apart(other)[1]
+    if not arrays:
+        return theirs
+    one, two = (list(arrays)[n] for n in rng.integers(len(arrays), size=2).tolist())
+    what = rng.integers(6)
+    if what == 0:
+        del arrays[one]
+    elif what == 1:
+        odd = (two, "é", "a" * 10**5, f"{one}x", one.upper(), "../../x", "", "__metadata__x")
+        arrays[odd[rng.integers(len(odd))]] = arrays.pop(one)
+    elif what == 2:
+        arrays[one], arrays[two] = arrays[two], arrays[one]
+    elif what == 3:
+        arrays[f"{one}/{two}"] = arrays[one]
+    elif what == 4:
+        arrays |= {name: array for name, array in theirs.items() if rng.random() < 0.3}
     else:
-        data = npy(_change_entries(rng, array))
-    return [*members[:place], (name, data), *members[place + 1 :]]
+        arrays |= {name: array for name, array in theirs.items() if name in arrays}
+    return arrays
 
 
-def npy(array: NDArray[Any]) -> bytes:
-    """Return an array as NumPy writes it."""
-    file = io.BytesIO()
-    np.lib.format.write_array(file, np.ascontiguousarray(array), version=(1, 0))
-    return file.getvalue()
-
-
-def _lie(rng: np.random.Generator, array: NDArray[Any]) -> bytes:
-    """Return an array whose header says something else."""
-    shapes = (
-        "()", "(0,)", f"({2**62},)", "(-1,)", f"(0, {10**17})", f"(1, {array.size})", "(3)",
-        f"({'1, ' * 20}{array.size})", f"({array.size},)", "[3]", f"({10**19},)", "(1e3,)",
-        f"({'(' * 500})", f"({2**32}, {2**32})", repr(array.shape),
-    )  # fmt: skip
-    dtypes = (*DTYPES, "<c8", "|O", "|S8", "<M8", ">f8", "<f16", "|V8", array.dtype.str)
-    shape, dtype = shapes[rng.integers(len(shapes))], dtypes[rng.integers(len(dtypes))]
-    order = "True" if rng.random() < 0.1 else "False"
-    text = f"{{'descr': '{dtype}', 'fortran_order': {order}, 'shape': {shape}, }}".ljust(117) + "\n"
-    version = rng.choice([1, 2, 3], p=[0.8, 0.1, 0.1]).astype(np.uint8).tobytes()
-    length = len(text) if rng.random() < 0.9 else int(rng.integers(2**16))
-    return b"".join(
-        [b"\x93NUMPY", version, b"\0", length.to_bytes(2, "little"), text.encode(), array.tobytes()]
-    )
+def change_array(rng: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
+    """Change the shape, the type or the entries of an array."""
+    draw = rng.random()
+    if draw < 0.35:
+        return _reshape(rng, array)
+    if draw < 0.5:
+        dtype = np.dtype(DTYPES[rng.integers(len(DTYPES))])
+        with np.errstate(all="ignore"):
+            is_same = array.dtype.itemsize == dtype.itemsize
+            return array.view(dtype) if is_same and rng.random() < 0.5 else array.astype(dtype)
+    return _change_entries(rng, array)
 
 
 def _reshape(rng: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
@@ -361,9 +323,3 @@ def _change_entries(rng: np.random.Generator, array: NDArray[Any]) -> NDArray[An
         else:
             flat[...] = pool[rng.integers(len(pool))]
     return array
-
-
-Change = Callable[[np.random.Generator, Members, bytes], Members]
-CHANGES: tuple[Change, ...] = (
-    change_manifest, change_manifest, change_manifest, change_array, change_array, change_members,
-)  # fmt: skip

@@ -14,8 +14,8 @@ from rlvc.vision.descriptors import Invariants, OrbDescriptor, SiftDescriptor
 from rlvc.vision.detectors import Harris, Orb, Sift
 from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.metrics import Euclidean, Hamming, Mahalanobis
-from tests.policies.test_io import forge
 from tests.support.builders import COLOUR, GREY, database, pictures
+from tests.support.mutations import forge
 
 LOOKS: dict[str, dict[str, Any]] = {
     "invariants": {

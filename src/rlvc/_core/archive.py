@@ -1,88 +1,97 @@
-"""One file for many arrays: a JSON manifest and plain arrays. Nothing in it can run.
+"""One file for many arrays: a safetensors file with a JSON manifest and a checksum.
 
-Files are written whole or not at all, and the same content always gives the same bytes. What is
-read is not believed: see :mod:`rlvc._core.members` for how a file is laid out and sealed.
+The metadata of the file has one entry, ``rlvc``: the manifest as JSON, which begins with the
+SHA-256 of the manifest and of all arrays. Nothing in a file can run, writes are atomic, and the
+same content always gives the same bytes. A file that is read is checked before it is used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import re
 import stat
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
 from rlvc._core.atomic import Pathlike, atomic_file
-from rlvc._core.members import (
-    MANIFEST,
-    FlawError,
-    Member,
-    MemberWriter,
-    check_crc,
-    check_seal,
-    read_member,
-    read_members,
-)
 from rlvc.errors import DamagedFileError, FileFormatError, InvalidFileError
 
-LARGEST: Final = 64 * 2**30  # bytes of a file
-LONGEST: Final = 2**24  # bytes of a manifest
-MOST: Final = 2**20  # values in a manifest, each of which takes some hundred bytes as an object
-DEEPEST: Final = 32  # lists and objects in one another in a manifest
-EMPTY: Final = 2**20  # the other dimensions of an array without entries, multiplied
+Arrays = Mapping[str, NDArray[Any]]
 
+MAX_BYTES: Final = 64 * 2**30  # of a file
+MAX_HEADER: Final = 2**25  # bytes of the header of safetensors, which holds the manifest
+MAX_MANIFEST: Final = 2**24  # bytes of a manifest
+MAX_VALUES: Final = 2**20  # in a manifest, each of which takes some hundred bytes as an object
+MAX_DEPTH: Final = 32  # of nested lists and objects in a manifest
+MAX_ARRAYS: Final = 60_000
+MAX_DIMENSIONS: Final = 32
+MAX_EMPTY: Final = 2**20  # the product of the other dimensions of an array without entries
 
-def write_archive(
-    path: Pathlike, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-) -> None:
-    """Write a manifest and named arrays into one file, an array at a time."""
-    text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False).encode()
-    if flaw := _too_large(text):
-        raise ValueError(f"{os.fspath(path)} cannot be written: {flaw}. Put more into arrays.")
-    with atomic_file(path) as file:
-        writer = MemberWriter(file)
-        writer.add(MANIFEST, text)
-        for name in sorted(arrays):
-            array = np.asarray(arrays[name], order="C")
-            if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-                raise ValueError(f"{name} must be an array of plain numbers; got {array.dtype}.")
-            array = array.astype(array.dtype.newbyteorder("<"), copy=False)
-            writer.add(f"{name}.npy", _header(array), array.reshape(-1).view(np.uint8).data)
-        writer.close()
-
-
-def _header(array: NDArray[Any]) -> bytes:
-    """Return what NumPy writes before an array in version 1.0 of its format."""
-    start = f"{{'descr': '{array.dtype.str}', 'fortran_order': False, 'shape': {array.shape}, }}"
-    text = start.ljust(-(-(len(start) + 11) // 64) * 64 - 11) + "\n"
-    return b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text.encode()
-
-
-_BEGIN = 10  # bytes before the header of an array
-_HEADER = re.compile(
-    rb"\{'descr': '([<|][biuf][1248])', 'fortran_order': False, "
-    rb"'shape': \((\d{1,18},|\d{1,18}(?:, \d{1,18}){1,15}|)\), \} *\n"
-)
+_DTYPES = {"BOOL", "I8", "U8", "I16", "U16", "F16", "I32", "U32", "F32", "I64", "U64", "F64"}
+_SEALED = re.compile(r'\{"sha256":"([0-9a-f]{64})",(.*)', re.DOTALL)
+_SIGNS = b'{"__metadata__":{"rlvc":"', b'{\\"sha256\\":\\"'  # what comes first in our files
 # Possessive, and to the end where a text does not end: its cost is that of reading once.
 _TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-_STEPS = np.zeros(256, np.int8)  # what each letter of JSON adds to the depth
+_STEPS = np.zeros(256, np.int8)  # what each character of JSON adds to the depth
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
+
+
+class FlawError(ValueError):
+    """What is wrong with a file; damage, unless it must have been written like that."""
+
+    def __init__(self, why: str, *, is_damage: bool = False) -> None:
+        super().__init__(why)
+        self.is_damage = is_damage
+
+
+def write_archive(path: Pathlike, manifest: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write a manifest and named arrays into one file."""
+    text = json.dumps(manifest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    if flaw := _find_excess(text.encode()):
+        raise ValueError(f"{os.fspath(path)} cannot be written: {flaw}. Put more into arrays.")
+    if len(arrays) > MAX_ARRAYS:
+        raise ValueError(f"A file must have at most {MAX_ARRAYS} arrays; got {len(arrays)}.")
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+            raise ValueError(f"{name} must be an array of plain numbers; got {array.dtype}.")
+    data = pack(text, arrays)
+    with atomic_file(path) as file:
+        file.write(data)
+
+
+def pack(text: str, arrays: Arrays) -> bytes:
+    """Return the bytes of a file, given its manifest as JSON and its arrays."""
+    plain = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    sealed = f'{{"sha256":"{_digest(text, plain)}",{text[1:]}'
+    return save(plain, {"rlvc": sealed})  # one entry only: their order is not fixed
+
+
+def _digest(text: str, arrays: Arrays) -> str:
+    """Return the SHA-256 of a manifest and of contiguous arrays."""
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"\n{name} {array.dtype.name} {array.shape}\n".encode())
+        digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).reshape(-1).data)
+    return digest.hexdigest()
 
 
 def kind_of(path: Pathlike) -> str | None:
     """Return the format that a file says it has; None if it does not say."""
     try:
-        with _opened(Path(path)) as (file, size):
-            return _format(_manifest(file, read_members(file, size)))
+        begin, _ = _begin_of(Path(path))
+        with _tensors(path, begin) as tensors:
+            return _format_of(_parse(_split(tensors.metadata())[1]))
     except (FileFormatError, FlawError, OSError):
         return None
 
@@ -93,7 +102,7 @@ def read_archive(
     version: int,
     cures: Mapping[str, str] | None = None,
     *,
-    largest: int = LARGEST,
+    max_bytes: int = MAX_BYTES,
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read a file of :func:`write_archive`, or raise a FileFormatError that says why not.
 
@@ -104,39 +113,46 @@ def read_archive(
         kind: The format that it must have.
         version: The version of the format.
         cures: What to do about files of other formats.
-        largest: Bytes beyond which a file is not read.
+        max_bytes: The largest size of a file that is read.
 
     Raises:
-        DamagedFileError: It is one of ours, but bytes changed or are missing.
-        InvalidFileError: It is of another format or of another version, or no file of ours.
+        DamagedFileError: It is a file of rlvc, but bytes changed or are missing.
+        InvalidFileError: It is of another format or version, or rlvc did not write it.
         FileFormatError: There is no such file.
     """
-    source, is_sealed = Path(path), False
-    with _opened(source) as (file, size):
-        try:
-            if size > largest:
-                raise FlawError(f"it has {size} bytes; at most {largest} are read")
-            is_sealed = check_seal(file, size)
-            members = read_members(file, size)
-            manifest = _manifest(file, members)
-            _check_kind(source, manifest, kind, version, cures or {})
-            return manifest, {
-                name.removesuffix(".npy"): _array(file, member)
-                for name, member in members.items()
-                if name != MANIFEST
-            }
-        except FlawError as flaw:
-            if flaw.is_damage and not is_sealed:  # else it was made that way
-                raise DamagedFileError(
-                    f"{source} is damaged: {flaw}. Copy it again from where it is whole, or make "
-                    "it again."
-                ) from flaw
-            raise InvalidFileError(f"{source} is not a {kind} file: {flaw}.") from flaw
+    source = Path(path)
+    begin, size = _begin_of(source)
+    is_ours = _is_ours(begin)
+    try:
+        if size > max_bytes:
+            raise FlawError(f"it has {size} bytes; at most {max_bytes} are read")
+        with _tensors(source, begin) as tensors:
+            digest, text = _split(tensors.metadata())
+            names = sorted(tensors.keys())
+            if len(names) > MAX_ARRAYS:
+                raise FlawError(f"it has {len(names)} arrays; at most {MAX_ARRAYS} are read")
+            arrays = {name: _array(tensors, name) for name in names}
+        if _digest(text, arrays) != digest:
+            raise FlawError("its bytes do not match its checksum", is_damage=True)
+        for name, array in arrays.items():
+            if array.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
+                raise FlawError(f"its array {name!r} has entries that are neither true nor false")
+        manifest = _parse(text)
+    except FlawError as flaw:
+        if is_ours and flaw.is_damage:
+            raise DamagedFileError(
+                f"{source} is damaged: {flaw if begin else 'it is empty'}. Copy it again from an "
+                "intact copy, or make it again."
+            ) from flaw
+        foreign = not is_ours and size <= max_bytes
+        why = "rlvc did not write it" if foreign else flaw
+        raise InvalidFileError(f"{source} is not a {kind} file: {why}.") from flaw
+    _check_kind(source, manifest, kind, version, cures or {})
+    return manifest, arrays
 
 
-@contextmanager
-def _opened(source: Path) -> Iterator[tuple[BufferedReader, int]]:
-    """Open an ordinary file to read, and tell its size; others might never end, or never begin."""
+def _begin_of(source: Path) -> tuple[bytes, int]:
+    """Return how an ordinary file begins, and its size; others might never end, or never begin."""
     if source.is_dir():
         raise InvalidFileError(f"{source} is a folder; name a file in it.")
     if not source.exists():
@@ -147,47 +163,81 @@ def _opened(source: Path) -> Iterator[tuple[BufferedReader, int]]:
     try:
         handle = os.open(source, flags)
     except PermissionError as error:
-        told = f"{error.strerror}; let its owner allow you to read it"
-        raise PermissionError(error.errno, told, str(source)) from error
+        message = f"{error.strerror}; let its owner allow you to read it"
+        raise PermissionError(error.errno, message, str(source)) from error
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):  # it was another a moment ago
             raise InvalidFileError(f"{source} is a device or a pipe; name an ordinary file.")
-        yield file, found.st_size
+        return file.read(8 + sum(map(len, _SIGNS))), found.st_size
 
 
-def _manifest(file: BinaryIO, members: Mapping[str, Member]) -> dict[str, Any]:
-    member = members.get(MANIFEST)
-    if member is None:
-        raise FlawError("rlvc did not write it")
-    if member.size > LONGEST:
-        raise FlawError(f"its manifest has {member.size} bytes, more than {LONGEST}")
-    data = read_member(file, member)
-    if flaw := _too_large(data):
+def _is_ours(begin: bytes) -> bool:
+    """Tell whether a file begins like ours; of two signs one may be damaged, or cut off."""
+    length, rest = int.from_bytes(begin[:8], "little"), begin[8:]
+    is_cut = len(rest) < len(_SIGNS[0]) and _SIGNS[0].startswith(rest) and length <= MAX_HEADER
+    return is_cut or any(sign in rest for sign in _SIGNS)
+
+
+@contextmanager
+def _tensors(path: Pathlike, begin: bytes) -> Iterator[Any]:
+    """Open a file with safetensors, unless its header is so long that this would take long."""
+    if int.from_bytes(begin[:8], "little") > MAX_HEADER:
+        raise FlawError(f"its header has more than {MAX_HEADER} bytes", is_damage=True)
+    try:
+        with safe_open(path, framework="numpy", backend="pread") as tensors:
+            yield tensors
+    except SafetensorError as error:
+        why = "its header does not fit, or bytes are missing at its end"
+        raise FlawError(why, is_damage=True) from error
+
+
+def _split(metadata: Mapping[str, str] | None) -> tuple[str, str]:
+    """Return the checksum and the manifest that the metadata of a file hold."""
+    match = _SEALED.fullmatch((metadata or {}).get("rlvc", ""))
+    if match is None:
+        raise FlawError("it has no checksum", is_damage=True)
+    return match[1], "{" + match[2]
+
+
+def _array(tensors: Any, name: str) -> NDArray[Any]:
+    """Return an array of plain numbers and of a shape that suits NumPy."""
+    about = tensors.get_slice(name)
+    dtype, shape = about.get_dtype(), about.get_shape()
+    if dtype not in _DTYPES:
+        raise FlawError(f"its array {name[:100]!r} has entries of type {dtype}")
+    if len(shape) > MAX_DIMENSIONS:
+        raise FlawError(f"its array {name[:100]!r} has {len(shape)} dimensions")
+    if 0 in shape and math.prod(n for n in shape if n) > MAX_EMPTY:
+        raise FlawError(f"its array {name[:100]!r} has no entries but a large shape")
+    array: NDArray[Any] = tensors.get_tensor(name)
+    return array
+
+
+def _parse(text: str) -> dict[str, Any]:
+    if flaw := _find_excess(text.encode()):
         raise FlawError(flaw)
     try:
-        manifest = json.loads(data)
+        manifest: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise FlawError(f"its manifest is no JSON ({str(error)[:200]})") from error
-    if not isinstance(manifest, dict):
-        raise FlawError("its manifest is no object")
     return manifest
 
 
-def _too_large(text: bytes) -> str:
+def _find_excess(text: bytes) -> str:
     """Return what is too large about a manifest before it is parsed; nothing if all is well."""
-    if len(text) > LONGEST:
-        return f"its manifest has {len(text)} bytes, more than {LONGEST}"
+    if len(text) > MAX_MANIFEST:
+        return f"its manifest has {len(text)} bytes, more than {MAX_MANIFEST}"
     # Those in texts are counted as well, which is too many if anything.
     n_values, n_quotes = sum(map(text.count, (b",", b":", b"[", b"{"))), text.count(b'"')
-    if n_values > MOST or n_quotes > 2 * MOST:
-        return f"its manifest has more than {MOST} values"
+    if n_values > MAX_VALUES or n_quotes > 2 * MAX_VALUES:
+        return f"its manifest has more than {MAX_VALUES} values"
     steps = _STEPS[np.frombuffer(_TEXT.sub(b"", text), np.uint8)]
-    is_deep = np.cumsum(steps, dtype=np.int32).max(initial=0) > DEEPEST
-    return f"its manifest is nested deeper than {DEEPEST}" if is_deep else ""
+    is_deep = np.cumsum(steps, dtype=np.int32).max(initial=0) > MAX_DEPTH
+    return f"its manifest is nested deeper than {MAX_DEPTH}" if is_deep else ""
 
 
-def _format(manifest: Mapping[str, Any]) -> str | None:
+def _format_of(manifest: Mapping[str, Any]) -> str | None:
     found = manifest.get("format")
     return found if isinstance(found, str) and len(found) <= 100 else None
 
@@ -195,8 +245,8 @@ def _format(manifest: Mapping[str, Any]) -> str | None:
 def _check_kind(
     source: Path, manifest: Mapping[str, Any], kind: str, version: int, cures: Mapping[str, str]
 ) -> None:
-    """Raise a StrangeFileError unless a manifest says the wanted format and version."""
-    found, number = _format(manifest), manifest.get("version")
+    """Raise an InvalidFileError unless a manifest says the wanted format and version."""
+    found, number = _format_of(manifest), manifest.get("version")
     if found != kind:
         cure = cures.get(str(found), "")
         raise InvalidFileError(f"{source} is not a {kind} file; it says {found!r}.{cure}")
@@ -210,33 +260,3 @@ def _check_kind(
             f"{source} has version {str(number)[:20]} of the format; this rlvc reads version "
             f"{version}. Install the rlvc that wrote it, or make the file again."
         )
-
-
-def _array(file: BufferedReader, member: Member) -> NDArray[Any]:
-    """Return an array of plain numbers, after checking that the bytes are all there."""
-    file.seek(member.start)
-    begin = file.read(min(_BEGIN, member.size))
-    length = int.from_bytes(begin[8:], "little")
-    if begin[:8] != b"\x93NUMPY\1\0" or _BEGIN + length > member.size:
-        raise FlawError(f"its member {member.name!r} is no array as rlvc writes them")
-    header = file.read(length)
-    match = _HEADER.fullmatch(header)
-    if not match:
-        raise FlawError(f"its member {member.name!r} is no array of plain numbers")
-    shape = tuple(int(n) for n in match[2].split(b",") if n)
-    try:
-        dtype = np.dtype(match[1].decode())
-    except TypeError as error:
-        raise FlawError(f"its member {member.name!r} is no array of plain numbers") from error
-    if math.prod(shape) * dtype.itemsize != member.size - _BEGIN - length:
-        raise FlawError(f"its array {member.name!r} has another size than it says")
-    if math.prod(shape) == 0 and math.prod(n for n in shape if n) > EMPTY:
-        raise FlawError(f"its array {member.name!r} has no entries but a large shape")
-    array = np.empty(shape, dtype)
-    room = array.reshape(-1).view(np.uint8)
-    if file.readinto(room.data) != len(room):
-        raise FlawError("bytes are missing at its end", is_damage=True)
-    check_crc(member, zlib.crc32(room.data, zlib.crc32(header, zlib.crc32(begin))))
-    if dtype.kind == "b" and room.max(initial=0) > 1:
-        raise FlawError(f"its array {member.name!r} has entries that are neither true nor false")
-    return array.astype(dtype.newbyteorder("="), copy=False)

@@ -69,7 +69,7 @@ class PrefixedStore:
 
 
 def fits(holds: Any, what: str) -> None:
-    """Raise a StrangeFileError unless what was kept fits the work that goes on with it."""
+    """Raise an InvalidFileError unless what was kept fits the work that goes on with it."""
     if not holds:
         raise InvalidFileError(
             f"The {what} that were kept of this run are not those that it has now: its data, its "

@@ -20,7 +20,7 @@ Part = TypeVar("Part")
 
 @contextmanager
 def refusing(path: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """Turn whatever is wrong with what a file holds into a StrangeFileError."""
+    """Turn whatever is wrong with what a file holds into an InvalidFileError."""
     try:
         yield
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:

@@ -45,7 +45,7 @@ def read_forest(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         FileFormatError: The file is no forest, is damaged, or names a part unknown here.
     """
-    manifest, arrays = read_archive(path, FOREST, VERSION, CURES, largest=MOST_BYTES)
+    manifest, arrays = read_archive(path, FOREST, VERSION, CURES, max_bytes=MOST_BYTES)
     with refusing(path, "forest"):
         parts = read_base(manifest, arrays)
         trees = [

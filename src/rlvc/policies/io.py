@@ -45,7 +45,7 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         FileFormatError: The file is no policy, is damaged, or names a part unknown here.
     """
-    manifest, arrays = read_archive(path, FORMAT, VERSION, CURES, largest=MOST_BYTES)
+    manifest, arrays = read_archive(path, FORMAT, VERSION, CURES, max_bytes=MOST_BYTES)
     with refusing(path, "policy"):
         return restore_policy(manifest, arrays)
 

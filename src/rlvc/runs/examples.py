@@ -87,7 +87,7 @@ class Examples:
         Raises:
             FileFormatError: The file holds no examples, or is damaged.
         """
-        manifest, arrays = read_archive(path, FORMAT, VERSION, largest=2**30)
+        manifest, arrays = read_archive(path, FORMAT, VERSION, max_bytes=2**30)
         with refusing(path, "set of examples"):
             cameras, table, count = manifest["cameras"], arrays["table"], arrays["count"]
             images = [arrays[f"images/{i}"] for i in range(len(cameras))]

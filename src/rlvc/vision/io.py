@@ -61,7 +61,7 @@ def load_vocabulary(path: Pathlike) -> FeatureExtractor:
     Raises:
         FileFormatError: The file is no vocabulary, or is damaged. No code from it is run.
     """
-    manifest, arrays = read_archive(path, FORMAT, VERSION, largest=MOST_BYTES)
+    manifest, arrays = read_archive(path, FORMAT, VERSION, max_bytes=MOST_BYTES)
     with refusing(path, "vocabulary"):
         extractor = read_extractor(manifest, arrays)
         for i, camera in enumerate(manifest["cameras"]):

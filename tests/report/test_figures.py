@@ -23,6 +23,7 @@ from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import MOVES
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import AtLeast, Composite, Primitive
+from rlvc.policies.explanation import MAX_SHOWN
 from rlvc.report.figures.curves import (
     draw_features,
     draw_figures,
@@ -30,7 +31,7 @@ from rlvc.report.figures.curves import (
     draw_policy,
     draw_values,
 )
-from rlvc.report.figures.explanation import MOST, draw_explanation
+from rlvc.report.figures.explanation import draw_explanation
 from rlvc.report.figures.patches import brief, picture_of, title_of
 from rlvc.report.figures.style import ORANGE, house_style, new_figure, to_png
 from rlvc.runs.folder import prepare_folder, write_figures, write_run
@@ -299,7 +300,7 @@ def test_what_was_seen_is_marked_where_it_was_seen(small_run: Run) -> None:
     pixels(figure)
 
 
-@pytest.mark.parametrize("n_seen", [0, 3, MOST, MOST + 2])
+@pytest.mark.parametrize("n_seen", [0, 3, MAX_SHOWN, MAX_SHOWN + 2])
 def test_a_long_path_shows_what_was_seen(n_seen: int, small_run: Run) -> None:
     policy = small_run.policy
     percept = small_run.env.percept(small_run.grid.positions[0])
@@ -309,7 +310,7 @@ def test_a_long_path_shows_what_was_seen(n_seen: int, small_run: Run) -> None:
         dataclasses.replace(
             a_test, exhibited=i < n_seen, occurrences=np.full((int(i < n_seen), 2), 5.0, np.float32)
         )
-        for i in range(MOST + 8)
+        for i in range(MAX_SHOWN + 8)
     )
     figure = draw_explanation(policy, percept, dataclasses.replace(explanation, tests=long))
     words = texts(figure)
@@ -318,9 +319,9 @@ def test_a_long_path_shows_what_was_seen(n_seen: int, small_run: Run) -> None:
         for line in filter(None, words.split("\n"))
         if line[0].isdigit() and line.endswith("seen")
     ]
-    assert len(shown) == MOST
-    assert sum(not line.endswith("not seen") for line in shown) == min(n_seen, MOST)
-    assert f"The path of {MOST + 8} tests (8 of them are not shown)" in words
+    assert len(shown) == MAX_SHOWN
+    assert sum(not line.endswith("not seen") for line in shown) == min(n_seen, MAX_SHOWN)
+    assert f"The path of {MAX_SHOWN + 8} tests (8 of them are not shown)" in words
 
 
 def test_an_explanation_without_any_test_can_be_drawn(one_class: Policy) -> None:

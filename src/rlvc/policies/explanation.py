@@ -12,7 +12,7 @@ from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import AtLeast, Feature
 from rlvc.features.lazy import LazyFeatures
 
-MAX_SHOWN: Final = 12  # decisive features of a forest that are printed or drawn
+MAX_SHOWN: Final = 12  # tests that are drawn, or of a forest, printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,17 @@ class Explanation(ActionChoice):
 
     tests: tuple[FeatureTest, ...]
     visual_class: int
+
+    def shown(self, n: int = MAX_SHOWN) -> list[tuple[int, FeatureTest]]:
+        """Return at most n tests to draw, with their numbers.
+
+        They are the last features that were seen, then the last of the others.
+        """
+        tests = list(enumerate(self.tests, 1))
+        seen = [i for i, test in tests if test.exhibited][-n:]
+        rest = [i for i, _ in tests if i not in seen]
+        kept = {*seen, *rest[max(len(tests) - n, 0) :]}
+        return [(i, test) for i, test in tests if i in kept]
 
     def __str__(self) -> str:
         lines = [f"{i}. {test}" for i, test in enumerate(self.tests, 1)]

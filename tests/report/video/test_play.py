@@ -18,7 +18,6 @@ from rlvc import RLVC, Forest, ForestPolicy, Policy
 from rlvc.policies.explanation import Explanation
 from rlvc.policies.forest import AnyPolicy
 from rlvc.report.figures.style import BLUE, ORANGE
-from rlvc.report.video import play as playing
 from rlvc.report.video import write as video
 from rlvc.report.video.canvas import HEIGHT, TITLE, WIDTH, Box, Canvas
 from rlvc.report.video.frames import LEFT, TESTS, VALUES, EpisodeStep, draw_frame
@@ -77,7 +76,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[EpisodeStep]:
         found.append(step)
         return np.zeros((HEIGHT, WIDTH, 3), np.uint8)
 
-    monkeypatch.setattr(playing, "draw_frame", draw)
+    monkeypatch.setitem(play.__globals__, "draw_frame", draw)
     return found
 
 
@@ -439,7 +438,7 @@ def test_a_film_without_a_codec_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(video, "CODECS", ("nope",))
-    with pytest.raises(OSError, match=r"cannot write MP4 files here; give the film a name that"):
+    with pytest.raises(OSError, match=r"cannot write MP4 files here; give the video a name that"):
         write_video(tmp_path / "film.mp4", film())
     assert list(tmp_path.iterdir()) == []
     assert capfd.readouterr() == ("", "")

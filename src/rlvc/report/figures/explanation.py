@@ -28,7 +28,6 @@ from rlvc.report.figures.arrangements import (
 from rlvc.report.figures.patches import brief, picture_of
 from rlvc.report.figures.style import BLUE, GREY, INK, ORANGE, house_style, new_figure
 
-MOST: Final = 12  # tests that are shown in full; a longer path shows what was seen and the last
 OFFSETS: Final = ((9, 7), (9, -16), (-16, 7), (-16, -16))  # points, from a place to its number
 LIGHT: Final = "#D1D5DB"
 
@@ -132,25 +131,15 @@ def _tell(axes: Axes, policy: AnyPolicy, tests: Sequence[tuple[int, FeatureTest]
     axes.text(0, 1, "\n".join(lines[-6:]), va="top", fontsize=7.5, transform=axes.transAxes)
 
 
-def shown_tests(explanation: Explanation) -> list[int]:
-    """Return the tests to show: all, or those that were seen and the last of the others."""
-    n = len(explanation.tests)
-    if n <= MOST:
-        return list(range(n))
-    seen = [i for i, test in enumerate(explanation.tests) if test.exhibited][-MOST:]
-    rest = [i for i in range(n) if i not in seen][-(MOST - len(seen)) or n :]
-    return sorted(seen + rest)
-
-
 def _draw_path(
     figure: Figure, layout: GridSpecFromSubplotSpec, policy: Policy, explanation: Explanation
 ) -> None:
-    shown = shown_tests(explanation)
+    shown = explanation.shown()
     left_out = len(explanation.tests) - len(shown)
     note = f" ({left_out} of them are not shown)" if left_out else ""
     axes = figure.add_subplot(layout[0])
     axes.set_title(f"The path of {len(explanation.tests)} tests{note}")
-    draw_patches(axes, policy, [(i + 1, explanation.tests[i], "") for i in shown])
+    draw_patches(axes, policy, [(i, test, "") for i, test in shown])
 
 
 def draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, FeatureTest, str]]) -> None:

@@ -1,1 +1,8 @@
-"""Films of a policy at work."""
+"""Videos of a policy at work: the frames and the files."""
+
+from rlvc.report.video.canvas import Box, Canvas
+from rlvc.report.video.frames import EpisodeStep, draw_frame
+from rlvc.report.video.play import play
+from rlvc.report.video.write import check_video, write_video
+
+__all__ = ["Box", "Canvas", "EpisodeStep", "check_video", "draw_frame", "play", "write_video"]

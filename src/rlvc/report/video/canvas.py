@@ -1,4 +1,4 @@
-"""A page to draw the frame of a film on: fast, and measured in pixels."""
+"""A canvas for the frames of a video: fast, and measured in pixels."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from rlvc.report.figures.arrangements import Point
 WIDTH: Final = 1280
 HEIGHT: Final = 720
 DPI: Final = 100
-SIZE: Final = 10.5  # of letters, points
-WIDEST: Final = 1.4  # pixels of a letter, by its size in points
-SMALLER: Final = 0.7  # of its size a long line may have
-TITLE: Final = 28  # pixels of a title above what it is about
-CRISP: Final = 3  # how many times an image is enlarged from which on its pixels stay squares
+SIZE: Final = 10.5  # font size, points
+WIDEST: Final = 1.4  # pixels of the widest letter, per point of its size
+SMALLER: Final = 0.7  # smallest share of the font size for a long line
+TITLE: Final = 28  # pixels of a title above its box
+CRISP: Final = 3  # enlargement from which on pixels are drawn as squares
 
 
 class Box(NamedTuple):
-    """A part of a page, in pixels from the upper left corner."""
+    """A rectangle on a canvas, in pixels from the upper left corner."""
 
     x: int
     y: int
@@ -38,11 +38,11 @@ class Box(NamedTuple):
     height: int
 
     def below(self, pixels: int) -> Box:
-        """Return what is left below so many pixels."""
+        """Return the box without so many pixels at its top."""
         return Box(self.x, self.y + pixels, self.width, max(self.height - pixels, 1))
 
     def fit(self, shape: tuple[int, ...]) -> Box:
-        """Return the largest box for an image; the pixels of a small one grow by a whole number.
+        """Return the largest box for an image; a small image is enlarged by a whole number.
 
         >>> Box(0, 0, 580, 300).fit((64, 64, 3)), Box(0, 0, 580, 300).fit((400, 600, 3))
         (Box(x=0, y=0, width=256, height=256), Box(x=0, y=0, width=450, height=300))
@@ -54,26 +54,28 @@ class Box(NamedTuple):
 
 
 class Canvas:
-    """An empty page of 1280×720 pixels.
+    """An empty canvas of 1280×720 pixels.
 
-    Images are put on the paper itself, which is many times as fast as to have matplotlib draw them;
-    all else is drawn upon it.
+    Images are copied into an array, which is many times faster than to draw them by matplotlib;
+    everything else is drawn by matplotlib on top.
 
-    >>> page = Canvas()
-    >>> page.write(100, 100, "Step 1", weight="bold")
-    >>> page.pixels().shape
+    >>> canvas = Canvas()
+    >>> canvas.write(100, 100, "Step 1", weight="bold")
+    >>> canvas.pixels().shape
     (720, 1280, 3)
     """
 
     def __init__(self) -> None:
-        self._paper = np.full((HEIGHT, WIDTH, 3), 255, np.uint8)
+        self._background = np.full((HEIGHT, WIDTH, 3), 255, np.uint8)
         self.figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="none")
         FigureCanvasAgg(self.figure)
         self._renderer: Any = RendererAgg(WIDTH, HEIGHT, DPI)  # type: ignore[no-untyped-call]
-        self._flip = Affine2D().scale(1.0, -1.0).translate(0.0, HEIGHT)  # matplotlib counts upwards
+        self._flip = (
+            Affine2D().scale(1.0, -1.0).translate(0.0, HEIGHT)
+        )  # matplotlib's y axis points up
 
     def paste(self, image: Image, box: Box, white: float = 0.0) -> None:
-        """Put an image in a box, perhaps with a share of white."""
+        """Draw an image in a box, blended with a share of white."""
         scale = box.width / image.shape[1]
         smooth = cv2.INTER_CUBIC if scale > 1.0 else cv2.INTER_AREA
         how = cv2.INTER_NEAREST if scale >= CRISP else smooth
@@ -81,25 +83,25 @@ class Canvas:
         if shown.ndim == 2:
             shown = cv2.cvtColor(shown, cv2.COLOR_GRAY2RGB)
         shown = cv2.addWeighted(shown, 1.0 - white, np.full_like(shown, 255), white, 0.0)
-        self._paper[box.y : box.y + box.height, box.x : box.x + box.width] = shown
+        self._background[box.y : box.y + box.height, box.x : box.x + box.width] = shown
 
     def write(self, x: float, y: float, text: str, width: float = math.inf, **style: Any) -> None:
-        """Write a line; one that is too wide gets smaller, and is cut if that is not enough."""
+        """Write a line; one that is too wide is written smaller, and cut if that is not enough."""
         size = style.pop("fontsize", SIZE)
         line = self.figure.text(x, y, text, transform=self._flip, fontsize=size, **style)
         if len(text) * size * WIDEST <= width:
-            return  # to measure it takes time
+            return  # measuring the text takes time
         share = width / max(line.get_window_extent(self._renderer).width, 1.0)
         line.set_fontsize(size * min(max(share, SMALLER), 1.0))
         if share < SMALLER:
             line.set_text(f"{text[: max(int(len(text) * share / SMALLER) - 1, 1)]}…")
 
     def title(self, box: Box, text: str) -> None:
-        """Write at the top of a part what it shows."""
+        """Write the title of a box at its top."""
         self.write(box.x, box.y + TITLE - 10, text, max(box.width, 80), weight="bold")
 
     def tag(self, x: float, y: float, number: int, colour: str) -> None:
-        """Write a number in a box of its own around a point."""
+        """Write a number in a small box around a point."""
         box = {"fc": colour, "ec": "white", "pad": 1.6}
         self.write(
             x, y, str(number), fontsize=8.5, color="white", weight="bold", ha="center",
@@ -107,21 +109,21 @@ class Canvas:
         )  # fmt: skip
 
     def fill(self, x: float, y: float, width: float, height: float, colour: str) -> None:
-        """Draw a rectangle of one colour."""
+        """Fill a rectangle with a colour."""
         self._draw(Rectangle((x, y), width, height, facecolor=colour))
 
     def frame(self, box: Box, colour: str) -> None:
-        """Draw a line around a box."""
+        """Draw the outline of a box."""
         edge: dict[str, Any] = {"fill": False, "edgecolor": colour, "linewidth": 2.0}
         self._draw(Rectangle(box[:2], box.width, box.height, **edge))
 
     def mark(self, points: Sequence[Point], shape: str, size: float, **style: Any) -> None:
-        """Draw a marker at each of some points."""
+        """Draw a marker at each point."""
         x, y = [x for x, _ in points], [y for _, y in points]
         self._draw(Line2D(x, y, linestyle="", marker=shape, markersize=size, **style))
 
     def join(self, lines: Sequence[tuple[Point, Point]], colour: str, width: float) -> None:
-        """Draw lines from one point to another."""
+        """Draw lines between pairs of points."""
         self._draw(LineCollection(lines, colors=colour, linewidths=width, capstyle="round"))
 
     def _draw(self, drawn: Rectangle | Line2D | LineCollection) -> None:
@@ -129,8 +131,8 @@ class Canvas:
         self.figure.add_artist(drawn)
 
     def pixels(self) -> NDArray[np.uint8]:
-        """Return the page as an image, RGB."""
+        """Return the canvas as an RGB image."""
         drawn = np.asarray(self._renderer.buffer_rgba())
-        drawn[:] = cv2.cvtColor(self._paper, cv2.COLOR_RGB2RGBA)
+        drawn[:] = cv2.cvtColor(self._background, cv2.COLOR_RGB2RGBA)
         self.figure.draw(self._renderer)
         return drawn[:, :, :3].copy()

@@ -1,4 +1,4 @@
-"""A policy at work in an environment, frame by frame."""
+"""Let a policy act in an environment, and draw each of its decisions as a frame."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from rlvc.data.steps import reset, step
 from rlvc.policies.forest import AnyPolicy
 from rlvc.report.video.frames import EpisodeStep, draw_frame, in_words, name_of
 
-HOLD: Final = 2.0  # seconds that the end of an episode is shown
-ALIKE: Final = 0.5  # deviation of two images of the same thing, by that of the pixels of one
+HOLD: Final = 2.0  # seconds for which the end of an episode is shown
+ALIKE: Final = 0.5  # largest deviation of two equal views, relative to that of one's pixels
 
 
 def play(
@@ -32,21 +32,20 @@ def play(
     fps: float = 4.0,
     on_frame: Callable[[], None] | None = None,
 ) -> Iterator[NDArray[np.uint8]]:
-    """Let a policy act, and yield the frames of a film of it, each (720, 1280, 3) RGB.
+    """Let a policy act, and yield the frames of a video of it, each (720, 1280, 3) RGB.
 
     A frame shows what the agent perceives, with the features that were seen and decided, the tests
-    or the vote, and the values of the actions. There is one for each decision, and at the end of an
-    episode one that is held for two seconds. If the environment renders RGB arrays, and they show
-    something else than what the agent perceives, they are in the frames as well. The environment is
-    left open.
+    or the vote, and the values of the actions. There is one for each decision, and one at the end
+    of an episode that is held for two seconds. If the environment renders RGB arrays that differ
+    from what the agent perceives, the frames show these as well. The environment is left open.
 
     Args:
-        policy: Who acts.
-        env: Its observations are percepts of the policy.
-        episodes: How many episodes to play.
-        seed: Of the environment.
-        max_steps: After how many steps an episode is cut off; None if only the environment does so.
-        fps: How many frames the film will show in a second.
+        policy: The policy.
+        env: An environment whose observations are percepts of the policy.
+        episodes: The number of episodes.
+        seed: The seed of the environment.
+        max_steps: Truncate an episode after so many steps; None leaves that to the environment.
+        fps: Frames per second of the video.
         on_frame: Called for each frame.
     """
     for name, value in (("episodes", episodes), ("max_steps", max_steps)):
@@ -55,37 +54,37 @@ def play(
     if not fps > 0.0:
         raise ValueError(f"fps of play must be more than 0; got {fps}.")
 
-    moments = _moments(policy, env, episodes, seed, max_steps)
-    return _frames(policy, moments, max(round(HOLD * fps), 1), on_frame)
+    steps = _play_episodes(policy, env, episodes, seed, max_steps)
+    return _draw_frames(policy, steps, max(round(HOLD * fps), 1), on_frame)
 
 
-def _frames(
+def _draw_frames(
     policy: AnyPolicy,
-    moments: Iterator[EpisodeStep],
-    lock_folder: int,
+    steps: Iterator[EpisodeStep],
+    hold: int,
     on_frame: Callable[[], None] | None,
 ) -> Iterator[NDArray[np.uint8]]:
-    """Draw moments, the end of an episode more than once."""
-    for moment in moments:
-        frame = draw_frame(policy, moment)
-        for _ in range(lock_folder if moment.decision is None else 1):
+    """Draw steps, the end of an episode ``hold`` times."""
+    for one in steps:
+        frame = draw_frame(policy, one)
+        for _ in range(hold if one.decision is None else 1):
             if on_frame is not None:
                 on_frame()
             yield frame
 
 
-def _moments(
+def _play_episodes(
     policy: AnyPolicy,
     env: gymnasium.Env[Any, Any],
     episodes: int,
     seed: int,
     max_steps: int | None,
 ) -> Iterator[EpisodeStep]:
-    """Play some episodes."""
+    """Yield the steps of some episodes."""
     task, shows_more = f"{env.spec.id}, " if env.spec else "", False
     for episode in range(1, episodes + 1):
         observation, _ = reset(env, int(seed) if episode == 1 else None)
-        if episode == 1:  # once, for the parts of a frame must not jump about
+        if episode == 1:  # only once, so that all frames have the same layout
             shown = one_percept(as_percept(observation), policy.shapes)
             shows_more = _shows_more(env, shown.values())
         title = f"{task}episode {episode} of {episodes}"
@@ -100,7 +99,7 @@ def _episode(
     shows_more: bool,
     max_steps: int | None,
 ) -> Iterator[EpisodeStep]:
-    """Yield every decision before it is carried out, and then the end."""
+    """Yield each decision before it is carried out, and then the end."""
     actions: list[str] = []
     reward, total, has_ended, is_cut_off = 0.0, 0.0, False, False
     while True:
@@ -125,7 +124,7 @@ def _rendering(env: gymnasium.Env[Any, Any]) -> Image:
 
 
 def _shows_more(env: gymnasium.Env[Any, Any], images: Iterable[Image]) -> bool:
-    """Tell whether an environment renders something else than what the agent perceives."""
+    """Tell whether the rendering of an environment differs from what the agent perceives."""
     if env.render_mode != "rgb_array":
         return False
     world = _rendering(env)
@@ -133,7 +132,7 @@ def _shows_more(env: gymnasium.Env[Any, Any], images: Iterable[Image]) -> bool:
 
 
 def _is_alike(world: Image, image: Image) -> bool:
-    """Tell whether two images show the same, perhaps in another size."""
+    """Tell whether two images show the same view, perhaps in different sizes."""
     height, width, channels = image.shape
     ratio = world.shape[1] / world.shape[0] / (width / height)
     if channels != world.shape[2] or not 0.98 < ratio < 1.02:

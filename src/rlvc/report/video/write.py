@@ -1,4 +1,4 @@
-"""Films in files that browsers and ordinary players show."""
+"""Video files that browsers and ordinary players show."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ CODECS: Final = ("avc1", "vp09", "av01", "mp4v")  # browsers play all but the la
 def write_video(
     path: str | os.PathLike[str], frames: Iterable[NDArray[np.uint8]], fps: float = 4.0
 ) -> None:
-    """Write a film so that a reader finds either what was there before or all of the new.
+    """Write a video atomically: a reader finds the old file or the complete new one.
 
-    A film in an MP4 file is written frame by frame; one in a GIF file is shown over and over, with
-    256 colours a frame, and takes more room on the disk and in memory.
+    An MP4 file is written frame by frame. A GIF file is shown in a loop, has 256 colours per frame,
+    and takes more disk and memory.
 
     Args:
         path: The file; its name ends in ``.mp4`` or ``.gif``.
         frames: Images of one shape, RGB or grey.
-        fps: How many of them are shown in a second.
+        fps: Frames per second.
 
     Raises:
-        OSError: The film cannot be written whole, for example because the disk is full.
+        OSError: The video cannot be written completely, for example because the disk is full.
 
     >>> frames = np.zeros((3, 48, 64, 3), np.uint8)
     >>> with TemporaryDirectory() as folder:
-    ...     write_video(Path(folder) / "film.mp4", frames)
+    ...     write_video(Path(folder) / "video.mp4", frames)
     ...     print(*(path.name for path in Path(folder).iterdir()))
-    film.mp4
+    video.mp4
     """
     check_video(path)
     if not fps > 0.0:
@@ -51,19 +51,19 @@ def write_video(
         first = next(images, None)
         if first is None:
             raise ValueError("frames of write_video must be at least one; got none.")
-        film = Path(folder) / f"film{target.suffix.lower()}"
-        WRITERS[film.suffix](film, first, images, fps)
-        with film.open("rb+") as file:
+        video = Path(folder) / f"video{target.suffix.lower()}"
+        WRITERS[video.suffix](video, first, images, fps)
+        with video.open("rb+") as file:
             os.fsync(file.fileno())
-        film.replace(target)
+        video.replace(target)
 
 
 def check_video(path: str | os.PathLike[str]) -> None:
-    """Raise an error if a film cannot have such a name: now, and not after it was made.
+    """Raise an error if a video cannot have this name, before any frame is computed.
 
-    >>> check_video("film.avi")
+    >>> check_video("video.avi")
     Traceback (most recent call last):
-    ValueError: path of write_video must end in .mp4 or .gif; got 'film.avi'.
+    ValueError: path of write_video must end in .mp4 or .gif; got 'video.avi'.
     """
     if Path(path).suffix.lower() not in WRITERS:
         known = " or ".join(WRITERS)
@@ -73,7 +73,7 @@ def check_video(path: str | os.PathLike[str]) -> None:
 
 
 def _folder_beside(target: Path) -> TemporaryDirectory[str]:
-    """Return a folder, on the disk of a file, that goes away with all that is left in it."""
+    """Return a temporary folder on the same disk as a file."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         return TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent)
@@ -82,7 +82,7 @@ def _folder_beside(target: Path) -> TemporaryDirectory[str]:
 
 
 def _same_shape(frames: Iterable[NDArray[np.uint8]]) -> Iterator[Image]:
-    """Yield frames in colours, and refuse one of another shape than the first."""
+    """Yield frames in colour; raise a ValueError for one of another shape than the first."""
     shape: tuple[int, ...] = ()
     for frame in frames:
         image = as_image(frame, "a frame")
@@ -94,7 +94,7 @@ def _same_shape(frames: Iterable[NDArray[np.uint8]]) -> Iterator[Image]:
 
 def _write_gif(path: Path, first: Image, frames: Iterator[Image], fps: float) -> None:
     def few_colours(frame: Image) -> PIL.Image.Image:
-        # Dithering would make noise of plain areas, and files twice as large.
+        # Dithering adds noise to plain areas and doubles the size of the file.
         return PIL.Image.fromarray(frame).quantize(256, dither=PIL.Image.Dither.NONE)
 
     with path.open("wb") as file:
@@ -106,7 +106,7 @@ def _write_gif(path: Path, first: Image, frames: Iterator[Image], fps: float) ->
 
 def _write_mp4(path: Path, first: Image, frames: Iterator[Image], fps: float) -> None:
     height, width = first.shape[:2]
-    odd = height % 2, width % 2  # which most codecs do not take
+    odd = height % 2, width % 2  # most codecs need even sizes
     writer, n = _open_writer(path, (width + odd[1], height + odd[0]), fps), 0
     try:
         for frame in itertools.chain([first], frames):
@@ -117,12 +117,12 @@ def _write_mp4(path: Path, first: Image, frames: Iterator[Image], fps: float) ->
     finally:
         with _quiet():
             writer.release()
-    if _count_frames(path) != n:  # OpenCV does not say that it failed to write
-        raise OSError("The film cannot be written whole; is the disk full?")
+    if _count_frames(path) != n:  # OpenCV does not report that it failed to write
+        raise OSError("The video cannot be written completely; is the disk full?")
 
 
 def _open_writer(path: Path, size: tuple[int, int], fps: float) -> cv2.VideoWriter:
-    """Return a writer with the first codec that this OpenCV has."""
+    """Return a writer with the first codec that OpenCV supports here."""
     for codec in CODECS:
         with _quiet():
             fourcc = cv2.VideoWriter.fourcc(*codec)
@@ -130,37 +130,37 @@ def _open_writer(path: Path, size: tuple[int, int], fps: float) -> cv2.VideoWrit
         if writer.isOpened():
             return writer
     raise OSError(
-        f"OpenCV {cv2.__version__} cannot write MP4 files here; give the film a name that ends in "
+        f"OpenCV {cv2.__version__} cannot write MP4 files here; give the video a name that ends in "
         ".gif, or install opencv-python-headless."
     )
 
 
 def _count_frames(path: Path) -> int:
-    """Return how many frames of a film can be shown."""
+    """Return the number of frames that can be decoded."""
     with _quiet():
-        film, n = cv2.VideoCapture(str(path), cv2.CAP_FFMPEG), 0
-        while film.grab():
+        video, n = cv2.VideoCapture(str(path), cv2.CAP_FFMPEG), 0
+        while video.grab():
             n += 1
-        film.release()
+        video.release()
     return n
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep OpenCV and FFmpeg from writing to the terminal that a codec is missing."""
+    """Suppress what OpenCV and FFmpeg print when a codec is missing."""
     try:
-        kept = os.dup(2)
+        stderr = os.dup(2)
     except OSError:  # a process without a terminal may have closed it
         yield
         return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    devnull = os.open(os.devnull, os.O_WRONLY)
     try:
-        os.dup2(nowhere, 2)
+        os.dup2(devnull, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(devnull)
 
 
 WRITERS: Final[dict[str, Callable[[Path, Image, Iterator[Image], float], None]]] = {

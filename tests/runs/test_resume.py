@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rlvc._core.lock import FolderLockedError, lock_folder
+from rlvc._core.lock import LOCK_FILE, FolderLockedError, lock_folder
 from rlvc.cli import learn as cli_own
 from rlvc.errors import StoppedError
 from rlvc.report.web.overview import describe_overview
@@ -321,7 +321,8 @@ def test_two_runs_never_write_into_one_folder(call: Any, tmp_path: Path) -> None
         done = call(*WORDS, "--out", out)
         assert done.code == 1
         assert done.err.startswith(f"rlvc: Another run is writing into {out}; wait for its end")
-        assert names(out) == []
+        assert names(out) == [LOCK_FILE]
+    assert names(out) == []
     with lock_folder(out):
         pass
 
@@ -346,6 +347,7 @@ def test_a_folder_is_free_when_its_holder_is_killed(tmp_path: Path) -> None:
             process.wait()
             with lock_folder(tmp_path):
                 pass
+            assert names(tmp_path) == []
         finally:
             os.kill(child, signal.SIGKILL)
 

@@ -41,7 +41,7 @@ def atomic_file(path: Pathlike) -> Iterator[BinaryIO]:
         OSError: It cannot be written; the text says what to do. What was there before is as it was.
     """
     target = Path(path)
-    with telling(target):
+    with explain_os_errors(target):
         if target.is_dir():
             raise IsADirectoryError(f"{target} is a folder; name a file in it.")
         if target.exists() and not target.is_file():
@@ -64,7 +64,7 @@ def atomic_file(path: Pathlike) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def telling(target: Path) -> Iterator[None]:
+def explain_os_errors(target: Path) -> Iterator[None]:
     """Say what cannot be written, and what to do about it."""
     try:
         yield

@@ -1,66 +1,52 @@
-"""One run in one folder: whoever writes there holds it, for as long as the process lives."""
+"""A lock on the folder of a run, so that no two runs write into one folder."""
 
 from __future__ import annotations
 
-import errno
-import logging
-import os
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
+from filelock import FileLock, Timeout
+
+from rlvc._core.atomic import explain_os_errors
 from rlvc.errors import RlvcError
 
-if sys.platform != "win32":
-    import fcntl
-
-log = logging.getLogger(__name__)
-
-_held: set[int] = set()  # the open folders
+LOCK_FILE: Final = ".rlvc.lock"
 
 
 class FolderLockedError(RlvcError):
-    """A folder that another run is writing into."""
+    """A folder that another run writes into."""
 
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Hold a folder that exists; the system lets go of it when the process ends, however it does.
+    """Lock a folder that exists; the system releases the lock when the process ends.
 
-    Nothing is written: what is locked is the folder itself.
+    A process that is killed leaves the file of the lock, but not the lock.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, lock_folder(Path(folder)):
+    ...     with lock_folder(Path(folder)):
+    ...         pass
+    Traceback (most recent call last):
+    rlvc._core.lock.FolderLockedError: Another run is writing into ...
 
     Raises:
-        FolderLockedError: Somebody else holds it.
+        FolderLockedError: Another process holds the lock.
+        OSError: The lock cannot be written; the text says what to do.
     """
-    if sys.platform == "win32":  # no folder can be opened there
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    lock = FileLock(folder / LOCK_FILE, timeout=0)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno == errno.EWOULDBLOCK:
-            os.close(handle)
-            raise FolderLockedError(
-                f"Another run is writing into {folder}; wait for its end, or give another folder "
-                "with --out."
-            ) from None
-        log.warning("%s cannot be locked (%s): see that no other run uses it.", folder, error)
-    _held.add(handle)
+        with explain_os_errors(folder):
+            lock.acquire()
+    except Timeout:
+        raise FolderLockedError(
+            f"Another run is writing into {folder}; wait for its end, or give another folder "
+            "with --out."
+        ) from None
     try:
         yield
     finally:
-        _held.discard(handle)
-        with suppress(OSError):
-            os.close(handle)
-
-
-def _let_go() -> None:
-    """Close what a fork inherited, so that it does not hold a folder longer than the run."""
-    while _held:
-        os.close(_held.pop())
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go)
+        (folder / LOCK_FILE).unlink(missing_ok=True)  # while it is held; filelock checks the inode
+        lock.release()

@@ -95,6 +95,7 @@ def place_of(out: Path | None, resume: Path | None, default: Path, overwrite: bo
 
     One in which no run can begin is refused here, before anything is read or collected.
     """
+    from rlvc._core.lock import LOCK_FILE
     from rlvc.runs.checkpoint import ASIDE, FOLDER
     from rlvc.runs.folder import check_folder, check_strange
 
@@ -102,7 +103,7 @@ def place_of(out: Path | None, resume: Path | None, default: Path, overwrite: bo
         folder = out or default
         check_folder(folder, overwrite=overwrite)
         if folder.is_dir() and not (folder / FOLDER).exists() and not overwrite:
-            check_strange(folder, (FOLDER, ASIDE))
+            check_strange(folder, (FOLDER, ASIDE, LOCK_FILE))
         return folder
     if overwrite:
         raise ValueError("--overwrite begins a run anew and --resume goes on with one; choose.")
@@ -122,7 +123,7 @@ def open_session(
         typer.Exit: It is finished already, and nothing is to be done.
     """
     from rlvc._core.atomic import remove_parts
-    from rlvc._core.lock import lock_folder
+    from rlvc._core.lock import LOCK_FILE, lock_folder
     from rlvc.runs.callbacks import versions
     from rlvc.runs.checkpoint import ASIDE, FOLDER, RUN, Checkpoint
     from rlvc.runs.folder import check_strange, prepare_folder
@@ -150,7 +151,7 @@ def open_session(
             if not resume and not overwrite:
                 check_unfinished(checkpoint, folder, how)
             if not overwrite:
-                check_strange(folder, (FOLDER, ASIDE))
+                check_strange(folder, (FOLDER, ASIDE, LOCK_FILE))
             if resume:
                 say_on(console, f"There is no run in {folder} to go on with; it begins now.")
             checkpoint.begin(asked)

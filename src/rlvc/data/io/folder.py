@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvc._core.atomic import telling
+from rlvc._core.atomic import explain_os_errors
 from rlvc.data.actions import ActionSpec, read_actions, write_actions
 from rlvc.data.interactions import Interactions, check_episodes
 from rlvc.data.io.checksums import ChecksumWriter, read_seal
@@ -149,7 +149,7 @@ def write_folder(
 def check_new_folder(path: str | os.PathLike[str], whose: str = "write_folder") -> None:
     """Raise a ValueError unless a path is free to be written to, an OSError if it may not be."""
     target = Path(path)
-    with telling(target):
+    with explain_os_errors(target):
         is_free = not target.exists() or (target.is_dir() and not any(target.iterdir()))
     if not is_free:
         raise ValueError(

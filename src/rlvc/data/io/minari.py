@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from rlvc._core.atomic import telling
+from rlvc._core.atomic import explain_os_errors
 from rlvc.data.interactions import Interactions, check_episodes
 from rlvc.data.io.minari_checksums import ENTRY, EpisodeSeal, describe, digest_of
 from rlvc.data.io.minari_episodes import check_episode, images_of, read_episodes, see_episode
@@ -121,7 +121,7 @@ def write_minari(
     folder = _folder(dataset_id)
     made = missing_folders(folder.parent)
     actions = spaces.Discrete(interactions.n_actions, start=interactions.action_start)
-    with telling(folder), _whole(folder, made), warnings.catch_warnings():
+    with explain_os_errors(folder), _whole(folder, made), warnings.catch_warnings():
         # HDF5 may crash where a disk is full: it is asked for first.
         check_room(made[-1].parent if made else folder.parent, largest_size(interactions))
         warnings.simplefilter("ignore", UserWarning)  # about authors and links, which we lack
@@ -248,7 +248,7 @@ def _check_cameras(cameras: tuple[str, ...]) -> None:
 def _folder(dataset_id: str) -> Path:
     from minari.storage import get_dataset_path
 
-    with telling(Path(os.environ.get("MINARI_DATASETS_PATH", "~/.minari/datasets"))):
+    with explain_os_errors(Path(os.environ.get("MINARI_DATASETS_PATH", "~/.minari/datasets"))):
         return Path(get_dataset_path(dataset_id))
 
 

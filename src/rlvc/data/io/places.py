@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rlvc._core.atomic import telling
+from rlvc._core.atomic import explain_os_errors
 
 
 def missing_folders(folder: Path) -> list[Path]:
@@ -41,7 +41,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(path).resolve()
     made = missing_folders(target.parent)
-    with telling(Path(path)):
+    with explain_os_errors(Path(path)):
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -62,7 +62,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 def check_place(path: Path) -> None:
     """Raise an OSError that says what to do unless something new can be written to a path."""
     target = path.resolve()
-    with telling(path):
+    with explain_os_errors(path):
         there = next(place for place in (target, *target.parents) if place.exists())
         with tempfile.TemporaryFile(dir=there):
             pass

@@ -22,7 +22,9 @@ from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import ACTION_NAMES, MAZE
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import FeatureIndex, OccurrenceTable
+from rlvc.features.index import FeatureIndex
+from rlvc.features.occurrences import OccurrenceTable
+from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.detectors import Harris
 from rlvc.vision.extractor import FeatureExtractor
 
@@ -63,7 +65,8 @@ class Scene:
         extractor = learner.new_extractor(one)
         if not isinstance(extractor.detector, Harris):
             raise TypeError(f"Only Harris points stay where they are; got {extractor.detector}.")
-        (seen,) = extractor.find_symbols(one, 0)
+        keypoints = ExtractionCache().extract(extractor, one, 0)
+        (seen,) = extractor.find_symbols(one, keypoints, 0)
         xy = seen.points.xy[seen.point].astype(np.int32)
         width = env.padded.shape[1] // CELL + 1
         cell = xy[:, 1] // CELL * width + xy[:, 0] // CELL

@@ -49,6 +49,7 @@ from rlvc.learning.selection.selector import Selector
 from rlvc.learning.selection.sums import merge
 from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
 from rlvc.learning.surrogates import Surrogates
+from rlvc.vision.cache import ExtractionCache
 
 Ints = NDArray[np.int64]
 BLOCK = 500_000  # interactions at a time for the floor, whose own arrays are larger than ours
@@ -194,7 +195,8 @@ def check(n: int = 10_000) -> None:
     position = MAZE.random_starts(300, rng)
     percepts = Percepts()
     numbers = [percepts.add(env.percept(one)) for one in position]
-    (seen,) = scene.extractor.find_symbols(percepts, 0, learn=False)
+    keypoints = ExtractionCache().extract(scene.extractor, percepts, 0)
+    (seen,) = scene.extractor.find_symbols(percepts, keypoints, 0, learn=False)
     corner = np.floor(position + 0.5).astype(np.int32) + np.int32(scene.offset)
     rows = scene.rows(corner)
     wrong = sum(

@@ -216,7 +216,7 @@ def campus_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
     database, keypoints, seconds = look_at(data, learner)
     test = Percepts()
     number = np.asarray([test.add(views.image(*pair)) for pair in pairs])
-    test_looks = database.extractor.extract_all(test)
+    test_looks = ExtractionCache().extract(database.extractor, test)
     shown = database.index_of(test, keypoints=test_looks)
     known = states_of(data)[:, 0].astype(np.int64)
     optimal = CAMPUS.optimal_q().argmax(axis=1)

@@ -29,6 +29,7 @@ from rlvc.tasks import hill_metrics as hill_measures
 from rlvc.tasks.campus import error_of
 from rlvc.tasks.hill_index import actions_of, actor
 from rlvc.tasks.navigation import find_task
+from rlvc.vision.cache import ExtractionCache
 from scenes import Batch, act_of_forest, act_of_policy, remembering
 
 N = 10_000  # interactions
@@ -176,7 +177,7 @@ class Campus(Exam):
         if key not in self._shown:
             store = Percepts()
             rows = [store.add(view) for view in self.views]
-            keypoints = database.extractor.extract_all(store, 1)
+            keypoints = ExtractionCache().extract(database.extractor, store)
             self._shown[key] = store, np.asarray(rows), keypoints
         store, rows, keypoints = self._shown[key]
         seen = database.index_of(store, 1, keypoints=keypoints)

@@ -28,6 +28,7 @@ from rlvc.learning.generation.base import Canonical, GeneratorState
 from rlvc.learning.local_engine import Local
 from rlvc.learning.selection.selector import Selector
 from rlvc.learning.spread import Spread
+from rlvc.vision.cache import ExtractionCache
 from tests.cli import test_cli
 from tests.support.lost_workers import working
 
@@ -63,8 +64,8 @@ def test_workers_see_what_threads_see() -> None:
     data = meet(60)
     learner = RLVC().fitted(data.percepts)
     extractor = learner.new_extractor(data.percepts)
-    (one,) = extractor.extract_all(data.percepts)
-    (other,) = extractor.extract_all(data.percepts, backend=RAY.extract)
+    (one,) = ExtractionCache().extract(extractor, data.percepts)
+    (other,) = ExtractionCache().extract(extractor, data.percepts, backend=RAY.extract)
     assert len(one.begin) == len(data.percepts) + 1
     for name in ("begin", "descriptors", "row"):
         assert np.array_equal(getattr(one, name), getattr(other, name))

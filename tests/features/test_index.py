@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from rlvc import Percepts
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence, Joined
-from rlvc.features.index import FeatureIndex, OccurrenceTable
+from rlvc.features.index import FeatureIndex
 from rlvc.features.kinds import MOST, AtLeast, Composite, Feature, InCell, Primitive
 from rlvc.features.lazy import LazyFeatures
+from rlvc.features.occurrences import OccurrenceTable
 from rlvc.vision.detectors import InterestPoints
 from rlvc.vision.extractor import SymbolOccurrences
 from tests.oracle import composites as oracle

@@ -14,8 +14,9 @@ from rlvc._core.fixed_point import FixedPoint
 from rlvc.classifiers.base import Split
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import FeatureIndex, OccurrenceTable
+from rlvc.features.index import FeatureIndex
 from rlvc.features.kinds import AtLeast, Composite, Feature, InCell, Primitive
+from rlvc.features.occurrences import OccurrenceTable
 from rlvc.learning.aliasing import Residuals
 from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.surrogates import Surrogates, best_from, tally

@@ -26,7 +26,7 @@ from rlvc.runs.callbacks import Callbacks
 from rlvc.runs.checkpoint import Checkpoint
 from rlvc.tasks.custom import learn_task
 from rlvc.vision import cache as memory_module
-from rlvc.vision.cache import CacheChunk, ExtractionCache
+from rlvc.vision.cache import CacheChunks, ExtractionCache
 from rlvc.vision.extractor import FeatureExtractor
 from tests.support.builders import COLOUR, database, pictures
 from tests.support.worlds import Corridor
@@ -511,27 +511,27 @@ def test_what_was_seen_on_other_images_is_refused() -> None:
             ExtractionCache(notes).extract(extractor, percepts)
 
 
-def test_an_album_waits_for_a_while() -> None:
+def test_chunks_are_saved_after_a_pause() -> None:
     percepts, notes, now = percept_store(pictures(6)), Notes(), [0.0]
     learner = RLVC(threads=1)
     extractor = learner.new_extractor(percepts)
     (images,) = percepts.images
-    album = CacheChunk(notes, "here", images, 0, lambda: now[0])
+    chunks = CacheChunks(notes, "here", images, 0, lambda: now[0])
     for number in range(6):
-        album.take(*extractor.extract_image(images[number]))
+        chunks.add(*extractor.extract_image(images[number]))
         now[0] += 0.75 * memory_module.PAUSE
     assert list(notes.parts) == ["here-0", "here-3"]
-    album.flush()
-    album.flush()
+    chunks.flush()
+    chunks.flush()
     assert list(notes.parts) == ["here-0", "here-3", "here-5"]
     assert PrefixedStore(notes, "here").find("3") is not None
     assert PrefixedStore(notes, "there").find("3") is None
-    assert [len(counts) for counts, *_ in CacheChunk(notes, "here", images, 0).restore()] == [
+    assert [len(counts) for counts, *_ in CacheChunks(notes, "here", images, 0).restore()] == [
         3,
         2,
         1,
     ]
-    assert list(CacheChunk(notes, "here", images, 1).restore()) == []
+    assert list(CacheChunks(notes, "here", images, 1).restore()) == []
 
 
 def listening(seen: list[Any]) -> Callbacks:

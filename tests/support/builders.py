@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Database, Interactions, Percepts, Policy
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import FeatureIndex, OccurrenceTable
+from rlvc.features.index import FeatureIndex
 from rlvc.features.kinds import Primitive
+from rlvc.features.occurrences import OccurrenceTable
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.surrogates import Surrogates
 from rlvc.vision.descriptors import Invariants

@@ -21,7 +21,7 @@ from rlvc.runs.checkpoint import FORMAT, VERSION
 from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.descriptors import Invariants
 from rlvc.vision.detectors import Harris
-from rlvc.vision.extractor import Keypoints
+from rlvc.vision.keypoints import Keypoints
 from rlvc.vision.metrics import Mahalanobis
 
 Parts = dict[str, tuple[dict[str, Any], dict[str, NDArray[Any]]]]
@@ -141,5 +141,5 @@ def see(keypoints: list[Keypoints]) -> None:
     """Learn symbols from what was seen."""
     percepts = database().interactions.percepts
     extractor = LEARNER.new_extractor(percepts)
-    extractor.find_symbols(percepts, keypoints=keypoints)
+    extractor.find_symbols(percepts, keypoints)
     assert extractor.n_symbols > 0

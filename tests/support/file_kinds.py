@@ -28,6 +28,7 @@ from rlvc.errors import DamagedFileError, InvalidFileError
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import AtLeast, Composite, InCell, Primitive
 from rlvc.runs.examples import Examples
+from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.descriptors import Invariants, OrbDescriptor, SiftDescriptor
 from rlvc.vision.detectors import Harris, Orb, Sift
 from rlvc.vision.extractor import FeatureExtractor
@@ -136,7 +137,8 @@ def extractors() -> list[FeatureExtractor]:
             {**percept, "blank": picture(0)},
         ),
     ):
-        extractor.find_symbols(_store(seen))
+        percepts = _store(seen)
+        extractor.find_symbols(percepts, ExtractionCache().extract(extractor, percepts))
         made.append(extractor)
     return made
 
@@ -253,7 +255,8 @@ def see(extractor: FeatureExtractor) -> None:
     before = extractor.n_symbols
     # What was never compared may be a descriptor and a metric that do not go together.
     with contextlib.suppress(TypeError) if before == 0 else contextlib.nullcontext():
-        extractor.find_symbols(_store(percept))
+        percepts = _store(percept)
+        extractor.find_symbols(percepts, ExtractionCache().extract(extractor, percepts))
         assert extractor.n_symbols >= before
 
 

@@ -35,8 +35,9 @@ from rlvc.tasks import campus, catalogue, neighbours
 from rlvc.tasks.campus import PAPER, CampusRun, compaction_of, direct_error
 from rlvc.tasks.campus_figures import draw_campus_figures, draw_errors, draw_map, draw_sizes
 from rlvc.tasks.neighbours import vote
+from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.detectors import InterestPoints
-from rlvc.vision.extractor import Keypoints
+from rlvc.vision.keypoints import Keypoints
 from tests.cli import test_cli
 from tests.support.builders import blocks, database
 
@@ -347,7 +348,7 @@ def test_the_ceiling_is_the_error_of_the_vote(done: CampusRun) -> None:
         for state, numbers in enumerate(views.division(division)):
             for view in numbers:
                 percepts.add(views.image(state, view))
-        (seen[division],) = extractor.extract_all(percepts, 1, lambda: None)
+        (seen[division],) = ExtractionCache().extract(extractor, percepts)
     voted = vote(seen["learn"], np.arange(44).repeat(3), seen["test"])
     best, q = literal_optimum(), CAMPUS.optimal_q()
     wrong = [q[state].argmax() not in best[shown] for shown, state in enumerate(voted.tolist())]

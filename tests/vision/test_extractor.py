@@ -15,8 +15,8 @@ from rlvc.data.images import Image
 from rlvc.data.percepts import Images
 from rlvc.vision.auto import CAMERA, DRAWN
 from rlvc.vision.cache import ExtractionCache
-from rlvc.vision.extractor import FeatureExtractor, Keypoints
-from rlvc.vision.keypoints import GrowableArray, UniqueRows, unique_rows
+from rlvc.vision.extractor import FeatureExtractor
+from rlvc.vision.keypoints import GrowableArray, Keypoints, UniqueRows, unique_rows
 from rlvc.vision.patches import Patches
 from tests.support.builders import blocks
 from tests.support.worlds import PICTURES, Corridor
@@ -53,7 +53,7 @@ def test_what_was_seen_before_is_not_looked_at_again(sense: Any, threads: int) -
         keypoints = memory.extract(extractor, percepts, threads, lambda: looked.append(1))
         assert len(looked) == n_new
         assert memory.n_new(extractor, percepts) == 0
-        assert same(keypoints, extractor.extract_all(percepts))
+        assert same(keypoints, ExtractionCache().extract(extractor, percepts))
 
 
 def test_what_was_seen_stays_as_it_was() -> None:
@@ -74,7 +74,7 @@ def test_another_eye_looks_at_everything() -> None:
     memory.extract(DRAWN.new_extractor(), percepts)
     camera = CAMERA.new_extractor()
     assert memory.n_new(camera, percepts) == 8
-    assert same(memory.extract(camera, percepts), camera.extract_all(percepts))
+    assert same(memory.extract(camera, percepts), ExtractionCache().extract(camera, percepts))
     assert memory.n_new(DRAWN.new_extractor(), percepts) == 8  # it remembers one kind at a time
 
 
@@ -126,6 +126,9 @@ class Fleeting(Images):
         self.alive: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.fetched, self.most = 0, 0
 
+    def percepts(self) -> Percepts:
+        return Percepts.of([self], np.arange(len(self))[:, np.newaxis])
+
     def __getitem__(self, number: int) -> Image:
         image = super().__getitem__(number).copy()
         self.fetched += 1
@@ -138,7 +141,7 @@ class Fleeting(Images):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_few_images_are_held_at_a_time(sense: Any, threads: int) -> None:
     images, extractor = Fleeting(30), sense.new_extractor()
-    keypoints = extractor.extract(images, threads)
+    (keypoints,) = ExtractionCache().extract(extractor, images.percepts(), threads)
     assert images.fetched == 30
     extractor.learn(images, keypoints, threads)
     seen = extractor.quantize(images.camera, keypoints, threads)
@@ -150,7 +153,8 @@ def test_few_images_are_held_at_a_time(sense: Any, threads: int) -> None:
 
 
 def test_what_is_seen_is_not_there_twice() -> None:
-    keypoints = DRAWN.new_extractor().extract(Fleeting(5))
+    percepts = Fleeting(5).percepts()
+    (keypoints,) = ExtractionCache().extract(DRAWN.new_extractor(), percepts)
     columns = keypoints.points.xy, keypoints.points.scale, keypoints.row, keypoints.descriptors
     owners = [column if column.base is None else column.base for column in columns]
     assert [sum(one.nbytes for one in owners)] == [sum(one.nbytes for one in columns)]  # no room

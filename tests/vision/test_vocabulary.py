@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import rlvc.vision.vocabulary as module
-from rlvc.data.percepts import Images
+from rlvc.data.percepts import Images, Percepts
+from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.descriptors import Invariants
 from rlvc.vision.detectors import Harris
 from rlvc.vision.extractor import FeatureExtractor, cut_patch
@@ -210,7 +211,9 @@ def test_patches_are_cut_from_one_reading_of_each_image() -> None:
     for until in (3, 5):  # the second time brings more symbols
         while len(images) < until:
             images.add(blocks(seed=len(images), shape=(90, 120, 3)))
-        keypoints, known = extractor.extract(images), extractor.n_symbols
+        percepts = Percepts.of([images], np.arange(len(images))[:, np.newaxis])
+        (keypoints,) = ExtractionCache().extract(extractor, percepts)
+        known = extractor.n_symbols
         images.read.clear()
         extractor.learn(images, keypoints)
         assert images.read == sorted(set(images.read))

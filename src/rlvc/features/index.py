@@ -9,62 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.arrays import Ints
-from rlvc._core.jit import jit
 from rlvc.data.percepts import Percepts
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence, Joined
-from rlvc.features.kinds import MOST, AtLeast, Feature, InCell, Marks, Primitive, marks, pair_up
+from rlvc.features.kinds import MOST, AtLeast, Feature, InCell, Primitive
+from rlvc.features.occurrences import (
+    Found,
+    OccurrenceTable,
+    compose,
+    distinct_features,
+    locate_symbols,
+)
 from rlvc.vision.extractor import SymbolOccurrences
-
-BLOCK = 256  # images whose occurrences are sorted at a time
-Found = tuple[Ints, Marks]  # (n,) images in ascending order, (n, 4) what occurs there
-
-
-@dataclass(frozen=True, slots=True)
-class OccurrenceTable:
-    """Where features occur on the images of one camera: image by image, feature by feature.
-
-    Attributes:
-        begin: (n_images + 1,) where the occurrences of each image begin.
-        feature: (n,) the number of the feature, in ascending order on every image.
-        marks: (n, 4) the occurrences: x, y, scale, angle.
-        size: The width and height of the images.
-    """
-
-    begin: Ints
-    feature: NDArray[np.int32]
-    marks: Marks
-    size: tuple[int, int]
-
-    @property
-    def n_images(self) -> int:
-        """How many images there are."""
-        return len(self.begin) - 1
-
-    def of(self, number: int) -> Found:
-        """Return on which images a feature occurs, and where."""
-        rows = np.flatnonzero(self.feature == number)
-        return np.searchsorted(self.begin, rows, side="right") - 1, self.marks[rows]
-
-    def only(self, wanted: NDArray[np.bool_]) -> OccurrenceTable:
-        """Return where some features occur, given by a Boolean for each."""
-        kept = wanted[self.feature]
-        before = np.concatenate([[0], np.cumsum(kept)])
-        return OccurrenceTable(before[self.begin], self.feature[kept], self.marks[kept], self.size)
-
-    def join(self, found: dict[int, Found]) -> OccurrenceTable:
-        """Return these occurrences and those of other features, given by number."""
-        if not found:
-            return self
-        ours = np.repeat(np.arange(self.n_images), np.diff(self.begin))
-        image = np.concatenate([ours, *(where for where, _ in found.values())])
-        lengths = np.asarray([len(where) for where, _ in found.values()], np.int64)
-        others = np.repeat(np.asarray(list(found), np.int32), lengths)
-        feature = np.concatenate([self.feature, others])
-        rows = np.concatenate([self.marks, *(rows for _, rows in found.values())])
-        order = np.lexsort((feature, image))  # keeps the order of the occurrences of a feature
-        begin = np.concatenate([[0], np.cumsum(np.bincount(image, minlength=self.n_images))])
-        return OccurrenceTable(begin.astype(np.int64), feature[order], rows[order], self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +52,7 @@ class FeatureIndex:
     ) -> FeatureIndex:
         """Return what percepts show of a graph, given the symbols that an eye saw on them."""
         places = tuple(
-            _symbols(graph.symbols(images.camera), occurrences, images.shape or (0, 0))
+            locate_symbols(graph.symbols(images.camera), occurrences, images.shape or (0, 0))
             for images, occurrences in zip(percepts.images, seen, strict=True)
         )
         return cls.at(graph, percepts.cameras, places, percepts.table())
@@ -111,7 +67,7 @@ class FeatureIndex:
     ) -> FeatureIndex:
         """Return what percepts show of a graph, given where its symbols are on their images."""
         n = len(graph)
-        shown = tuple(Incidence(*_each_once(here.begin, here.feature), n) for here in places)
+        shown = tuple(Incidence(*distinct_features(here.begin, here.feature), n) for here in places)
         incidence = _of_percepts(shown, table, n)
         higher = [n for n, one in enumerate(graph.features) if not isinstance(one, Primitive)]
         return cls(graph, cameras, places, table, shown, incidence)._show(higher)
@@ -192,7 +148,7 @@ class FeatureIndex:
             return self._several(feature, known, places.n_images)
         if {self.graph.camera[part] for part in feature.parts} != {camera}:
             return np.empty(0, np.int64), np.empty((0, 4))
-        return _compose(
+        return compose(
             *known[feature.first], *known[feature.second], feature.row(),
             np.empty((most, 4), np.float64),
         )  # fmt: skip
@@ -250,41 +206,6 @@ class FeatureIndex:
         return FeatureIndex(self.graph, self.cameras, self.places, self.table, shown, incidence)
 
 
-def _symbols(
-    numbers: NDArray[np.int32], seen: SymbolOccurrences, shape: Sequence[int]
-) -> OccurrenceTable:
-    """Return where symbols occur, a few images at a time: what is sorted would be there twice."""
-    feature, found = np.empty_like(seen.symbol), np.empty((len(seen.symbol), 4), np.float64)
-    n_images, points = len(seen.begin) - 1, seen.points
-    for first in range(0, n_images, BLOCK):
-        begin = seen.begin[first : first + BLOCK + 1]
-        rows = slice(begin[0], begin[-1])
-        here = numbers[seen.symbol[rows]]
-        order = np.lexsort((here, np.repeat(np.arange(len(begin) - 1), np.diff(begin))))
-        feature[rows], point = here[order], seen.point[rows][order]
-        found[rows] = marks(points.xy[point], points.scale[point], points.angle[point])
-    return OccurrenceTable(seen.begin, feature, found, (shape[1], shape[0]))
-
-
-@jit
-def _each_once(begin: Ints, feature: NDArray[np.int32]) -> tuple[Ints, NDArray[np.int32]]:
-    """Return the features of each image, each once, given all of them in ascending order."""
-    out = np.zeros(len(begin), np.int64)
-    n = 0
-    for image in range(len(begin) - 1):
-        for i in range(begin[image], begin[image + 1]):
-            n += i == begin[image] or feature[i] != feature[i - 1]
-        out[image + 1] = n
-    distinct = np.empty(n, np.int32)
-    n = 0
-    for image in range(len(begin) - 1):
-        for i in range(begin[image], begin[image + 1]):
-            if i == begin[image] or feature[i] != feature[i - 1]:
-                distinct[n] = feature[i]
-                n += 1
-    return out, distinct
-
-
 def _incidence(
     pairs: Sequence[tuple[Ints, NDArray[np.int32]]], n_images: int, n_features: int
 ) -> Incidence:
@@ -301,43 +222,3 @@ def _of_percepts(shown: Sequence[Incidence], table: Ints, n_features: int) -> In
     if len(shown) == 1 and np.array_equal(table[:, 0], np.arange(shown[0].n_percepts)):
         return shown[0]
     return Incidence.union([one.take(table[:, i]) for i, one in enumerate(shown)])
-
-
-@jit
-def _compose(
-    first_image: Ints,
-    first: Marks,
-    second_image: Ints,
-    second: Marks,
-    row: NDArray[np.float64],
-    room: Marks,
-) -> Found:
-    """Find the occurrences of a composite on all images, as many on each as there is room for."""
-    image = np.empty(64, np.int64)
-    out = np.empty((64, 4), np.float64)
-    n = 0
-    i, j = 0, 0
-    while i < len(first_image) and j < len(second_image):
-        here = first_image[i]
-        if here < second_image[j]:
-            i += 1
-            continue
-        if here > second_image[j]:
-            j += 1
-            continue
-        i_last, j_last = i, j
-        while i_last < len(first_image) and first_image[i_last] == here:
-            i_last += 1
-        while j_last < len(second_image) and second_image[j_last] == here:
-            j_last += 1
-        found = pair_up(first[i:i_last], second[j:j_last], row, room)
-        i, j = i_last, j_last
-        while n + found > len(image):
-            image = np.concatenate((image, np.empty_like(image)))
-            out = np.concatenate((out, np.empty_like(out)))
-        image[n : n + found] = here
-        for k in range(found):  # one by one, as Numba takes seconds to compile a copy of rows
-            for column in range(out.shape[1]):
-                out[n + k, column] = room[k, column]
-        n += found
-    return image[:n].copy(), out[:n].copy()

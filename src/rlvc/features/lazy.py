@@ -27,12 +27,14 @@ class LazyFeatures:
         extractor: Detects and describes interest points and knows the symbols.
         percept: The images by camera; a percept that is one image has the camera "".
 
-    >>> from rlvc.data.percepts import Percepts
-    >>> from rlvc.vision.auto import DRAWN
-    >>> extractor, percepts = DRAWN.new_extractor(), Percepts()
+    >>> from rlvc.data import Percepts
+    >>> from rlvc.vision import ExtractionCache, choose_extractor
+    >>> percepts = Percepts()
     >>> image = np.zeros((64, 64, 3), np.uint8)
     >>> image[30:, 30:] = 255
-    >>> number, symbols = percepts.add(image), extractor.find_symbols(percepts)
+    >>> number, extractor = percepts.add(image), choose_extractor(percepts).new_extractor()
+    >>> keypoints = ExtractionCache().extract(extractor, percepts)
+    >>> symbols = extractor.find_symbols(percepts, keypoints)
     >>> features = LazyFeatures(FeatureGraph((Primitive("", 0),)), extractor, {"": image})
     >>> features.exhibits(0), features.find(0)[:, :2].tolist()
     (True, [[31.0, 31.0]])

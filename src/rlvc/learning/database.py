@@ -24,7 +24,9 @@ from rlvc.learning.make_policy import Seen, Spot, first_spot
 from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate
 from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.surrogates import Surrogates
-from rlvc.vision.extractor import FeatureExtractor, Keypoints
+from rlvc.vision.cache import ExtractionCache
+from rlvc.vision.extractor import FeatureExtractor
+from rlvc.vision.keypoints import Keypoints
 
 T = TypeVar("T")
 
@@ -120,7 +122,8 @@ class Database:
         self, percepts: Percepts, threads: int = 0, keypoints: list[Keypoints] | None = None
     ) -> FeatureIndex:
         """Return what other percepts show of the features known here; nothing is learned."""
-        seen = self.extractor.find_symbols(percepts, threads, learn=False, keypoints=keypoints)
+        keypoints = keypoints or ExtractionCache().extract(self.extractor, percepts, threads)
+        seen = self.extractor.find_symbols(percepts, keypoints, threads, learn=False)
         return FeatureIndex.of(self.index.graph, percepts, seen)
 
 

@@ -363,7 +363,7 @@ class RLVC:
         keypoints = (cache or ExtractionCache()).extract(
             extractor, interactions.percepts, self.threads, on_image, self.engine.extract
         )
-        seen = extractor.find_symbols(interactions.percepts, self.threads, keypoints=keypoints)
+        seen = extractor.find_symbols(interactions.percepts, keypoints, self.threads)
         index = FeatureIndex.of(graph.add_symbols(extractor), interactions.percepts, seen)
         if len(index.incidence.indices) == 0:
             log.warning("No percept has an interest point: all look the same to this detector.")

@@ -22,8 +22,9 @@ from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import PerceptPlaceholders
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import FeatureIndex, OccurrenceTable
+from rlvc.features.index import FeatureIndex
 from rlvc.features.kinds import Feature, Primitive
+from rlvc.features.occurrences import OccurrenceTable
 from rlvc.learning.aliasing import Residuals, ResidualSums, bellman_residuals
 from rlvc.learning.database import Database, EffectiveTransitions, Sums, sum_returns
 from rlvc.learning.generation.cells import Cells

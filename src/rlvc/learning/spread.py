@@ -34,7 +34,9 @@ from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.selection.sums import merge
 from rlvc.learning.shard import Glass, Values
 from rlvc.learning.surrogates import Company, Shares, Surrogates
-from rlvc.vision.extractor import FeatureExtractor, Keypoints
+from rlvc.vision.cache import ExtractionCache
+from rlvc.vision.extractor import FeatureExtractor
+from rlvc.vision.keypoints import Keypoints
 
 NUMBERS = itertools.count()  # of questions, so that parts can tell one from those before
 
@@ -129,7 +131,8 @@ class Spread:
         self, percepts: Percepts, threads: int = 0, keypoints: list[Keypoints] | None = None
     ) -> FeatureIndex:
         """Return what other percepts show of the features known here; nothing is learned."""
-        seen = self.extractor.find_symbols(percepts, threads, learn=False, keypoints=keypoints)
+        keypoints = keypoints or ExtractionCache().extract(self.extractor, percepts, threads)
+        seen = self.extractor.find_symbols(percepts, keypoints, threads, learn=False)
         return FeatureIndex.of(self.graph, percepts, seen)
 
     def whole(self) -> Database:

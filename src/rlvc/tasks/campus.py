@@ -34,7 +34,7 @@ from rlvc.runs.forests import learn_forest, values_of
 from rlvc.runs.resources import needs_to_collect
 from rlvc.tasks.neighbours import vote
 from rlvc.vision.cache import ExtractionCache
-from rlvc.vision.extractor import Keypoints
+from rlvc.vision.keypoints import Keypoints
 
 ENV_ID: Final = "rlvc/Campus-v0"
 DRAWN: Final = ("photos", "places")  # pictures of which every seed makes other views

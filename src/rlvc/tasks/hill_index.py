@@ -34,6 +34,7 @@ from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
 from rlvc.runs.forests import show_more
 from rlvc.tasks.hill_metrics import Actor
+from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.extractor import FeatureExtractor
 
 GROUND: Final = "ground"
@@ -161,7 +162,8 @@ def see_hill(
         )
         for column in range(LAST_GROUND + 1)
     ]
-    seen = extractor.find_symbols(percepts, threads, on_image, learn=False)
+    keypoints = ExtractionCache().extract(extractor, percepts, threads, on_image)
+    seen = extractor.find_symbols(percepts, keypoints, threads, learn=False)
     index = FeatureIndex.of(graph, percepts, seen)
     return index.of_percepts(index.table[numbers])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.vision.extractor import Keypoints
+from rlvc.vision.keypoints import Keypoints
 
 BLOCK = 256  # descriptors whose neighbours are sought at a time
 

@@ -1,4 +1,4 @@
-"""What was seen on images, so that none is looked at twice: neither later nor after a stop."""
+"""A cache of extracted keypoints: no image is processed twice, even if a run is resumed."""
 
 from __future__ import annotations
 
@@ -14,31 +14,34 @@ from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, fits
 from rlvc.data.percepts import Images, Percepts
 from rlvc.vision.descriptors import Descriptor, Descriptors
 from rlvc.vision.detectors import Detector, InterestPoints
-from rlvc.vision.extractor import (
-    ExtractionBackend,
-    FeatureExtractor,
-    KeypointBuffer,
-    Keypoints,
-    extract_in_threads,
-)
+from rlvc.vision.extractor import ExtractionBackend, FeatureExtractor, extract_in_threads
+from rlvc.vision.keypoints import KeypointBuffer, Keypoints
 
-PAUSE: Final = 2.0  # seconds of looking that may be lost
-Part = tuple[list[int], InterestPoints, Descriptors]  # how many points each image has, and these
+PAUSE: Final = 2.0  # seconds between chunks: so much work may be lost
+Chunk = tuple[list[int], InterestPoints, Descriptors]  # the number of points per image, and these
 
 
 class ExtractionCache:
-    """What was seen on images, so that when there are more only the new ones are looked at.
+    """The keypoints that were extracted last.
 
-    The store of percepts must be the one that was looked at before, or one that begins like it.
+    Percepts may be added between two calls of :meth:`extract`; only their images are processed.
 
     Args:
-        store: Who keeps what is seen while looking goes on.
+        store: Where keypoints are saved while they are extracted, to resume after an interruption.
+
+    >>> from rlvc.vision.auto import DRAWN
+    >>> cache, extractor, percepts = ExtractionCache(), DRAWN.new_extractor(), Percepts()
+    >>> number = percepts.add(np.zeros((64, 64), np.uint8))
+    >>> keypoints = cache.extract(extractor, percepts)
+    >>> number = percepts.add(np.ones((64, 64), np.uint8))
+    >>> cache.n_new(extractor, percepts)
+    1
     """
 
     def __init__(self, store: CheckpointStore = NULL_STORE) -> None:
-        self._keeper = store
-        self._looks: list[Keypoints] | None = None
-        self._seen_with: tuple[Detector, Descriptor] | None = None
+        self._store = store
+        self._keypoints: list[Keypoints] = []
+        self._parts: tuple[Detector, Descriptor] | None = None  # what extracted them
 
     def extract(
         self,
@@ -48,63 +51,61 @@ class ExtractionCache:
         on_image: Callable[[], None] | None = None,
         backend: ExtractionBackend = extract_in_threads,
     ) -> list[Keypoints]:
-        """Return what an eye sees on all percepts; an eye of another kind looks at all of them."""
-        seen_with = extractor.detector, extractor.descriptor
-        before = self._looks if self._seen_with == seen_with else None
-        self._looks = [
-            self._look(
-                extractor, images, threads, on_image, before[i] if before else None, i, backend
-            )
-            for i, images in enumerate(percepts.images)
-        ]
-        self._seen_with = seen_with
-        return self._looks
+        """Return the keypoints of all images of percepts, camera by camera.
+
+        Args:
+            extractor: Detects and describes; another detector or descriptor than in the last call
+                empties the cache.
+            percepts: Those of the last call, or more.
+            threads: How many threads to use; the result does not depend on it.
+            on_image: Called after each new image.
+            backend: What processes the images.
+        """
+        keypoints, on_image = list[Keypoints](), on_image or (lambda: None)
+        known = self._known(extractor)
+        for camera, images in enumerate(percepts.images):
+            before = known[camera] if known else None
+            if before is not None and before.n_images == len(images):
+                keypoints.append(before)
+                continue
+            buffer = KeypointBuffer(before)
+            name = f"{_digest_of(extractor)}-{camera}"
+            chunks = CacheChunks(self._store, name, images, buffer.n_images)
+            for counts, points, rows in chunks.restore():
+                buffer.add(counts, points, rows)
+                for _ in counts:
+                    on_image()
+            numbers = range(buffer.n_images, len(images))
+            try:
+                for points, rows in backend(extractor, images, numbers, threads):
+                    buffer.add([len(points)], points, rows)
+                    chunks.add(points, rows)
+                    on_image()
+            finally:
+                chunks.flush()
+            keypoints.append(buffer.finish())
+        self._keypoints, self._parts = keypoints, (extractor.detector, extractor.descriptor)
+        return keypoints
 
     def n_new(self, extractor: FeatureExtractor, percepts: Percepts) -> int:
-        """Return how many images the eye would look at."""
-        known = (
-            self._looks if self._seen_with == (extractor.detector, extractor.descriptor) else None
-        )
-        n_known = sum(len(one.begin) - 1 for one in known or [])
+        """Return how many images :meth:`extract` would process."""
+        n_known = sum(one.n_images for one in self._known(extractor))
         return sum(map(len, percepts.images)) - n_known
 
-    def _look(
-        self,
-        extractor: FeatureExtractor,
-        images: Images,
-        threads: int,
-        on_image: Callable[[], None] | None,
-        before: Keypoints | None,
-        camera: int,
-        backend: ExtractionBackend,
-    ) -> Keypoints:
-        """Return what an eye sees on all images of a camera, given what it saw on the first."""
-        first = 0 if before is None else len(before.begin) - 1
-        album = CacheChunk(self._keeper, f"{_kind_of(extractor)}-{camera}", images, first)
-        kept = KeypointBuffer(before)
-        for part in album.restore():
-            kept.add(*part)
-            for _ in part[0]:
-                if on_image is not None:
-                    on_image()
-        if album.first > first:
-            before = kept.finish()
-        del kept  # it is large
-        try:
-            return extractor.extract(images, threads, on_image, before, album.take, backend)
-        finally:  # whatever stops it: what was seen is not lost
-            album.flush()
+    def _known(self, extractor: FeatureExtractor) -> list[Keypoints]:
+        is_same = self._parts == (extractor.detector, extractor.descriptor)
+        return self._keypoints if is_same else []
 
 
-class CacheChunk:
-    """Keep what is seen on the images of one camera, part by part, in their order.
+class CacheChunks:
+    """Save the keypoints of one camera's images in chunks, in their order.
 
     Args:
-        store: Who keeps the parts.
-        name: What their names begin with.
+        store: Where to save them.
+        name: The prefix of the chunks' names.
         images: The images.
-        first: The number of the first image that is not known already; it goes on with them.
-        now: Tell the time in seconds.
+        first: The number of the first image that is not known yet.
+        now: Return the time in seconds.
     """
 
     def __init__(
@@ -115,71 +116,73 @@ class CacheChunk:
         first: int,
         now: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._keeper, self._name, self._images, self.first = store, name, images, first
-        self._waiting = list[tuple[InterestPoints, Descriptors]]()
+        self._store, self._name, self._images, self._first = store, name, images, first
+        self._pending = list[tuple[InterestPoints, Descriptors]]()
         self._now, self._next = now, now() + PAUSE
 
-    def restore(self) -> Iterator[Part]:
-        """Yield the parts that were kept, as far as they go on from each other.
+    def restore(self) -> Iterator[Chunk]:
+        """Yield the saved chunks that follow one another from the first image.
 
-        Parts beyond the images that there are belong to what will be met later.
+        Chunks beyond the last image belong to percepts that will be added later.
         """
-        while self.first < len(self._images):
-            found = self._keeper.find(f"{self._name}-{self.first}")
+        while self._first < len(self._images):
+            found = self._store.find(f"{self._name}-{self._first}")
             if found is None:
                 return
             manifest, arrays = found
-            counts, points, rows = _read(arrays)
-            last = self.first + len(counts)
-            is_same = manifest.get("images") == self._images.fingerprint(self.first, last)
+            counts, points, rows = _check_chunk(arrays)
+            last = self._first + len(counts)
+            is_same = manifest.get("images") == self._images.fingerprint(self._first, last)
             fits(is_same and last <= len(self._images), "images")
-            self.first = last
+            self._first = last
             yield counts.tolist(), points, rows
 
-    def take(self, points: InterestPoints, rows: Descriptors) -> None:
-        """Take what was seen on the next image."""
-        self._waiting.append((points, rows))
+    def add(self, points: InterestPoints, rows: Descriptors) -> None:
+        """Add the keypoints of the next image."""
+        self._pending.append((points, rows))
         if self._now() >= self._next:
             self.flush()
 
     def flush(self) -> None:
-        """Bring what waits into safety."""
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            points = InterestPoints.concatenate([one for one, _ in waiting])
-            last = self.first + len(waiting)
+        """Save the keypoints added since the last chunk."""
+        if self._pending:
+            pending, self._pending = self._pending, []
+            points = InterestPoints.concatenate([one for one, _ in pending])
+            last = self._first + len(pending)
             arrays: dict[str, NDArray[Any]] = {
-                "count": np.asarray([len(one) for one, _ in waiting], np.int64),
+                "count": np.asarray([len(one) for one, _ in pending], np.int64),
                 "xy": points.xy,
                 "scale": points.scale,
                 "angle": points.angle,
                 "octave": points.octave,
-                "rows": np.concatenate([rows for _, rows in waiting]),
+                "rows": np.concatenate([rows for _, rows in pending]),
             }
-            manifest = {"images": self._images.fingerprint(self.first, last)}
-            self._keeper.keep(f"{self._name}-{self.first}", manifest, arrays)
-            self.first = last
+            manifest = {"images": self._images.fingerprint(self._first, last)}
+            self._store.keep(f"{self._name}-{self._first}", manifest, arrays)
+            self._first = last
         self._next = self._now() + PAUSE
 
 
-def _kind_of(extractor: FeatureExtractor) -> str:
-    """Return a short name for what an eye looks with."""
+def _digest_of(extractor: FeatureExtractor) -> str:
+    """Return a short name for a detector and a descriptor with their parameters."""
     kind = repr((extractor.detector, extractor.descriptor))
     return hashlib.blake2b(kind.encode(), digest_size=4).hexdigest()
 
 
-def _read(arrays: dict[str, NDArray[Any]]) -> tuple[NDArray[np.int64], InterestPoints, Descriptors]:
-    """Return a part that was kept, once it makes sense."""
+def _check_chunk(
+    arrays: dict[str, NDArray[Any]],
+) -> tuple[NDArray[np.int64], InterestPoints, Descriptors]:
+    """Return the contents of a saved chunk, or raise an error if they make no sense."""
     shapes = {"count": 1, "xy": 2, "scale": 1, "angle": 1, "octave": 1, "rows": 2}
     is_there = arrays.keys() == shapes.keys()
-    fits(is_there and all(arrays[name].ndim == n for name, n in shapes.items()), "looks")
+    fits(is_there and all(arrays[name].ndim == n for name, n in shapes.items()), "keypoints")
     count, rows, xy = arrays["count"], arrays["rows"], arrays["xy"]
-    fits(count.dtype == np.int64 and len(count) > 0 and count.min() >= 0, "looks")
+    fits(count.dtype == np.int64 and len(count) > 0 and count.min() >= 0, "keypoints")
     points = InterestPoints(xy, arrays["scale"], arrays["angle"], arrays["octave"])
     n = len(xy)
-    fits(xy.shape == (n, 2) and rows.shape[1] > 0 and count.max() <= n == count.sum(), "looks")
-    fits(all(len(arrays[name]) == n for name in ("scale", "angle", "octave", "rows")), "looks")
-    fits(all(arrays[name].dtype == np.float32 for name in ("xy", "scale", "angle")), "looks")
-    fits(points.octave.dtype == np.int32 and rows.dtype in (np.float32, np.uint8), "looks")
-    fits(np.isfinite(xy).all() and np.isfinite(rows).all(), "looks")
+    fits(xy.shape == (n, 2) and rows.shape[1] > 0 and count.max() <= n == count.sum(), "keypoints")
+    fits(all(len(arrays[name]) == n for name in ("scale", "angle", "octave", "rows")), "keypoints")
+    fits(all(arrays[name].dtype == np.float32 for name in ("xy", "scale", "angle")), "keypoints")
+    fits(points.octave.dtype == np.int32 and rows.dtype in (np.float32, np.uint8), "keypoints")
+    fits(np.isfinite(xy).all() and np.isfinite(rows).all(), "keypoints")
     return count, points, rows

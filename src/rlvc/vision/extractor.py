@@ -1,9 +1,9 @@
-"""The eye: what it takes to turn percepts into symbols, camera by camera."""
+"""The feature extractor: from images to keypoints, and from keypoints to symbols."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -14,42 +14,24 @@ from numpy.typing import NDArray
 from rlvc._core.jit import jit, run_threads
 from rlvc.data.images import Image
 from rlvc.data.percepts import Images, Percepts
-from rlvc.vision.descriptors import Descriptor, Descriptors, ImageKeypoints, JointDescriptor
+from rlvc.vision.descriptors import Descriptor, ImageKeypoints, JointDescriptor
 from rlvc.vision.detectors import Detector, InterestPoints
-from rlvc.vision.keypoints import GrowableArray, UniqueRows
+from rlvc.vision.keypoints import Keypoints, first_points
 from rlvc.vision.metrics import Metric
 from rlvc.vision.patches import Patch, Patches
 from rlvc.vision.vocabulary import Vocabulary
 
 SIDE = 32  # pixels of a patch
-OnLook = Callable[[InterestPoints, Descriptors], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Keypoints:
-    """What was seen on many images of one camera, row by row.
-
-    Attributes:
-        begin: (n_images + 1,) where the points of each image begin.
-        points: All interest points.
-        descriptors: (n_distinct, d) their distinct descriptors, in the order of their first points.
-        row: (n_points,) which of these each point has.
-    """
-
-    begin: NDArray[np.int64]
-    points: InterestPoints
-    descriptors: Descriptors
-    row: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
 class SymbolOccurrences:
-    """Where each symbol is seen on each image of one camera.
+    """Where symbols occur on the images of one camera.
 
     Attributes:
         begin: (n_images + 1,) where the occurrences of each image begin.
-        symbol: (n,) the symbols of the camera's vocabulary.
-        point: (n,) which interest point shows each.
+        symbol: (n,) the symbol of each occurrence, a number of the camera's vocabulary.
+        point: (n,) the interest point of each occurrence.
         points: The interest points of all images.
     """
 
@@ -60,69 +42,23 @@ class SymbolOccurrences:
 
 
 class ExtractionBackend(Protocol):
-    """Who looks at many images."""
+    """Extract the keypoints of many images, in this process or in others."""
 
     def __call__(
         self, extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
     ) -> Iterator[ImageKeypoints]:
-        """Yield what an eye sees on some images, in their order."""
+        """Yield the keypoints of the images with the given numbers, in their order."""
         ...
 
 
 def extract_in_threads(
     extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
 ) -> Iterator[ImageKeypoints]:
-    """Yield what an eye sees on some images, in their order, looking with some threads."""
-    return run_threads(lambda number: extractor.extract_image(images[number]), numbers, threads)
+    """Yield the keypoints of the images with the given numbers, in their order.
 
-
-class KeypointBuffer:
-    """What is being seen on images, one after the other.
-
-    Args:
-        before: What was seen already; it stays as it is.
+    No more than a few images are in memory at a time.
     """
-
-    def __init__(self, before: Keypoints | None = None) -> None:
-        self._begin = [0]
-        self._points: list[GrowableArray] | None = None
-        self._row = GrowableArray(np.empty(0, np.int32))
-        self._distinct: UniqueRows | None = None
-        self._empty: Descriptors | None = None
-        if before is not None:
-            self._begin = before.begin.tolist()
-            self._add(before.points)
-            self._empty = before.descriptors[:0]
-            if len(before.descriptors):
-                self._distinct = UniqueRows(before.descriptors)
-                self._distinct.add(before.descriptors)
-                self._row.add(before.row)
-
-    def add(self, counts: Sequence[int], points: InterestPoints, rows: Descriptors) -> None:
-        """Add what was seen on some images: how many points on each, and these."""
-        self._begin += (self._begin[-1] + np.cumsum(counts, dtype=np.int64)).tolist()
-        self._add(points)
-        if self._empty is None:
-            self._empty = rows[:0]
-        if len(rows):
-            if self._distinct is None:  # what has no rows does not tell of what kind they are
-                self._distinct = UniqueRows(rows)
-            self._row.add(self._distinct.add(rows))
-
-    def _add(self, points: InterestPoints) -> None:
-        columns = points.xy, points.scale, points.angle, points.octave
-        if self._points is None:
-            self._points = [GrowableArray(column) for column in columns]
-        for grown, column in zip(self._points, columns, strict=True):
-            grown.add(column)
-
-    def finish(self) -> Keypoints:
-        """Return what was seen on all images, at least one; none may be added any more."""
-        assert self._points is not None
-        assert self._empty is not None
-        rows = self._empty if self._distinct is None else self._distinct.finish()
-        points = InterestPoints(*(column.finish() for column in self._points))
-        return Keypoints(np.asarray(self._begin, np.int64), points, rows, self._row.finish())
+    return run_threads(lambda number: extractor.extract_image(images[number]), numbers, threads)
 
 
 class FeatureExtractor:
@@ -130,8 +66,17 @@ class FeatureExtractor:
 
     Attributes:
         vocabularies: One per camera.
-        patches: For each camera, what each symbol looked like where it was first met,
+        patches: For each camera, a picture of each symbol where it first occurred,
             SIDE × SIDE × 3.
+
+    >>> from rlvc.vision import ExtractionCache, Euclidean, Harris, Invariants
+    >>> extractor = FeatureExtractor(Harris(), Invariants(), Euclidean(), 0.1)
+    >>> image, percepts = np.zeros((64, 64, 3), np.uint8), Percepts()
+    >>> image[30:, 30:] = 255
+    >>> number, keypoints = percepts.add(image), ExtractionCache().extract(extractor, percepts)
+    >>> (symbols,) = extractor.find_symbols(percepts, keypoints)
+    >>> extractor.n_symbols, symbols.points.xy.tolist()
+    (1, [[31.0, 31.0]])
     """
 
     def __init__(
@@ -146,8 +91,8 @@ class FeatureExtractor:
 
     @property
     def n_symbols(self) -> int:
-        """How many symbols there are over all cameras."""
-        return sum(words.n_symbols for words in self.vocabularies.values())
+        """The number of symbols of all cameras."""
+        return sum(vocabulary.n_symbols for vocabulary in self.vocabularies.values())
 
     def extract_image(self, image: Image) -> ImageKeypoints:
         """Detect and describe the interest points of one image."""
@@ -162,107 +107,58 @@ class FeatureExtractor:
             )
         return points, rows
 
-    def extract(
-        self,
-        images: Images,
-        threads: int = 1,
-        on_image: Callable[[], None] | None = None,
-        before: Keypoints | None = None,
-        on_look: OnLook | None = None,
-        backend: ExtractionBackend = extract_in_threads,
-    ) -> Keypoints:
-        """Look once at each image; no more than a few are in memory at a time.
-
-        Args:
-            images: What to look at.
-            threads: How many threads to use; the result does not depend on it.
-            on_image: Called after each image.
-            before: What was seen on the first of these images already, not to look again.
-            on_look: Called with what was seen on each image, in their order.
-            backend: Who does it.
-        """
-        n_known = 0 if before is None else len(before.begin) - 1
-        if before is not None and n_known == len(images):
-            return before
-        gathering = KeypointBuffer(before)
-        for points, descriptors in backend(self, images, range(n_known, len(images)), threads):
-            gathering.add([len(points)], points, descriptors)
-            if on_look is not None:
-                on_look(points, descriptors)
-            if on_image is not None:
-                on_image()
-        return gathering.finish()
-
-    def extract_all(
+    def find_symbols(
         self,
         percepts: Percepts,
+        keypoints: Sequence[Keypoints],
         threads: int = 1,
-        on_image: Callable[[], None] | None = None,
-        before: list[Keypoints] | None = None,
-        backend: ExtractionBackend = extract_in_threads,
-    ) -> list[Keypoints]:
-        """Look once at each distinct image of each camera; see :meth:`look`."""
-        known: list[Keypoints | None] = [*before] if before else [None] * len(percepts.images)
-        return [
-            self.extract(images, threads, on_image, one, backend=backend)
-            for images, one in zip(percepts.images, known, strict=True)
-        ]
+        *,
+        learn: bool = True,
+    ) -> list[SymbolOccurrences]:
+        """Return which symbols occur where on the images of percepts, camera by camera.
+
+        Args:
+            percepts: The percepts.
+            keypoints: Those of each camera; see :meth:`rlvc.vision.cache.ExtractionCache.extract`.
+            threads: How many threads to use; the result does not depend on it.
+            learn: Whether descriptors that are near no symbol become new symbols.
+        """
+        found = list[SymbolOccurrences]()
+        for images, extracted in zip(percepts.images, keypoints, strict=True):
+            if learn:
+                self.learn(images, extracted, threads)
+            elif images.camera not in self.vocabularies:
+                known = ", ".join(sorted(self.vocabularies))
+                raise ValueError(f"The extractor has cameras {known}; got {images.camera!r}.")
+            found.append(self.quantize(images.camera, extracted, threads))
+        return found
 
     def learn(self, images: Images, keypoints: Keypoints, threads: int = 1) -> None:
-        """Extend the vocabulary of a camera by what it saw on its images."""
+        """Add the new symbols among the keypoints of a camera's images to its vocabulary."""
         camera = images.camera
-        words = self.vocabularies.setdefault(camera, Vocabulary(self.metric, self.threshold))
+        vocabulary = self.vocabularies.setdefault(camera, Vocabulary(self.metric, self.threshold))
         known = self.patches.get(camera, ())
         patches = known if isinstance(known, Patches) else Patches(known)
         self.patches[camera] = patches
-        added = words.extend(keypoints.descriptors, threads)
-        first = first_points(keypoints.row)[added]  # the points that show them
+        added = vocabulary.extend(keypoints.descriptors, threads)
+        first = first_points(keypoints.row)[added]
         numbers = np.searchsorted(keypoints.begin, first, side="right") - 1
         for number, group in itertools.groupby(zip(numbers, first, strict=True), lambda at: at[0]):
-            image = images[int(number)]  # once, as it may have to come from a file
+            image = images[int(number)]  # once, as it may have to be read from a file
             patches.extend(cut_patch(image, keypoints.points, int(point)) for _, point in group)
 
     def quantize(self, camera: str, keypoints: Keypoints, threads: int = 1) -> SymbolOccurrences:
-        """Return the symbols that the images of a camera exhibit, and where."""
+        """Return where the known symbols of a camera occur on its images."""
         by_row = self.vocabularies[camera].quantize(keypoints.descriptors, threads)
         return SymbolOccurrences(
             *_expand(keypoints.begin, keypoints.row, *by_row), keypoints.points
         )
 
-    def find_symbols(
-        self,
-        percepts: Percepts,
-        threads: int = 1,
-        on_image: Callable[[], None] | None = None,
-        *,
-        learn: bool = True,
-        keypoints: list[Keypoints] | None = None,
-    ) -> list[SymbolOccurrences]:
-        """Look at all percepts, and return which symbols are where, camera by camera.
-
-        Args:
-            percepts: What to look at; each distinct image is looked at once.
-            threads: How many threads to use; the result does not depend on it.
-            on_image: Called after each image.
-            learn: Whether descriptors not met before become new symbols.
-            keypoints: What :meth:`look_at_all` saw on these percepts, not to look again.
-        """
-        seen: list[SymbolOccurrences] = []
-        for i, images in enumerate(percepts.images):
-            if not learn and images.camera not in self.vocabularies:
-                known = ", ".join(sorted(self.vocabularies))
-                raise ValueError(f"This eye has cameras {known}; got {images.camera!r}.")
-            look = keypoints[i] if keypoints else self.extract(images, threads, on_image)
-            if learn:
-                self.learn(images, look, threads)
-            seen.append(self.quantize(images.camera, look, threads))
-        return seen
-
     def snapshot(self) -> FeatureExtractor:
-        """Return an eye that knows what this one knows now, whatever this one learns later."""
+        """Return an extractor with the current symbols, which does not grow with this one."""
         extractor = FeatureExtractor(self.detector, self.descriptor, self.metric, self.threshold)
-        for camera, words in self.vocabularies.items():
-            extractor.vocabularies[camera] = replace(words)
+        for camera, vocabulary in self.vocabularies.items():
+            extractor.vocabularies[camera] = replace(vocabulary)
         return extractor
 
 
@@ -288,18 +184,8 @@ def _expand(
     return out, symbol, where
 
 
-def first_points(row: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the first point that has each distinct descriptor; they are numbered as they are met.
-
-    >>> first_points(np.int32([0, 1, 0, 2, 1])).tolist()
-    [0, 1, 3]
-    """
-    met = np.maximum.accumulate(row)
-    return np.flatnonzero(np.diff(met, prepend=np.int32(-1)))
-
-
 def cut_patch(image: Image, points: InterestPoints, row: int) -> Patch:
-    """Return the neighbourhood of a point as a small colour picture of a fixed size."""
+    """Return the neighbourhood of a point as a colour picture of SIDE × SIDE pixels."""
     size = max(float(points.scale[row]), 9.0)
     zoom = size / SIDE
     x, y = points.xy[row].tolist()

@@ -1,7 +1,9 @@
-"""Rows that are gathered image by image: never there twice, and each distinct one kept once."""
+"""The keypoints of many images: interest points, and the distinct descriptors among theirs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,15 +11,92 @@ from numpy.typing import NDArray
 
 from rlvc._core.jit import jit
 from rlvc.vision.descriptors import Descriptors
+from rlvc.vision.detectors import InterestPoints
 
-ROOM = 1024  # rows for which there is room at first
+CAPACITY = 1024  # rows for which space is reserved at first
+
+
+@dataclass(frozen=True, slots=True)
+class Keypoints:
+    """The keypoints of many images of one camera.
+
+    Attributes:
+        begin: (n_images + 1,) where the points of each image begin.
+        points: All interest points.
+        descriptors: (n_distinct, d) their distinct descriptors, in the order of their first points.
+        row: (n_points,) the row of ``descriptors`` that describes each point.
+    """
+
+    begin: NDArray[np.int64]
+    points: InterestPoints
+    descriptors: Descriptors
+    row: NDArray[np.int32]
+
+    @property
+    def n_images(self) -> int:
+        """How many images there are."""
+        return len(self.begin) - 1
+
+
+class KeypointBuffer:
+    """Accumulate keypoints image by image.
+
+    Args:
+        known: The keypoints of the first images; they are copied.
+    """
+
+    def __init__(self, known: Keypoints | None = None) -> None:
+        self._begin = [0]
+        self._columns: list[GrowableArray] | None = None
+        self._row = GrowableArray(np.empty(0, np.int32))
+        self._distinct: UniqueRows | None = None
+        self._no_descriptors: Descriptors | None = None
+        if known is not None:
+            self._begin = known.begin.tolist()
+            self._add_points(known.points)
+            self._no_descriptors = known.descriptors[:0]
+            if len(known.descriptors):
+                self._distinct = UniqueRows(known.descriptors)
+                self._distinct.add(known.descriptors)
+                self._row.add(known.row)
+
+    @property
+    def n_images(self) -> int:
+        """How many images have been added."""
+        return len(self._begin) - 1
+
+    def add(self, counts: Sequence[int], points: InterestPoints, rows: Descriptors) -> None:
+        """Add images: the number of points on each, all points, and a descriptor for each point."""
+        self._begin += (self._begin[-1] + np.cumsum(counts, dtype=np.int64)).tolist()
+        self._add_points(points)
+        if self._no_descriptors is None:
+            self._no_descriptors = rows[:0]
+        if len(rows):
+            if self._distinct is None:  # without rows, width and dtype are not reliable
+                self._distinct = UniqueRows(rows)
+            self._row.add(self._distinct.add(rows))
+
+    def _add_points(self, points: InterestPoints) -> None:
+        columns = points.xy, points.scale, points.angle, points.octave
+        if self._columns is None:
+            self._columns = [GrowableArray(column) for column in columns]
+        for grown, column in zip(self._columns, columns, strict=True):
+            grown.add(column)
+
+    def finish(self) -> Keypoints:
+        """Return the keypoints of all images, at least one; none may be added afterwards."""
+        assert self._columns is not None
+        assert self._no_descriptors is not None
+        rows = self._no_descriptors if self._distinct is None else self._distinct.finish()
+        points = InterestPoints(*(column.finish() for column in self._columns))
+        return Keypoints(np.asarray(self._begin, np.int64), points, rows, self._row.finish())
 
 
 class GrowableArray:
-    """An array to whose end rows are added.
+    """An array to which rows are appended.
 
-    A list of arrays would have to be put together in the end, and be there twice. This one is grown
-    where it lies, by an eighth at a time: what is not used yet takes memory as well.
+    It grows in place by an eighth at a time: concatenating a list of arrays in the end would need
+    the memory twice.
 
     >>> column = GrowableArray(np.empty(0, np.int64))
     >>> column.add(np.arange(3)), column.add(np.arange(2))
@@ -30,27 +109,27 @@ class GrowableArray:
         self._array = np.empty((0, *like.shape[1:]), like.dtype)
         self.n = 0
 
-    def make_room(self, n: int) -> NDArray[Any]:
-        """Return an array with room for so many more rows; it may be written to until the next."""
-        need, room = self.n + n, len(self._array)
-        if need > room:
-            more = max(need, room + room // 8, ROOM)
-            self._array.resize((more, *self._array.shape[1:]), refcheck=False)
+    def reserve(self, n: int) -> NDArray[Any]:
+        """Return an array with space for ``n`` more rows, to be written to until the next call."""
+        need, capacity = self.n + n, len(self._array)
+        if need > capacity:
+            capacity = max(need, capacity + capacity // 8, CAPACITY)
+            self._array.resize((capacity, *self._array.shape[1:]), refcheck=False)
         return self._array
 
     def add(self, rows: NDArray[Any]) -> None:
-        """Add rows."""
-        self.make_room(len(rows))[self.n : self.n + len(rows)] = rows
+        """Append rows."""
+        self.reserve(len(rows))[self.n : self.n + len(rows)] = rows
         self.n += len(rows)
 
     def finish(self) -> NDArray[Any]:
-        """Return all rows; none may be added any more."""
+        """Return all rows; none may be added afterwards."""
         self._array.resize((self.n, *self._array.shape[1:]), refcheck=False)
         return self._array
 
 
 class UniqueRows:
-    """Distinct rows, in the order in which they are met.
+    """Distinct rows, in the order of their first occurrence.
 
     >>> rows = UniqueRows(np.empty((0, 2), np.uint8))
     >>> rows.add(np.uint8([[5, 5], [1, 1], [5, 5]])).tolist(), rows.add(np.uint8([[1, 1]])).tolist()
@@ -62,10 +141,10 @@ class UniqueRows:
     def __init__(self, like: Descriptors) -> None:
         self._dtype, self._width = like.dtype, like.shape[1]
         self._kept = GrowableArray(np.empty((0, self._width * like.dtype.itemsize), np.uint8))
-        self._table = np.full(2 * ROOM, -1, np.int32)
+        self._table = np.full(2 * CAPACITY, -1, np.int32)
 
     def add(self, rows: Descriptors) -> NDArray[np.int32]:
-        """Return the number of each row; one that was not met before gets the next."""
+        """Return the number of each row; a new row gets the next number."""
         if rows.shape[1] != self._width:
             raise ValueError(
                 f"Descriptors must have {self._width} numbers each, as before; got {rows.shape[1]}."
@@ -74,24 +153,22 @@ class UniqueRows:
             raise TypeError(f"Descriptors must be of {self._dtype}, as before; got {rows.dtype}.")
         n_bytes = self._width * self._dtype.itemsize
         whole = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), n_bytes)
-        kept = self._kept.make_room(len(rows))
+        kept = self._kept.reserve(len(rows))
         need = 2 * (self._kept.n + len(rows))
         if need > len(self._table):
             self._table = np.full(1 << need.bit_length(), -1, np.int32)
-            _enter(kept, self._kept.n, self._table)
+            _insert(kept, self._kept.n, self._table)
         which = np.empty(len(rows), np.int32)
         self._kept.n = _number(whole, kept, self._kept.n, self._table, which)
         return which
 
     def finish(self) -> Descriptors:
-        """Return the rows; none may be added any more."""
+        """Return the distinct rows; none may be added afterwards."""
         return self._kept.finish().view(self._dtype).reshape(self._kept.n, self._width)
 
 
 def unique_rows(rows: Descriptors) -> tuple[Descriptors, NDArray[np.int32]]:
-    """Return the distinct rows in the order in which they are met, and which one each row is.
-
-    A camera that moves over a scene sees the same point again and again.
+    """Return the distinct rows in the order of their first occurrence, and the number of each row.
 
     >>> unique_rows(np.uint8([[5, 5], [1, 1], [5, 5]]))[1].tolist()
     [0, 1, 0]
@@ -101,9 +178,19 @@ def unique_rows(rows: Descriptors) -> tuple[Descriptors, NDArray[np.int32]]:
     return distinct.finish(), which
 
 
+def first_points(row: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the first point of each distinct descriptor, given the descriptor of each point.
+
+    >>> first_points(np.int32([0, 1, 0, 2, 1])).tolist()
+    [0, 1, 3]
+    """
+    highest = np.maximum.accumulate(row)  # descriptors are numbered by their first points
+    return np.flatnonzero(np.diff(highest, prepend=np.int32(-1)))
+
+
 @jit
 def _slot(rows: NDArray[np.uint8], i: int, size: int) -> np.int64:
-    """Return where the search for a row begins in a table of this size, a power of two."""
+    """Return where to start probing for a row in a table of this size, a power of two."""
     key = np.uint64(14695981039346656037)  # Fowler, Noll and Vo's hash
     for c in range(rows.shape[1]):
         key = (key ^ np.uint64(rows[i, c])) * np.uint64(1099511628211)
@@ -111,8 +198,8 @@ def _slot(rows: NDArray[np.uint8], i: int, size: int) -> np.int64:
 
 
 @jit
-def _enter(kept: NDArray[np.uint8], n: int, table: NDArray[np.int32]) -> None:
-    """Enter the first n rows, which are distinct, in an empty table."""
+def _insert(kept: NDArray[np.uint8], n: int, table: NDArray[np.int32]) -> None:
+    """Insert the first n rows, which are distinct, into an empty table."""
     for i in range(n):
         slot = _slot(kept, i, len(table))
         while table[slot] != -1:
@@ -128,9 +215,9 @@ def _number(
     table: NDArray[np.int32],
     which: NDArray[np.int32],
 ) -> int:
-    """Number rows in a hash table with open addressing, comparing whole rows where hashes meet.
+    """Number rows by a hash table with open addressing; rows with equal hashes are compared.
 
-    New ones are written behind the first n that were kept; returns how many there are then.
+    New rows are written after the first n that are kept; return how many are kept then.
     """
     width = rows.shape[1]
     for i in range(len(rows)):

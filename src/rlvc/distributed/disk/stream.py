@@ -34,15 +34,9 @@ from rlvc.distributed.disk.unique import sample_unique
 from rlvc.distributed.disk.write import Seen, ShardWriter, as_written, cut_episodes
 from rlvc.vision.descriptors import Descriptors
 from rlvc.vision.detectors import InterestPoints
-from rlvc.vision.extractor import (
-    ExtractionBackend,
-    FeatureExtractor,
-    KeypointBuffer,
-    Keypoints,
-    extract_in_threads,
-)
+from rlvc.vision.extractor import ExtractionBackend, FeatureExtractor, extract_in_threads
 from rlvc.vision.io import save_vocabulary
-from rlvc.vision.keypoints import UniqueRows
+from rlvc.vision.keypoints import KeypointBuffer, Keypoints, UniqueRows
 from rlvc.vision.metrics import SAMPLE, Euclidean, Hamming, Mahalanobis, Metric
 from rlvc.vision.vocabulary import Vocabulary
 

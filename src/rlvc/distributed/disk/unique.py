@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.vision.descriptors import Descriptors
-from rlvc.vision.extractor import first_points
-from rlvc.vision.keypoints import unique_rows
+from rlvc.vision.keypoints import first_points, unique_rows
 
 SHARE: Final = 64 * 2**20  # bytes of rows that are compared at a time
 MOST_FILES: Final = 4096

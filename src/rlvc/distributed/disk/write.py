@@ -40,7 +40,7 @@ from rlvc.distributed.disk.tables import (
     table_writer,
     write_table,
 )
-from rlvc.features.index import OccurrenceTable
+from rlvc.features.occurrences import OccurrenceTable
 from rlvc.learning.database import Database
 from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.io import describe_extractor

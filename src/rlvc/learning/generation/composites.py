@@ -21,8 +21,9 @@ from rlvc._core.arrays import Bools, Ints
 from rlvc._core.params import check, param
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import FeatureIndex, Found, OccurrenceTable
+from rlvc.features.index import FeatureIndex
 from rlvc.features.kinds import HIGHEST, AtLeast
+from rlvc.features.occurrences import Found, OccurrenceTable
 from rlvc.learning.generation.base import Candidates, GeneratorState, generators
 from rlvc.learning.generation.cells import Cells, choose_cells, count_cells, show_cells
 from rlvc.learning.generation.class_images import (

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlvc._core.arrays import Bools, Floats, Ints
-from rlvc.features.index import OccurrenceTable
 from rlvc.features.kinds import Composite
+from rlvc.features.occurrences import OccurrenceTable
 from rlvc.learning.generation.class_images import ClassImages, Share
 from rlvc.learning.generation.clustering import Clustering, fit
 from rlvc.learning.generation.cooccurrence import exhibited, find_pairs

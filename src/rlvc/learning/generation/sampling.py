@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvc._core.arrays import Ints
-from rlvc.features.index import OccurrenceTable
+from rlvc.features.occurrences import OccurrenceTable
 from rlvc.learning.generation.class_images import ClassImages
 
 

@@ -13,8 +13,9 @@ from rlvc.classifiers._nodes import Nodes
 from rlvc.classifiers.tree import Tree
 from rlvc.data.percepts import Percepts
 from rlvc.features.graph import FeatureGraph
-from rlvc.features.index import FeatureIndex, Found
+from rlvc.features.index import FeatureIndex
 from rlvc.features.kinds import AtLeast, Composite, InCell
+from rlvc.features.occurrences import Found
 from rlvc.policies.forest import AnyPolicy, ForestPolicy, ForestTree
 from rlvc.policies.policy import Policy
 from rlvc.report.web.encoding import Json, pack, picture
@@ -145,7 +146,7 @@ def see(
     if len(percepts) == 0:
         return {}
     keypoints = memory.extract(policy.extractor, percepts, 0, on_image)
-    seen = policy.extractor.find_symbols(percepts, 0, learn=False, keypoints=keypoints)
+    seen = policy.extractor.find_symbols(percepts, keypoints, 0, learn=False)
     symbols = FeatureIndex.of(FeatureGraph().add_symbols(policy.extractor), percepts, seen)
     joined, numbers = symbols.graph.join(policy.graph)
     shown = replace(symbols, graph=joined)  # to find where features are, no more is needed

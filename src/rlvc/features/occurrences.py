@@ -1,0 +1,139 @@
+"""Where features occur on the images of one camera."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc._core.arrays import Ints
+from rlvc._core.jit import jit
+from rlvc.features.kinds import Marks, marks, pair_up
+from rlvc.vision.extractor import SymbolOccurrences
+
+BLOCK = 256  # images whose occurrences are sorted at a time
+Found = tuple[Ints, Marks]  # (n,) images in ascending order, (n, 4) what occurs there
+
+
+@dataclass(frozen=True, slots=True)
+class OccurrenceTable:
+    """Where features occur on the images of one camera: image by image, feature by feature.
+
+    Attributes:
+        begin: (n_images + 1,) where the occurrences of each image begin.
+        feature: (n,) the number of the feature, in ascending order on every image.
+        marks: (n, 4) the occurrences: x, y, scale, angle.
+        size: The width and height of the images.
+    """
+
+    begin: Ints
+    feature: NDArray[np.int32]
+    marks: Marks
+    size: tuple[int, int]
+
+    @property
+    def n_images(self) -> int:
+        """How many images there are."""
+        return len(self.begin) - 1
+
+    def of(self, number: int) -> Found:
+        """Return on which images a feature occurs, and where."""
+        rows = np.flatnonzero(self.feature == number)
+        return np.searchsorted(self.begin, rows, side="right") - 1, self.marks[rows]
+
+    def only(self, wanted: NDArray[np.bool_]) -> OccurrenceTable:
+        """Return where some features occur, given by a Boolean for each."""
+        kept = wanted[self.feature]
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return OccurrenceTable(before[self.begin], self.feature[kept], self.marks[kept], self.size)
+
+    def join(self, found: dict[int, Found]) -> OccurrenceTable:
+        """Return these occurrences and those of other features, given by number."""
+        if not found:
+            return self
+        ours = np.repeat(np.arange(self.n_images), np.diff(self.begin))
+        image = np.concatenate([ours, *(where for where, _ in found.values())])
+        lengths = np.asarray([len(where) for where, _ in found.values()], np.int64)
+        others = np.repeat(np.asarray(list(found), np.int32), lengths)
+        feature = np.concatenate([self.feature, others])
+        rows = np.concatenate([self.marks, *(rows for _, rows in found.values())])
+        order = np.lexsort((feature, image))  # keeps the order of the occurrences of a feature
+        begin = np.concatenate([[0], np.cumsum(np.bincount(image, minlength=self.n_images))])
+        return OccurrenceTable(begin.astype(np.int64), feature[order], rows[order], self.size)
+
+
+def locate_symbols(
+    numbers: NDArray[np.int32], seen: SymbolOccurrences, shape: Sequence[int]
+) -> OccurrenceTable:
+    """Return where symbols occur, a few images at a time: what is sorted would be there twice."""
+    feature, found = np.empty_like(seen.symbol), np.empty((len(seen.symbol), 4), np.float64)
+    n_images, points = len(seen.begin) - 1, seen.points
+    for first in range(0, n_images, BLOCK):
+        begin = seen.begin[first : first + BLOCK + 1]
+        rows = slice(begin[0], begin[-1])
+        here = numbers[seen.symbol[rows]]
+        order = np.lexsort((here, np.repeat(np.arange(len(begin) - 1), np.diff(begin))))
+        feature[rows], point = here[order], seen.point[rows][order]
+        found[rows] = marks(points.xy[point], points.scale[point], points.angle[point])
+    return OccurrenceTable(seen.begin, feature, found, (shape[1], shape[0]))
+
+
+@jit
+def distinct_features(begin: Ints, feature: NDArray[np.int32]) -> tuple[Ints, NDArray[np.int32]]:
+    """Return the features of each image, each once, given all of them in ascending order."""
+    out = np.zeros(len(begin), np.int64)
+    n = 0
+    for image in range(len(begin) - 1):
+        for i in range(begin[image], begin[image + 1]):
+            n += i == begin[image] or feature[i] != feature[i - 1]
+        out[image + 1] = n
+    distinct = np.empty(n, np.int32)
+    n = 0
+    for image in range(len(begin) - 1):
+        for i in range(begin[image], begin[image + 1]):
+            if i == begin[image] or feature[i] != feature[i - 1]:
+                distinct[n] = feature[i]
+                n += 1
+    return out, distinct
+
+
+@jit
+def compose(
+    first_image: Ints,
+    first: Marks,
+    second_image: Ints,
+    second: Marks,
+    row: NDArray[np.float64],
+    room: Marks,
+) -> Found:
+    """Find the occurrences of a composite on all images, as many on each as there is room for."""
+    image = np.empty(64, np.int64)
+    out = np.empty((64, 4), np.float64)
+    n = 0
+    i, j = 0, 0
+    while i < len(first_image) and j < len(second_image):
+        here = first_image[i]
+        if here < second_image[j]:
+            i += 1
+            continue
+        if here > second_image[j]:
+            j += 1
+            continue
+        i_last, j_last = i, j
+        while i_last < len(first_image) and first_image[i_last] == here:
+            i_last += 1
+        while j_last < len(second_image) and second_image[j_last] == here:
+            j_last += 1
+        found = pair_up(first[i:i_last], second[j:j_last], row, room)
+        i, j = i_last, j_last
+        while n + found > len(image):
+            image = np.concatenate((image, np.empty_like(image)))
+            out = np.concatenate((out, np.empty_like(out)))
+        image[n : n + found] = here
+        for k in range(found):  # one by one, as Numba takes seconds to compile a copy of rows
+            for column in range(out.shape[1]):
+                out[n + k, column] = room[k, column]
+        n += found
+    return image[:n].copy(), out[:n].copy()

@@ -81,7 +81,7 @@ def test_an_episode_without_end_is_cut_off(caplog: pytest.LogCaptureFixture) -> 
     assert found.lengths.tolist() == [30, 30]
     assert not found.terminated.any()
     assert caplog.messages == [
-        "2 of 2 episodes did not end within 30 steps, and were cut off. Give the environment a "
-        "limit of its own, for example by gymnasium.wrappers.TimeLimit."
+        "2 of 2 episodes did not end within 30 steps and were truncated. Give the environment "
+        "a limit, for example by gymnasium.wrappers.TimeLimit."
     ]
     assert LONGEST == 10_000

@@ -1,4 +1,4 @@
-"""How good a policy is in an environment: returns, lengths, and how sure we are of them."""
+"""Evaluate a policy in an environment: returns and lengths, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from rlvc.policies.forest import AnyPolicy
 log = logging.getLogger(__name__)
 
 CONFIDENCE = 0.95
-LONGEST = 10_000  # steps of an episode that nothing else ends
+LONGEST = 10_000  # steps after which an episode is truncated by default
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What came out of some episodes.
+    """The outcome of some episodes.
 
     Attributes:
-        returns: (n,) sums of rewards.
-        lengths: (n,) numbers of steps.
-        terminated: (n,) whether the task ended the episode; the others were cut off.
-        success: (n,) whether the environment called it a success; None if it never says.
+        returns: (n,) the sums of rewards.
+        lengths: (n,) the numbers of steps.
+        terminated: (n,) whether the task ended the episode; the others were truncated.
+        success: (n,) whether the environment reports success; None if it does not always say.
     """
 
     returns: NDArray[np.float64]
@@ -67,14 +67,14 @@ def evaluate(
     max_steps: int = LONGEST,
     on_episode: Callable[[], None] | None = None,
 ) -> Evaluation:
-    """Let a policy act in an environment, to the end of some episodes.
+    """Let a policy act in an environment for some episodes.
 
     Args:
-        policy: Anything that predicts as Stable-Baselines3 does.
-        env: Where to act.
-        episodes: How many.
-        seed: Of the environment.
-        max_steps: After how many steps an episode is cut off, if the environment does not end it.
+        policy: A policy with the ``predict`` method of Stable-Baselines3.
+        env: The environment.
+        episodes: The number of episodes.
+        seed: The seed of the environment.
+        max_steps: Truncate an episode after so many steps.
         on_episode: Called after each episode.
     """
     if episodes < 1:
@@ -93,15 +93,15 @@ def evaluate(
             total, steps = total + reward, steps + 1
         n_endless += not (ends or cut)
         rows.append((total, steps, bool(ends)))
-        told = info.get("is_success", info.get("success"))
-        if told is not None:
-            successes.append(bool(told))
+        success = info.get("is_success", info.get("success"))
+        if success is not None:
+            successes.append(bool(success))
         if on_episode is not None:
             on_episode()
     if n_endless:
         log.warning(
-            "%d of %d episodes did not end within %d steps, and were cut off. Give the environment "
-            "a limit of its own, for example by gymnasium.wrappers.TimeLimit.",
+            "%d of %d episodes did not end within %d steps and were truncated. Give the "
+            "environment a limit, for example by gymnasium.wrappers.TimeLimit.",
             n_endless, episodes, max_steps,
         )  # fmt: skip
     returns, lengths, terminated = zip(*rows, strict=True)
@@ -114,17 +114,19 @@ def evaluate(
 
 
 def check_fit(policy: AnyPolicy, env: gymnasium.Env[Any, Any]) -> None:
-    """Raise a ValueError unless a policy knows the actions and the images of an environment."""
+    """Raise a ValueError unless a policy fits the actions and the images of an environment."""
     space = env.action_space
-    own = (policy.action_start, policy.n_actions)
-    if not isinstance(space, gymnasium.spaces.Discrete) or own != (int(space.start), int(space.n)):
+    known = (policy.action_start, policy.n_actions)
+    if not isinstance(space, gymnasium.spaces.Discrete) or known != (
+        int(space.start),
+        int(space.n),
+    ):
         raise ValueError(
-            f"The actions of the environment must be those of the policy, {own[0]} to "
-            f"{own[0] + own[1] - 1}; got {space}. Was it learned in another environment?"
+            f"The actions of the environment must be those of the policy, {known[0]} to "
+            f"{known[0] + known[1] - 1}; got {space}. Was it learned in another environment?"
         )
     shapes = shapes_of(env.observation_space)
-    known = {camera: shapes.get(camera) for camera in policy.shapes}
-    if known != dict(policy.shapes):
+    if {camera: shapes.get(camera) for camera in policy.shapes} != dict(policy.shapes):
         raise ValueError(
             f"The images of the environment must be as the policy knows them, "
             f"{_in_words(policy.shapes)}; got {_in_words(shapes)}. Make the environment with the "
@@ -133,7 +135,7 @@ def check_fit(policy: AnyPolicy, env: gymnasium.Env[Any, Any]) -> None:
 
 
 def _in_words(shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """Return the sizes of images, with the names of the cameras if they have any."""
+    """Return the shapes of images in words, with the names of the cameras if they have any."""
     if not shapes:
         return "no images"
     return ", ".join(
@@ -143,7 +145,7 @@ def _in_words(shapes: Mapping[str, tuple[int, ...]]) -> str:
 
 
 def _mean(values: NDArray[Any]) -> dict[str, Any]:
-    """Return the mean and its interval by Student's t; values that are all equal leave no doubt."""
+    """Return the mean and its interval by Student's t, which is a point if all values are equal."""
     mean, spread = float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
     half = 0.0
     if spread > 0.0:
@@ -159,6 +161,6 @@ def _mean(values: NDArray[Any]) -> dict[str, Any]:
 
 
 def _share(hits: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return a share and its interval by Wilson's score."""
+    """Return a share and its Wilson score interval."""
     low, high = stats.binomtest(int(hits.sum()), len(hits)).proportion_ci(CONFIDENCE, "wilson")
     return {"mean": float(hits.mean()), "low": float(low), "high": float(high)}

@@ -1,4 +1,4 @@
-"""Values of actions: which is best, and what several trees say together."""
+"""Values of actions: the best one, and the values of several trees combined."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def greedy(q: Floats, is_tried: Bools) -> Ints:
 
 
 def mean_values(values: Iterable[tuple[Floats, Bools]]) -> tuple[Floats, Bools]:
-    """Return the means of values over those of some trees that count, and where any does.
+    """Return the means over the trees that tried an action, and where any tree did.
 
     >>> one, other = (np.array([1.0, 5.0]), np.array([True, False])), (np.ones(2), np.ones(2, bool))
     >>> mean_values([one, other])[0].tolist()
@@ -28,7 +28,16 @@ def mean_values(values: Iterable[tuple[Floats, Bools]]) -> tuple[Floats, Bools]:
 def cautious_values(
     values: Iterable[tuple[Floats, Bools]], uncertainty_penalty: float
 ) -> tuple[Floats, Bools]:
-    """Return means less some standard deviations, over the values that count, and where any does.
+    """Return means less some standard deviations over the trees that tried an action.
+
+    Args:
+        values: For each tree, values of one shape, and where the tree tried the action.
+        uncertainty_penalty: The number of standard deviations.
+
+    Returns:
+        q: The values; 0 where no tree tried the action.
+        is_tried: Where some tree did.
+
 
     >>> one, other = np.array([2.0, 0.0]), np.array([2.0, 5.0])  # of a safe and a risky action
     >>> known = np.ones(2, bool)
@@ -36,9 +45,9 @@ def cautious_values(
     [2.0, 0.0]
     """
     mean: Floats | float = 0.0
-    squares: Floats | float = 0.0  # of what the values are off their mean
+    squares: Floats | float = 0.0  # sum of squared deviations from the mean
     count: Ints | int = 0
-    for q, is_tried in values:  # in the order of the trees, so that sums are the same everywhere
+    for q, is_tried in values:  # always in the order of the trees, so that sums are reproducible
         count = count + is_tried.astype(np.int64)
         off = np.where(is_tried, q - mean, 0.0)
         mean = mean + off / np.maximum(count, 1)
@@ -48,7 +57,7 @@ def cautious_values(
 
 
 def lead_of(q: Floats, is_tried: Bools, action: int, lowest: float) -> float:
-    """Return how far an action is ahead of the best other; what nobody tried has a low value."""
+    """Return how far an action is ahead of the best other; untried ones count as ``lowest``."""
     value = np.where(is_tried, q, lowest)
     others = np.delete(value, action)
     return float(value[action] - others.max()) if len(others) else 0.0

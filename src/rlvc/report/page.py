@@ -1,4 +1,4 @@
-"""The page itself: one file with its style, its script and its data."""
+"""Render the page of a run: one HTML file with its styles, scripts and data."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SCRIPTS: Final = (
 
 
 def render(data: dict[str, Any] | None) -> str:
-    """Return the page with its data; without any, a page that asks its server for them.
+    """Return the page with its data; without data, a page that fetches them from its server.
 
-    The script is allowed by its hash and nothing else may run or be fetched, so that even a name
-    that got where it should not could do nothing.
+    The content security policy allows the script by its hash, and nothing else may run or be
+    fetched, so that text from a file can never run as code.
     """
     style = "\n".join(_asset(name) for name in STYLES)
     inner = "\n".join(_asset(name) for name in SCRIPTS)
@@ -49,24 +49,24 @@ def render(data: dict[str, Any] | None) -> str:
     for piece in pieces:
         name, _, rest = piece.partition("}}")
         filled += [parts[name], rest]
-    return _whole_letters("".join(filled))
+    return _replace_surrogates("".join(filled))
 
 
 def to_json(data: dict[str, Any]) -> str:
-    r"""Return data as JSON in which nothing can end the element that it stands in.
+    r"""Return data as JSON that is safe inside a script element.
 
     >>> print(to_json({"task": "</script>"}))
     {"task":"\u003c/script\u003e"}
     """
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    text = _whole_letters(text)
+    text = _replace_surrogates(text)
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return text
 
 
-def _whole_letters(text: str) -> str:
-    """Return a text without halves of letters, which JSON can name and no file can hold."""
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which JSON can express but UTF-8 cannot."""
     return text.encode(errors="replace").decode()
 
 

@@ -1,7 +1,6 @@
-"""A server for one page, on this machine and for this machine only.
+"""An HTTP server for one page, reachable from this machine only.
 
-It answers with what it is given and reads nothing else: there are three addresses, and none of them
-is a path.
+It has three addresses and reads no files.
 """
 
 from __future__ import annotations
@@ -30,29 +29,30 @@ HEADERS = {
 
 
 class Content(Protocol):
-    """What a server shows; it is asked from many threads."""
+    """The content of a server; it must be thread-safe."""
 
     def page(self) -> bytes:
         """Return the page, in HTML."""
         ...
 
     def data(self) -> bytes:
-        """Return what the page shows, in JSON."""
+        """Return the data of the page, in JSON."""
         ...
 
     def version(self) -> tuple[int, bool]:
-        """Return a number that grows when the data are others, and whether they are the last."""
+        """Return a number that grows when the data change, and whether they are final."""
         ...
 
 
 class Server:
-    """Serve a page in threads of its own until the end of a ``with`` block.
+    """Serve a page in the background until the end of a ``with`` block.
 
-    Other pages in the same browser cannot read it: requests must name this machine as their host.
+    Requests must name this machine as their host, so that other pages in the same browser cannot
+    read it.
 
     Args:
-        content: What to show.
-        port: Where; a port that is free if 0.
+        content: What to serve.
+        port: The port; 0 for any free port.
 
     Attributes:
         url: The address of the page.
@@ -86,29 +86,29 @@ class Server:
 
 
 class _Http(ThreadingHTTPServer):
-    """Holds what is shown; says nothing of browsers that go away."""
+    """Hold the content; ignore browsers that disconnect."""
 
     content: Content
-    complaint = ""  # that was logged last
-    daemon_threads = True  # a page that is being made does not keep the program from ending
+    last_warning = ""
+    daemon_threads = True  # a request in progress does not keep the program from ending
 
     def server_bind(self) -> None:
-        socketserver.TCPServer.server_bind(self)  # without looking for a name of this machine
+        socketserver.TCPServer.server_bind(self)  # skips the DNS lookup of HTTPServer
         self.server_name, self.server_port = LOOPBACK, int(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        log.debug("A request broke off.", exc_info=True)
+        log.debug("A request was interrupted.", exc_info=True)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers one request."""
+    """Answer one request."""
 
     server: _Http
     server_version, sys_version = "rlvc", ""
-    timeout = 30.0  # seconds that a browser may be silent
+    timeout = 30.0  # seconds without data from a browser
 
     def do_GET(self) -> None:
-        """Answer with one of three things, or refuse."""
+        """Answer with the page, its data or its version, or refuse."""
         hosts = [host.lower() for host in self.headers.get_all("Host") or []]
         if hosts not in self._hosts():
             self._answer(HTTPStatus.FORBIDDEN)
@@ -126,9 +126,9 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 self._answer(HTTPStatus.NOT_FOUND)
                 return
-        except Exception as error:  # what is shown is not ours
-            if str(error) != self.server.complaint:  # the page asks again every few seconds
-                self.server.complaint = str(error)
+        except Exception as error:  # the content may raise anything
+            if str(error) != self.server.last_warning:  # the page asks every few seconds
+                self.server.last_warning = str(error)
                 log.warning("The page cannot be shown now: %s", error)
             self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, str(error).encode(), TEXT)
             return
@@ -154,9 +154,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse a request that could not be understood, or a method that is not known."""
+        """Refuse a malformed request or an unknown method."""
         is_method = code == HTTPStatus.NOT_IMPLEMENTED
         self._answer(HTTPStatus.METHOD_NOT_ALLOWED if is_method else HTTPStatus(code))
 
-    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - as it is called
-        """Say nothing."""
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - the name in the base class
+        """Log nothing."""

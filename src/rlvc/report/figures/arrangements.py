@@ -1,4 +1,4 @@
-"""How the parts of a feature stand on an image, and how that is drawn."""
+"""Arrangements: the positions of a feature's parts on an image, and how they are drawn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Point = tuple[float, float]
 
 YELLOW: Final = "#FFE000"
 DARK: Final = "#101418"
-SHOWN: Final = 4  # occurrences of a composite that are drawn, so that lines can be told apart
+SHOWN: Final = 4  # occurrences of a composite that are drawn; more would be a tangle of lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class Arrangement:
     """One occurrence of a feature.
 
     Attributes:
-        middle: Where it is, in pixels.
-        points: Where the primitive features are that it is made of.
-        lines: From the one part to the other, for every composite in it.
+        middle: Its position, in pixels.
+        points: The positions of its primitive features.
+        lines: From one part to the other, for every composite in it.
     """
 
     middle: Point
@@ -36,22 +36,22 @@ class Arrangement:
 
 
 def arrange(graph: FeatureGraph, features: LazyFeatures, number: int) -> list[Arrangement]:
-    """Return the occurrences of a feature on a percept, in the order in which they are found.
+    """Return the arrangements of a feature on a percept, in the order of its occurrences.
 
-    Where several pairs of parts have one midpoint, the first is shown.
+    Of several pairs of parts with the same midpoint, the first one counts.
     """
     feature = graph[number]
     marks = features.find(number)
     if isinstance(feature, Composite):
-        row, room = feature.row(), np.empty((1, 4))
+        row, mark = feature.row(), np.empty((1, 4))
         (firsts, left), (seconds, right) = (
             (features.find(part), arrange(graph, features, part)) for part in feature.parts
         )
         pairs: dict[Point, Arrangement] = {}
         for i, one in enumerate(left):
             for j, other in enumerate(right):
-                if pair_up(firsts[i : i + 1], seconds[j : j + 1], row, room):
-                    x, y = room[0, :2].tolist()
+                if pair_up(firsts[i : i + 1], seconds[j : j + 1], row, mark):
+                    x, y = mark[0, :2].tolist()
                     lines = *one.lines, *other.lines, (one.middle, other.middle)
                     made = Arrangement((x, y), one.points + other.points, lines)
                     pairs.setdefault(made.middle, made)
@@ -60,15 +60,15 @@ def arrange(graph: FeatureGraph, features: LazyFeatures, number: int) -> list[Ar
         known = {one.middle: one for one in arrange(graph, features, feature.part)}
         return [known[x, y] for x, y in marks[:, :2].tolist()]
     if isinstance(feature, AtLeast):
-        there = feature.parts if len(marks) else ()
-        return [one for part in there for one in arrange(graph, features, part)]
+        parts = feature.parts if len(marks) else ()
+        return [one for part in parts for one in arrange(graph, features, part)]
     return [Arrangement((x, y), ((x, y),)) for x, y in marks[:, :2].tolist()]
 
 
 def draw_arrangement(
     axes: Axes, one: Arrangement, colour: str = YELLOW, edge: str = DARK, size: float = 7.5
 ) -> None:
-    """Mark the primitive features of an occurrence, join the parts, and mark the midpoint."""
+    """Draw the primitive features of an occurrence, the lines between parts, and the midpoint."""
     for ink, width in ((edge, 3.0), (colour, 1.4)):  # legible on any picture
         for (x0, y0), (x1, y1) in one.lines:
             axes.plot([x0, x1], [y0, y1], color=ink, linewidth=width, solid_capstyle="round")
@@ -79,7 +79,7 @@ def draw_arrangement(
 
 
 def show_image(axes: Axes, image: Image) -> None:
-    """Show an image in its own colours, without axes; what is drawn on it leaves it whole."""
+    """Show an image without axes, with limits that later drawing does not change."""
     height, width, channels = image.shape
     axes.imshow(image[:, :, 0] if channels == 1 else image, cmap="gray" if channels == 1 else None)
     axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))

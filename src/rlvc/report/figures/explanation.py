@@ -1,4 +1,4 @@
-"""A picture of why a policy acts as it does on one percept."""
+"""Figures that explain the action of a policy, or of a forest, on one percept."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from rlvc.report.figures.arrangements import (
 from rlvc.report.figures.patches import brief, picture_of
 from rlvc.report.figures.style import BLUE, GREY, INK, ORANGE, house_style, new_figure
 
-OFFSETS: Final = ((9, 7), (9, -16), (-16, 7), (-16, -16))  # points, from a place to its number
+OFFSETS: Final = ((9, 7), (9, -16), (-16, 7), (-16, -16))  # points, from a mark to its number
 LIGHT: Final = "#D1D5DB"
 
 
 def draw_explanation(policy: Policy, percept: Percept, explanation: Explanation) -> Figure:
     """Draw the percept with the features that were found, the path, and the values of the actions.
 
-    With several cameras, their images stand one below the other.
+    The images of several cameras are drawn one below the other.
     """
     with house_style():
         figure = new_figure(10.5, 5.6)
@@ -87,7 +87,7 @@ def draw_images(
     images = {camera: as_image(parts[camera]) for camera in sorted(parts)}
     aspects = [image.shape[0] / image.shape[1] for image in images.values()]
     if len(images) > 1:
-        aspects.append(max(0.9 - sum(aspects), 0.1))  # room for words
+        aspects.append(max(0.9 - sum(aspects), 0.1))  # space for the list of features
     rows = layout[0].subgridspec(len(aspects), 1, height_ratios=aspects)
     features = LazyFeatures(policy.graph, policy.extractor, images)
     is_any_seen = any(test.exhibited for _, test in tests)
@@ -100,15 +100,15 @@ def draw_images(
             if test.exhibited and policy.graph.camera[test.number] == camera:
                 _mark(axes, number, test, arrange(policy.graph, features, test.number))
     if len(images) > 1:
-        _tell(figure.add_subplot(rows[-1]), policy, tests)
+        _list_composites(figure.add_subplot(rows[-1]), policy, tests)
 
 
 def _mark(axes: Axes, number: int, test: FeatureTest, found: list[Arrangement]) -> None:
-    """Mark where a feature was seen, with the number of its test."""
+    """Mark the occurrences of a feature with the number of its test."""
     is_composite = any(one.lines for one in found)
     for one in found[:SHOWN] if is_composite else found:
         draw_arrangement(axes, one, ORANGE, "white", 8.0 if is_composite else 15.0)
-    # Composites come several at one place, so that one number will do, each to another side.
+    # Composites overlap, so each gets one number, on alternating sides.
     offset = OFFSETS[number % len(OFFSETS)] if is_composite else OFFSETS[0]
     for x, y in test.occurrences[:1] if is_composite else test.occurrences:
         axes.annotate(
@@ -117,8 +117,10 @@ def _mark(axes: Axes, number: int, test: FeatureTest, found: list[Arrangement]) 
         )  # fmt: skip
 
 
-def _tell(axes: Axes, policy: AnyPolicy, tests: Sequence[tuple[int, FeatureTest]]) -> None:
-    """Say in words which composite features were seen, the last ones if there are many."""
+def _list_composites(
+    axes: Axes, policy: AnyPolicy, tests: Sequence[tuple[int, FeatureTest]]
+) -> None:
+    """List the composite features that were seen, the last ones if there are many."""
     lines = [
         line
         for number, test in tests
@@ -143,7 +145,7 @@ def _draw_path(
 
 
 def draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, FeatureTest, str]]) -> None:
-    """Draw what features look like, with their numbers, whether they were seen, and a note."""
+    """Draw the patches of features, with their numbers, whether they were seen, and a note."""
     columns = 4
     axes.set(xlim=(0, columns), ylim=(max(1, -(-len(tests) // columns)), 0))
     axes.axis("off")
@@ -164,7 +166,7 @@ def draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, FeatureTe
 
 
 def _verdict(test: FeatureTest) -> str:
-    """Return a few words on whether a feature was seen, or how many of several were."""
+    """Return whether a feature was seen, or how many of its parts were."""
     if not isinstance(test.feature, AtLeast):
         return "seen" if test.exhibited else "not seen"
     return f"{len(test.seen)} of {len(test.feature.parts)}, needs {test.feature.least}"

@@ -1,4 +1,4 @@
-"""What a feature looks like, in one small picture and a few words."""
+"""The patch of a feature, and short names for it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from rlvc.features.kinds import AtLeast, Primitive
 from rlvc.policies.forest import AnyPolicy
 
 GAP: Final = 2  # white pixels between patches
-FADED: Final = 0.65  # share of white in a patch that was looked for and not seen
+FADED: Final = 0.65  # share of white in the patch of a feature that was not seen
 
 
 def picture_of(
     policy: AnyPolicy, number: int, seen: Collection[int] | None = None
 ) -> NDArray[np.uint8]:
-    """Return the patch of a feature; of several, that of the first, and small ones of the others.
+    """Return the patch of a feature.
 
-    The small ones stand in two rows to the right of the first.
+    An ``AtLeast`` feature shows the patch of its first part, and to the right of it small ones of
+    the other parts, in two rows.
 
     Args:
-        policy: Whose feature it is.
+        policy: The policy.
         number: The number of the feature.
-        seen: Of several features, those that were seen, by number; the others are faded.
+        seen: The parts of an ``AtLeast`` feature that were seen; the others are faded.
     """
     feature = policy.graph[number]
     if not isinstance(feature, AtLeast):
@@ -35,7 +36,7 @@ def picture_of(
         policy.patches[part] if seen is None or part in seen else _fade(policy.patches[part])
         for part in feature.parts
     ]
-    side, columns = len(patches[0]), len(patches) // 2  # of the small ones
+    side, columns = len(patches[0]), len(patches) // 2  # of small patches
     step = side + GAP
     picture = np.full((2 * side + GAP, 2 * side + GAP + columns * step, 3), 255, np.uint8)
     picture[GAP // 2 :, :][: 2 * side, : 2 * side] = patches[0].repeat(2, axis=0).repeat(2, axis=1)
@@ -50,7 +51,7 @@ def _fade(patch: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def title_of(graph: FeatureGraph, number: int) -> str:
-    """Return a feature in words; of several, which they are, or the first if that is long."""
+    """Return a feature in words; an ``AtLeast`` feature by its parts, or the first of long ones."""
     feature = graph[number]
     if not isinstance(feature, AtLeast):
         return graph.describe(number)
@@ -60,7 +61,7 @@ def title_of(graph: FeatureGraph, number: int) -> str:
 
 
 def brief(graph: FeatureGraph, number: int) -> str:
-    """Return a feature in a sentence; of several that are long to say, the first stands for all."""
+    """Return a feature in a sentence; an ``AtLeast`` feature with long parts by the first one."""
     feature = graph[number]
     if isinstance(feature, AtLeast) and not _are_symbols(graph, feature):
         return f"at least {share_of(feature)} such as {graph.describe(feature.parts[0])}"
@@ -72,5 +73,5 @@ def _are_symbols(graph: FeatureGraph, feature: AtLeast) -> bool:
 
 
 def share_of(feature: AtLeast) -> str:
-    """Return how many of several features are wanted."""
+    """Return how many of its parts an ``AtLeast`` feature needs."""
     return f"{feature.least} of {len(feature.parts)}"

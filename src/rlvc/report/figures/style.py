@@ -1,4 +1,4 @@
-"""One look for all figures: quiet, readable in print, safe for colour-blind readers."""
+"""The style of all figures: quiet, readable in print, safe for colour-blind readers."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _RC: Final[dict[Any, Any]] = {
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw in the house style, leaving the user's settings of matplotlib alone."""
+    """Draw in the style of the figures; the user's settings of matplotlib stay unchanged."""
     with mpl.rc_context(_RC):
         yield
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of a size in inches, tied to no window."""
+    """Return an empty figure of a size in inches, without a window."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure

@@ -1,4 +1,4 @@
-"""The measures of a run as a table: beside direct perception, the optimum and the paper."""
+"""The measures of a run as a table, beside direct perception, the optimum and the paper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from rlvc.report.web.encoding import Json
 
 NONE: Final = "–"
-Row = tuple[str, dict[str, Any], str, str, str]  # a name, what was measured, and three sizes
+Row = tuple[str, dict[str, Any], str, str, str]  # a name, its measures, and three sizes
 Columns = dict[str, tuple[str, Callable[[float | None], str]]]
 
 
@@ -21,21 +21,21 @@ def describe_measures(result: dict[str, Any]) -> Json | None:
     if "optimum" in result:
         return _beside_direct(result, NAVIGATION)
     if "episodes" in (result.get("measures") or {}):
-        return _own(result["measures"])
+        return _custom(result["measures"])
     return None
 
 
 def _beside_direct(result: dict[str, Any], columns: Columns) -> Json:
-    """Return the measures of one classifier beside all that it is compared with.
+    """Return the measures of a classifier beside those that it is compared with.
 
     Args:
-        result: Of the maze, the subway or the hill.
-        columns: The names of the measures, their keys, and how to write them.
+        result: The result of the maze, the subway or the hill.
+        columns: The names of the measures, their keys, and their formats.
     """
     rows = [
         ("rlvc, one classifier", result["measures"], *_sizes(result)),
         *_forest(result),
-        *_simple(result),
+        *_primitive_only(result),
         *_direct(result["direct"]),
         ("the optimum", result["optimum"], NONE, NONE, NONE),
         ("the paper, on its own pictures", {}, *_sizes(result["paper"])),
@@ -51,14 +51,14 @@ def _beside_direct(result: dict[str, Any], columns: Columns) -> Json:
 
 
 def _sizes(found: dict[str, Any]) -> tuple[str, str, str]:
-    """Return how many classes, tests and stages there are."""
+    """Return the numbers of classes, tests and stages."""
     features = found.get("features", found.get("selected"))
     features = features["selected"] if isinstance(features, dict) else features
     return whole(found["classes"]), whole(features), whole(found["stages"])
 
 
-def _simple(result: dict[str, Any]) -> list[Row]:
-    """Return what was learned without composite features, if that was tried."""
+def _primitive_only(result: dict[str, Any]) -> list[Row]:
+    """Return the row of the classifier without composite features, if there is one."""
     if "primitive_only" not in result:
         return []
     alone = result["primitive_only"]
@@ -92,7 +92,7 @@ def _campus(result: dict[str, Any]) -> Json:
     return {"head": head, "rows": rows, "caption": "The measures, beside the paper"}
 
 
-def _own(measures: dict[str, Any]) -> Json:
+def _custom(measures: dict[str, Any]) -> Json:
     rows = []
     for key, name, text in (
         ("return", "return", lambda value: f"{value:.2f}"),
@@ -136,7 +136,7 @@ def _direct(direct: dict[str, Any]) -> list[Row]:
 
 
 def percent(value: float | None) -> str:
-    """Return a share for people.
+    """Format a share as a percentage.
 
     >>> percent(0.9434), percent(None)
     ('94.3%', '–')
@@ -145,12 +145,12 @@ def percent(value: float | None) -> str:
 
 
 def one_digit(value: float | None) -> str:
-    """Return a number with one digit behind the point."""
+    """Format a number with one decimal."""
     return NONE if value is None else f"{value:.1f}"
 
 
 def whole(value: Any) -> str:
-    """Return a whole number with commas, and any other thing as it is.
+    """Format a number without decimals, with commas; return any other value as text.
 
     >>> whole(10000), whole("photos"), whole(None), whole(51.4)
     ('10,000', 'photos', '–', '51')

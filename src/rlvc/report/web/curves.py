@@ -1,4 +1,4 @@
-"""How learning went, as curves for the page."""
+"""The learning curves of a run, for the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ History = Sequence[dict[str, Any]]
 
 
 def describe_learning(result: dict[str, Any]) -> Json:
-    """Return the charts of a run, as far as it is known."""
+    """Return the charts of a run, as far as its results are known."""
     versions = _versions(result)
     first = versions[0][1] if versions else []
     found: Json = {"axis": "stage k", "x": [line["stage"] for line in first], "charts": []}
@@ -54,14 +54,14 @@ CHARTS = (
 
 
 def _versions(result: dict[str, Any]) -> list[tuple[str, History]]:
-    """Return the histories that a run has, by what to add to the names of their curves."""
+    """Return the histories of a run, each with the suffix of the names of its curves."""
     if "basic" in result:
         return [
             (", compacted", result["compact"]["history"]),
             (", the tree", result["basic"]["history"]),
         ]
     history = result.get("history") or []
-    if history and "phase" in history[-1]:  # of a run that goes on: what is learned just now
+    if history and "phase" in history[-1]:  # a run in progress: the current classifier
         history = [line for line in history if line.get("phase") == history[-1]["phase"]]
     versions: list[tuple[str, History]] = [("", history)]
     if "primitive_only" in result and result["primitive_only"]["history"] != versions[0][1]:
@@ -77,9 +77,9 @@ def _series(name: str, lines: History, key: str, first: History) -> Json:
 
 
 def _references(result: dict[str, Any], key: str) -> list[Json]:
-    """Return what a measure is to be compared with."""
+    """Return the values that a measure is compared with."""
     direct = result.get("direct")
-    if isinstance(direct, float):  # the campus, where only one number is known
+    if isinstance(direct, float):  # the campus has only one number
         return []
     found = []
     if "forest" in result:
@@ -94,7 +94,7 @@ def _references(result: dict[str, Any], key: str) -> list[Json]:
 
 
 def _rounds(rounds: History, measures: dict[str, Any] | None) -> Json:
-    """Return how well it did while it explored."""
+    """Return the charts of the rounds of exploration."""
     charts = []
     for key, title in (("return", "Return while exploring"), ("length", "Steps while exploring")):
         final = measures[key]["mean"] if measures and key in measures else None

@@ -1,4 +1,4 @@
-"""Arrays and pictures as text, to be put in a page."""
+"""Encode arrays and images as text for a page."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from rlvc.data.images import Image
 
-LONGEST: Final = 320  # pixels of the longer side of an image that is shown smaller than it is
-QUALITY: Final = 82  # of images that are shown smaller
-LOSSLESS: Final = 101  # what OpenCV takes for a WebP image without loss
+LONGEST: Final = 320  # pixels of the longer side of an image that is shrunk
+QUALITY: Final = 82  # WebP quality of images that are shrunk
+LOSSLESS: Final = 101  # OpenCV's WebP quality for lossless encoding
 TALLEST: Final = 16_000  # pixels of a sheet
-LONGEST_WEBP: Final = 16_384  # pixels that a side of a WebP image must not have
-ROOM: Final = 6_000_000  # pixels of a camera's images up to which they are kept without loss
+LONGEST_WEBP: Final = 16_384  # a side of a WebP image must be shorter
+MAX_LOSSLESS: Final = 6_000_000  # pixels of all images of a camera up to which they are lossless
 
 Json = dict[str, Any]
 
 
 def pack(array: NDArray[Any]) -> Json:
-    """Return an array of numbers as its bytes, as small as they fit; see ``numbers`` in model.js.
+    """Return the bytes of an array in the smallest type that holds it; see ``numbers`` in model.js.
 
     >>> pack(np.array([1, 2]))
     {'dtype': '<u2', 'data': 'AQACAA=='}
@@ -37,7 +37,7 @@ def pack(array: NDArray[Any]) -> Json:
 
 
 def picture(image: Image, quality: int = LOSSLESS) -> Json:
-    """Return an image for the page, without loss unless told otherwise."""
+    """Return an encoded image for the page, lossless by default."""
     colour = image if image.shape[2] == 1 else cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
     height, width = image.shape[:2]
     kind = "webp" if max(height, width) < LONGEST_WEBP else "png"
@@ -49,21 +49,21 @@ def picture(image: Image, quality: int = LOSSLESS) -> Json:
 
 
 def show_images(
-    camera: str, images: Sequence[Image], first: int, room: float = ROOM
+    camera: str, images: Sequence[Image], first: int, max_lossless: float = MAX_LOSSLESS
 ) -> tuple[list[Json], Json]:
-    """Return the pictures that hold a camera's images, and where each of them is.
+    """Encode the images of a camera; return the files, and the place of each image in them.
 
-    Small images stand on common sheets without loss; many large ones are shown smaller.
+    Small images are put on common sheets, lossless; many large ones are shrunk.
 
     Args:
         camera: Its name.
         images: All of one shape, at least one.
-        first: The number that the first picture will have in the page.
-        room: Pixels up to which images are kept without loss.
+        first: The number that the first file will have in the page.
+        max_lossless: Pixels of all images up to which they are encoded without loss.
     """
     height, width, channels = images[0].shape
     where: Json = {"name": camera, "width": width, "height": height}
-    if len(images) * height * width > room or max(height, width) > TALLEST:
+    if len(images) * height * width > max_lossless or max(height, width) > TALLEST:
         zoom = min(1.0, LONGEST / max(height, width))
         size = max(1, round(width * zoom)), max(1, round(height * zoom))
         small = [cv2.resize(one, size, interpolation=cv2.INTER_AREA) for one in images]

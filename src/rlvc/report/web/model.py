@@ -1,4 +1,4 @@
-"""Policies as a page shows them: their classifiers, their features, and what percepts show."""
+"""Policies as the page shows them: classifiers, features, and their occurrences on percepts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from rlvc.report.web.encoding import Json, pack, picture
 from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.extractor import SIDE
 
-COLUMNS: Final = 32  # patches beside each other on the sheet of all
-QUALITY: Final = 90  # of the sheet: patches are for people to look at
-UNIT: Final = 16  # steps of a pixel to which places are kept
-MOST: Final = 8  # occurrences of a composite on one image that are kept
+COLUMNS: Final = 32  # patches in a row of the sheet
+QUALITY: Final = 90  # WebP quality of the sheet
+UNIT: Final = 16  # positions are rounded to this fraction of a pixel
+MOST: Final = 8  # occurrences of a composite that are stored per image
 KINDS: Final = {Composite: "composite", InCell: "located", AtLeast: "several"}
 
 
@@ -33,19 +33,19 @@ def describe_policy(
     name: str,
     policy: AnyPolicy,
     percepts: Percepts,
-    memory: ExtractionCache,
+    cache: ExtractionCache,
     first: int,
     on_image: Callable[[], None] | None = None,
 ) -> tuple[Json, list[Json]]:
-    """Return a policy for the page, and the pictures that it brings along.
+    """Return a policy for the page, and the images that belong to it.
 
     Args:
-        name: How to call it.
+        name: The name of the policy on the page.
         policy: The policy.
-        percepts: What it is asked about.
-        memory: What was seen on these percepts already.
-        first: The number that its first picture will have in the page.
-        on_image: Called after each image that is looked at.
+        percepts: The percepts on which the page can explain it.
+        cache: The keypoints that were extracted from these percepts before.
+        first: The number that its first image will have in the page.
+        on_image: Called after each image from which keypoints are extracted.
     """
     if isinstance(policy, ForestPolicy):
         kind, trees = "forest", [_describe_tree(one) for one in policy.trees]
@@ -55,7 +55,7 @@ def describe_policy(
     names = policy.action_names or [str(a + policy.action_start) for a in range(policy.n_actions)]
     tested = set(policy.tested.tolist())
     with_patch, places = patches_of(policy.graph)
-    found = see(policy, percepts, memory, on_image)
+    found = find_occurrences(policy, percepts, cache, on_image)
     sizes = {images.camera: len(images) for images in percepts.images}
     return {
         "name": name,
@@ -69,7 +69,7 @@ def describe_policy(
         ],
         "patches": {"image": first, "side": SIDE, "columns": COLUMNS},
         "seen": [
-            _describe_seen(
+            _describe_occurrences(
                 {n: one for n, one in found.items() if policy.graph.camera[n] == camera},
                 policy.graph,
                 sizes.get(camera, 0),
@@ -97,9 +97,9 @@ def _describe_tree(one: Policy | ForestTree) -> Json:
 
 
 def patches_of(graph: FeatureGraph) -> tuple[list[int], list[int]]:
-    """Return the features whose patches are on the sheet, and for every one the place of its patch.
+    """Return the features whose patches are on the sheet, and the place of each feature's patch.
 
-    Several features look like the first of them, which has a place already.
+    An ``AtLeast`` feature has the patch of its first part.
     """
     shown, places = list[int](), list[int]()
     for number, feature in enumerate(graph.features):
@@ -133,23 +133,23 @@ def describe_feature(policy: AnyPolicy, number: int) -> Json:
     return found
 
 
-def see(
+def find_occurrences(
     policy: AnyPolicy,
     percepts: Percepts,
-    memory: ExtractionCache,
+    cache: ExtractionCache,
     on_image: Callable[[], None] | None = None,
 ) -> dict[int, Found]:
-    """Return on which images each feature of a policy occurs, and where.
+    """Return the images on which each feature of a policy occurs, and the positions.
 
-    Several features at once occur where those do that they are; the page finds that out itself.
+    ``AtLeast`` features are left out: the page derives them from their parts.
     """
     if len(percepts) == 0:
         return {}
-    keypoints = memory.extract(policy.extractor, percepts, 0, on_image)
+    keypoints = cache.extract(policy.extractor, percepts, 0, on_image)
     seen = policy.extractor.find_symbols(percepts, keypoints, 0, learn=False)
     symbols = FeatureIndex.of(FeatureGraph().add_symbols(policy.extractor), percepts, seen)
     joined, numbers = symbols.graph.join(policy.graph)
-    shown = replace(symbols, graph=joined)  # to find where features are, no more is needed
+    shown = replace(symbols, graph=joined)  # enough to find occurrences
     known: dict[int, Found] = {}
     return {
         number: shown.find(numbers[number], known)
@@ -158,7 +158,7 @@ def see(
     }
 
 
-def _describe_seen(found: dict[int, Found], graph: FeatureGraph, n_images: int) -> Json:
+def _describe_occurrences(found: dict[int, Found], graph: FeatureGraph, n_images: int) -> Json:
     """Return the occurrences of a camera's features, image by image."""
     parts = [
         _limit(number, *one, isinstance(graph[number], Composite)) for number, one in found.items()
@@ -175,7 +175,7 @@ def _describe_seen(found: dict[int, Found], graph: FeatureGraph, n_images: int) 
 def _limit(
     number: int, image: NDArray[np.int64], marks: NDArray[np.float64], is_composite: bool
 ) -> NDArray[np.float64]:
-    """Return rows (image, feature, x, y), of a composite no more than a few on each image."""
+    """Return rows (image, feature, x, y), at most ``MOST`` per image for a composite."""
     rows = np.column_stack([image, np.full(len(image), number), marks[:, :2]])
     if not is_composite or len(rows) == 0:
         return rows

@@ -1,4 +1,4 @@
-"""The folder of a run as something to watch: what is there, and when it is new."""
+"""The live page of a run: what its folder holds, and when that changes."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from rlvc.runs.live import RESULT as DRAFT
 
 FILES: Final = (RESULT, POLICIES[0])
 LIVE: Final = (DRAFT, DRAFT_POLICY)
-LONGEST_PAUSE: Final = 2.0  # seconds; what takes longer is done once, at the beginning
-ATTEMPTS: Final = 5  # to read a folder that is written to meanwhile
+LONGEST_PAUSE: Final = 2.0  # seconds between two updates at most
+ATTEMPTS: Final = 5  # to read a folder while another process writes to it
 
 Stamps = tuple[tuple[int, ...] | None, ...]
 
 
 class RunPage:
-    """The page of a run that goes on, or that is over.
+    """The page of a run that is in progress or finished; the content of a ``Server``.
 
-    Nothing is done until somebody asks; the same data are not made twice.
+    Data are computed on request only, and at most once for each version.
 
     Args:
-        folder: Of the run.
-        describe: Return what a page shows of a folder.
-        render: Return the page, given the data, or None for a page that fetches them.
-        to_json: Return the data as a text.
-        is_new: Whether what is in the folder now is of an earlier run, and not to be shown.
-        share: The share of the time that may be spent on making data while the run goes on.
-        now: Tell the time in seconds.
+        folder: The folder of the run.
+        describe: Computes the data of the page from a folder.
+        render: Returns the page with its data, or, given None, one that fetches them.
+        to_json: Returns the data as text.
+        is_new: Ignore the files that are in the folder now, as they belong to an earlier run.
+        share: The share of the time that may be spent on computing data while the run is learning.
+        now: Returns the time in seconds.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class RunPage:
         self._describe, self._render, self._to_json = describe, render, to_json
         self._old = self._stamps() if is_new else None
         self._seen = self._stamps()
-        self._number = int(time.time())  # more than a server that was here before ever said
-        self._rest = -math.inf  # until when nothing is new
-        self._lock, self._making = threading.Lock(), threading.Lock()
-        self._made: tuple[int, bytes] | None = None
+        self._number = int(time.time())  # higher than that of any earlier server
+        self._rest = -math.inf  # no new version before this time
+        self._lock, self._computing = threading.Lock(), threading.Lock()
+        self._data: tuple[int, bytes] | None = None
 
     @property
     def is_begun(self) -> bool:
@@ -69,7 +69,7 @@ class RunPage:
         return self._render(None).encode()
 
     def version(self) -> tuple[int, bool]:
-        """Return a number that grows when there is something new, and whether the run is over."""
+        """Return a number that grows when the data change, and whether the run is finished."""
         with self._lock:
             stamps = self._stamps()
             is_over = stamps[0] is not None and stamps != self._old
@@ -79,31 +79,31 @@ class RunPage:
             return self._number, is_over
 
     def data(self) -> bytes:
-        """Return what the page shows now, made at most once for each version."""
-        with self._making:
+        """Return the current data in JSON, computed at most once for each version."""
+        with self._computing:
             number, _ = self.version()
-            if self._made is None or self._made[0] != number:
+            if self._data is None or self._data[0] != number:
                 begin, self._rest = self._now(), math.inf
                 try:
-                    self._made = number, self._make()
+                    self._data = number, self._compute()
                 finally:
                     end = self._now()
                     pause = (end - begin) * (1.0 / self._share - 1.0)
                     self._rest = end + min(pause, LONGEST_PAUSE)
-            return self._made[1]
+            return self._data[1]
 
-    def _make(self) -> bytes:
-        """Return the data; try again if files were written or went away while they were read."""
+    def _compute(self) -> bytes:
+        """Return the data; retry if files were written or removed while they were read."""
         for _ in range(ATTEMPTS - 1):
             before = self._stamps()
             try:
-                return self._make_once()
+                return self._compute_once()
             except (OSError, RlvcError, ValueError, KeyError):
                 if self._stamps() == before:
                     raise
-        return self._make_once()
+        return self._compute_once()
 
-    def _make_once(self) -> bytes:
+    def _compute_once(self) -> bytes:
         if not self.is_begun:
             waiting = {"phase": "waiting", "stage": None}
             name = self._folder.resolve().name
@@ -112,7 +112,7 @@ class RunPage:
         return self._to_json(self._describe(self._folder)).encode()
 
     def _stamps(self) -> Stamps:
-        """Return what changes when a file is written anew; of a run that is over, only its own."""
+        """Return the stamps of all files; of a finished run, those of its results only."""
         stamps = tuple(_stamp(self._folder / name) for name in (*FILES, *LIVE))
         return stamps if stamps[0] is None else (*stamps[: len(FILES)], *(None for _ in LIVE))
 

@@ -33,11 +33,11 @@ def check_detector(detector: Detector) -> None:
 def check_descriptor(descriptor: Descriptor) -> None:
     """Check that ``describe`` gives one row a point, which depends on the image and that point."""
     require = Require(descriptor)
-    usual = descriptor.describe(_patchwork((96, 96, 3)), _grid(96))[1]
-    require(usual.dtype in (np.float32, np.uint8), "rows must be of float32 or uint8")
     for image in _images():
         points = _grid(min(image.shape[:2]))
         kept, rows = descriptor.describe(image, points)
+        usual = descriptor.describe(_patchwork((96, 96, image.shape[2])), _grid(96))[1]
+        require(usual.dtype in (np.float32, np.uint8), "rows must be of float32 or uint8")
         _require_points(require, kept, image)
         require.array(rows, (len(kept), usual.shape[1]), usual.dtype, "rows of the points")
         given, returned = (set(map(tuple, p.xy.tolist())) for p in (points, kept))

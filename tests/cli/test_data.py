@@ -11,7 +11,7 @@ from rlvc.cli import data as cli_data
 from rlvc.envs.photos.download import SETS
 from tests.cli import test_cli
 from tests.envs.photos import test_download
-from tests.envs.photos.test_download import CONTENT, Server, contents, keep
+from tests.envs.photos.test_download import CONTENT, Server, contents
 
 server = test_download.server
 in_process = test_cli.call
@@ -101,7 +101,6 @@ def test_get_into_a_folder(
 
 @pytest.mark.parametrize("mode", ["404", "500", "wrong", "short"])
 def test_a_failure_is_told_in_a_line(call: Any, server: Server, tmp_path: Path, mode: str) -> None:
-    keep(tmp_path / "cache", CONTENT["a.jpg"][:1000])
     server.mode = mode
     done = call("data", "get", "small")
     assert (done.code, done.out) == (1, "")
@@ -118,7 +117,7 @@ def test_no_network_is_a_failure(
     assert (done.code, done.out) == (1, "")
     assert done.err == (
         "rlvc: charles-street.jpg could not be received from 127.0.0.1:9: Connection refused. "
-        "Check the network; run it again and it goes on where it stopped. "
+        "Check the network; run it again. "
         "Without a network, set RLVC_DATA to a folder that has the files.\n"
     )
 

@@ -61,7 +61,7 @@ def get_set(
         ),
     ] = None,
 ) -> None:
-    """Download photographs and check them; after an interruption it goes on where it stopped."""
+    """Download photographs and check them; files that are complete are not downloaded again."""
     from rich.progress import (
         BarColumn,
         DownloadColumn,

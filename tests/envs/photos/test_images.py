@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rlvc.envs.photos import download, images
+from rlvc.envs.photos.download import RemoteFile
 from rlvc.envs.photos.images import maze_picture, strip_picture
-from rlvc.envs.photos.transfer import File
 from rlvc.errors import ImageError
 
 Make = Callable[..., images.Image]
@@ -158,7 +158,7 @@ def test_street_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_street_that_was_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write(tmp_path / "street" / "charles-street.jpg", 148, 409, (200, 200, 200))
-    known = File(file.name, file.stat().st_size, "")
+    known = RemoteFile(file.name, file.stat().st_size, "")
     monkeypatch.setitem(download.SETS, "street", download.PictureSet("street", "", (known,)))
     monkeypatch.setenv("RLVC_CACHE", str(tmp_path))
     monkeypatch.delenv("RLVC_DATA", raising=False)

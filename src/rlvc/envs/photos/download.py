@@ -1,4 +1,4 @@
-"""Photographs to download: where they are kept, and how they get there.
+"""Download photographs, and find those that are on this computer.
 
 Nothing is downloaded unless :func:`get` is called, which is what ``rlvc data get`` does.
 """
@@ -6,18 +6,44 @@ Nothing is downloaded unless :func:`get` is called, which is what ``rlvc data ge
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
-from rlvc.envs.photos.transfer import File, fetch
+import platformdirs
+from filelock import FileLock
+
 from rlvc.errors import DownloadError, ImageError, unknown_name
 
 COMMIT = "4396bb337d04980b2633ff98fb6dde83d74383bf"
 SOURCE = f"https://raw.githubusercontent.com/mpetroff/pannellum.org/{COMMIT}/static/images"
+RETRIES: Final = 2  # of a transfer that fails
+CHUNK: Final = 2**16  # bytes that are received at a time
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file on a server, with its size and its SHA-256."""
+
+    name: str
+    n_bytes: int
+    sha256: str
+
+    def has_size(self, path: Path) -> bool:
+        """Return whether there is a file of the right size."""
+        return path.is_file() and path.stat().st_size == self.n_bytes
+
+    def is_right(self, path: Path) -> bool:
+        """Return whether there is a file with the right bytes; this reads all of it."""
+        if not self.has_size(path):
+            return False
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == self.sha256
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +52,7 @@ class PictureSet:
 
     name: str
     what: str
-    files: tuple[File, ...]
+    files: tuple[RemoteFile, ...]
     credit: str = "Matthew Petroff"
     licence: str = "CC BY-SA 4.0"
 
@@ -54,9 +80,9 @@ charles-street 1346919 57b814db32062c53167c0919d2c9e99155b13e091fcde553181ff21c3
 """
 
 
-def _files(table: str) -> tuple[File, ...]:
+def _files(table: str) -> tuple[RemoteFile, ...]:
     rows = (line.split() for line in table.split("\n") if line)
-    return tuple(File(f"{stem}.jpg", int(n_bytes), sha256) for stem, n_bytes, sha256 in rows)
+    return tuple(RemoteFile(f"{stem}.jpg", int(n_bytes), sha256) for stem, n_bytes, sha256 in rows)
 
 
 SETS = {
@@ -88,12 +114,10 @@ def expand(path: str | os.PathLike[str]) -> Path:
 
 def cache_folder() -> Path:
     """Return where downloads go: ``RLVC_CACHE``, or ``rlvc`` in the user's folder for caches."""
-    if own := os.environ.get("RLVC_CACHE"):
-        return expand(own)
-    # Windows has a folder for this too, under a name of its own.
-    common = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
+    if custom := os.environ.get("RLVC_CACHE"):
+        return expand(custom)
     try:
-        return Path(common).expanduser() / "rlvc"
+        return platformdirs.user_cache_path("rlvc", appauthor=False)
     except RuntimeError:
         raise DownloadError("The home folder is not known; set RLVC_CACHE to a folder.") from None
 
@@ -141,53 +165,118 @@ def get(
     base_url: str | None = None,
     timeout: float = 30.0,
 ) -> Path:
-    """Download the files of a set that are not here yet, and return the folder that holds them.
+    """Download the missing files of a set, and return the folder that holds them.
 
-    Files come whole and checked, or not at all. What an interrupted run received waits in the
-    folder ``partial`` beside that of the set, and the next run goes on from there.
+    A file takes its place only when it is complete and its checksum is right. Files that are there
+    already are not downloaded again.
 
     Args:
         name: The name of a set.
-        to: The folder that gets a folder of this name; the cache unless given.
-        on_bytes: Called with how many bytes of the set are here, first before any is received.
-        base_url: Where the files are; ``RLVC_DATA_URL`` unless given, or else their source.
-        timeout: Seconds to wait for a server that says nothing.
+        to: The folder that gets a folder of this name; by default the cache.
+        on_bytes: Called with the number of bytes of the set that are there, first before any
+            transfer.
+        base_url: The address of the files; by default ``RLVC_DATA_URL``, or else their source.
+        timeout: Seconds to wait for a server that does not answer.
 
     Raises:
-        ValueError: A name that is not known, or an address that is not of the web.
-        DownloadError: Files that could not be received or written.
+        ValueError: The name is not known, or the address is not of the web.
+        DownloadError: Files could not be received or written.
     """
     chosen = find_set(name)
-    address = base_url or os.environ.get("RLVC_DATA_URL") or SOURCE
+    address = (base_url or os.environ.get("RLVC_DATA_URL") or SOURCE).rstrip("/")
     if urlsplit(address).scheme not in {"http", "https"} or not address.isascii():
         raise ValueError(
             "The address of the data must begin with https:// or http:// and be plain ASCII; "
             f"got {address!r}. Check RLVC_DATA_URL."
         )
     root = cache_folder() if to is None else expand(to)
-    folder, partials = root / name, root / "partial"
+    folder = root / name
     try:
-        missing = [file for file in chosen.files if not file.is_right(folder / file.name)]
-        done = chosen.n_bytes - sum(file.n_bytes for file in missing)
-        on_bytes(done)
-        for file in missing:
-            if not file.is_right(folder / file.name):  # another process may have fetched it
-                if to is None:  # nobody shall use what is damaged; elsewhere it may be a user's
+        root.mkdir(parents=True, exist_ok=True)
+        with FileLock(lock := root / f".{name}.lock"):  # one process downloads, the others wait
+            missing = [file for file in chosen.files if not file.is_right(folder / file.name)]
+            done = chosen.n_bytes - sum(file.n_bytes for file in missing)
+            on_bytes(done)
+            for file in missing:
+                if to is None:  # no damaged file stays in the cache; elsewhere it is the user's
                     (folder / file.name).unlink(missing_ok=True)
-                url = f"{address.rstrip('/')}/{file.name}"
-                report = functools.partial(_report, on_bytes, done)
-                fetch(file, url, folder, partials, timeout=timeout, on_bytes=report)
-            done += file.n_bytes
-        if to is not None:
-            with suppress(OSError):  # another process may need it
-                partials.rmdir()
+                url = f"{address}/{file.name}"
+                with _explain_failures(file, url, timeout):
+                    _fetch(file, url, folder, timeout, functools.partial(_add, on_bytes, done))
+                done += file.n_bytes
+            lock.unlink(missing_ok=True)
     except OSError as error:
         raise DownloadError(
-            f"Data set {name!r} cannot be written to {root}: {error.strerror or error}. "
-            "Make room or get permission there, or name another folder with --to or RLVC_CACHE."
+            f"Data set {name!r} cannot be written to {root}: {error.strerror or error}. Free some "
+            "space or get permission there, or name another folder with --to or RLVC_CACHE."
         ) from error
     return folder.resolve()
 
 
-def _report(on_bytes: Callable[[int], object], before: int, n_bytes: int) -> None:
-    on_bytes(before + n_bytes)
+def _fetch(
+    file: RemoteFile, url: str, folder: Path, timeout: float, on_bytes: Callable[[int], object]
+) -> None:
+    """Download a file with pooch: to a temporary file, which takes its place when it is right."""
+    import pooch
+    import requests
+
+    def download(url: str, path: str, _: object) -> None:
+        response = requests.get(url, stream=True, timeout=timeout)
+        with response, Path(path).open("wb") as out:
+            response.raise_for_status()
+            n_bytes = 0
+            for chunk in response.iter_content(CHUNK):
+                n_bytes += out.write(chunk)
+                if n_bytes > file.n_bytes:
+                    raise ValueError(f"more than {file.n_bytes} bytes")
+                on_bytes(n_bytes)
+        Path(path).chmod(0o644)  # a temporary file is the user's alone
+
+    pooch.get_logger().setLevel("WARNING")  # it would print what it does
+    fetcher = pooch.create(
+        folder,
+        base_url="",
+        registry={file.name: file.sha256},
+        urls={file.name: url},
+        retry_if_failed=RETRIES,
+    )
+    fetcher.fetch(file.name, downloader=download)
+
+
+def _add(on_bytes: Callable[[int], object], done: int, n_bytes: int) -> None:
+    on_bytes(done + n_bytes)
+
+
+@contextmanager
+def _explain_failures(file: RemoteFile, url: str, timeout: float) -> Iterator[None]:
+    """Turn an error of a transfer into a sentence with a cure."""
+    from requests import HTTPError, RequestException
+
+    try:
+        yield
+    except HTTPError as error:
+        response = error.response
+        assert response is not None  # the error comes from raise_for_status
+        code, reason = response.status_code, response.reason
+        cure = "Check RLVC_DATA_URL if it is set, or set RLVC_DATA to a folder that has the files"
+        if code >= 500 or code in {408, 429}:
+            cure = "Wait a little; run it again"
+        raise DownloadError(f"{url} answers {code} {reason}. {cure}.") from None
+    except RequestException as error:
+        root: BaseException = error
+        while cause := root.__cause__ or root.__context__:
+            root = cause
+        fact = getattr(root, "strerror", None) or str(root) or type(root).__name__
+        if isinstance(root, TimeoutError):
+            fact = f"no answer within {timeout:g} seconds"
+        raise DownloadError(
+            f"{file.name} could not be received from {urlsplit(url).netloc}: {fact}. "
+            "Check the network; run it again. "
+            "Without a network, set RLVC_DATA to a folder that has the files."
+        ) from error
+    except ValueError:
+        raise DownloadError(
+            f"What {url} sends is not {file.name}: its size or SHA-256 differs. Check that no "
+            "login page or proxy answers in its place, and RLVC_DATA_URL if it is set; then run it "
+            "again."
+        ) from None

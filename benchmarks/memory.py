@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, Percepts, collect
 from rlvc.cli import main as main_of_rlvc
-from rlvc.data.observations import shapes_of
+from rlvc.data.spaces import shapes_of
 from rlvc.envs.photos.images import PHOTOGRAPHS, maze_picture
 from rlvc.runs.resources import needs_of_data, needs_to_collect
 from rlvc.vision.descriptors import OrbDescriptor, SiftDescriptor

@@ -39,7 +39,8 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC
 from rlvc._core.atomic import atomic_write
-from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, Predictor
+from rlvc.data.collect import Predictor
+from rlvc.data.explore import EPSILON, INTERACTIONS, ROUNDS
 from rlvc.learning.forest import Forest
 from rlvc.report.figures.style import BLUE, GREEN, GREY, ORANGE, house_style, new_figure, to_png
 from rlvc.runs.config import make_learner

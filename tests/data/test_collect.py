@@ -11,7 +11,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, collect
-from rlvc.data.collect import CachedPolicy, Explorer, Round, explore, names_of_actions
+from rlvc.data.collect import Explorer, names_of_actions
+from rlvc.data.explore import CachedPolicy, Round, explore
 from tests.data.test_interactions import Always
 from tests.support.worlds import GREYS, PICTURES, REAR, Corridor, identical
 
@@ -55,9 +56,9 @@ def right(met: Interactions) -> Always:
 
 def test_an_explorer_keeps_what_it_met() -> None:
     explorer, calls = Explorer(Corridor(), seed=4), list[int]()
-    first = explorer.go_on(50)
+    first = explorer.collect(50)
     kept = [column.copy() for column in (first.start, first.action, first.end, first.episode)]
-    both = explorer.go_on(30, on_step=lambda: calls.append(1))
+    both = explorer.collect(30, on_step=lambda: calls.append(1))
     assert (len(first), len(both), len(calls)) == (50, 80, 30)
     for before, column in zip(kept, (both.start, both.action, both.end, both.episode), strict=True):
         assert np.array_equal(before, column[:50])
@@ -70,7 +71,7 @@ def test_an_explorer_keeps_what_it_met() -> None:
 @pytest.mark.parametrize("curious", [False, True])
 def test_the_seed_decides(curious: bool) -> None:
     one, same, other = (
-        Explorer(Corridor(), seed=seed).go_on(120, curious=curious) for seed in (1, 1, 2)
+        Explorer(Corridor(), seed=seed).collect(120, curious=curious) for seed in (1, 1, 2)
     )
     assert identical(one, same)
     assert not np.array_equal(one.action, other.action)
@@ -79,8 +80,8 @@ def test_the_seed_decides(curious: bool) -> None:
 def test_the_environment_is_seeded_once_in_a_round() -> None:
     env = Fixed()
     explorer = Explorer(env, seed=9)
-    explorer.go_on(10)
-    explorer.go_on(4)
+    explorer.collect(10)
+    explorer.collect(4)
     first = env.seeds.index(None, 1)
     (second,) = [n for n, seed in enumerate(env.seeds) if n and seed is not None]
     assert env.seeds[0] == 9
@@ -91,20 +92,20 @@ def test_the_environment_is_seeded_once_in_a_round() -> None:
 
 def test_a_round_can_be_restored_without_the_environment() -> None:
     through = Explorer(Corridor(), seed=3)
-    through.go_on(30)
-    second = through.go_on(20, curious=True)
-    last = through.go_on(20, policy=Always(1), epsilon=0.5, curious=True)
+    through.collect(30)
+    second = through.collect(20, curious=True)
+    last = through.collect(20, policy=Always(1), epsilon=0.5, curious=True)
 
     stopped = Explorer(Corridor(), seed=3)
-    stopped.go_on(30)
-    first = stopped.latest(30)
-    stopped.go_on(20, curious=True)
-    parts = first, stopped.latest(20)
+    stopped.collect(30)
+    first = stopped.last_round(30)
+    stopped.collect(20, curious=True)
+    parts = first, stopped.last_round(20)
     steps = list[int]()
     resumed = Explorer(Corridor(), seed=3)
     for part in parts:
         restored = resumed.restore(part, lambda: steps.append(1))
-    again = resumed.go_on(20, policy=Always(1), epsilon=0.5, curious=True)
+    again = resumed.collect(20, policy=Always(1), epsilon=0.5, curious=True)
     assert len(steps) == 50
     for one, other in ((second, restored), (last, again)):
         for name in ("start", "action", "reward", "end", "episode", "terminated", "truncated"):
@@ -117,7 +118,7 @@ def test_a_round_can_be_restored_without_the_environment() -> None:
 def test_curiosity_tries_everything_as_often_in_every_percept() -> None:
     explorer = Explorer(Corridor(), seed=0)
     for n in (1, 2, 60, 137):
-        count = tried(explorer.go_on(n, curious=True))
+        count = tried(explorer.collect(n, curious=True))
         assert (np.ptp(count, axis=1) <= 1).all()
     plain = tried(collect(Corridor(), 200, seed=0))
     assert np.ptp(plain, axis=1).max() > 1
@@ -125,9 +126,9 @@ def test_curiosity_tries_everything_as_often_in_every_percept() -> None:
 
 def test_curiosity_makes_up_for_a_policy() -> None:
     explorer = Explorer(Corridor(), seed=0)
-    explorer.go_on(300, policy=Always(1), epsilon=0.0)
-    assert tried(explorer.go_on(40, policy=Always(1), epsilon=0.0))[:, 0].sum() == 0
-    count = tried(explorer.go_on(60, curious=True))
+    explorer.collect(300, policy=Always(1), epsilon=0.0)
+    assert tried(explorer.collect(40, policy=Always(1), epsilon=0.0))[:, 0].sum() == 0
+    count = tried(explorer.collect(60, curious=True))
     assert count[:, 0].sum() >= 40  # most of these went left, as never before
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, Percepts, collect
-from rlvc.data.interactions import check_episodes
 from rlvc.data.observations import rows_of
+from rlvc.data.validation import check_episodes
 from tests.oracle import rlvc as oracle
 from tests.support.builders import percept_store, pictures
 

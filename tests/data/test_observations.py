@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Policy, collect
-from rlvc.data.observations import as_percept, check_spaces, frame_name, frame_of, tell_left_out
+from rlvc.data.observations import as_percept, frame_name, frame_of
+from rlvc.data.spaces import check_spaces, tell_left_out
 from rlvc.policies.evaluate import check_fit, evaluate
 from rlvc.report.video.play import play
 from tests.support.builders import pictures
@@ -133,7 +134,7 @@ def test_frames_have_names_that_sort() -> None:
 def test_what_is_beside_the_images_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         collect(Corridor(kind="nested"), 30)
-    assert caplog.messages == ["Only images are looked at; left out: speed."]
+    assert caplog.messages == ["Only images are learned from; left out: speed."]
     caplog.clear()
     with caplog.at_level(logging.WARNING):
         collect(Corridor(kind="first"), 30)
@@ -268,7 +269,7 @@ def test_small_entries_are_left_out_beside_an_image(caplog: pytest.LogCaptureFix
 
     policy = RLVC(gamma=0.5, threads=1).learn(Beside(), interactions=100, rounds=1)
     assert list(policy.shapes) == ["front"]
-    assert "Only images are looked at; left out: map." in caplog.messages
+    assert "Only images are learned from; left out: map." in caplog.messages
     assert evaluate(policy, Beside(), episodes=3).terminated.all()
 
 

@@ -43,7 +43,7 @@ def reward(value: Any) -> Any:
         (
             lambda given: given[:4],
             r"step of the environment must return \(observation, reward, terminated, truncated, "
-            r"info\); got 4 values\. Gymnasium has had it so since 0\.26\.",
+            r"info\); got 4 values\. Gymnasium has required this since 0\.26\.",
         ),
         (reward(np.nan), r"The reward of the environment must be a finite number; got nan\."),
         (reward(None), r"The reward of the environment must be a finite number; got None\."),

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from rlvc.data.observations import as_percept, check_spaces
+from rlvc.data.observations import as_percept
+from rlvc.data.spaces import check_spaces
 from rlvc.envs import make as environments
 from rlvc.envs.make import EnvConfig, parse_arguments, parse_size
 from tests.support.worlds import PICTURES, SIDE, Corridor
@@ -120,7 +121,7 @@ def test_only_images_are_stacked(caplog: pytest.LogCaptureFixture) -> None:
     assert isinstance(env.observation_space, spaces.Dict)
     assert env.observation_space["image"].shape == (2, 40, 40, 3)
     assert list(env.observation_space) == ["image"]
-    assert caplog.messages == ["Only images are looked at; left out: direction, mission."]
+    assert caplog.messages == ["Only images are learned from; left out: direction, mission."]
     assert isinstance(as_percept(env.reset(seed=0)[0]), dict)
     blind: Any = Corridor()
     blind.observation_space = spaces.Dict({"speed": spaces.Discrete(3)})

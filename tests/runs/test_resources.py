@@ -10,8 +10,8 @@ import pytest
 from gymnasium import spaces
 
 from rlvc import RLVC, Interactions
-from rlvc.data.observations import shapes_of
 from rlvc.data.percepts import IN_MEMORY
+from rlvc.data.spaces import shapes_of
 from rlvc.runs.free_resources import FreeResources, free_memory, nearest
 from rlvc.runs.resources import (
     MB,

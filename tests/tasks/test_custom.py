@@ -21,7 +21,8 @@ from rich.console import Console
 
 from rlvc import RLVC, ForestPolicy, Interactions, Policy, collect, load_policy
 from rlvc.cli import learn as cli_own
-from rlvc.data.collect import CachedPolicy, Explorer, Round, explore
+from rlvc.data.collect import Explorer
+from rlvc.data.explore import CachedPolicy, Round, explore
 from rlvc.data.io.folder import read_folder, write_folder
 from rlvc.data.io.minari import read_minari, write_minari
 from rlvc.data.io.npz import read_arrays
@@ -164,7 +165,7 @@ def test_all_roads_lead_to_the_same_policy(kind: str, rounds: int, start: int, r
 def test_one_round_is_what_curiosity_collects(root: Path) -> None:
     learner = RLVC(gamma=0.5, threads=1)
     learner.learn(Corridor(), interactions=100, rounds=1, seed=3).save("env.rlvc")
-    data = Explorer(Corridor(), seed=3).go_on(100, curious=True)
+    data = Explorer(Corridor(), seed=3).collect(100, curious=True)
     learner.learn(data).save("data.rlvc")
     assert (root / "env.rlvc").read_bytes() == (root / "data.rlvc").read_bytes()
 
@@ -796,7 +797,7 @@ def test_a_small_grid_is_solved(call: Any, root: Path, caplog: pytest.LogCapture
                     "minigrid.wrappers:RGBImgObsWrapper", "--interactions", 1500, "--episodes",
                     10)  # fmt: skip
     assert done.code == 0, done.err
-    assert "Only images are looked at; left out: direction, mission." in caplog.messages
+    assert "Only images are learned from; left out: direction, mission." in caplog.messages
     folder = root / "runs" / "MiniGrid-Empty-5x5-v0"
     result = strict((folder / "result.json").read_text())
     assert result["measures"]["rewarded"]["mean"] == 1.0

@@ -43,7 +43,7 @@ from rlvc.cli.options import (
     make_env,
     recipe_of,
 )
-from rlvc.cli.session import open_session, place_of
+from rlvc.cli.session import image_folder, open_session
 from rlvc.errors import RlvcError
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def run(
     cli_report.check_page(live, port)
     if tensorboard:
         import_tensorboard()
-    folder = place_of(out, resume, Path("runs") / task, overwrite)
+    folder = image_folder(out, resume, Path("runs") / task, overwrite)
     with console.status("getting ready"):
         learner.engine.start()
     facts = {"task": task, "pictures": pictures, "seed": seed}
@@ -265,7 +265,7 @@ def _evaluate_in(
 ) -> None:
     """Measure a policy in an environment."""
     from rlvc.cli.progress import ProgressDisplay
-    from rlvc.data.collect import CachedPolicy
+    from rlvc.data.explore import CachedPolicy
     from rlvc.policies.evaluate import check_fit
     from rlvc.policies.evaluate import evaluate as evaluate_in
     from rlvc.tasks.custom_figures import measures_table

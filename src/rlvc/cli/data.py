@@ -164,7 +164,7 @@ def write_shards(
         callbacks = live.callbacks
         data = read_data(
             source, n_actions=n_actions, action_start=first_action, action_names=names,
-            callbacks=callbacks, refer=True,
+            callbacks=callbacks, lazy=True,
         )  # fmt: skip
         about = write_dataset(
             data, to, shards, learner.new_extractor(data.percepts), threads=learner.threads,

@@ -43,7 +43,7 @@ from rlvc.cli.options import (
     words_of,
 )
 from rlvc.cli.report import check_page, live_page
-from rlvc.cli.session import open_session, place_of
+from rlvc.cli.session import image_folder, open_session
 
 if TYPE_CHECKING:
     from rlvc.policies.forest import AnyPolicy
@@ -150,8 +150,8 @@ def learn(
       rlvc learn my_log/ --actions left,right,stop
     """
     from rlvc.cli.progress import ProgressDisplay, combine_callbacks
-    from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, check_exploration
-    from rlvc.data.observations import check_spaces
+    from rlvc.data.explore import EPSILON, INTERACTIONS, ROUNDS, check_exploration
+    from rlvc.data.spaces import check_spaces
     from rlvc.distributed.disk import is_shards, open_dataset
     from rlvc.learning.rlvc import RLVC
     from rlvc.runs.config import make_learner
@@ -164,7 +164,7 @@ def learn(
     changes += [*engine_settings(engine, address), *(settings or [])]
     learner = make_learner(preset, changes, RLVC())
     check_page(live, port)
-    folder = place_of(out, resume, Path("runs") / folder_name(source), overwrite)
+    folder = image_folder(out, resume, Path("runs") / folder_name(source), overwrite)
     is_begun = resume is not None
     data: Any
     n = interactions or INTERACTIONS

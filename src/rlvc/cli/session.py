@@ -90,7 +90,7 @@ class Session:
         self.checkpoint.clear()
 
 
-def place_of(out: Path | None, resume: Path | None, default: Path, overwrite: bool) -> Path:
+def image_folder(out: Path | None, resume: Path | None, default: Path, overwrite: bool) -> Path:
     """Return the folder of a run, from the options that may name it.
 
     One in which no run can begin is refused here, before anything is read or collected.

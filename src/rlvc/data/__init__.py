@@ -5,11 +5,13 @@
 Modules here import from ``_core`` and ``errors`` alone.
 """
 
-from rlvc.data.collect import CachedPolicy, Explorer, Round, collect, explore
+from rlvc.data.collect import Explorer, collect
+from rlvc.data.explore import CachedPolicy, Round, explore
 from rlvc.data.images import Image, as_image
 from rlvc.data.interactions import Interactions
-from rlvc.data.observations import as_percept, check_spaces
+from rlvc.data.observations import as_percept
 from rlvc.data.percepts import SINGLE, Images, Percept, Percepts
+from rlvc.data.spaces import check_spaces
 
 __all__ = [
     "SINGLE",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvc.data.io.checksums import Checksums, ChecksumWriter
-from rlvc.data.problems import ProblemCollector
+from rlvc.data.validation import ProblemCollector
 
 FILE = "actions.txt"
 

@@ -11,21 +11,18 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from rlvc._core.jit import jit
-from rlvc.data.observations import see_rows
+from rlvc.data.columns import EMPTY, read_columns
+from rlvc.data.observations import add_observations
 from rlvc.data.percepts import Percepts
 from rlvc.data.validation import (
     ErrorCollector,
-    as_actions,
-    as_flags,
-    as_rewards,
+    check_actions,
     check_lengths,
     check_numbers,
     check_rewards,
-    held,
+    quote_rows,
 )
 
-MOST_ACTIONS = 2**16
-NONE = "Interactions must hold at least one interaction; got none."
 ACTIONS = "Correct it, or how many actions there are."
 
 
@@ -44,9 +41,9 @@ class Interactions:
         truncated: (N,) whether the episode was cut after s_{t+1}.
         n_actions: How many actions there are.
         action_start: The first action as the environment numbers them.
-        action_names: How to call the actions, if they have names.
-        state: (N, d) what direct perception would see of s_t, where it is known.
-        next_state: (N, d) the same of s_{t+1}.
+        action_names: The names of the actions, if they have any.
+        state: (N, d) the true state behind s_t, where it is known, for comparison.
+        next_state: (N, d) the true state behind s_{t+1}.
     """
 
     percepts: Percepts
@@ -64,23 +61,23 @@ class Interactions:
     next_state: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        n, wrong = len(self.start), ErrorCollector()
+        n, errors = len(self.start), ErrorCollector()
         if n == 0:
-            raise ValueError(NONE)
+            raise ValueError(EMPTY)
         names = ("action", "reward", "end", "episode", "terminated", "truncated")
-        wrong.add(*check_lengths(n, {name: getattr(self, name) for name in names}))
-        wrong.raise_all()  # of rows that are not there nothing more can be said
-        wrong.add(*self._problems())
-        wrong.raise_all()
+        errors.add(*check_lengths(n, {name: getattr(self, name) for name in names}))
+        errors.raise_all()  # further checks need columns of one length
+        errors.add(*self._check_values())
+        errors.raise_all()
 
-    def _problems(self) -> Iterator[ValueError]:
-        """Yield all that is wrong with what the columns hold."""
-        yield from _check_actions(self.n_actions, self.action_names)
+    def _check_values(self) -> Iterator[ValueError]:
+        """Yield the errors of the values of the columns."""
+        yield from check_actions(self.n_actions, self.action_names)
         yield from check_rewards(self.reward)
         yield from check_numbers("action", self.action, self.action_start, self.n_actions, ACTIONS)
         for name in ("start", "end"):
             yield from check_numbers(name, getattr(self, name), 0, len(self.percepts))
-        if (self.episode[1:] >= self.episode[:-1]).all():  # as is usual, and soon said
+        if (self.episode[1:] >= self.episode[:-1]).all():  # the usual case, quickly checked
             return
         _, first = np.unique(self.episode, return_index=True)
         begins = np.ones(len(self), np.bool_)
@@ -89,7 +86,7 @@ class Interactions:
         if begins.any():
             yield ValueError(
                 "episode of Interactions must keep the rows of one episode together; got "
-                f"{held(self.episode, begins)} again. Sort the rows by episode and step."
+                f"{quote_rows(self.episode, begins)} again. Sort the rows by episode and step."
             )
 
     def __len__(self) -> int:
@@ -106,8 +103,8 @@ class Interactions:
     def is_stuck(self) -> NDArray[np.bool_]:
         """(N,) whether that action, in that very percept, never led to another percept.
 
-        A policy that acts by what it perceives now then repeats it for ever. Where chance lets a
-        later try through, the pair was seen to move, and it is not stuck.
+        A policy without memory then repeats the action for ever. Where chance lets a later try
+        succeed, the pair is not stuck.
 
         >>> image = np.zeros((2, 4, 4, 3), np.uint8)
         >>> image[1] = 1
@@ -123,9 +120,9 @@ class Interactions:
         )
 
     def of_episodes(self, numbers: ArrayLike) -> tuple[Interactions, NDArray[np.int64]]:
-        """Return the interactions of some episodes, in their order, and which percepts they have.
+        """Return the interactions of the given episodes, in their order, and their percepts.
 
-        These percepts are numbered anew, in the order of the numbers that they have here.
+        Percepts are renumbered in the order of their numbers here, which come second.
 
         >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
         >>> data = Interactions.from_arrays(
@@ -152,7 +149,7 @@ class Interactions:
     def returns(self, gamma: float) -> NDArray[np.float64]:
         """Return the (N,) discounted returns from each interaction to the end of its episode."""
         total = np.empty(len(self))
-        _look_ahead(self.reward, self.is_last, gamma, total)
+        _discount(self.reward, self.is_last, gamma, total)
         return total
 
     @classmethod
@@ -172,9 +169,9 @@ class Interactions:
         """Make a database from one observation, action, reward and next observation per row.
 
         Observations are images, dicts of images or stacked frames; or a dict of arrays that have
-        one of these in each row. Percepts are numbered as they are met: the start of a row, its
-        end, the next row. Actions are counted from ``action_start``; an episode ends where a row is
-        terminated or truncated. All that is wrong is raised at once, a line for each problem.
+        one of these in each row. Percepts are numbered in the order of their first occurrence: the
+        start of a row, its end, the next row. Actions are counted from ``action_start``; an episode
+        ends where a row is terminated or truncated. All errors are raised at once, a line each.
 
         >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
         >>> Interactions.from_arrays(
@@ -182,46 +179,25 @@ class Interactions:
         ... ).end.tolist()
         [1, 2, 3]
         """
-        wrong = ErrorCollector()
+        errors = ErrorCollector()
         both = {"observations": observations, "next_observations": next_observations}
-        percepts, pairs, is_even = see_rows(both, wrong)
-        given: dict[str, NDArray[Any] | None] = {
-            "action": wrong.read(as_actions, actions),
-            "reward": wrong.read(as_rewards, rewards),
-            "terminated": wrong.read(as_flags, terminated, "terminated"),
-            "truncated": wrong.read(as_flags, truncated, "truncated")
-            if truncated is not None
-            else None,
-        }
-        counted = given["action"]
-        n = len(pairs) if is_even or counted is None or counted.ndim != 1 else len(counted)
-        columns: dict[str, NDArray[Any]] = {
-            name: np.zeros(n) if one is None else one for name, one in given.items()
-        }
-        wrong.add(*([] if n else [ValueError(NONE)]), *check_lengths(n, columns))
-        action, reward = columns["action"].astype(np.int64) - action_start, columns["reward"]
+        percepts, pairs, is_even = add_observations(both, errors)
+        action, reward, ends, cut = read_columns(
+            errors, len(pairs), is_even, actions, rewards, terminated, truncated
+        )
+        action = action.astype(np.int64) - action_start
         if n_actions is None:
             n_actions = int(action.max(initial=0)) + 1
-        wrong.add(
-            *_check_actions(n_actions, action_names),
+        errors.add(
+            *check_actions(n_actions, action_names),
             *check_rewards(reward),
             *check_numbers("action", action, action_start, n_actions, ACTIONS),
         )
-        wrong.raise_all()
-        ends, cut = (columns[name].astype(np.bool_) for name in ("terminated", "truncated"))
+        errors.raise_all()
         return cls(
-            percepts=percepts,
-            start=pairs[:, 0],
-            action=action,
-            reward=reward,
-            end=pairs[:, 1],
-            episode=np.cumsum(ends | cut) - (ends | cut),
-            terminated=ends,
-            truncated=cut,
-            n_actions=n_actions,
-            action_start=action_start,
-            action_names=action_names,
-        )
+            percepts, pairs[:, 0], action, reward, pairs[:, 1],
+            np.cumsum(ends | cut) - (ends | cut), ends, cut, n_actions, action_start, action_names,
+        )  # fmt: skip
 
     @classmethod
     def from_rows(
@@ -237,7 +213,7 @@ class Interactions:
             percepts: The distinct percepts.
             rows: At least one.
             actions: The space of the actions.
-            action_names: How to call them, if they have names.
+            action_names: Their names, if they have any.
         """
         types = (np.int64, np.int64, np.float64, np.int64, np.int64, np.bool_, np.bool_)
         columns: list[NDArray[Any]] = [
@@ -254,7 +230,7 @@ class Interactions:
         """Return flat arrays that d3rlpy's ``MDPDataset`` takes as its arguments.
 
         Observations come channel-first, those of several cameras of one size one below the other.
-        All percepts are spread out in memory, one for each interaction.
+        They hold one image per interaction, so they may need much memory.
 
         >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
         >>> arrays = Interactions.from_arrays(
@@ -273,7 +249,7 @@ class Interactions:
         planes = [images.shape[2] if images.shape else 0 for images in self.percepts.images]
         first = self.percepts.images[0].shape or (0, 0, 0)
         flat = np.empty((len(self), sum(planes), *first[:2]), np.uint8)
-        order = np.argsort(self.start, kind="stable")  # each percept is fetched once
+        order = np.argsort(self.start, kind="stable")  # to read each percept once
         for rows in np.split(order, np.flatnonzero(np.diff(self.start[order])) + 1):
             percept = self.percepts[int(self.start[rows[0]])]
             parts = percept.values() if isinstance(percept, Mapping) else [percept]
@@ -307,7 +283,7 @@ def _find_stuck(
 
 
 @jit
-def _look_ahead(
+def _discount(
     reward: NDArray[np.float64],
     is_last: NDArray[np.bool_],
     gamma: float,
@@ -317,38 +293,3 @@ def _look_ahead(
     for t in range(len(reward) - 1, -1, -1):
         ahead = reward[t] + gamma * (0.0 if is_last[t] else ahead)
         total[t] = ahead
-
-
-def check_episodes(interactions: Interactions) -> list[str]:
-    """Return what keeps interactions from being whole episodes, one after the other."""
-    episode, n = interactions.episode, len(interactions)
-    is_last = np.ones(n, np.bool_)
-    is_last[:-1] = episode[1:] != episode[:-1]
-    ends = interactions.terminated | interactions.truncated
-    problems = [
-        f"episode {episode[row]} has no end: row {row} is neither terminated nor truncated."
-        for row in np.flatnonzero(is_last & ~ends)
-    ]
-    breaks = ~is_last & ~ends
-    breaks[:-1] &= interactions.start[1:] != interactions.end[:-1]
-    problems += [
-        f"row {row + 1} does not start where row {row} ended, in the same episode."
-        for row in np.flatnonzero(breaks)
-    ]
-    problems += [
-        f"episode {episode[row]} goes on after its end in row {row}."
-        for row in np.flatnonzero(~is_last & ends)
-    ]
-    return problems
-
-
-def _check_actions(n_actions: int, names: tuple[str, ...]) -> Iterator[ValueError]:
-    if names and len(names) != n_actions:
-        yield ValueError(
-            f"action_names of Interactions must name {n_actions} actions; got {len(names)}."
-        )
-    if not 1 <= n_actions <= MOST_ACTIONS:
-        yield ValueError(
-            f"n_actions of Interactions must be between 1 and {MOST_ACTIONS}; got {n_actions}. "
-            "Number the actions from 0, and say how many there are."
-        )

@@ -1,44 +1,54 @@
-"""The columns of interactions: what they may hold, and all that is wrong with them at once."""
+"""Checks of interactions and of the data that they come from; all errors are reported at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ParamSpec, TypeVar
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-SHOWN = 5  # rows that one sentence names
-LETTERS = 60  # that it quotes of a value
-SMALL, LARGE = 1e-100, 1e100  # sizes of a reward whose squares and sums still are numbers
+from rlvc.errors import DataError
+
+if TYPE_CHECKING:
+    from rlvc.data.interactions import Interactions
+
+log = logging.getLogger(__name__)
+
+SHOWN = 5  # rows that an error about arrays names
+LISTED = 10  # rows that a problem of a file names
+LETTERS = 60  # of a value that a message quotes
+SMALL, LARGE = 1e-100, 1e100  # sizes of a reward whose squares and sums are still numbers
+MOST_ACTIONS = 2**16
 
 Given = ParamSpec("Given")
 Values = TypeVar("Values")
 
 
 class ErrorCollector:
-    """What is wrong with data, gathered so that all of it is raised at once.
+    """Collect the errors of arrays, to raise all of them at once.
 
-    >>> wrong = ErrorCollector()
-    >>> wrong.read(as_flags, [0, 2], "terminated"), wrong.read(as_rewards, ["much"])
-    (None, None)
-    >>> wrong.raise_all()
+    >>> errors = ErrorCollector()
+    >>> errors.read(int, "7"), errors.read(int, "seven"), errors.read(len, 7)
+    (7, None, None)
+    >>> errors.raise_all()
     Traceback (most recent call last):
-    ValueError: terminated of from_arrays must be 0 or 1; got 2 in row 1.
-    rewards of from_arrays must be numbers; got <U4, such as 'much'.
+    ValueError: invalid literal for int() with base 10: 'seven'
+    object of type 'int' has no len()
     """
 
     def __init__(self) -> None:
         self._errors: list[Exception] = []
 
     def add(self, *errors: Exception) -> None:
-        """Note what is wrong."""
+        """Add errors."""
         self._errors += errors
 
     def read(
         self, convert: Callable[Given, Values], *args: Given.args, **kwargs: Given.kwargs
     ) -> Values | None:
-        """Return what a function makes of a column; None if it refuses, which is noted."""
+        """Return the value of a conversion; if it raises an error, add that and return None."""
         try:
             return convert(*args, **kwargs)
         except (TypeError, ValueError) as error:
@@ -46,66 +56,57 @@ class ErrorCollector:
             return None
 
     def raise_all(self) -> None:
-        """Raise all that was noted: a TypeError if nothing but types is wrong."""
+        """Raise all errors as one: a TypeError if all of them are, else a ValueError."""
         if self._errors:
             is_type = all(isinstance(error, TypeError) for error in self._errors)
             raise (TypeError if is_type else ValueError)("\n".join(map(str, self._errors)))
 
 
-def as_flags(values: ArrayLike, whose: str) -> NDArray[np.bool_]:
-    """Return truth values; numbers that are 0 or 1 are taken for them, and nothing else.
+class ProblemCollector:
+    """Collect the problems of a file or folder, a sentence each, to list all of them in one error.
 
-    >>> as_flags([0, 1.0], "terminated").tolist()
-    [False, True]
-    >>> as_flags(["True", "False"], "terminated")
-    Traceback (most recent call last):
-    TypeError: terminated of from_arrays must be true or false; got <U5, such as 'True'.
+    A problem of many rows is one sentence. People count rows from 1.
+
+    >>> problems = ProblemCollector("runs/log")
+    >>> problems.at("reward is not finite", [2, 7, 14], ["nan", "inf", "nan"])
+    >>> problems.found
+    ['reward is not finite in rows 3, 8 and 15 (nan, inf, nan).']
     """
-    given = _as_array(values, whose)
-    if given.dtype == np.bool_ or given.size == 0:
-        return given.astype(np.bool_)
-    if given.dtype.kind not in "iuf":
-        raise TypeError(f"{whose} of from_arrays must be true or false; got {_kind(given)}.")
-    is_wrong = (given != 0) & (given != 1)
-    if is_wrong.any():
-        raise ValueError(
-            f"{whose} of from_arrays must be 0 or 1; got {held(given.ravel(), is_wrong.ravel())}."
-        )
-    return given.astype(np.bool_)
 
+    def __init__(self, source: str, note: str = "") -> None:
+        self.source, self.note = source, note
+        self.found: list[str] = []
+        self._has_rows = False
 
-def as_actions(values: ArrayLike) -> NDArray[np.int64]:
-    """Return whole numbers.
+    def __bool__(self) -> bool:
+        return bool(self.found)
 
-    >>> as_actions([0.5, 1.0])
-    Traceback (most recent call last):
-    TypeError: actions of from_arrays must be integers; got float64. Number the actions that ...
-    """
-    given = _as_array(values, "actions")
-    if given.size and given.dtype.kind not in "biu":
-        raise TypeError(
-            f"actions of from_arrays must be integers; got {given.dtype}. "
-            "Number the actions that were taken."
-        )
-    highest = np.iinfo(np.int64).max  # what is beyond it is outside any space
-    return np.asarray(np.minimum(given, highest), np.int64)
+    def add(self, sentence: str, *, has_rows: bool = False) -> None:
+        """Add a problem, and tell whether it names rows."""
+        self.found.append(sentence)
+        self._has_rows |= has_rows
 
+    def at(
+        self, fact: str, rows: Iterable[int], values: Iterable[str] = (), *, cure: str = ""
+    ) -> None:
+        """Add a problem of rows, counted from 0, and their values; without rows, do nothing."""
+        where = [row + 1 for row in rows]
+        if not where:
+            return
+        quoted = [shorten(value) for value in values]
+        if len(quoted) > LISTED:
+            quoted[LISTED:] = ["…"]
+        shown = f" ({', '.join(quoted)})" if quoted else ""
+        sentence = f"{fact} in {name_rows(where, LISTED)}{shown}.{f' {cure}' if cure else ''}"
+        self.add(sentence, has_rows=True)
 
-def as_rewards(values: ArrayLike) -> NDArray[np.float64]:
-    """Return numbers; texts that look like numbers are none.
-
-    >>> as_rewards([True, False]).tolist()
-    [1.0, 0.0]
-    """
-    given = _as_array(values, "rewards")
-    if given.size and given.dtype.kind not in "biuf":
-        raise TypeError(f"rewards of from_arrays must be numbers; got {_kind(given)}.")
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is found as that
-        return given.astype(np.float64)
+    def error(self) -> DataError:
+        """Return the error that lists all problems."""
+        return DataError(self.source, self.found, self.note if self._has_rows else "")
 
 
 def check_lengths(n: int, columns: dict[str, NDArray[Any]]) -> Iterator[ValueError]:
-    """Yield the columns that have not one entry for each of n rows."""
+    """Yield an error for each column that does not have n entries."""
     for name, column in columns.items():
         shape = np.shape(column)
         if shape != (n,):
@@ -114,13 +115,13 @@ def check_lengths(n: int, columns: dict[str, NDArray[Any]]) -> Iterator[ValueErr
 
 
 def check_rewards(reward: NDArray[np.float64]) -> Iterator[ValueError]:
-    """Yield what is wrong with a column of rewards, from which no policy could be computed."""
+    """Yield an error for rewards from which no policy can be computed."""
     if reward.ndim != 1:
         return
     is_finite = np.isfinite(reward)
     if not is_finite.all():
         yield ValueError(
-            f"reward of Interactions must be finite; got {held(reward, ~is_finite)}. "
+            f"reward of Interactions must be finite; got {quote_rows(reward, ~is_finite)}. "
             "Correct it, or leave the episode out."
         )
     size = np.abs(reward)
@@ -128,28 +129,82 @@ def check_rewards(reward: NDArray[np.float64]) -> Iterator[ValueError]:
     if is_extreme.any():
         yield ValueError(
             "reward of Interactions must be 0 or between 1e-100 and 1e100 in size; got "
-            f"{held(reward, is_extreme)}. Scale the rewards: policies do not change."
+            f"{quote_rows(reward, is_extreme)}. Scale the rewards: policies do not change."
         )
 
 
 def check_numbers(
     name: str, numbers: NDArray[np.int64], first: int, limit: int, cure: str = ""
 ) -> Iterator[ValueError]:
-    """Yield the numbers of a column, from 0, that are not below a limit; 0 is called ``first``."""
+    """Yield an error for numbers that are not in 0..limit - 1; messages count from ``first``."""
     if numbers.ndim != 1:
         return
     is_wrong = (numbers < 0) | (numbers >= limit)
     if is_wrong.any():
         yield ValueError(
             f"{name} of Interactions must be in {first}..{first + limit - 1}; "
-            f"got {held(numbers + first, is_wrong)}.{f' {cure}' if cure else ''}"
+            f"got {quote_rows(numbers + first, is_wrong)}.{f' {cure}' if cure else ''}"
         )
 
 
-def held(values: NDArray[Any], is_wrong: NDArray[np.bool_]) -> str:
-    """Return wrong values and the rows that they are in, the first few.
+def check_actions(n_actions: int, names: tuple[str, ...]) -> Iterator[ValueError]:
+    """Yield an error for a number of actions out of range, or that differs from that of names."""
+    if names and len(names) != n_actions:
+        yield ValueError(
+            f"action_names of Interactions must name {n_actions} actions; got {len(names)}."
+        )
+    if not 1 <= n_actions <= MOST_ACTIONS:
+        yield ValueError(
+            f"n_actions of Interactions must be between 1 and {MOST_ACTIONS}; got {n_actions}. "
+            "Number the actions from 0, and say how many there are."
+        )
 
-    >>> held(np.array([0.0, np.nan, np.inf]), np.array([False, True, True]))
+
+def check_episodes(interactions: Interactions) -> list[str]:
+    """Return what keeps interactions from being whole episodes, one after the other."""
+    episode, n = interactions.episode, len(interactions)
+    is_last = np.ones(n, np.bool_)
+    is_last[:-1] = episode[1:] != episode[:-1]
+    ends = interactions.terminated | interactions.truncated
+    problems = [
+        f"episode {episode[row]} has no end: row {row} is neither terminated nor truncated."
+        for row in np.flatnonzero(is_last & ~ends)
+    ]
+    breaks = ~is_last & ~ends
+    breaks[:-1] &= interactions.start[1:] != interactions.end[:-1]
+    problems += [
+        f"row {row + 1} does not start where row {row} ended, in the same episode."
+        for row in np.flatnonzero(breaks)
+    ]
+    problems += [
+        f"episode {episode[row]} goes on after its end in row {row}."
+        for row in np.flatnonzero(~is_last & ends)
+    ]
+    return problems
+
+
+def warn_if_suspicious(interactions: Interactions) -> None:
+    """Warn of interactions that are valid, but never terminate or do not follow one another."""
+    if not interactions.terminated.any():
+        log.warning(
+            "Nothing is terminal: terminated is false in every row. If the task comes to an end, "
+            "set it where it does; otherwise rewards are expected to go on for ever."
+        )
+    ends = interactions.terminated | interactions.truncated
+    broken = np.count_nonzero(interactions.is_last[:-1] & ~ends[:-1])
+    if broken:
+        log.warning(
+            "%d rows do not start where the row before them ended, though no episode ended there. "
+            "Each row is learned from for itself; if they should follow one another, sort them by "
+            "episode and step.",
+            broken,
+        )
+
+
+def quote_rows(values: NDArray[Any], is_wrong: NDArray[np.bool_]) -> str:
+    """Return the first few wrong values and their rows.
+
+    >>> quote_rows(np.array([0.0, np.nan, np.inf]), np.array([False, True, True]))
     'nan in row 1, inf in row 2'
     """
     rows = np.flatnonzero(is_wrong)
@@ -157,28 +212,17 @@ def held(values: NDArray[Any], is_wrong: NDArray[np.bool_]) -> str:
     return f"{shown} and {len(rows) - SHOWN} more" if len(rows) > SHOWN else shown
 
 
-def name_rows(rows: Sequence[int]) -> str:
-    """Return what to call some rows, counted from 0, the first few.
+def name_rows(rows: Sequence[int], most: int = SHOWN) -> str:
+    """Return the numbers of the first few rows in words.
 
     >>> name_rows([2]), name_rows([2, 7, 14]), name_rows(range(9))
     ('row 2', 'rows 2, 7 and 14', 'rows 0, 1, 2, 3, 4 and 4 more')
     """
-    names = [str(row) for row in rows[:SHOWN]]
-    last = f"{len(rows) - SHOWN} more" if len(rows) > SHOWN else names.pop()
+    names = [str(row) for row in rows[:most]]
+    last = f"{len(rows) - most} more" if len(rows) > most else names.pop()
     return f"rows {', '.join(names)} and {last}" if names else f"row {last}"
 
 
-def _as_array(values: ArrayLike, whose: str) -> NDArray[Any]:
-    try:
-        return np.asarray(values)
-    except ValueError as error:  # NumPy speaks of an inhomogeneous shape
-        raise ValueError(
-            f"{whose} of from_arrays must have one entry per row; got rows of different lengths."
-        ) from error
-
-
-def _kind(given: NDArray[Any]) -> str:
-    """Return the type of an array and its first entry, as far as a sentence can hold it."""
-    first = repr(given.flat[0].item() if given.dtype.kind != "O" else given.flat[0])
-    shown = first if len(first) <= LETTERS else f"{first[: LETTERS - 1]}…"
-    return f"{given.dtype}, such as {shown}"
+def shorten(text: str) -> str:
+    """Return a text that is quoted, cut if it is long."""
+    return text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…"

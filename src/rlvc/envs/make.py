@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 from gymnasium import wrappers
 
-from rlvc.data.observations import shows, tell_left_out
+from rlvc.data.spaces import shows, tell_left_out
 from rlvc.errors import EnvError
 
 

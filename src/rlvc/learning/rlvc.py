@@ -16,7 +16,7 @@ from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore
 from rlvc._core.params import check, param
 from rlvc.classifiers.base import Classifier, Split
 from rlvc.classifiers.tree import Tree
-from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, explore
+from rlvc.data.explore import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
 from rlvc.features.graph import FeatureGraph

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from rlvc.data.collect import Predictor
-from rlvc.data.observations import shapes_of
-from rlvc.data.steps import reset, step
+from rlvc.data.collect import Predictor, reset, step
+from rlvc.data.spaces import shapes_of
 from rlvc.policies.forest import AnyPolicy
 
 log = logging.getLogger(__name__)

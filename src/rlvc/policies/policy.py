@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from rlvc._core.jit import run_threads
 from rlvc.classifiers.base import Classifier
-from rlvc.data.batches import one_percept, split_percepts
 from rlvc.data.images import Image
+from rlvc.data.observations import one_percept, split_percepts
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import Feature
 from rlvc.features.lazy import LazyFeatures

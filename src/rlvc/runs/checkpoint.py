@@ -157,7 +157,7 @@ class CheckpointRounds:
         try:
             if not (path / SEAL).exists():
                 raise DataError(os.fspath(path), [f"{SEAL} is missing."])
-            return read_folder(path, doubts=False)  # a round may well have no end
+            return read_folder(path, warn=False)  # a round may well have no end
         except DataError as error:
             log.warning("A round is done again: %s", error)
             aside = path.with_name(f".{path.name}")

@@ -150,7 +150,7 @@ def needs_to_collect(
     many images as there surely are.
 
     Args:
-        shapes: Those of the images of every camera; see :func:`rlvc.data.observations.shapes_of`.
+        shapes: Those of the images of every camera; see :func:`rlvc.data.spaces.shapes_of`.
         interactions: How many will be collected.
         learner: Who will learn.
         trees: How many trees of a forest will be learned as well.

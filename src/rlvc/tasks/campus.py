@@ -16,8 +16,8 @@ from rlvc.classifiers.base import Classifier
 from rlvc.data.collect import collect
 from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
-from rlvc.data.observations import shapes_of
 from rlvc.data.percepts import Percepts
+from rlvc.data.spaces import shapes_of
 from rlvc.envs.campus.graph_world import CAMPUS, GraphWorld
 from rlvc.envs.photos.views import DIVISIONS, Views, campus_views
 from rlvc.features.incidence import Incidence

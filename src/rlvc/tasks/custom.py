@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, PrefixedStore
 from rlvc._core.params import as_json
-from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, CachedPolicy, Round, explore
+from rlvc.data.explore import EPSILON, INTERACTIONS, ROUNDS, CachedPolicy, Round, explore
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.folder import read_folder
 from rlvc.data.io.minari import read_minari
 from rlvc.data.io.npz import read_arrays
-from rlvc.data.observations import shapes_of
+from rlvc.data.spaces import shapes_of
 from rlvc.learning.database import Learnable
 from rlvc.learning.rlvc import CHOSEN, RLVC, Stage
 from rlvc.policies.evaluate import evaluate
@@ -80,11 +80,11 @@ def read_data(
     action_start: int | None = None,
     action_names: tuple[str, ...] = (),
     callbacks: Callbacks | None = None,
-    refer: bool = False,
+    lazy: bool = False,
 ) -> Interactions:
     """Return the interactions of a Minari dataset, a folder with a table, or a file of arrays.
 
-    With ``refer``, images that are in files of their own stay there.
+    With ``lazy``, images that are in files of their own stay there.
 
     Raises:
         DataError: With all that is wrong with them.
@@ -97,7 +97,7 @@ def read_data(
     if source.endswith(".npz"):
         return read_arrays(source, action_start=action_start or 0, **known)
     return read_folder(
-        source, on_image=callbacks.on_step, action_start=action_start, refer=refer, **known
+        source, on_image=callbacks.on_step, action_start=action_start, lazy=lazy, **known
     )
 
 
@@ -160,7 +160,7 @@ def learn_task(
         for one in explore(
             data, trainer.learn, interactions=interactions, rounds=rounds, epsilon=epsilon,
             seed=seed, on_round=trainer.begin_round, on_step=callbacks.on_step,
-            kept=checkpoint.rounds if checkpoint else None,
+            store=checkpoint.rounds if checkpoint else None,
         ):  # fmt: skip
             history.append(describe_round(one))
             callbacks.on_round(history[-1])

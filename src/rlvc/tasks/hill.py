@@ -14,7 +14,7 @@ from rlvc._core.arrays import Floats
 from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, PrefixedStore
 from rlvc._core.params import as_json
 from rlvc.data.collect import collect
-from rlvc.data.observations import shapes_of
+from rlvc.data.spaces import shapes_of
 from rlvc.envs.hill.dynamics import ACTION_NAMES, HILL
 from rlvc.envs.hill.env import HillEnv
 from rlvc.learning.generation.base import Canonical

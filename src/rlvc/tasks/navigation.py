@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, PrefixedStore
 from rlvc._core.params import as_json
 from rlvc.data.collect import collect
-from rlvc.data.observations import shapes_of
 from rlvc.data.percepts import Percepts
+from rlvc.data.spaces import shapes_of
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import MAZE, SUBWAY, PlanarWorld
 from rlvc.errors import unknown_name

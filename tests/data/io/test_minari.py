@@ -150,7 +150,7 @@ def test_images_as_jpeg_are_read_with_a_warning(
         write(f"{name}-v0", [ended], space, jpeg_encoding=is_jpeg)
     with caplog.at_level(logging.WARNING):
         exact = read_minari("lossless-v0")
-    left_out = ["Only images are looked at; left out: speed."] * is_dict
+    left_out = ["Only images are learned from; left out: speed."] * is_dict
     assert caplog.messages == left_out
     caplog.clear()
     with caplog.at_level(logging.WARNING):

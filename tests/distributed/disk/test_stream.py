@@ -113,7 +113,7 @@ def test_same_policy_from_1_2_and_4_shards(
 @pytest.mark.parametrize("cameras", [("",), ("left", "right")], ids=["one", "two"])
 def test_a_log_of_frames_is_referred_to(tmp_path: Path, cameras: tuple[str, ...]) -> None:
     write_folder(views(cameras=cameras), tmp_path / "log", table="parquet")
-    data, there = read_folder(tmp_path / "log", refer=True), read_folder(tmp_path / "log")
+    data, there = read_folder(tmp_path / "log", lazy=True), read_folder(tmp_path / "log")
     learner = RLVC(threads=1).fitted(there.percepts)
     write_dataset(data, tmp_path / "shards", 2, learner.new_extractor(data.percepts))
     assert not (tmp_path / "shards" / "frames").exists()
@@ -227,7 +227,7 @@ def test_memory_does_not_grow_with_images(tmp_path: Path, monkeypatch: pytest.Mo
             images[:-1], x[:-1] % 2, np.ones(n), ends, next_observations=images[1:]
         )
         write_folder(data, tmp_path / name)
-        return read_folder(tmp_path / name, refer=True)
+        return read_folder(tmp_path / name, lazy=True)
 
     few, many = walk(60, "few"), walk(480, "many")
     peak(few, tmp_path / "warm")  # what is made once for all

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlvc.data.problems import ProblemCollector
+from rlvc.data.validation import ProblemCollector
 
 FILE = "dataset.json"
 FORMAT, VERSION = "rlvc-dataset", 1

@@ -1,29 +1,35 @@
-"""The episodes of a table: its rows in order, and whether they make up whole episodes."""
+"""The columns of a table as numbers, and its rows as episodes."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc.data.actions import ActionSpec
-from rlvc.data.io.columns import Mask, ParsedTable
 from rlvc.data.io.table import RawTable
-from rlvc.data.problems import ProblemCollector
+from rlvc.data.validation import ProblemCollector
 
 log = logging.getLogger(__name__)
+
+LARGEST = 2**62  # of whole numbers; the next one must fit too
+TRUE = frozenset({"true", "yes", "1", "1.0"})
+FALSE = frozenset({"false", "no", "0", "0.0"})
 
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """N interactions in order; a percept is given by its place among the rows that are used.
+    """N interactions in order; a percept is given by its index among the rows that are used.
 
     Attributes:
         rows: (M,) rows of the table that are used, in order.
-        start: (N,) place in ``rows`` of what was seen before the action.
-        end: (N,) place in ``rows`` of what was seen after it.
+        start: (N,) index in ``rows`` of the percept before the action.
+        end: (N,) index in ``rows`` of the percept after it.
         action: (N,) action, as the environment numbers them.
         reward: (N,) reward.
         episode: (N,) number of the episode, from 0 without gaps.
@@ -31,58 +37,147 @@ class Episodes:
         truncated: (N,) whether the episode was cut after the end.
     """
 
-    rows: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    action: NDArray[np.int64]
-    reward: NDArray[np.float64]
-    episode: NDArray[np.int64]
-    terminated: Mask
-    truncated: Mask
+    rows: Ints
+    start: Ints
+    end: Ints
+    action: Ints
+    reward: Floats
+    episode: Ints
+    terminated: Bools
+    truncated: Bools
 
 
 def read_episodes(
     table: RawTable, actions: ActionSpec, problems: ProblemCollector
 ) -> Episodes | None:
-    """Return the interactions of a table; None if anything is wrong, all of which is noted."""
+    """Return the interactions of a table, or None if there are problems, which are added."""
     columns = ParsedTable(table, problems)
     columns.check(actions)
-    ordered = _Ordered(columns)
+    ordered = _SortedRows(columns)
     ordered.check_steps()
     if "action" in table.columns and len(ordered.rows):
         ordered.check_ends()
-    return None if problems else ordered.cut()
+    return None if problems else ordered.split()
 
 
-class _Ordered:
+@dataclass(frozen=True, slots=True)
+class ParsedColumn:
+    """The values of a column, which cells are not empty, and which of these are valid.
+
+    A missing column has no empty and no valid cell: it is reported as missing, not cell by cell.
+    """
+
+    values: NDArray[Any]
+    is_given: Bools
+    is_valid: Bools
+
+    @property
+    def is_invalid(self) -> Bools:
+        """Which cells hold something that is not valid."""
+        return self.is_given & ~self.is_valid
+
+
+class ParsedTable:
+    """All columns of a table but the images; problems of cells are added at once."""
+
+    def __init__(self, table: RawTable, problems: ProblemCollector) -> None:
+        self.table, self.problems = table, problems
+        self.episode = self._read("episode", np.int64, _parse_int, "a whole number")
+        self.step = self._read("step", np.int64, _parse_int, "a whole number")
+        self.action = self._read("action", np.int64, _parse_int, "a whole number")
+        self.reward = self._read("reward", np.float64, float, "a number")
+        self.terminated = self._read("terminated", np.bool_, _parse_bool, "true or false")
+        self.truncated = self._read("truncated", np.bool_, _parse_bool, "true or false")
+
+    def _read(
+        self, name: str, dtype: Any, convert: Callable[[str], Any], kind: str
+    ) -> ParsedColumn:
+        n = self.table.n_rows
+        values = np.zeros(n, dtype)
+        if name not in self.table.columns:
+            return ParsedColumn(values, np.ones(n, np.bool_), np.zeros(n, np.bool_))
+        cells = self.table.columns[name]
+        is_given = np.array([cell != "" for cell in cells], np.bool_)
+        is_valid = is_given.copy()
+        for row in np.flatnonzero(is_given).tolist():
+            try:
+                values[row] = convert(cells[row])
+            except ValueError:
+                is_valid[row] = False
+        column = ParsedColumn(values, is_given, is_valid)
+        self.report(f"{name} is not {kind}", column.is_invalid, name)
+        return column
+
+    def report(self, fact: str, where: Bools, column: str = "", *, cure: str = "") -> None:
+        """Add a problem of rows, with their values in a column."""
+        rows = np.flatnonzero(where).tolist()
+        held = [self.table.columns[column][row] for row in rows] if column else ()
+        self.problems.at(fact, rows, held, cure=cure)
+
+    def check(self, actions: ActionSpec) -> None:
+        """Add the problems of empty cells and of numbers out of range."""
+        self.report("episode is empty", ~self.episode.is_given)
+        self.report("step is empty", ~self.step.is_given)
+        self._check_actions(actions)
+        self._check_rewards()
+
+    def _check_actions(self, actions: ActionSpec) -> None:
+        number = self.action.values - actions.start
+        if actions.n is None:
+            fact, is_outside = f"action is below {actions.start}", number < 0
+            cure = "Say with actions.txt, or with action_start, where the actions begin."
+        else:
+            fact = f"action is not in {actions.start}..{actions.start + actions.n - 1}"
+            is_outside = (number < 0) | (number >= actions.n)
+            cure = "Correct it, or how many actions there are."
+        self.report(fact, self.action.is_valid & is_outside, "action", cure=cure)
+
+    def _check_rewards(self) -> None:
+        value, acts = self.reward.values, self.action.is_given
+        if "action" in self.table.columns:
+            self.report("reward is empty", acts & ~self.reward.is_given)
+        is_known = acts & self.reward.is_valid
+        is_finite = np.isfinite(value)
+        self.report("reward is not finite", is_known & ~is_finite, "reward")
+        size = np.abs(value)
+        is_extreme = is_finite & (value != 0) & ((size > 1e100) | (size < 1e-100))
+        self.report(
+            "reward is neither 0 nor between 1e-100 and 1e100 in size",
+            is_known & is_extreme,
+            "reward",
+            cure="Scale the rewards: policies do not change.",
+        )
+
+
+class _SortedRows:
     """The rows whose episode and step are known, sorted by them."""
 
     def __init__(self, columns: ParsedTable) -> None:
         self.columns, self.problems = columns, columns.problems
         episode, step = columns.episode, columns.step
-        known = np.flatnonzero(episode.is_sound & step.is_sound)
+        known = np.flatnonzero(episode.is_valid & step.is_valid)
         self.rows = known[np.lexsort((step.values[known], episode.values[known]))]
         self.episode, self.step = episode.values[self.rows], step.values[self.rows]
         is_new = self.episode[1:] != self.episode[:-1]
         self.is_first = np.concatenate([[True], is_new])[: len(self.rows)]
         self.is_last = np.concatenate([is_new, [True]])[: len(self.rows)]
-        # Of an episode that lacks a row, more would be said than is wrong. A row whose episode is
-        # not known likely belongs to that of a row next to it.
-        lost = np.flatnonzero(~episode.is_sound)
-        is_beside = np.isin(np.arange(len(episode.values)), [lost - 1, lost + 1])
-        holed = episode.values[episode.is_sound & (~step.is_sound | is_beside)]
-        self.is_whole = ~np.isin(self.episode, holed)
+        # An episode that lacks a row would cause further, misleading problems. A row whose episode
+        # is not known likely belongs to that of a row next to it.
+        unknown = np.flatnonzero(~episode.is_valid)
+        is_beside = np.isin(np.arange(len(episode.values)), [unknown - 1, unknown + 1])
+        incomplete = episode.values[episode.is_valid & (~step.is_valid | is_beside)]
+        self.is_complete = ~np.isin(self.episode, incomplete)
         self.acts = columns.action.is_given[self.rows]
         self.terminated = columns.terminated.values[self.rows]
         self.truncated = columns.truncated.values[self.rows]
 
-    def _say(self, fact: str, where: Mask, *, cure: str) -> None:
+    def _report(self, fact: str, where: Bools, *, cure: str) -> None:
         self.problems.at(fact, np.sort(self.rows[where]).tolist(), cure=cure)
 
     def check_steps(self) -> None:
-        """Note the steps that are there twice, and those that are missing."""
+        """Add the problems of repeated and of missing steps."""
         ahead = np.diff(self.step, prepend=self.step[:1])
-        follows = self.is_whole & ~self.is_first
+        follows = self.is_complete & ~self.is_first
         is_double, is_ahead = follows & (ahead == 0), follows & (ahead > 1)
         for is_wrong, fact in (
             (is_double, "step is that of another row of its episode"),
@@ -97,45 +192,45 @@ class _Ordered:
                 held,
                 cure="Number the steps of an episode one by one.",
             )
-        self.is_whole &= ~np.isin(self.episode, self.episode[is_double])
+        self.is_complete &= ~np.isin(self.episode, self.episode[is_double])
 
     def check_ends(self) -> None:
-        """Note the episodes that have no end, or more than one, or no action at all."""
+        """Add the problems of episodes without an end, with several, or without an action."""
         place = np.arange(len(self.rows))
         heads = np.flatnonzero(self.is_first)
         last = np.maximum.reduceat(np.where(self.acts, place, -1), heads)  # action of an episode
         last_here = np.repeat(last, np.diff(heads, append=len(place)))
         ends = self.terminated | self.truncated
         columns = self.columns
-        unclear = (columns.terminated.is_unclear | columns.truncated.is_unclear)[self.rows]
-        self._say(
+        invalid = (columns.terminated.is_invalid | columns.truncated.is_invalid)[self.rows]
+        self._report(
             "action is empty",
-            self.is_whole & ~self.acts & ~self.is_last,
+            self.is_complete & ~self.acts & ~self.is_last,
             cure="Only the last row of an episode, with the last image, has no action.",
         )
-        self._say(
+        self._report(
             "There is no action in the only row of an episode,",
-            self.is_whole & ~self.acts & self.is_first & self.is_last,
+            self.is_complete & ~self.acts & self.is_first & self.is_last,
             cure="Leave the episode out.",
         )
-        self._say(
+        self._report(
             "terminated or truncated is true before the last action of the episode",
-            self.is_whole & self.acts & ends & (place < last_here),
+            self.is_complete & self.acts & ends & (place < last_here),
             cure="Give what comes after it the number of another episode.",
         )
-        is_final = self.is_whole & ~self.acts & self.is_last
-        self._say(
+        is_final = self.is_complete & ~self.acts & self.is_last
+        self._report(
             "terminated or truncated is true without an action",
             is_final & ends,
             cure="Set it in the row of the last action.",
         )
         reward = columns.reward.values[self.rows]
-        self._say(
+        self._report(
             "reward is given without an action",
             is_final & (reward != 0) & ~np.isnan(reward),
             cure="A reward belongs in the row of the action that it came after.",
         )
-        endless = self.is_whole & (place == last_here) & ~ends & ~unclear
+        endless = self.is_complete & (place == last_here) & ~ends & ~invalid
         for i in np.flatnonzero(endless):
             self.problems.add(
                 f"episode {self.episode[i]} has no end: neither terminated nor truncated in "
@@ -143,8 +238,8 @@ class _Ordered:
                 has_rows=True,
             )
 
-    def cut(self) -> Episodes | None:
-        """Return the interactions; a last one is left out if what came next is not known."""
+    def split(self) -> Episodes | None:
+        """Return the interactions, without open ends: last ones whose next percept is unknown."""
         is_open = self.acts & self.is_last & ~self.terminated
         place = np.flatnonzero(self.acts & ~is_open)
         if not len(place):
@@ -160,7 +255,7 @@ class _Ordered:
                 np.count_nonzero(is_open),
                 np.count_nonzero(self.is_first),
             )
-        # Nothing depends on what is seen after a terminal end: without it, the start stands in.
+        # Nothing depends on the percept after a terminal end: if it is missing, use the start.
         after = np.where(self.is_last[place], place, place + 1)
         used = np.union1d(place, after)
         row = self.rows[place]
@@ -175,3 +270,22 @@ class _Ordered:
             terminated=self.terminated[place],
             truncated=self.truncated[place] | is_open[after],
         )
+
+
+def _parse_int(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer():
+            raise
+        value = int(number)
+    if abs(value) > LARGEST:
+        raise ValueError(f"{text} is too large")
+    return value
+
+
+def _parse_bool(text: str) -> bool:
+    if text.lower() not in TRUE | FALSE:
+        raise ValueError(f"{text} is neither true nor false")
+    return text.lower() in TRUE

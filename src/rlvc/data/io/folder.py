@@ -1,11 +1,11 @@
 """A log of camera frames as a folder: image files and one table, CSV or Parquet.
 
-The table has the columns ``episode, step, image, action, reward, terminated, truncated``: what was
-seen, the action that was taken then, the reward that came after it, and whether the episode ended
-with it. The last row of an episode has only the last image. Several cameras have a column
-``image.NAME`` each instead. The file ``actions.txt`` beside the table, which need not be there, has
-a line for each action: its number and, if it has one, its name. Folders that are written here have
-``dataset.json`` as well: a format, a version, and a checksum of each file.
+The table has the columns ``episode, step, image, action, reward, terminated, truncated``: an image,
+the action taken then, the reward after it, and whether the episode ended with it. The last row of
+an episode has only the last image. With several cameras, each has a column ``image.NAME``. The
+optional file ``actions.txt`` beside the table has a line for each action: its number and, if it has
+one, its name. Folders written here also have ``dataset.json``: a format, a version, and a checksum
+of each file.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlvc._core.atomic import explain_os_errors
 from rlvc.data.actions import ActionSpec, read_actions, write_actions
-from rlvc.data.interactions import Interactions, check_episodes
+from rlvc.data.interactions import Interactions
 from rlvc.data.io.checksums import ChecksumWriter, read_seal
-from rlvc.data.io.episodes import read_episodes
+from rlvc.data.io.episodes import Episodes, read_episodes
 from rlvc.data.io.frames import OnImage, read_percepts, write_frames
 from rlvc.data.io.places import atomic_folder, check_place
 from rlvc.data.io.table import SUFFIXES, encode_table, find_table, import_pyarrow, read_table
-from rlvc.data.percepts import SINGLE
-from rlvc.data.problems import ProblemCollector
-from rlvc.data.suspicions import tell_doubts
+from rlvc.data.percepts import SINGLE, Percepts
+from rlvc.data.validation import ProblemCollector, check_episodes, warn_if_suspicious
 from rlvc.errors import unknown_name
 
 TABLE = "interactions"
@@ -40,30 +40,28 @@ def read_folder(
     action_start: int | None = None,
     action_names: tuple[str, ...] = (),
     on_image: OnImage = None,
-    doubts: bool = True,
-    refer: bool = False,
+    warn: bool = True,
+    lazy: bool = False,
 ) -> Interactions:
     """Read a log of camera frames.
 
-    Rows may stand in any order: they are sorted by episode and step. Percepts are numbered as
-    :func:`rlvc.collect` does, episodes 0, 1, 2… in their order. An episode that terminated may
-    lack its last row: nothing depends on that image. Of one that was cut off without it, the last
-    interaction is left out, and a warning says so.
+    Rows may be in any order: they are sorted by episode and step. Percepts are numbered as by
+    :func:`rlvc.collect`, episodes 0, 1, 2… in their order. An episode that terminated may lack its
+    last row, as nothing depends on that image. If one that was cut off lacks it, its last
+    interaction is left out with a warning.
 
     Args:
-        path: A folder with one table, or the table; paths in it start from its folder.
-        n_actions: How many actions there are. Unless given it is what ``actions.txt`` says, or
-            else the highest action in use is the last.
-        action_start: The first action; unless given, what ``actions.txt`` says, or else 0.
-        action_names: How to call the actions; unless given, what ``actions.txt`` says.
+        path: A folder with one table, or the table; paths in it are relative to its folder.
+        n_actions: The number of actions; by default that of ``actions.txt``, or else one more than
+            the highest action in use.
+        action_start: The first action; by default that of ``actions.txt``, or else 0.
+        action_names: The names of the actions; by default those of ``actions.txt``.
         on_image: Called after each image file that is read.
-        doubts: Whether to warn of what may be meant so, but rarely is.
-        refer: Whether images stay in their files, to be read again when they are asked for, instead
-            of in memory or in a temporary file.
+        warn: Whether to warn of valid but suspicious data.
+        lazy: Whether images stay in their files and are read when needed.
 
     Raises:
-        DataError: Anything that is wrong with the table, the images or ``actions.txt``; all of it
-            is listed.
+        DataError: It lists all errors of the table, the images and ``actions.txt``.
 
     >>> import tempfile
     >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
@@ -76,43 +74,47 @@ def read_folder(
     [1, 2, 3]
     """
     source = find_table(path)
-    is_csv = source.suffix.lower() == ".csv"
-    problems = ProblemCollector(
-        os.fspath(path), f"rows are counted from 1{', after the header' if is_csv else ''}"
-    )
+    header = ", after the header" if source.suffix.lower() == ".csv" else ""
+    problems = ProblemCollector(os.fspath(path), f"rows are counted from 1{header}")
     seal = read_seal(source.parent, problems)
-    known = read_actions(source.parent, seal, problems)
-    actions = known.changed(n_actions, action_start, action_names)
+    actions = read_actions(source.parent, seal, problems)
+    actions = actions.changed(n_actions, action_start, action_names)
     table = read_table(source, seal, problems)
     episodes = read_episodes(table, actions, problems)
     rows = np.empty(0, np.int64) if episodes is None else episodes.rows
     percepts, numbers = read_percepts(
-        table, rows, source.parent, seal, problems, on_image, refer=refer
+        table, rows, source.parent, seal, problems, on_image, lazy=lazy
     )
     seal.check_rest(problems)
     if problems or episodes is None:
         raise problems.error()
-    action = episodes.action - actions.start
     try:
-        found = Interactions(
-            percepts=percepts,
-            start=numbers[episodes.start],
-            action=action,
-            reward=episodes.reward,
-            end=numbers[episodes.end],
-            episode=episodes.episode,
-            terminated=episodes.terminated,
-            truncated=episodes.truncated,
-            n_actions=int(action.max()) + 1 if actions.n is None else actions.n,
-            action_start=actions.start,
-            action_names=actions.names,
-        )
-    except ValueError as error:  # more actions than there can be
+        found = _assemble(percepts, numbers, episodes, actions)
+    except ValueError as error:  # too many actions
         problems.add(str(error))
         raise problems.error() from error
-    if doubts:
-        tell_doubts(found)
+    if warn:
+        warn_if_suspicious(found)
     return found
+
+
+def _assemble(
+    percepts: Percepts, numbers: NDArray[np.int64], episodes: Episodes, actions: ActionSpec
+) -> Interactions:
+    action = episodes.action - actions.start
+    return Interactions(
+        percepts=percepts,
+        start=numbers[episodes.start],
+        action=action,
+        reward=episodes.reward,
+        end=numbers[episodes.end],
+        episode=episodes.episode,
+        terminated=episodes.terminated,
+        truncated=episodes.truncated,
+        n_actions=int(action.max()) + 1 if actions.n is None else actions.n,
+        action_start=actions.start,
+        action_names=actions.names,
+    )
 
 
 def write_folder(
@@ -124,11 +126,11 @@ def write_folder(
 ) -> None:
     """Write interactions as a folder from which :func:`read_folder` reads the same ones.
 
-    The folder appears whole or not at all. Percepts and episodes are numbered in the order in
-    which they are met when they are read; the true states are not written.
+    The write is atomic. When they are read, percepts and episodes are numbered in the order of
+    their first occurrence; true states are not written.
 
     Args:
-        interactions: They must chain: what follows in an episode starts where the last one ended.
+        interactions: Whole episodes, each interaction starting where the last one ended.
         path: A folder that does not exist yet, or is empty.
         table: The kind of the table, ``csv`` or ``parquet``.
         on_image: Called after each image that is written.
@@ -147,7 +149,7 @@ def write_folder(
 
 
 def check_new_folder(path: str | os.PathLike[str], whose: str = "write_folder") -> None:
-    """Raise a ValueError unless a path is free to be written to, an OSError if it may not be."""
+    """Raise an error unless a path is new or an empty folder and can be written to."""
     target = Path(path)
     with explain_os_errors(target):
         is_free = not target.exists() or (target.is_dir() and not any(target.iterdir()))

@@ -1,4 +1,4 @@
-"""The image files that a table names, as percepts; and percepts as image files."""
+"""Percepts from the image files that a table names, and image files from percepts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from rlvc.data.images import Image
 from rlvc.data.io.checksums import Checksums, ChecksumWriter
-from rlvc.data.io.image_files import FileImages, UnfitError, as_seen, decode, encode, quiet
+from rlvc.data.io.image_files import FileImages, UnfitError, decode, encode, quiet, to_image
 from rlvc.data.io.table import RawTable, camera_column
 from rlvc.data.percepts import SINGLE, Percepts
-from rlvc.data.problems import ProblemCollector
+from rlvc.data.validation import ProblemCollector
 
 log = logging.getLogger(__name__)
 
@@ -32,23 +32,23 @@ def read_percepts(
     problems: ProblemCollector,
     on_image: OnImage,
     *,
-    refer: bool = False,
+    lazy: bool = False,
 ) -> tuple[Percepts, NDArray[np.int64]]:
-    """Return the percepts of some rows, in the order in which they are met, and each row's number.
+    """Return the percepts of rows, in the order of their first occurrence, and each row's number.
 
-    The images of the other rows are looked at too: whatever is wrong with an image is noted. With
-    ``refer`` images stay in their files, to be read again when they are asked for.
+    The images of other rows are read too, so that all problems of images are added. With ``lazy``,
+    images stay in their files and are read when needed.
     """
     cameras = [
-        _Camera(name, column, table.columns[column], folder, seal, on_image)
+        _ImageColumn(name, column, table.columns[column], folder, seal, on_image)
         for name, column in table.cameras.items()
     ]
-    percepts = Percepts(new_images=partial(FileImages, folder=folder) if refer else None)
+    percepts = Percepts(new_images=partial(FileImages, folder=folder) if lazy else None)
     numbers: dict[tuple[str, ...], int] = {}
     names = [camera.name for camera in cameras]
-    shown = [tuple(camera.files[row] for camera in cameras) for row in rows.tolist()]
+    row_files = [tuple(camera.files[row] for camera in cameras) for row in rows.tolist()]
     with quiet():
-        for row, files in zip(rows.tolist(), shown, strict=True):
+        for row, files in zip(rows.tolist(), row_files, strict=True):
             if files in numbers:
                 continue
             parts = {camera.name: camera.image(row, percepts) for camera in cameras}
@@ -68,7 +68,7 @@ def read_percepts(
         camera.report(problems)
     if any(camera.has_alpha for camera in cameras):
         log.warning("Some images have an alpha channel, which is left out.")
-    return percepts, np.array([numbers.get(files, -1) for files in shown], np.int64)
+    return percepts, np.array([numbers.get(files, -1) for files in row_files], np.int64)
 
 
 def write_frames(
@@ -78,11 +78,11 @@ def write_frames(
     sealing: ChecksumWriter,
     on_image: OnImage,
 ) -> dict[str, dict[int, str]]:
-    """Write each distinct image of some percepts once; return each column's file per percept."""
+    """Write each distinct image of the percepts used; return each column's file per percept."""
     columns = {}
     table = percepts.table()[used]
     for camera, images, numbers in zip(percepts.cameras, percepts.images, table.T, strict=True):
-        place = place_of(FOLDER, camera)
+        place = image_folder(FOLDER, camera)
         (folder / place).mkdir(parents=True, exist_ok=True)
         distinct, which = np.unique(numbers, return_inverse=True)
         for number, image in enumerate(distinct.tolist()):
@@ -96,17 +96,17 @@ def write_frames(
     return columns
 
 
-def place_of(folder: str, camera: str) -> str:
-    """Return the folder of a camera's images: any text may be its name, but not that of a folder.
+def image_folder(folder: str, camera: str) -> str:
+    """Return the folder of a camera's images; characters that no folder may have are quoted.
 
-    >>> place_of("images", ""), place_of("images", "../x")
+    >>> image_folder("images", ""), image_folder("images", "../x")
     ('images', 'images/%2E%2E%2Fx')
     """
     return f"{folder}/{quote(camera, safe=' ').replace('.', '%2E')}".removesuffix("/")
 
 
-class _Camera:
-    """The image files of one column: each is read once, and all must be alike."""
+class _ImageColumn:
+    """The image files of one column: each is read once, and all must have one shape."""
 
     def __init__(
         self,
@@ -122,11 +122,11 @@ class _Camera:
         self._column, self._on_image = column, on_image
         self._folder, self._seal = folder, seal
         self._first: tuple[tuple[int, ...], int] | None = None  # the shape of all, and its row
-        self._seen = {""}
-        self._wrong: dict[tuple[str, str], list[int]] = {}
+        self._read = {""}
+        self._errors: dict[tuple[str, str], list[int]] = {}
 
     def image(self, row: int, percepts: Percepts) -> Image | None:
-        """Return the image of a row, from a percept that shows it already if there is one."""
+        """Return the image of a row, from a percept that has it if there is one."""
         number = self.numbers.get(self.files[row])
         if number is None:
             return self.read(row)
@@ -134,22 +134,22 @@ class _Camera:
         return percept[self.name] if isinstance(percept, Mapping) else percept
 
     def read(self, row: int) -> Image | None:
-        """Return the image of a row if its file was not read before and is fit for use."""
+        """Return the image of a row, or None if its file was read before or cannot be used."""
         file = self.files[row]
-        if file in self._seen:
+        if file in self._read:
             return None
-        self._seen.add(file)
+        self._read.add(file)
         try:
             image = self._checked(decode(self._folder, file, self._seal), row)
         except UnfitError as error:
-            self._wrong.setdefault((error.fact, error.cure), []).append(row)
+            self._errors.setdefault((error.fact, error.cure), []).append(row)
             image = None
         if self._on_image is not None:
             self._on_image()
         return image
 
     def _checked(self, decoded: NDArray[np.generic], row: int) -> Image:
-        checked, has_alpha = as_seen(decoded)
+        checked, has_alpha = to_image(decoded)
         self.has_alpha |= has_alpha
         self._first = self._first or (checked.shape, row)
         if checked.shape != self._first[0]:
@@ -160,9 +160,9 @@ class _Camera:
         return checked
 
     def report(self, problems: ProblemCollector) -> None:
-        """Note what is wrong, with the first row of each file."""
+        """Add the problems of the files, with the first row of each."""
         empty = [row for row, file in enumerate(self.files) if not file]
         problems.at(f"{self._column} is empty", empty)
-        for (fact, cure), rows in self._wrong.items():
+        for (fact, cure), rows in self._errors.items():
             files = [self.files[row] for row in sorted(rows)]
             problems.at(f"{self._column} {fact}", sorted(rows), files, cure=cure)

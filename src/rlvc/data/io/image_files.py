@@ -1,4 +1,4 @@
-"""Image files: how they are decoded and encoded, and images that stay in theirs."""
+"""Image files: decoding, encoding, and a store whose images stay in their files."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from rlvc.errors import ImageError
 
 
 class FileImages(Images):
-    """The distinct images of one camera, which stay in the files that they come from.
+    """The distinct images of one camera, which stay in their files.
 
-    Each is read when it is asked for, and must be what it was when it was met.
+    Each is read when it is needed, and must be unchanged since it was added.
 
     Args:
         camera: The name of the camera.
-        folder: From where paths start.
-        shape: Of the images, if that is known already.
-        digests: Of the images that are known already.
+        folder: The folder that paths are relative to.
+        shape: The shape of the images, if it is known already.
+        digests: Those of the images that are known already.
 
     Attributes:
-        folder: From where paths start.
+        folder: The folder that paths are relative to.
         paths: The file of each image; None where it has none.
     """
 
@@ -47,20 +47,20 @@ class FileImages(Images):
         self._numbers = {digest: number for number, digest in enumerate(self._digests)}
 
     def add(self, array: object) -> int:
-        """Return the number of an image; of a new one, its path must be added next."""
+        """Return the number of an image; the path of a new one must be added next."""
         number = super().add(array)
         if number == len(self._digests):
             self._digests.append(next(reversed(self._numbers)))
         return number
 
     def subset(self, numbers: Sequence[int]) -> FileImages:
-        """Return some images, which another process reads from the same files."""
+        """Return the images with the given numbers; another process can read their files."""
         digests = [self._digests[number] for number in numbers]
         paths = [self.paths[number] for number in numbers]
         return FileImages(self.camera, self.folder.resolve(), self.shape, digests, paths)
 
     def _store(self, number: int, image: Image) -> None:
-        """Keep nothing: the file is there."""
+        """Store nothing, as the file exists."""
 
     def __getitem__(self, number: int) -> Image:
         if not 0 <= number < len(self):
@@ -72,7 +72,7 @@ class FileImages(Images):
             )
         file = self.folder / path
         try:
-            image, _ = as_seen(decode(self.folder, path, Checksums(self.folder, {})))
+            image, _ = to_image(decode(self.folder, path, Checksums(self.folder, {})))
         except UnfitError as error:
             raise ImageError(
                 f"Image {number} of {self.whose} {error.fact.rstrip(',')}: {file}. Bring the file "
@@ -80,14 +80,14 @@ class FileImages(Images):
             ) from error
         if image.shape != self.shape or digest_of(image) != self._digests[number]:
             raise ImageError(
-                f"{file} does not show what it did when image {number} of {self.whose} was met. "
+                f"{file} has changed since image {number} of {self.whose} was added. "
                 "Bring the file back as it was, or make the dataset again."
             )
         return image
 
 
 class UnfitError(Exception):
-    """An image file that cannot be used: a fact about it, and the cure."""
+    """An image file that cannot be used: the fact, and the cure."""
 
     def __init__(self, fact: str, cure: str) -> None:
         super().__init__(fact, cure)
@@ -95,11 +95,11 @@ class UnfitError(Exception):
 
 
 def decode(folder: Path, name: str, seal: Checksums) -> NDArray[np.generic]:
-    """Return what an image file holds, as OpenCV has it."""
+    """Return the contents of an image file as OpenCV decodes it."""
     file, data = folder / name, None
     try:
         if file.exists() and not (file.is_file() or file.is_dir()):
-            raise OSError("it is no ordinary file")  # a pipe would wait for ever
+            raise OSError("it is no ordinary file")  # a pipe would block
         data = file.read_bytes()
     except FileNotFoundError as error:
         raise UnfitError(
@@ -127,8 +127,8 @@ def decode(folder: Path, name: str, seal: Checksums) -> NDArray[np.generic]:
     return image
 
 
-def as_seen(image: NDArray[np.generic]) -> tuple[Image, bool]:
-    """Return a decoded image as a percept has it, and whether an alpha channel was left out."""
+def to_image(image: NDArray[np.generic]) -> tuple[Image, bool]:
+    """Return a decoded image as RGB or grey, and whether an alpha channel was left out."""
     if image.dtype != np.uint8:
         raise UnfitError(
             f"is of type {image.dtype}, not uint8,",
@@ -144,13 +144,13 @@ def as_seen(image: NDArray[np.generic]) -> tuple[Image, bool]:
 
 
 def encode(image: Image) -> bytes:
-    """Return an image as a PNG file, without loss."""
+    """Return the bytes of a PNG file, without loss."""
     return bytes(cv2.imencode(".png", np.ascontiguousarray(image[:, :, ::-1]))[1])
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep OpenCV from printing what is wrong with a file: it is said in other words."""
+    """Keep OpenCV from printing problems of files, which are reported in other words."""
     level = cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     try:
         yield

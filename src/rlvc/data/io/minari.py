@@ -21,13 +21,13 @@ import numpy as np
 from gymnasium import spaces
 
 from rlvc._core.atomic import explain_os_errors
-from rlvc.data.interactions import Interactions, check_episodes
+from rlvc.data.interactions import Interactions
 from rlvc.data.io.minari_checksums import ENTRY, EpisodeSeal, describe, digest_of
 from rlvc.data.io.minari_episodes import check_episode, images_of, read_episodes, see_episode
 from rlvc.data.io.places import check_place, check_room, missing_folders, remove_empty
-from rlvc.data.observations import check_images, tell_left_out
 from rlvc.data.percepts import Percept, Percepts
-from rlvc.data.suspicions import tell_doubts
+from rlvc.data.spaces import check_images, tell_left_out
+from rlvc.data.validation import check_episodes, warn_if_suspicious
 from rlvc.errors import DataError, unknown_name
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
         found = Interactions.from_rows(percepts, rows, space, names)
     except ValueError as error:
         raise DataError(whose, str(error).split("\n"), "rows are counted from 0") from error
-    tell_doubts(found)
+    warn_if_suspicious(found)
     return found
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from gymnasium import spaces
 
 from rlvc.data.io.minari_checksums import CURE
-from rlvc.data.observations import as_percept, rows_of, shows
+from rlvc.data.observations import as_percept, rows_of
 from rlvc.data.percepts import Percepts
+from rlvc.data.spaces import shows
 from rlvc.data.validation import LARGE, SMALL, name_rows
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.data.interactions import Interactions
-from rlvc.data.suspicions import tell_doubts
+from rlvc.data.validation import warn_if_suspicious
 from rlvc.errors import DataError
 
 ROWS = "rows are counted from 0"
@@ -80,7 +80,7 @@ def _read(
         raise DataError(whose, problems, ROWS) from error
     if problems := list(_endless(columns)):
         raise DataError(whose, problems, ROWS)
-    tell_doubts(found)
+    warn_if_suspicious(found)
     return found
 
 

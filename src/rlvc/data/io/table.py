@@ -1,4 +1,4 @@
-"""Tables of interactions, CSV or Parquet: where they are, and their cells as text."""
+"""Tables of interactions, CSV or Parquet: finding, reading and writing them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from rlvc.data.io.checksums import Checksums
 from rlvc.data.percepts import SINGLE
-from rlvc.data.problems import ProblemCollector
+from rlvc.data.validation import ProblemCollector
 from rlvc.errors import DataError
 
 IMAGE = "image"
@@ -29,7 +29,7 @@ class RawTable:
 
     Attributes:
         n_rows: How many rows there are; blank lines are none.
-        columns: The cells of each column that means something here.
+        columns: The cells of each known column.
     """
 
     n_rows: int
@@ -59,7 +59,11 @@ def _is_camera(name: str) -> bool:
 
 
 def find_table(path: str | os.PathLike[str]) -> Path:
-    """Return the one table of a folder, or the table itself; a DataError says why there is none."""
+    """Return the one table of a folder, or the table itself.
+
+    Raises:
+        DataError: There is no table, or more than one.
+    """
     place = Path(path)
     kinds = " or ".join(SUFFIXES)
     if place.is_file():
@@ -84,7 +88,7 @@ def find_table(path: str | os.PathLike[str]) -> Path:
 
 
 def read_table(source: Path, seal: Checksums, problems: ProblemCollector) -> RawTable:
-    """Return the cells of a table, and note what is wrong with its header and its rows."""
+    """Return the cells of a table, and add the problems of its header and rows."""
     read = _read_csv if source.suffix.lower() == ".csv" else _read_parquet
     try:
         data = source.read_bytes()
@@ -100,7 +104,7 @@ def read_table(source: Path, seal: Checksums, problems: ProblemCollector) -> Raw
 
 
 def encode_table(kind: str, columns: Mapping[str, Sequence[Any]]) -> bytes:
-    """Return a table as a file holds it, ``csv`` or ``parquet``; None is an empty cell.
+    """Return the bytes of a table's file, ``csv`` or ``parquet``; None is an empty cell.
 
     >>> encode_table("csv", {"step": [0, 1], "terminated": [True, None]}).split()
     [b'step,terminated', b'0,true', b'1,']
@@ -119,7 +123,7 @@ def encode_table(kind: str, columns: Mapping[str, Sequence[Any]]) -> bytes:
 
 
 def import_pyarrow() -> Any:
-    """Return pyarrow with its module for Parquet; it is an extra."""
+    """Return pyarrow with its Parquet module; it is an optional dependency."""
     try:
         importlib.import_module("pyarrow.parquet")
         return importlib.import_module("pyarrow")
@@ -171,7 +175,7 @@ def _read_parquet(source: Path, data: bytes, problems: ProblemCollector) -> RawT
         raise problems.error() from error
     columns = {}
     for name in names:
-        column = read.column(read.column_names.index(name))  # a name may be there twice
+        column = read.column(read.column_names.index(name))  # a name may be repeated
         columns[name] = [_text(value, name) for value in column.to_pylist()]
     return RawTable(n_rows, columns)
 
@@ -184,7 +188,7 @@ def _text(value: Any, column: str) -> str:
 
 
 def _known(names: Sequence[str], problems: ProblemCollector) -> list[str]:
-    """Return the names of the columns that mean something, and note what is wrong with them."""
+    """Return the names of the known columns, and add the problems of names."""
     known = [name for name in dict.fromkeys(names) if name in COLUMNS or _is_camera(name)]
     for name in known:
         if names.count(name) > 1:

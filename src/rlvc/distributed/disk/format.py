@@ -26,8 +26,8 @@ from typing import Any, Final
 
 from rlvc._core.atomic import Pathlike, atomic_write
 from rlvc._core.validate import as_int, as_number, as_text, must, refusing
-from rlvc.data.interactions import MOST_ACTIONS
 from rlvc.data.io.checksums import checksum
+from rlvc.data.validation import MOST_ACTIONS
 from rlvc.errors import DamagedFileError, FileFormatError, InvalidFileError
 
 FILE: Final = "dataset.json"

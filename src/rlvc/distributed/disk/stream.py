@@ -23,7 +23,7 @@ from rlvc._core.jit import run_threads
 from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.folder import check_new_folder
-from rlvc.data.io.frames import place_of
+from rlvc.data.io.frames import image_folder
 from rlvc.data.io.image_files import FileImages, encode
 from rlvc.data.io.places import atomic_folder
 from rlvc.data.io.table import import_pyarrow
@@ -77,7 +77,7 @@ def write_dataset(
     disk; one that is not of rlvc, all distinct ones in memory.
 
     Args:
-        interactions: What to write; :func:`rlvc.read_folder` with ``refer`` leaves the images in
+        interactions: What to write; :func:`rlvc.read_folder` with ``lazy`` leaves the images in
             their files.
         folder: One that does not exist yet, or is empty.
         shards: In how many; each has whole episodes, and about as many interactions as the others.
@@ -227,7 +227,7 @@ def _paths(images: Images, folder: Path, threads: int) -> Iterator[str | None]:
             # A path that depends on where a program was started would mean nothing to the next one.
             yield None if path is None else os.path.abspath(images.folder / path)  # noqa: PTH100
         return
-    place = place_of(FRAMES, images.camera)
+    place = image_folder(FRAMES, images.camera)
     (folder / place).mkdir(parents=True, exist_ok=True)
 
     def write(number: int) -> str:

@@ -11,10 +11,9 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.data.batches import one_percept
+from rlvc.data.collect import reset, step
 from rlvc.data.images import Image, as_image
-from rlvc.data.observations import as_percept
-from rlvc.data.steps import reset, step
+from rlvc.data.observations import as_percept, one_percept
 from rlvc.policies.forest import AnyPolicy
 from rlvc.report.video.frames import EpisodeStep, draw_frame, in_words, name_of
 

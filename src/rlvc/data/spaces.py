@@ -1,0 +1,116 @@
+"""Spaces of environments: whether their observations are images and their actions discrete."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from rlvc.data.images import as_image
+from rlvc.data.observations import (
+    SMALLEST,
+    as_percept,
+    frame_axis,
+    is_stack,
+    is_visible,
+    split_frames,
+)
+from rlvc.data.percepts import SINGLE
+
+log = logging.getLogger(__name__)
+
+SUPPORTED = (
+    "Supported are images of bytes, Box(0, 255, uint8) with shape (H, W), (H, W, 1) or (H, W, 3), "
+    "stacked frames (n, H, W), (n, H, W, 3) or (H, W, n), and a Dict with some of these."
+)
+RENDER = (
+    "If the environment can draw itself, learn from its drawings: add --render, or in Python wrap "
+    "it in gymnasium.wrappers.AddRenderObservation."
+)
+
+
+def check_spaces(env: gymnasium.Env[Any, Any]) -> spaces.Discrete:
+    """Return the discrete action space of an environment whose observations are images.
+
+    Raises:
+        TypeError: The actions are not discrete, or the observations are no images.
+    """
+    actions = env.action_space
+    if not isinstance(actions, spaces.Discrete):
+        raise TypeError(
+            f"The action space of the environment must be Discrete; got {actions}. "
+            "Wrap the environment so that it offers a list of actions."
+        )
+    check_images(env.observation_space, "environment", RENDER)
+    return actions
+
+
+def check_images(space: gymnasium.Space[Any], whose: str, cure: str = "") -> None:
+    """Raise a TypeError unless a space has images that are large enough."""
+    parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {SINGLE: space}
+    if any(map(shows, parts.values())):
+        return
+    for name, part in parts.items():
+        blank = _blank(part)
+        if blank is not None and blank.ndim in (2, 3, 4) and frame_axis(blank.shape):
+            height, width = split_frames(blank)[0].shape[:2]
+            which = f"observation {name!r}" if name else "the observation"
+            raise TypeError(
+                f"The images of {which} must have at least {SMALLEST} × {SMALLEST} pixels; got "
+                f"{height} × {width}, in which no feature can be seen. {cure}".rstrip()
+            )
+    raise TypeError(
+        f"The observations of the {whose} must be images; got {_short(space)}. "
+        f"{SUPPORTED} {cure}".rstrip()
+    )
+
+
+def shapes_of(space: gymnasium.Space[Any]) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each camera's images in observations of a space.
+
+    >>> shapes_of(spaces.Dict({"front": spaces.Box(0, 255, (84, 84), np.uint8)}))
+    {'front': (84, 84, 1)}
+    """
+    parts = space.spaces if isinstance(space, spaces.Dict) else {SINGLE: space}
+    blank = {name: _blank(one) for name, one in parts.items() if shows(one)}
+    if not blank:
+        return {}
+    shown = as_percept(blank if isinstance(space, spaces.Dict) else blank[SINGLE])
+    images = shown if isinstance(shown, Mapping) else {SINGLE: shown}
+    return {camera: as_image(image).shape for camera, image in sorted(images.items())}
+
+
+def tell_left_out(space: gymnasium.Space[Any]) -> None:
+    """Warn of entries of observations that are left out, as they are not images."""
+    parts = space.spaces if isinstance(space, spaces.Dict) else {}
+    if left_out := sorted(name for name, part in parts.items() if not shows(part)):
+        log.warning("Only images are learned from; left out: %s.", ", ".join(left_out))
+    for part in parts.values() if parts else [space]:
+        shape = (part.shape or ()) if shows(part) else ()
+        if len(shape) == 3 and is_stack(_blank(part)) and (shape[0] == 3 or shape[2] == 4):
+            log.warning(
+                "Observations of shape %s are taken for %d grey frames. If they are the colours of "
+                "one image, bring them to (H, W, 3).", shape, min(shape),
+            )  # fmt: skip
+
+
+def shows(space: gymnasium.Space[Any]) -> bool:
+    """Tell whether the elements of a space are images or stacks of frames."""
+    blank = _blank(space)
+    return blank is not None and is_visible(blank)
+
+
+def _blank(space: gymnasium.Space[Any]) -> NDArray[np.uint8] | None:
+    """Return a black observation of a space of bytes; None for other spaces."""
+    is_box = isinstance(space, spaces.Box) and space.dtype == np.uint8
+    return np.zeros(space.shape or (), np.uint8) if is_box else None
+
+
+def _short(space: gymnasium.Space[Any]) -> str:
+    text = str(space)
+    return text if len(text) <= 200 else f"{text[:200]} …"

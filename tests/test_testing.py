@@ -13,17 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvc import testing
-from rlvc.classifiers.base import Split
-from rlvc.classifiers.bdd import Diagrams
-from rlvc.classifiers.tree import Tree
+from rlvc.classifiers import Diagrams, Split, Tree
 from rlvc.learning.aliasing import AbsoluteVariance, aliasing_detectors
 from rlvc.learning.compaction import Keep, post_processes
 from rlvc.learning.generation.clustering import Tails, clusterings
 from rlvc.learning.solvers.base import solvers
 from rlvc.learning.solvers.dynamic import ValueIteration
-from rlvc.vision.descriptors import Invariants, descriptors
-from rlvc.vision.detectors import Harris, InterestPoints, detectors
-from rlvc.vision.metrics import Euclidean, metrics
+from rlvc.vision import Euclidean, Harris, InterestPoints, Invariants
+from rlvc.vision.descriptors import descriptors
+from rlvc.vision.detectors import detectors
+from rlvc.vision.metrics import metrics
 
 CHECKS: dict[str, tuple[Any, Callable[..., None]]] = {
     "detector": (detectors, testing.check_detector),

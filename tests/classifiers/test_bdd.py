@@ -12,10 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rlvc.classifiers.base import Split
-from rlvc.classifiers.bdd import Diagrams
-from rlvc.classifiers.tree import Tree
-from rlvc.features.incidence import Incidence
+from rlvc.classifiers import Diagrams, Split, Tree
+from rlvc.features import Incidence
 
 N_FEATURES = 12
 NUMBERS = np.arange(2**N_FEATURES)

@@ -5,10 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvc.classifiers.base import Split
-from rlvc.classifiers.bdd import Diagrams
-from rlvc.classifiers.tree import Tree
-from rlvc.features.incidence import Incidence
+from rlvc.classifiers import Diagrams, Split, Tree
+from rlvc.features import Incidence
 from tests.oracle import rlvc as oracle
 
 N_FEATURES = 8

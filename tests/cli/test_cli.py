@@ -19,8 +19,7 @@ from rich.console import Console
 
 import rlvc
 from rlvc import RLVC, Policy, cli
-from rlvc.classifiers.bdd import Diagrams
-from rlvc.classifiers.tree import Tree
+from rlvc.classifiers import Diagrams, Tree
 from rlvc.cli import app, main
 from rlvc.runs import folder as files
 from rlvc.runs.config import describe_parameters

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from rlvc import Policy
+from rlvc import Policy, evaluate
 from rlvc.cli import learn as cli_own
 from rlvc.cli import report as cli_report
 from rlvc.cli.options import command_of
-from rlvc.policies.evaluate import evaluate
 from rlvc.report import page as web_page
 from rlvc.report.web import data as web_contents
 from rlvc.runs import folder as files

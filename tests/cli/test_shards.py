@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlvc import Policy, write_folder
-from rlvc.distributed.disk import open_dataset
+from rlvc import Policy, open_dataset, write_folder
 from tests.cli import test_cli
 from tests.distributed.disk.test_stream import views
 

@@ -18,17 +18,15 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rlvc import RLVC, Database, Interactions, collect
-from rlvc.distributed.disk import Dataset, open_dataset, write_dataset
+from rlvc import RLVC, Database, Dataset, Forest, Interactions, collect, open_dataset, write_dataset
 from rlvc.distributed.ray import Ray, Worker, hire
 from rlvc.errors import DamagedFileError
 from rlvc.learning.compaction import Compaction
-from rlvc.learning.forest import Forest
 from rlvc.learning.generation.base import Canonical, GeneratorState
 from rlvc.learning.local_engine import Local
 from rlvc.learning.selection.selector import Selector
 from rlvc.learning.spread import Spread
-from rlvc.vision.cache import ExtractionCache
+from rlvc.vision import ExtractionCache
 from tests.cli import test_cli
 from tests.support.lost_workers import working
 

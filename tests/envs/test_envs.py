@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from rlvc.envs import register_envs
+from rlvc import register_envs
 from rlvc.envs.maze import MazeEnv
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import MAZE, PlanarWorld

@@ -8,13 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.kinds import AtLeast, Composite, Feature, InCell, Primitive
-from rlvc.vision.descriptors import Invariants
-from rlvc.vision.detectors import Harris
-from rlvc.vision.extractor import FeatureExtractor
-from rlvc.vision.metrics import Euclidean
-from rlvc.vision.vocabulary import Vocabulary
+from rlvc.features import AtLeast, Composite, Feature, FeatureGraph, InCell, Primitive
+from rlvc.vision import Euclidean, FeatureExtractor, Harris, Invariants, Vocabulary
 from tests.features.test_index import (
     KnownSymbols,
     Scene,

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvc._core.arrays import Bools
-from rlvc.features.incidence import Appended, Incidence, Joined
+from rlvc.features import Incidence
+from rlvc.features.incidence import Appended, Joined
 
 seeds = st.integers(0, 2**32 - 1)
 

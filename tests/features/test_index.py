@@ -15,14 +15,21 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import Percepts
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.incidence import Incidence, Joined
-from rlvc.features.index import FeatureIndex
-from rlvc.features.kinds import MOST, AtLeast, Composite, Feature, InCell, Primitive
-from rlvc.features.lazy import LazyFeatures
-from rlvc.features.occurrences import OccurrenceTable
-from rlvc.vision.detectors import InterestPoints
-from rlvc.vision.extractor import SymbolOccurrences
+from rlvc.features import (
+    AtLeast,
+    Composite,
+    Feature,
+    FeatureGraph,
+    FeatureIndex,
+    InCell,
+    Incidence,
+    LazyFeatures,
+    OccurrenceTable,
+    Primitive,
+)
+from rlvc.features.incidence import Joined
+from rlvc.features.kinds import MOST
+from rlvc.vision import InterestPoints, SymbolOccurrences
 from tests.oracle import composites as oracle
 from tests.oracle.rlvc import TooCloseError
 

@@ -14,12 +14,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Database, Interactions, Policy
+from rlvc import RLVC, Database, Interactions, Policy, Stage
 from rlvc._core.registry import arrays_of
-from rlvc.classifiers.base import Classifier, Split
-from rlvc.classifiers.bdd import Diagrams
-from rlvc.classifiers.tree import Tree
-from rlvc.features.incidence import Incidence
+from rlvc.classifiers import Classifier, Diagrams, Split, Tree
+from rlvc.features import Incidence
 from rlvc.learning.aliasing import AbsoluteVariance
 from rlvc.learning.compaction import (
     EQUIVALENCES,
@@ -31,7 +29,6 @@ from rlvc.learning.compaction import (
     equivalent,
     post_processes,
 )
-from rlvc.learning.rlvc import Stage
 from rlvc.learning.selection.selector import Selector
 from rlvc.learning.surrogates import Surrogates
 from tests.oracle import rlvc as oracle

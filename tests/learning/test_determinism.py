@@ -21,11 +21,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Interactions, collect, read_folder, write_folder
+from rlvc import RLVC, Forest, Interactions, collect, read_folder, write_folder
 from rlvc.envs.photos.images import ground_picture, maze_picture, strip_picture
 from rlvc.envs.photos.views import campus_views
 from rlvc.learning.compaction import Compaction
-from rlvc.learning.forest import Forest
 from tests.support.builders import pictures
 from tests.support.worlds import Corridor, identical
 

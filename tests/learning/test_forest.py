@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from rlvc import RLVC, Forest, ForestPolicy, Interactions
-from rlvc.classifiers.base import Split
-from rlvc.classifiers.bdd import Diagrams
-from rlvc.features.kinds import Primitive
+from rlvc.classifiers import Diagrams, Split
+from rlvc.features import Primitive
 from rlvc.learning.compaction import Compaction
 from rlvc.learning.forest import draw, draw_symbols, out_of_bag_error
 from rlvc.learning.grown_trees import GrownTree

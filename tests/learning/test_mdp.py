@@ -5,7 +5,7 @@ import pytest
 
 from rlvc.learning.database import map_interactions
 from rlvc.learning.mdp import MappedSequence, estimate
-from rlvc.policies.values import greedy
+from rlvc.policies import greedy
 from tests.oracle import rlvc as oracle
 from tests.support.builders import Problem
 

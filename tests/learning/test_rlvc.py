@@ -8,19 +8,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Interactions, Policy
-from rlvc.classifiers.base import Classifier, Split
-from rlvc.classifiers.tree import Tree
-from rlvc.features.kinds import AtLeast
+from rlvc import RLVC, Database, Interactions, Policy
+from rlvc.classifiers import Classifier, Split, Tree
+from rlvc.features import AtLeast
 from rlvc.learning.aliasing import AbsoluteVariance
 from rlvc.learning.compaction import Keep, Solve, Step
-from rlvc.learning.database import Database
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.rlvc import largest_first
 from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.solvers.base import solvers
 from rlvc.learning.surrogates import Surrogates
-from rlvc.vision.detectors import Harris, InterestPoints
+from rlvc.vision import Harris, InterestPoints
 from tests.oracle import rlvc as oracle
 from tests.support.builders import (
     Problem,

@@ -12,10 +12,9 @@ import pytest
 
 from rlvc import RLVC, Database, Interactions, collect
 from rlvc._core.fixed_point import Scale
-from rlvc.classifiers.tree import Tree
-from rlvc.distributed.disk.read import read_shard
-from rlvc.distributed.disk.write import write_shards
-from rlvc.features.kinds import Composite
+from rlvc.classifiers import Tree
+from rlvc.distributed.disk import read_shard, write_shards
+from rlvc.features import Composite
 from rlvc.learning.compaction import Compaction
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.generation.composites import Composites

@@ -8,10 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from rlvc import RLVC
+from rlvc.classifiers import Diagrams, Split, Tree
 from rlvc.classifiers._nodes import LEAF
-from rlvc.classifiers.base import Split
-from rlvc.classifiers.bdd import Diagrams
-from rlvc.classifiers.tree import Tree
 from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate
 from rlvc.learning.shrinkage import FAR, shrink
 from rlvc.learning.solvers.base import solvers

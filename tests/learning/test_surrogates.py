@@ -11,12 +11,18 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Database, Interactions
 from rlvc._core.arrays import Bools
 from rlvc._core.fixed_point import FixedPoint
-from rlvc.classifiers.base import Split
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.incidence import Incidence
-from rlvc.features.index import FeatureIndex
-from rlvc.features.kinds import AtLeast, Composite, Feature, InCell, Primitive
-from rlvc.features.occurrences import OccurrenceTable
+from rlvc.classifiers import Split
+from rlvc.features import (
+    AtLeast,
+    Composite,
+    Feature,
+    FeatureGraph,
+    FeatureIndex,
+    InCell,
+    Incidence,
+    OccurrenceTable,
+    Primitive,
+)
 from rlvc.learning.aliasing import Residuals
 from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.surrogates import Surrogates, best_from, tally

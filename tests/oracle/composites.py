@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from rlvc.features.kinds import AtLeast, Composite, Feature, InCell, Primitive
+from rlvc.features import AtLeast, Composite, Feature, InCell, Primitive
 from rlvc.learning.generation.composites import Composites
 from tests.oracle.rlvc import TooCloseError
 

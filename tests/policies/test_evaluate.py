@@ -11,8 +11,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from scipy import stats
 
-from rlvc import RLVC, Forest, Policy, collect
-from rlvc.policies.evaluate import Evaluation, check_fit, evaluate
+from rlvc import RLVC, Evaluation, Forest, Policy, collect, evaluate
+from rlvc.policies import check_fit
 from tests.data.test_interactions import Always
 from tests.support.worlds import KINDS, PICTURES, Corridor
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Forest, ForestExplanation, ForestPolicy, Policy, load_policy
-from rlvc.classifiers.tree import Tree
+from rlvc.classifiers import Tree
 from rlvc.errors import FileFormatError
-from rlvc.features.lazy import LazyFeatures
+from rlvc.features import LazyFeatures
 from rlvc.learning.compaction import Compaction
-from rlvc.policies.values import cautious_values, mean_values
+from rlvc.policies import cautious_values, mean_values
 from tests.support.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
 from tests.support.mutations import forge
 

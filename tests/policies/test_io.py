@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Policy
 from rlvc._core.registry import arrays_of
-from rlvc.classifiers.bdd import Diagrams
-from rlvc.classifiers.tree import Tree
+from rlvc.classifiers import Diagrams, Tree
 from rlvc.errors import FileFormatError
-from rlvc.features.graph import FeatureGraph
+from rlvc.features import AtLeast, Feature, FeatureGraph, InCell, Primitive
 from rlvc.features.io import check_features
-from rlvc.features.kinds import AtLeast, Feature, InCell, Primitive
 from rlvc.learning.compaction import Compaction
-from rlvc.vision.detectors import Harris, InterestPoints, detectors
+from rlvc.vision import Harris, InterestPoints
+from rlvc.vision.detectors import detectors
 from rlvc.vision.metrics import metrics
 from tests.support.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
 from tests.support.mutations import forge, split, take_apart

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from rlvc import RLVC, Interactions, Policy
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.kinds import AtLeast, Primitive
-from rlvc.features.lazy import LazyFeatures
-from rlvc.policies.explanation import FeatureTest
+from rlvc.features import AtLeast, FeatureGraph, LazyFeatures, Primitive
+from rlvc.policies import FeatureTest
 from rlvc.vision.descriptors import descriptors
 from rlvc.vision.detectors import detectors
 from rlvc.vision.metrics import metrics

@@ -21,9 +21,17 @@ from rlvc import RLVC, Interactions, Policy
 from rlvc.cli.progress import ProgressDisplay, show_summary
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import MOVES
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.kinds import AtLeast, Composite, Primitive
+from rlvc.features import AtLeast, Composite, FeatureGraph, Primitive
 from rlvc.policies.explanation import MAX_SHOWN
+from rlvc.report.figures import (
+    brief,
+    draw_explanation,
+    house_style,
+    new_figure,
+    picture_of,
+    title_of,
+    to_png,
+)
 from rlvc.report.figures.curves import (
     draw_features,
     draw_figures,
@@ -31,9 +39,7 @@ from rlvc.report.figures.curves import (
     draw_policy,
     draw_values,
 )
-from rlvc.report.figures.explanation import draw_explanation
-from rlvc.report.figures.patches import brief, picture_of, title_of
-from rlvc.report.figures.style import ORANGE, house_style, new_figure, to_png
+from rlvc.report.figures.style import ORANGE
 from rlvc.runs.folder import prepare_folder, write_figures, write_run
 from rlvc.runs.metrics import Measures, grid_over
 from rlvc.tasks.navigation import TASKS, Run, Task, run

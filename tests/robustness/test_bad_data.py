@@ -21,9 +21,16 @@ import pytest
 from minari.data_collector import EpisodeBuffer
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Interactions, Percepts, Policy, collect, read_folder
-from rlvc.data.io.minari import read_minari
-from rlvc.data.io.npz import read_arrays
+from rlvc import (
+    RLVC,
+    Interactions,
+    Percepts,
+    Policy,
+    collect,
+    read_arrays,
+    read_folder,
+    read_minari,
+)
 from rlvc.data.io.table import encode_table
 from rlvc.errors import DataError, EnvError
 from tests.support.builders import pictures

@@ -21,11 +21,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlvc import RLVC, ForestPolicy, Percepts, Policy, collect, read_folder, write_folder
-from rlvc.data.io.minari import check_minari_id, largest_size, read_minari, write_minari
-from rlvc.data.io.npz import read_arrays
+from rlvc import (
+    RLVC,
+    Forest,
+    ForestPolicy,
+    Percepts,
+    Policy,
+    collect,
+    read_arrays,
+    read_folder,
+    read_minari,
+    write_folder,
+    write_minari,
+)
+from rlvc.data.io.minari import check_minari_id, largest_size
 from rlvc.errors import DataError
-from rlvc.learning.forest import Forest
 from tests.cli import test_cli
 from tests.data.io.test_folder import chain
 from tests.support.builders import COLOUR, database, pictures

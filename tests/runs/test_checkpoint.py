@@ -11,23 +11,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Forest, Interactions
+from rlvc import RLVC, Database, Forest, Interactions, Percepts, Stage
 from rlvc._core.checkpoint_store import Part, PrefixedStore
-from rlvc.data.images import Image
-from rlvc.data.percepts import Percepts
+from rlvc.data import Image
 from rlvc.errors import FileFormatError
 from rlvc.learning.compaction import Compaction
-from rlvc.learning.database import Database
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.grown_trees import GrownTree, Trees
-from rlvc.learning.rlvc import Stage
-from rlvc.policies.forest import AnyPolicy
+from rlvc.policies import AnyPolicy
 from rlvc.runs.callbacks import Callbacks
 from rlvc.runs.checkpoint import Checkpoint
 from rlvc.tasks.custom import learn_task
+from rlvc.vision import ExtractionCache, FeatureExtractor
 from rlvc.vision import cache as memory_module
-from rlvc.vision.cache import CacheChunks, ExtractionCache
-from rlvc.vision.extractor import FeatureExtractor
+from rlvc.vision.cache import CacheChunks
 from tests.support.builders import COLOUR, database, pictures
 from tests.support.worlds import Corridor
 

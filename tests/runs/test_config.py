@@ -32,9 +32,7 @@ from rlvc.runs.config import (
     paper_selector,
 )
 from rlvc.tasks.catalogue import settings_of
-from rlvc.vision.descriptors import Invariants
-from rlvc.vision.detectors import Harris
-from rlvc.vision.metrics import Euclidean
+from rlvc.vision import Euclidean, Harris, Invariants
 
 
 def plain(learner: RLVC) -> dict[str, Any]:

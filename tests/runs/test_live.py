@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlvc import RLVC, Policy
+from rlvc import RLVC, Policy, Stage
 from rlvc._core.params import as_json
-from rlvc.classifiers.bdd import Diagrams
+from rlvc.classifiers import Diagrams
 from rlvc.cli.progress import combine_callbacks
 from rlvc.learning.compaction import Compaction
-from rlvc.learning.rlvc import Stage
 from rlvc.runs import live as snapshots_module
 from rlvc.runs.callbacks import Callbacks
 from rlvc.runs.curves import describe_stage, open_curves

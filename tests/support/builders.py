@@ -10,17 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Database, Interactions, Percepts, Policy
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.incidence import Incidence
-from rlvc.features.index import FeatureIndex
-from rlvc.features.kinds import Primitive
-from rlvc.features.occurrences import OccurrenceTable
+from rlvc.features import FeatureGraph, FeatureIndex, Incidence, OccurrenceTable, Primitive
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.surrogates import Surrogates
-from rlvc.vision.descriptors import Invariants
-from rlvc.vision.detectors import Harris
-from rlvc.vision.extractor import SIDE, FeatureExtractor
-from rlvc.vision.metrics import Euclidean
+from rlvc.vision import Euclidean, FeatureExtractor, Harris, Invariants
+from rlvc.vision.extractor import SIDE
 from tests.oracle import rlvc as oracle
 
 

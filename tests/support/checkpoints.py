@@ -14,15 +14,11 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Database, Interactions
 from rlvc._core.archive import read_archive
 from rlvc._core.checkpoint_store import Part
-from rlvc.classifiers.tree import Tree
+from rlvc.classifiers import Tree
 from rlvc.learning.grown_trees import GrownTree, Trees
 from rlvc.learning.resume import Decision, Decisions
 from rlvc.runs.checkpoint import FORMAT, VERSION
-from rlvc.vision.cache import ExtractionCache
-from rlvc.vision.descriptors import Invariants
-from rlvc.vision.detectors import Harris
-from rlvc.vision.keypoints import Keypoints
-from rlvc.vision.metrics import Mahalanobis
+from rlvc.vision import ExtractionCache, Harris, Invariants, Keypoints, Mahalanobis
 
 Parts = dict[str, tuple[dict[str, Any], dict[str, NDArray[Any]]]]
 

@@ -19,20 +19,24 @@ from rlvc import (
     save_vocabulary,
 )
 from rlvc._core.archive import write_archive
-from rlvc.classifiers.base import Split
-from rlvc.classifiers.bdd import Diagrams
-from rlvc.classifiers.tree import Tree
-from rlvc.data.images import Image
-from rlvc.data.percepts import SINGLE
+from rlvc.classifiers import Diagrams, Split, Tree
+from rlvc.data import SINGLE, Image
 from rlvc.errors import DamagedFileError, InvalidFileError
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.kinds import AtLeast, Composite, InCell, Primitive
+from rlvc.features import AtLeast, Composite, FeatureGraph, InCell, Primitive
 from rlvc.runs.examples import Examples
-from rlvc.vision.cache import ExtractionCache
-from rlvc.vision.descriptors import Invariants, OrbDescriptor, SiftDescriptor
-from rlvc.vision.detectors import Harris, Orb, Sift
-from rlvc.vision.extractor import FeatureExtractor
-from rlvc.vision.metrics import Euclidean, Hamming, Mahalanobis
+from rlvc.vision import (
+    Euclidean,
+    ExtractionCache,
+    FeatureExtractor,
+    Hamming,
+    Harris,
+    Invariants,
+    Mahalanobis,
+    Orb,
+    OrbDescriptor,
+    Sift,
+    SiftDescriptor,
+)
 from tests.support import checkpoints as kept
 
 SIDE, LARGE = 48, 96  # pixels of the images that are looked at; ORB sees nothing near the border

@@ -12,14 +12,11 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rlvc import RLVC
-from rlvc.classifiers.base import Split
-from rlvc.classifiers.tree import Tree
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.kinds import Primitive
+from rlvc import RLVC, Policy, load_policy
+from rlvc.classifiers import Split, Tree
+from rlvc.features import FeatureGraph, Primitive
 from rlvc.learning.generation.composites import Composites
-from rlvc.policies.forest import AnyPolicy, load_policy
-from rlvc.policies.policy import Policy
+from rlvc.policies import AnyPolicy
 from rlvc.report.page import render
 from rlvc.report.web.data import Author
 from rlvc.runs import folder as files
@@ -28,11 +25,8 @@ from rlvc.tasks import campus, hill, navigation
 from rlvc.tasks import custom_figures as own
 from rlvc.tasks.custom import learn_task
 from rlvc.tasks.custom_figures import write_own_run
-from rlvc.vision.descriptors import Invariants
-from rlvc.vision.detectors import Harris
-from rlvc.vision.extractor import SIDE, FeatureExtractor
-from rlvc.vision.metrics import Euclidean
-from rlvc.vision.vocabulary import Vocabulary
+from rlvc.vision import Euclidean, FeatureExtractor, Harris, Invariants, Vocabulary
+from rlvc.vision.extractor import SIDE
 from tests.support.builders import pictures
 from tests.tasks import test_campus
 from tests.tasks import test_navigation as test_experiments

@@ -19,8 +19,7 @@ from rich.console import Console
 
 from rlvc import RLVC, Interactions, Percepts, Policy
 from rlvc._core.params import as_json
-from rlvc.classifiers.bdd import Diagrams
-from rlvc.classifiers.tree import Tree
+from rlvc.classifiers import Diagrams, Tree
 from rlvc.cli.progress import show_summary
 from rlvc.envs.campus.graph_world import CAMPUS
 from rlvc.envs.photos.views import Views, campus_views, state_name
@@ -35,9 +34,7 @@ from rlvc.tasks import campus, catalogue, neighbours
 from rlvc.tasks.campus import PAPER, CampusRun, compaction_of, direct_error
 from rlvc.tasks.campus_figures import draw_campus_figures, draw_errors, draw_map, draw_sizes
 from rlvc.tasks.neighbours import vote
-from rlvc.vision.cache import ExtractionCache
-from rlvc.vision.detectors import InterestPoints
-from rlvc.vision.keypoints import Keypoints
+from rlvc.vision import ExtractionCache, InterestPoints, Keypoints
 from tests.cli import test_cli
 from tests.support.builders import blocks, database
 

@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from rlvc import RLVC, Forest, ForestPolicy, Policy, load_policy
 from rlvc.envs.hill.scene import gauge_image, ground_image
 from rlvc.learning.compaction import Compaction
-from rlvc.report.figures.explanation import draw_forest_explanation
+from rlvc.report.figures import draw_forest_explanation
 from rlvc.runs import folder as files
 from rlvc.runs.folder import write_run
 from rlvc.tasks import campus, catalogue, hill

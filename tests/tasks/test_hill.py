@@ -19,19 +19,15 @@ from rich.console import Console
 from rlvc import RLVC, Percepts, Policy
 from rlvc._core.checkpoint_store import NULL_STORE
 from rlvc._core.params import as_json
-from rlvc.classifiers.base import Split
-from rlvc.classifiers.tree import Tree
+from rlvc.classifiers import Split, Tree
 from rlvc.cli.progress import show_summary
 from rlvc.envs.hill.dynamics import HILL
 from rlvc.envs.hill.scene import LAST_GAUGE, LAST_GROUND, gauge_column, ground_column
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.kinds import AtLeast, Composite, InCell, Primitive
-from rlvc.features.lazy import LazyFeatures
+from rlvc.features import AtLeast, Composite, FeatureGraph, InCell, LazyFeatures, Primitive
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.generation.composites import Composites
-from rlvc.report.figures.arrangements import YELLOW, arrange
-from rlvc.report.figures.explanation import draw_explanation
-from rlvc.report.figures.patches import brief
+from rlvc.report.figures import arrange, brief, draw_explanation
+from rlvc.report.figures.arrangements import YELLOW
 from rlvc.runs.callbacks import NEW, Callbacks
 from rlvc.runs.folder import START
 from rlvc.tasks import catalogue, hill

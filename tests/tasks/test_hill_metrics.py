@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rlvc.data.collect import collect
-from rlvc.data.interactions import Interactions
+from rlvc import Interactions, collect
 from rlvc.envs.hill.dynamics import HILL
 from rlvc.envs.hill.env import HillEnv
 from rlvc.learning.solvers.dynamic import PolicyIteration, ValueIteration

@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Interactions, collect
+from rlvc import RLVC, Interactions, Stage, collect
 from rlvc.envs.photos.images import maze_picture
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import MAZE, MOVES, SUBWAY, PlanarWorld
-from rlvc.learning.rlvc import Stage
 from rlvc.learning.solvers.dynamic import PolicyIteration, ValueIteration
 from rlvc.runs import direct_perception as direct_module
 from rlvc.runs.callbacks import Callbacks

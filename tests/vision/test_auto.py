@@ -11,21 +11,29 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, Percepts, Policy, collect
 from rlvc._core.params import as_json
-from rlvc.data.images import Image
-from rlvc.vision import auto as choosing
-from rlvc.vision.auto import (
+from rlvc.data import Image
+from rlvc.vision import (
     BINARY,
     CAMERA,
     DRAWN,
+    Descriptor,
+    Detector,
+    Euclidean,
     ExtractorConfig,
+    Hamming,
+    Harris,
+    InterestPoints,
+    Invariants,
+    Mahalanobis,
+    Metric,
+    Orb,
+    OrbDescriptor,
+    Sift,
+    SiftDescriptor,
     choose_extractor,
-    low_quantile,
-    recurrence,
-    told_apart,
 )
-from rlvc.vision.descriptors import Descriptor, Invariants, OrbDescriptor, SiftDescriptor
-from rlvc.vision.detectors import Detector, Harris, InterestPoints, Orb, Sift
-from rlvc.vision.metrics import Euclidean, Hamming, Mahalanobis, Metric
+from rlvc.vision import auto as choosing
+from rlvc.vision.auto import low_quantile, recurrence, told_apart
 from tests.support.builders import blocks, pictures
 
 SCENE = blocks(0, (96, 1200, 3), side=9)

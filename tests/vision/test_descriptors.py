@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rlvc.vision.descriptors import Invariants, SiftDescriptor, descriptors
-from rlvc.vision.detectors import Detector, Harris, InterestPoints, Orb, Sift, detectors, grey
+from rlvc.vision import Detector, Harris, InterestPoints, Invariants, Orb, Sift, SiftDescriptor
+from rlvc.vision.descriptors import descriptors
+from rlvc.vision.detectors import detectors, grey
 from tests.support.builders import blocks
 
 EVERY = pytest.mark.parametrize("name", list(descriptors))

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvc.vision.detectors import Harris, InterestPoints, Orb, Sift, detectors
+from rlvc.vision import Harris, InterestPoints, Orb, Sift
+from rlvc.vision.detectors import detectors
 from tests.support.builders import blocks
 
 EVERY = pytest.mark.parametrize("name", list(detectors))

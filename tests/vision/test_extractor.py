@@ -11,13 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvc import RLVC, Percepts, collect
-from rlvc.data.images import Image
-from rlvc.data.percepts import Images
-from rlvc.vision.auto import CAMERA, DRAWN
-from rlvc.vision.cache import ExtractionCache
-from rlvc.vision.extractor import FeatureExtractor
-from rlvc.vision.keypoints import GrowableArray, Keypoints, UniqueRows, unique_rows
-from rlvc.vision.patches import Patches
+from rlvc.data import Image, Images
+from rlvc.vision import CAMERA, DRAWN, ExtractionCache, FeatureExtractor, Keypoints, Patches
+from rlvc.vision.keypoints import GrowableArray, UniqueRows, unique_rows
 from tests.support.builders import blocks
 from tests.support.worlds import PICTURES, Corridor
 

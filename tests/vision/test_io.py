@@ -10,10 +10,18 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Interactions, load_policy, load_vocabulary, save_vocabulary
 from rlvc._core.registry import arrays_of
 from rlvc.errors import FileFormatError, InvalidFileError
-from rlvc.vision.descriptors import Invariants, OrbDescriptor, SiftDescriptor
-from rlvc.vision.detectors import Harris, Orb, Sift
-from rlvc.vision.extractor import FeatureExtractor
-from rlvc.vision.metrics import Euclidean, Hamming, Mahalanobis
+from rlvc.vision import (
+    Euclidean,
+    FeatureExtractor,
+    Hamming,
+    Harris,
+    Invariants,
+    Mahalanobis,
+    Orb,
+    OrbDescriptor,
+    Sift,
+    SiftDescriptor,
+)
 from tests.support.builders import COLOUR, GREY, database, pictures
 from tests.support.mutations import forge
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rlvc.vision.metrics import Hamming, Mahalanobis, metrics
+from rlvc.vision import Hamming, Mahalanobis
+from rlvc.vision.metrics import metrics
 
 EVERY = pytest.mark.parametrize("name", list(metrics))
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import rlvc.vision.vocabulary as module
-from rlvc.vision.metrics import Euclidean, Metric, covariance, metrics
-from rlvc.vision.search import PlainSearch, make_search
+from rlvc.vision import Euclidean, Metric, Vocabulary, make_search
+from rlvc.vision.metrics import covariance, metrics
+from rlvc.vision.search import PlainSearch
 from rlvc.vision.search_kernels import SketchedSearch, SortedSearch
 from rlvc.vision.sketch import LANES, LENGTH, Sketcher, main_axes
-from rlvc.vision.vocabulary import Vocabulary
 
 Rows = NDArray[Any]
 KINDS = ["bytes", "floats", "bits"]

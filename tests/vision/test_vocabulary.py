@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import rlvc.vision.vocabulary as module
-from rlvc.data.percepts import Images, Percepts
-from rlvc.vision.cache import ExtractionCache
-from rlvc.vision.descriptors import Invariants
-from rlvc.vision.detectors import Harris
-from rlvc.vision.extractor import FeatureExtractor, cut_patch
-from rlvc.vision.metrics import Euclidean, metrics
-from rlvc.vision.vocabulary import Vocabulary
+from rlvc import Percepts
+from rlvc.data import Images
+from rlvc.vision import Euclidean, ExtractionCache, FeatureExtractor, Harris, Invariants, Vocabulary
+from rlvc.vision.extractor import cut_patch
+from rlvc.vision.metrics import metrics
 from tests.support.builders import blocks
 
 Rows = NDArray[Any]

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlvc import Interactions
-from rlvc.data.io.npz import read_arrays
+from rlvc import Interactions, read_arrays
 from rlvc.errors import DataError
 from tests.support.builders import pictures
 from tests.support.worlds import identical

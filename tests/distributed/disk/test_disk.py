@@ -17,16 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvc import RLVC, Database, Interactions, Percepts
-from rlvc.data.images import Image
+from rlvc import RLVC, Database, Interactions, Percepts, open_dataset, write_dataset
+from rlvc.data import Image
 from rlvc.data.io.checksums import checksum
-from rlvc.distributed.disk import is_shards, open_dataset, write_dataset
-from rlvc.distributed.disk.format import BLOCK, LONGEST, MOST_IMAGES, file_of, read_about
-from rlvc.distributed.disk.read import ShardData, read_shard
+from rlvc.distributed.disk import ShardData, is_shards, read_about, read_shard, write_shards
+from rlvc.distributed.disk.format import BLOCK, LONGEST, MOST_IMAGES, file_of
 from rlvc.distributed.disk.tables import sum_up
-from rlvc.distributed.disk.write import cut_episodes, write_shards
+from rlvc.distributed.disk.write import cut_episodes
 from rlvc.errors import DamagedFileError, FileFormatError, ImageError, InvalidFileError
-from rlvc.vision.detectors import Harris, InterestPoints
+from rlvc.vision import Harris, InterestPoints
 from tests.robustness.test_unwritable import limited
 from tests.support.builders import blocks
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from rlvc.data.collect import collect
-from rlvc.envs import register_envs
+from rlvc import collect, register_envs
 from rlvc.envs.campus.env import CampusEnv
 from rlvc.envs.campus.graph_world import CAMPUS
 from rlvc.envs.photos.views import _views_of_facades, state_name

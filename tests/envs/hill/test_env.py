@@ -13,8 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvc.data.collect import collect
-from rlvc.envs import register_envs
+from rlvc import collect, register_envs
 from rlvc.envs.hill.dynamics import HILL, Hill
 from rlvc.envs.hill.env import HillEnv
 from rlvc.envs.hill.scene import (
@@ -24,8 +23,7 @@ from rlvc.envs.hill.scene import (
     ground_column,
     ground_image,
 )
-from rlvc.vision.descriptors import Invariants
-from rlvc.vision.detectors import Harris, InterestPoints
+from rlvc.vision import Harris, InterestPoints, Invariants
 
 register_envs()
 places = st.floats(-1, 1, exclude_max=True)

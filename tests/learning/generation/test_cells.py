@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Database, Policy
-from rlvc.features.kinds import InCell
+from rlvc.features import InCell
 from rlvc.learning.generation.base import Canonical, Generator
 from rlvc.learning.generation.composites import Composites
 from tests.learning.generation.test_composites import Case, new_of

@@ -17,14 +17,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Policy
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.index import FeatureIndex
-from rlvc.features.kinds import Composite, Feature, InCell, Primitive
+from rlvc.features import Composite, Feature, FeatureGraph, FeatureIndex, InCell, Primitive
 from rlvc.learning.generation.base import Candidates, GeneratorState, generators
 from rlvc.learning.generation.clustering import CompleteLinkage, Tails, clusterings
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.generation.cooccurrence import TRIES
-from rlvc.vision.detectors import Harris, Sift
+from rlvc.vision import Harris, Sift
 from tests.features.test_index import Scene, draw_graph, draw_points
 from tests.oracle import composites as oracle
 from tests.oracle.rlvc import TooCloseError

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc._core.fixed_point import FixedPoint
-from rlvc.features.incidence import Incidence
+from rlvc.features import Incidence
 from rlvc.learning.aliasing import Residuals
 from rlvc.learning.selection.selector import Selector, SplitChoice, reductions
 from rlvc.learning.selection.sums import merge

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from rlvc._core.fixed_point import FixedPoint
-from rlvc.features.incidence import Incidence
+from rlvc.features import Incidence
 from rlvc.learning.aliasing import Residuals
 from rlvc.learning.selection.significance import kolmogorov_smirnov, student, welch
 from rlvc.learning.selection.sums import group_interactions, sum_candidates

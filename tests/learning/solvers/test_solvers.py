@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from rlvc.learning.database import map_interactions
 from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate
 from rlvc.learning.solvers.base import solvers
-from rlvc.policies.values import greedy
+from rlvc.policies import greedy
 from tests.oracle import rlvc as oracle
 from tests.support.builders import Problem
 

@@ -14,15 +14,13 @@ import PIL.Image
 import pytest
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Forest, ForestPolicy, Policy
-from rlvc.policies.explanation import Explanation
-from rlvc.policies.forest import AnyPolicy
+from rlvc import RLVC, Explanation, Forest, ForestPolicy, Policy
+from rlvc.policies import AnyPolicy
 from rlvc.report.figures.style import BLUE, ORANGE
+from rlvc.report.video import Box, Canvas, EpisodeStep, check_video, draw_frame, play, write_video
 from rlvc.report.video import write as video
-from rlvc.report.video.canvas import HEIGHT, TITLE, WIDTH, Box, Canvas
-from rlvc.report.video.frames import LEFT, TESTS, VALUES, EpisodeStep, draw_frame
-from rlvc.report.video.play import play
-from rlvc.report.video.write import check_video, write_video
+from rlvc.report.video.canvas import HEIGHT, TITLE, WIDTH
+from rlvc.report.video.frames import LEFT, TESTS, VALUES
 from tests.support.builders import COLOUR, GREY, N_ACTIONS, N_PLACES, RIGHT, blocks, database
 
 Frame = NDArray[np.uint8]

@@ -15,13 +15,11 @@ import numpy as np
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from rlvc.data.percepts import Percept, Percepts
+from rlvc import ForestExplanation, ForestPolicy, Percepts, Policy
+from rlvc.data import Percept
 from rlvc.envs.hill.env import HillEnv
 from rlvc.envs.photos.views import campus_views
 from rlvc.envs.picture import PictureEnv
-from rlvc.policies.explanation import ForestExplanation
-from rlvc.policies.forest import ForestPolicy
-from rlvc.policies.policy import Policy
 from rlvc.report.page import render, to_json
 from rlvc.report.server import Server
 from rlvc.report.web.data import Author

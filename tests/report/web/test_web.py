@@ -17,14 +17,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rlvc import RLVC
+from rlvc import RLVC, Policy
 from rlvc._core.params import as_json
 from rlvc.classifiers._nodes import LEAF
-from rlvc.data.images import as_image
+from rlvc.data import as_image
 from rlvc.errors import FileFormatError
-from rlvc.features.kinds import AtLeast
-from rlvc.features.lazy import LazyFeatures
-from rlvc.policies.policy import Policy
+from rlvc.features import AtLeast, LazyFeatures
 from rlvc.report.page import render, to_json
 from rlvc.report.web.data import SO_FAR, Author
 from rlvc.report.web.encoding import pack, picture, show_images

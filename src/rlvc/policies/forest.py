@@ -14,7 +14,6 @@ from rlvc._core.archive import kind_of
 from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.jit import run_threads
 from rlvc.classifiers.base import Classifier
-from rlvc.data.images import Image
 from rlvc.data.observations import one_percept, split_percepts
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import Feature
@@ -226,14 +225,14 @@ class ForestPolicy:
     def _classify(self, observation: Any) -> list[Ints]:
         """Return for every tree the visual class of one percept, or the classes of a batch."""
         percepts, is_batch = split_percepts(observation, self.shapes)
-        found = list(run_threads(self._classes, percepts, 0 if len(percepts) > 8 else 1))
-        classes = np.asarray(found, np.int64).reshape(len(found), len(self.trees)).T
+        features = (LazyFeatures(self.graph, self.extractor, percept) for percept in percepts)
+        walks = run_threads(
+            lambda one: [tree.classifier.walk(one.exhibits)[1] for tree in self.trees],
+            features,
+            0 if len(percepts) > 8 else 1,
+        )
+        classes = np.asarray(list(walks), np.int64).reshape(len(percepts), len(self.trees)).T
         return list(classes if is_batch else classes[:, 0])
-
-    def _classes(self, percept: dict[str, Image]) -> list[int]:
-        """Return the class of a percept in every tree; its features are extracted once."""
-        features = LazyFeatures(self.graph, self.extractor, percept)
-        return [one.classifier.walk(features.exhibits)[1] for one in self.trees]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the forest to one file, atomically."""

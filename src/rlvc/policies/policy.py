@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from rlvc._core.jit import run_threads
 from rlvc.classifiers.base import Classifier
-from rlvc.data.images import Image
 from rlvc.data.observations import one_percept, split_percepts
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import Feature
@@ -116,8 +115,11 @@ class Policy:
     def classify(self, observation: Any) -> NDArray[np.int64]:
         """Return the visual class of one percept, or the classes of a batch."""
         percepts, is_batch = split_percepts(observation, self.shapes)
-        found = list(run_threads(self._classify, percepts, 0 if len(percepts) > 8 else 1))
-        classes = np.asarray(found, np.int64)
+        features = (LazyFeatures(self.graph, self.extractor, percept) for percept in percepts)
+        walks = run_threads(
+            lambda one: self.classifier.walk(one.exhibits), features, 0 if len(percepts) > 8 else 1
+        )
+        classes = np.asarray([visual_class for _, visual_class in walks], np.int64)
         return classes if is_batch else np.asarray(classes[0])
 
     def explain(self, percept: Any) -> Explanation:
@@ -133,10 +135,6 @@ class Policy:
             action_names=self.action_names,
             action_start=self.action_start,
         )
-
-    def _classify(self, percept: dict[str, Image]) -> int:
-        features = LazyFeatures(self.graph, self.extractor, percept)
-        return self.classifier.walk(features.exhibits)[1]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file, atomically."""

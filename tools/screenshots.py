@@ -1,4 +1,4 @@
-"""Take pictures of every view of the page of a run, on a laptop and on a phone, light and dark.
+"""Take screenshots of every view of the page of a run, on a laptop and on a phone, light and dark.
 
     python tools/screenshots.py runs/maze/report.html pictures/
 
@@ -17,12 +17,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # the browser of the test
 
 from tests.support import browser as browsing
 
-READY = "return !document.querySelector('main').textContent.includes('One moment')"
+READY = "return !document.querySelector('main').textContent.includes('Loading')"
 ROUTES = ("overview", "learning", "classifier", "class/0/1", "features", "feature/0", "task")
 
 
 def main() -> None:
-    """Write the pictures, and say what the console had to complain about."""
+    """Write the screenshots, and print the errors of the console."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("page", type=Path)
     parser.add_argument("folder", type=Path)
@@ -35,7 +35,7 @@ def main() -> None:
                 for route in given.routes:
                     browser.open(f"{given.page.resolve().as_uri()}#{route}", size=size, dark=dark)
                     browser.wait_for(READY)
-                    time.sleep(0.3)  # examples come after the rest
+                    time.sleep(0.3)  # examples load later
                     theme = "dark" if dark else "light"
                     name = f"{route.replace('/', '-')}-{size[0]}-{theme}.png"
                     browser.driver.save_screenshot(str(given.folder / name))

@@ -24,7 +24,7 @@ function chartTicks(low, high, whole = false) {
   return Array.from({ length: Math.max(2, count(step)) }, (_, i) => Number(((first + i) * step).toPrecision(12)));
 }
 
-/** Return the values of a chart's y axis: from zero, unless all numbers lie far from it. */
+/** Return the ticks of a chart's y axis: from zero, unless all numbers are far from it. */
 function chartRange({ unit, series, lines }) {
   const all = [...series.flatMap((one) => one.values), ...(lines ?? []).map((one) => one.value)];
   const known = all.filter(Number.isFinite);
@@ -35,7 +35,7 @@ function chartRange({ unit, series, lines }) {
   return chartTicks(low, high === low ? low + 1 : high, unit === "whole");
 }
 
-/** Return a number of a chart in its unit. */
+/** Format a number of a chart in its unit. */
 function chartText(value, unit) {
   if (!Number.isFinite(value)) return "–";
   if (unit === "percent") return percent(value);
@@ -45,7 +45,7 @@ function chartText(value, unit) {
   return number(value, size >= 10 ? 1 : size >= 0.1 ? 2 : Math.min(1 - Math.floor(Math.log10(size)), 6));
 }
 
-/** Return the labels of ticks, all with as many digits as their step needs. */
+/** Return the labels of ticks, with as many digits as their step needs. */
 function chartTickTexts(ticks, unit) {
   const step = (ticks[1] - ticks[0]) * (unit === "percent" ? 100 : 1);
   const digits = [0, 1, 2, 3, 4, 5].find((n) => Math.abs(step * 10 ** n - Math.round(step * 10 ** n)) < 1e-6) ?? 6;
@@ -68,7 +68,7 @@ function chartPointAt(points, x) {
   return points.findLast((one) => one.x <= x) ?? null;
 }
 
-/** Return a little shape around a point. */
+/** Return a marker at a point. */
 function chartMarker({ shape, tone }, x, y, r = 3.4) {
   const paths = {
     square: `M${x - r},${y - r}h${2 * r}v${2 * r}h${-2 * r}z`,
@@ -87,7 +87,7 @@ function chartSwatch(style) {
     chartMarker(style, 15, 6));
 }
 
-/** Return one sentence that sums up a chart for those who cannot see it. */
+/** Return a summary of a chart for screen readers. */
 function chartSummary({ title, unit, series, lines, note }, x, axis) {
   const text = (one) => chartText(one, unit);
   const parts = series.map((one) => {
@@ -104,7 +104,7 @@ function chartSummary({ title, unit, series, lines, note }, x, axis) {
   return `${[`Line chart, ${title}`, ...parts, ...references].join(". ")}.${note ? ` ${note}` : ""}`;
 }
 
-/** Return heights so that texts stand at least so far apart and stay above the foot. */
+/** Return heights of texts with a minimum distance that stay above the foot. */
 function chartSpread(heights, gap, foot) {
   const order = heights.map((_, i) => i).sort((a, b) => heights[a] - heights[b]);
   const out = heights.slice();
@@ -114,7 +114,7 @@ function chartSpread(heights, gap, foot) {
   return out;
 }
 
-/** A chart of some series over an x axis; `at` puts the crosshair somewhere, or takes it away. */
+/** A chart of some series over an x axis; `at` moves or removes the crosshair. */
 class LineChart {
   constructor(spec, { x, axis, domain, onPoint }) {
     Object.assign(this, { spec, x, axis, domain, onPoint, cross: null, width: 0 });
@@ -144,7 +144,7 @@ class LineChart {
     this.at(this.cross);
   }
 
-  /** Show the numbers at an x, or, without one, the last ones. */
+  /** Show the numbers at x, or without x the last ones. */
   at(x) {
     this.cross = x;
     const found = this.points.map((points) => chartPointAt(points, x ?? Infinity));
@@ -163,7 +163,7 @@ class LineChart {
     ]);
   }
 
-  /** In words, what the crosshair shows. */
+  /** The numbers at the crosshair in words. */
   words() {
     return this.spec.series.map((one, i) => `${one.name} ${this.readouts[i].textContent}`).join(", ");
   }

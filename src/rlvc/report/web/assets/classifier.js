@@ -1,4 +1,4 @@
-// The classifier as a graph that can be searched, folded and walked, and what there is to say of each node.
+// The view of the classifier: a graph that can be searched, folded and navigated, and details of its nodes.
 
 const SHOWN_AT_FIRST = [36, 56];
 const UNFOLDED_MORE = 12;
@@ -9,7 +9,7 @@ function makeClassifierView(model, state) {
   return { node: view.node, show: (args) => view.show(args) };
 }
 
-/** The toolbar, the graph and the details, and what is selected in them. */
+/** The toolbar, the graph, the details of the selected node, and their state. */
 class ClassifierView {
   constructor(model, state) {
     Object.assign(this, { model, state, peek: new Set() });
@@ -20,7 +20,7 @@ class ClassifierView {
     this.node = el("div", { class: "classifier-view" }, this.body);
   }
 
-  /** Open the view: with nothing named, as it was left. */
+  /** Open the view; without a node in the route, in its last state. */
   show([kind, tree, text]) {
     this.graph ?? this.#build();
     if (kind === "classifier") {
@@ -35,13 +35,13 @@ class ClassifierView {
     this.#goTo(kind === "class" ? leaf[at] : at);
   }
 
-  /** Say that the address names nothing, instead of the details of something else. */
+  /** Show that the node in the route does not exist. */
   #deny(kind) {
     Object.assign(this.details.dataset, { node: "", class: "" });
     fill(this.details, el("p", { class: "quiet" }, `There is no such ${kind} here.`));
   }
 
-  /** Make the elements, once. */
+  /** Build the elements, once. */
   #build() {
     const view = { x: 0, y: 0, k: 1 };
     this.graph = new Graph(this.model, view, {
@@ -59,19 +59,19 @@ class ClassifierView {
     this.#useTree(Math.min(this.state.tree ?? 0, this.model.trees.length - 1));
   }
 
-  /** What is remembered of the current tree, also when it has grown meanwhile. */
+  /** The state of the current tree, which survives an update of the tree. */
   get #memory() {
     const key = `${this.model.policy.name}/${this.state.tree}`;
     this.state.trees ??= {};
     return (this.state.trees[key] ??= { mode: "auto", open: new Set(), selected: 0, view: null });
   }
 
-  /** What can be said about the nodes of the current tree. */
+  /** The facts about the nodes of the current tree. */
   #fact() {
     return nodeFacts(this.model, this.state.tree);
   }
 
-  /** What to search, choose and fold by. */
+  /** The controls for search, trees and folding. */
   #toolbar() {
     const { trees, isForest } = this.model;
     this.choice = el("select", { "aria-label": "Tree", onchange: () => this.#turnTo(Number(this.choice.value)) },
@@ -82,13 +82,13 @@ class ClassifierView {
       this.choice,
       this.search.node,
       el("span", { class: "joined" },
-        toolButton("Main paths", "Main paths: unfold where most pass", () => this.#foldAs("auto")),
+        toolButton("Main paths", "Main paths: unfold the tests that most interactions pass", () => this.#foldAs("auto")),
         toolButton("Fold all", "Fold all tests", () => this.#foldAs("own", new Set([0]))),
         toolButton("Unfold all", "Unfold all tests", () => this.#foldAs("all"))),
       this.search.count);
   }
 
-  /** Take up a tree, folded as it was left. */
+  /** Show a tree, folded as before. */
   #useTree(number) {
     this.state.tree = number;
     this.tree = this.model.trees[number];
@@ -106,13 +106,13 @@ class ClassifierView {
     this.search.find(this.state.query, { move: false });
   }
 
-  /** Turn to another tree by hand: its own selection goes to the address. */
+  /** Show another tree on request, and put its selection into the address. */
   #turnTo(number) {
     this.#useTree(number);
     this.#remember();
   }
 
-  /** Find out which tests are unfolded: the main ones, all, or those that somebody chose. */
+  /** Determine the unfolded tests: the main ones, all, or those that the visitor chose. */
   #refold() {
     const memory = this.#memory;
     const tests = this.#fact().tests;
@@ -120,13 +120,13 @@ class ClassifierView {
     if (memory.mode === "all" || (memory.mode === "auto" && isSmall)) memory.open = new Set(tests);
     else if (memory.mode === "own") memory.open = new Set(tests.filter((node) => memory.open.has(node)));
     else {
-      // First where most pass, then whole rows from the top: so some classes are in sight.
+      // The heaviest tests first, then the first rows, so that some classes are visible.
       memory.open = unfoldHeaviest(this.tree, this.#fact().weight, new Set(), 0, SHOWN_AT_FIRST[0]);
       unfoldHeaviest(this.tree, this.#fact().earliness, memory.open, 0, SHOWN_AT_FIRST[1]);
     }
   }
 
-  /** Lay out what is unfolded, and tell it to those who listen. */
+  /** Lay out the unfolded part, and describe it to screen readers. */
   #arrange(anchor = null) {
     const memory = this.#memory;
     this.graph.open = this.peek.size ? new Set([...memory.open, ...this.peek]) : memory.open;
@@ -141,7 +141,7 @@ class ClassifierView {
     this.graph.node.setAttribute("aria-activedescendant", `graph-item-${memory.selected}`);
   }
 
-  /** Set the view where it was, or at the root. */
+  /** Restore the position of the view, or start at the root. */
   #place() {
     const memory = this.#memory;
     if (!this.graph.width || !this.graph.scene) return;
@@ -152,7 +152,7 @@ class ClassifierView {
     this.waiting = undefined;
   }
 
-  /** Fold all tests in a named way, and look at the root again. */
+  /** Fold all tests in a given mode, and return to the root. */
   #foldAs(mode, open = new Set()) {
     Object.assign(this.#memory, { mode, open });
     this.peek = new Set();
@@ -164,7 +164,7 @@ class ClassifierView {
     this.graph.reveal(kept);
   }
 
-  /** Fold or unfold one test; it stays where it is on the screen. */
+  /** Fold or unfold one test, which stays at its position on the screen. */
   #fold(node) {
     if (this.tree.feature[node] === LEAF) return;
     this.#keepPeek();
@@ -179,7 +179,7 @@ class ClassifierView {
     this.#select(node);
   }
 
-  /** From now on, what a search unfolded stays unfolded. */
+  /** Keep the tests unfolded that a search has unfolded. */
   #keepPeek() {
     const memory = this.#memory;
     memory.mode = "own";
@@ -187,7 +187,7 @@ class ClassifierView {
     this.peek = new Set();
   }
 
-  /** Select a node that is shown: its path is marked, the details follow. */
+  /** Select a visible node, mark its path, and show its details. */
   #select(node, { quietly = false } = {}) {
     const memory = this.#memory;
     document.getElementById(`graph-item-${memory.selected}`)?.setAttribute("aria-selected", "false");
@@ -207,7 +207,7 @@ class ClassifierView {
     this.details.scrollTop = 0;
   }
 
-  /** Put what is selected into the address, without a step in the history. */
+  /** Put the selection into the address, without an entry in the history. */
   #remember() {
     const { selected } = this.#memory;
     const at = this.tree.classOf(selected);
@@ -215,13 +215,13 @@ class ClassifierView {
     history.replaceState(history.state, "", `#${route}`);
   }
 
-  /** Select what was clicked. */
+  /** Select a node that was clicked. */
   #choose(node) {
     if (this.peek.size) this.#keepPeek();
     this.#select(node);
   }
 
-  /** Select any node; what hides it is unfolded, and it comes to the middle. */
+  /** Select any node; unfold the tests above it, and centre it. */
   #goTo(node) {
     const hiding = this.#fact().path(node).slice(0, -1).filter((one) => !this.graph.open.has(one));
     if (hiding.length && !this.graph.scene.at.has(node)) {
@@ -234,7 +234,7 @@ class ClassifierView {
     else this.waiting = node;
   }
 
-  /** Walk through the graph by keys. */
+  /** Navigate the graph by keys. */
   #press(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const { graph, tree } = this;
@@ -261,7 +261,7 @@ class ClassifierView {
     graph.reveal(node);
   }
 
-  /** Show a match; paths to others are folded again. */
+  /** Show a match of the search; fold the paths to other matches again. */
   #visit(node) {
     this.peek = new Set(this.#fact().path(node).slice(0, -1));
     this.#arrange();
@@ -269,7 +269,7 @@ class ClassifierView {
     this.graph.reveal(node, { centre: true });
   }
 
-  /** Mark what a search found, and the folded tests that hide some of it. */
+  /** Mark the matches of the search, and the folded tests that hide some of them. */
   #mark({ isLost }) {
     if (isLost && this.peek.size) this.#keepPeek();
     this.graph.matches = new Set(this.search.matches);

@@ -1,26 +1,26 @@
-// What stands around the graph of a classifier: buttons, and what its lines and colours mean.
+// The controls and the legend of the graph of a classifier.
 
 const LEGEND_ACTIONS = 8;
 const LEGEND_NOTES = {
-  tree: "Lines are wide where many interactions pass; the bar in a class is its size.",
-  diagram: "Several paths may lead to one class. Tests say how many examples of this page see them; "
-    + "the bar in a class is its size.",
-  forest: "One tree at a time; the forest acts by their vote. Lines are wide where many interactions pass.",
+  tree: "The width of a line shows how many interactions pass; the bar in a class shows its size.",
+  diagram: "Several paths may lead to one class. Tests show in how many examples of this page the feature is seen; "
+    + "the bar in a class shows its size.",
+  forest: "One tree at a time; the forest acts by their vote. The width of a line shows how many interactions pass.",
 };
 
-/** Return a button with a short face and a full name. */
+/** Return a button with a short label and a full name. */
 function toolButton(face, name, act) {
   return el("button", { type: "button", "aria-label": name, title: name, onclick: act }, face);
 }
 
-/** Return the buttons that lie on a graph. */
+/** Return the zoom buttons of a graph. */
 function graphLens(graph) {
   return el("div", { class: "joined lens", role: "group", "aria-label": "Zoom" },
     toolButton("−", "Zoom out", () => graph.zoom(1 / 1.35)), toolButton("+", "Zoom in", () => graph.zoom(1.35)),
-    toolButton("Fit", "Fit: show all of it", () => graph.fit()));
+    toolButton("Fit", "Fit: show the whole graph", () => graph.fit()));
 }
 
-/** Say what lines and colours mean: of the actions, those that some class takes; many are folded away. */
+/** Return the legend: lines, and the colours of the actions that some class takes; many are folded. */
 function graphLegend(model) {
   const stroke = (seen) => svg("svg", { width: 34, height: 10, "aria-hidden": "true" },
     svg("line", { x1: 0, y1: 5, x2: 34, y2: 5, class: seen ? "edge seen" : "edge missed" }));

@@ -1,8 +1,8 @@
-// Elements, without ever turning text into markup: whatever a run is called, it is shown as text.
+// Build elements without parsing markup, so that names from a run are always shown as text.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Give a node its attributes; functions become listeners, and null leaves one out. */
+/** Set the attributes of a node; functions become listeners, and null is skipped. */
 function dress(node, attributes) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (typeof value === "function") node.addEventListener(name.replace(/^on/, ""), value);
@@ -27,35 +27,35 @@ function svg(tag, attributes, ...children) {
   return node;
 }
 
-/** Replace what a node holds. */
+/** Replace the children of a node. */
 function fill(node, ...children) {
   node.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
   return node;
 }
 
-/** Return the whole number that a text is, if it is one below a limit; undefined if not. */
+/** Parse a text as an integer from 0 to below a limit; return undefined if it is not one. */
 function whole(text, limit) {
   return /^\d+$/.test(text ?? "") && Number(text) < limit ? Number(text) : undefined;
 }
 
-/** Return a text that keeps its direction to itself, for where there are no elements to do so. */
+/** Isolate the writing direction of a text, where no element can do so. */
 function apart(text) {
   return `\u2068${text}\u2069`;
 }
 
-/** Return a number for people: whole ones in full, others with so many digits behind the point. */
+/** Format a number: integers in full, others with some decimals. */
 function number(value, digits = 2) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   const shown = Number.isInteger(value) ? value.toLocaleString("en") : value.toFixed(digits);
   return shown.replace("-", "−");
 }
 
-/** Return a value for people, with so many digits behind the point whatever they are. */
+/** Format a value with a fixed number of decimals. */
 function decimal(value, digits = 2) {
   return Number.isFinite(value) ? value.toFixed(digits).replace("-", "−") : "–";
 }
 
-/** Return a share for people. */
+/** Format a share as a percentage. */
 function percent(value, digits = 1) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   return `${(100 * value).toFixed(digits)}%`;
@@ -66,12 +66,12 @@ function several(n, one, many = `${one}s`) {
   return `${number(n)} ${n === 1 ? one : many}`;
 }
 
-/** Return a link within the page; see `go` in main.js. */
+/** Return a link to a route of the page. */
 function link(route, ...children) {
   return el("a", { href: `#${route}`, class: "inner" }, ...children);
 }
 
-/** Return a table with a head; cells are texts or nodes, and columns of numbers stand right. */
+/** Return a table with a head; cells are texts or nodes, and columns of numbers are right-aligned. */
 function table(head, rows, { numeric = [], caption = null, rowHead = true } = {}) {
   const side = (i) => (numeric.includes(i) ? "right" : null);
   const cell = (value, i) =>

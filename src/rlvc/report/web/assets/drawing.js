@@ -1,4 +1,4 @@
-// How a classifier is drawn on a canvas: lines, boxes, patches and words.
+// Draw a classifier on a canvas: lines, boxes, patches and texts.
 
 /** Return the colours of the theme. */
 function readColours(node) {
@@ -8,7 +8,7 @@ function readColours(node) {
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim() || "gray"]));
 }
 
-/** Draw the edges: solid where a feature is seen, dashed where not, and wide where many interactions pass. */
+/** Draw the edges: solid if a feature is seen, dashed if not; the width shows the number of interactions. */
 function drawStrokes(graph, ctx, sight) {
   const { scene, colours, view: { k } } = graph;
   const total = Math.max(1, scene.tree.total);
@@ -27,7 +27,7 @@ function drawStrokes(graph, ctx, sight) {
     ctx.beginPath();
     for (const { x0, y0, x1, y1 } of strokes) {
       if (x0 === x1 || y0 === y1) {
-        // A dash in sight falls where it would if the whole line were drawn.
+        // Dashes are placed as if the whole line were drawn.
         const skip = x0 === x1 ? Math.max(0, Math.floor((sight.top - y0) / 10) * 10) : 0;
         ctx.moveTo(x0, y0 + skip);
         ctx.lineTo(x1, x0 === x1 ? Math.min(y1, sight.bottom + 10) : y1);
@@ -53,7 +53,7 @@ function drawStrokes(graph, ctx, sight) {
   ctx.setLineDash([]);
 }
 
-/** Draw boxes from afar: tests pale, classes in the colours of their actions. */
+/** Draw simplified boxes: tests pale, classes in the colours of their actions. */
 function drawFar(graph, ctx, boxes) {
   const { scene: { tree }, colours, view: { k } } = graph;
   const groups = new Map();
@@ -112,7 +112,7 @@ function drawClass(graph, ctx, { node, x, y, width, height }) {
   return ctx.fillRect(x + 36, y + 37.5, (width - 56) * (tree.size[at] / graph.largest.get(tree)), 3);
 }
 
-/** Draw the inside of a test, and the sign that folds and unfolds it. */
+/** Draw the inside of a test, and its fold sign. */
 function drawTest(graph, ctx, { node, x, y, width, height }, [sx, sy]) {
   const { model, scene: { tree }, colours, sprite, view: { k } } = graph;
   const number = tree.feature[node];
@@ -150,7 +150,7 @@ function drawTest(graph, ctx, { node, x, y, width, height }, [sx, sy]) {
   ctx.stroke();
 }
 
-/** Write a text in so much room; what is too long ends in an ellipsis, which is found once. */
+/** Write a text in a given width; long ones end in an ellipsis, and the cut is cached. */
 function writeText(graph, ctx, text, x, y, room, size, colour, weight) {
   ctx.font = `${weight} ${size}px ${graph.colours.sans}`;
   const key = `${size} ${room} ${text}`;
@@ -164,7 +164,7 @@ function writeText(graph, ctx, text, x, y, room, size, colour, weight) {
   ctx.fillText(graph.texts.get(key), x, y);
 }
 
-/** Draw rings around what is selected and around what was searched for. */
+/** Draw rings around the selected node and the matches of a search. */
 function drawRings(graph, ctx, boxes) {
   const { scene, colours, view: { k } } = graph;
   const ring = ({ node, x, y, width, height }, off) => {

@@ -1,21 +1,21 @@
-// What can be said about the nodes of a classifier, and which of them a search means.
+// Facts about the nodes of a classifier, and the search for nodes.
 
 const NODE_FACTS = new WeakMap();
 
-/** Return what can be said about the nodes of a tree; all views ask the same. */
+/** Return the facts about the nodes of a tree, shared by all views. */
 function nodeFacts(model, number) {
   if (!NODE_FACTS.has(model)) NODE_FACTS.set(model, []);
   return (NODE_FACTS.get(model)[number] ??= new NodeFacts(model, number));
 }
 
-/** What can be said about the nodes of one tree; found out when asked for, and once. */
+/** Facts about the nodes of one tree, computed on demand and cached. */
 class NodeFacts {
   constructor(model, number) {
     Object.assign(this, { model, number, tree: model.trees[number], paths: new Map(), counts: new Map() });
     this.tests = Array.from(this.tree.feature.keys()).filter((node) => this.tree.feature[node] !== LEAF);
   }
 
-  /** The example percepts that come to each node. */
+  /** The example percepts that reach each node. */
   get passing() {
     this.passed ??= (() => {
       const passed = Array.from({ length: this.tree.nNodes }, () => []);
@@ -30,12 +30,12 @@ class NodeFacts {
     return this.passed;
   }
 
-  /** How much each node matters: how many interactions pass, or in a diagram, how many examples. */
+  /** The weight of each node: its number of interactions, or in a diagram, of examples. */
   get weight() {
     return this.tree.reach ?? (this.weighed ??= Float64Array.from(this.passing, (list) => list.length));
   }
 
-  /** How early each node is met by one who reads along what is seen first. */
+  /** How early each node comes when the seen sides are read first. */
   get earliness() {
     this.order ??= shownNodes(this.tree, new Set(this.tests));
     const early = new Float64Array(this.tree.nNodes);
@@ -43,13 +43,13 @@ class NodeFacts {
     return early;
   }
 
-  /** How many classes lie below a node. */
+  /** The number of classes below a node. */
   below(node) {
     if (!this.counts.has(node)) this.counts.set(node, this.tree.classesBelow(node).length);
     return this.counts.get(node);
   }
 
-  /** The nodes on the way to a node: in a diagram, a shortest way, and one that an example took if any did. */
+  /** The nodes on the path to a node; in a diagram a shortest one, of an example if any reaches it. */
   path(node) {
     if (!this.paths.has(node)) {
       const some = this.tree.isTree ? [] : this.passing[node].slice(0, 200);
@@ -60,7 +60,7 @@ class NodeFacts {
     return this.paths.get(node);
   }
 
-  /** How many come to a test and how many of them see its feature: interactions, or else examples. */
+  /** How many interactions, or in a diagram examples, reach a test, and in how many the feature is seen. */
   flow(node) {
     const { weight, tree } = this;
     return { come: weight[node], see: this.#along(node, true), unit: tree.reach ? "interaction" : "example" };
@@ -72,18 +72,18 @@ class NodeFacts {
     return this.sided(node, seen).length;
   }
 
-  /** The examples that come to a test and take one of its sides. */
+  /** The examples that reach a test and take one of its sides. */
   sided(node, seen) {
     if (this.tree.isTree) return this.passing[seen ? this.tree.present[node] : this.tree.absent[node]];
     const feature = this.tree.feature[node];
     return this.passing[node].filter((i) => this.model.exhibits(this.model.percept(i), feature) === seen);
   }
 
-  /** What becomes of those on one side of a test: how many, the actions [action, n], most first, the mean value. */
+  /** The outcome of one side of a test: how many, the actions [action, n], most frequent first, the mean value. */
   outcome(node, seen) {
     const { tree } = this;
     const side = seen ? tree.present[node] : tree.absent[node];
-    // In a diagram sides meet again, so the database does not tell how many came which way: examples do.
+    // In a diagram paths merge, so examples are counted instead of the interactions of classes.
     const ends = tree.reach ? tree.classesBelow(side).map((at) => [at, tree.size[at]])
       : this.sided(node, seen).map((i) => [this.classes[i], 1]);
     const votes = this.model.actions.map(() => 0);
@@ -97,14 +97,14 @@ class NodeFacts {
     return { total, actions, mean: total ? sum / total : NaN };
   }
 
-  /** A few words for a box. */
+  /** A short note for a box. */
   note(node) {
     const { come, see } = this.flow(node);
     if (!this.tree.reach && !this.model.nPercepts) return several(this.below(node), "class", "classes");
-    return `seen by ${number(see)} of ${number(come)}`;
+    return `seen in ${number(see)} of ${number(come)}`;
   }
 
-  /** A node in a sentence. */
+  /** A sentence about a node. */
   sentence(node) {
     const { tree, model } = this;
     const at = tree.classOf(node);
@@ -113,10 +113,10 @@ class NodeFacts {
         + `${number(tree.size[at])} of ${several(tree.total, "interaction")}`;
     const { come, see, unit } = this.flow(node);
     return `test ${node}: ${apart(model.features[tree.feature[node]].name)}, `
-      + `seen by ${number(see)} of ${several(come, unit)}; ${several(this.below(node), "class", "classes")} below`;
+      + `seen in ${number(see)} of ${several(come, unit)}; ${several(this.below(node), "class", "classes")} below`;
   }
 
-  /** The nodes that a text names: classes by number and action, tests by what they look for; in full first. */
+  /** The nodes that match a text: classes by number and action, tests by feature; exact matches first. */
   find(text) {
     const asked = wordsOf(text);
     if (!asked.length) return [];
@@ -146,20 +146,20 @@ class NodeFacts {
     return found.sort((a, b) => rank(a) - rank(b));
   }
 
-  /** What a node itself is called. */
+  /** The words of a node's name. */
   #called(node) {
     const at = this.tree.classOf(node);
     return at < 0 ? ["test", String(node)] : ["class", String(at)];
   }
 }
 
-/** Return numbers of a list that stand evenly in it. */
+/** Return evenly spaced elements of a list. */
 function evenly(list, most) {
   if (list.length <= most) return list;
   return Array.from({ length: most }, (_, i) => list[Math.floor((i * list.length) / most)]);
 }
 
-/** Return the words and numbers of a text, in small letters. */
+/** Return the words and numbers of a text in lower case. */
 function wordsOf(text) {
   return String(text).toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
 }

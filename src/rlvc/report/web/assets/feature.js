@@ -1,6 +1,6 @@
-// One feature: what it is made of, where it is seen, and what it decides.
+// The details of one feature: its parts, its occurrences on examples, and the tests for it.
 
-/** Return what is known of all features: on how many examples each is seen, who tests it, what it is part of. */
+/** Return facts about all features: on how many examples each is seen, the nodes that test it, its wholes. */
 function featureFacts(model) {
   const nodes = model.features.map(() => []);
   model.trees.forEach((tree, t) => {
@@ -14,7 +14,7 @@ function featureFacts(model) {
   return { seen, share, nodes, wholes, isTested };
 }
 
-/** Return on how many examples each is seen: features on an image first, then the several that they make up. */
+/** Return on how many examples each feature is seen; those of several features follow from their parts. */
 function countSeen(model, wholes) {
   const seen = new Float64Array(model.features.length);
   const least = model.features.map((one) => (one.kind === "several" ? one.least : Infinity));
@@ -47,7 +47,7 @@ function featureDetails(model, facts, feature) {
       `on ${number(facts.seen[feature])} of ${several(model.nPercepts, "example percept")} (${percent(share)})`],
     facts.isTested[feature]
       ? ["Tested", `on ${several(usage, "percept")} of the database${model.isForest ? ", summed over the trees" : ""}`]
-      : ["Tested", "never on its own, only as a part of others"],
+      : ["Tested", "only as a part of others"],
     passes === null ? null : ["Decides on",
       `${percent(passes)} of the ${featureNoun(model)}s${model.isForest ? ", the mean over the trees" : ""}`],
   ].filter(Boolean);
@@ -63,18 +63,18 @@ function featureDetails(model, facts, feature) {
   ].flat();
 }
 
-/** Return a part of a feature: its patch and its name, linked to its own details. */
+/** Return a part of a feature: its patch and its name, linked to its details. */
 function featurePart(model, part, note = null, size = 56) {
   const title = featureTitle(model.features[part]);
   return link(`feature/${part}`, patch(model, part, { size }), el("span", { class: "feature-name", title }, title),
     note ? el("span", { class: "quiet" }, note) : null);
 }
 
-/** Return what a feature is made of, drawn as a scheme. */
+/** Return a diagram of the parts of a feature. */
 function featureParts(model, facts, feature) {
   const { kind, parts, least, distance, turn, ratio, cell } = model.features[feature];
   if (kind === "symbol") return [];
-  const head = el("h4", null, "What it is made of");
+  const head = el("h4", null, "Parts");
   if (kind === "composite") {
     const [low, high] = (distance ?? []).map((one) => one.toFixed(0));
     const notes = [turn === undefined ? null : `turned by about ${number(turn, 0)}°`,
@@ -92,12 +92,12 @@ function featureParts(model, facts, feature) {
   }
   const note = (part) => (facts.share(part) === null ? null : `seen on ${featureShare(facts.share(part))}`);
   const need = least < parts.length ? `at least ${least} of these ${parts.length}` : `all ${least} of these`;
-  return [head, el("p", null, "Needs ", el("strong", null, need), ", which say much the same:"),
+  return [head, el("p", null, "Needs ", el("strong", null, need), ", which occur together:"),
     el("ul", { class: "feature-parts" },
       parts.map((part) => el("li", null, featurePart(model, part, note(part), 40))))];
 }
 
-/** Return a frame cut into cells, with one of them filled. */
+/** Return a grid over an image, with one cell filled. */
 function frameCell({ width, height }, n, column, line) {
   const [w, h] = [width / n, height / n];
   const cuts = Array.from({ length: n - 1 }, (_, i) => i + 1);
@@ -120,37 +120,37 @@ function featureWholes(model, facts, feature) {
     rest > 0 ? el("p", { class: "quiet" }, `and ${number(rest)} more`) : null];
 }
 
-/** Return what is counted at the nodes: interactions, or in a diagram, where these cannot be told, examples. */
+/** Return what is counted at nodes: interactions in a tree; examples in a diagram, where paths merge. */
 function featureNoun(model) {
   return model.trees.every((tree) => tree.isTree) ? "interaction" : "example";
 }
 
-/** Return on which share of the interactions or examples a feature is tested; null if it never is. */
+/** Return the share of interactions or examples on which a feature is tested; null if it never is. */
 function testedShare(model, facts, feature) {
   const all = model.trees.reduce((sum, tree) => sum + (tree.isTree ? tree.total : model.nPercepts), 0);
   if (!facts.isTested[feature] || !all) return null;
-  return facts.nodes[feature].reduce((sum, node) => sum + featureComers(model, node), 0) / all;
+  return facts.nodes[feature].reduce((sum, node) => sum + featureWeight(model, node), 0) / all;
 }
 
-/** Return how many interactions or examples come to a node. */
-function featureComers(model, [t, n]) {
+/** Return how many interactions or examples reach a node. */
+function featureWeight(model, [t, n]) {
   return nodeFacts(model, t).weight[n];
 }
 
-/** Return what the nodes decide that test a feature, those first where most come. */
+/** Return the nodes that test a feature, by descending number of interactions. */
 function featureDecisions(model, facts, feature) {
   if (!facts.isTested[feature]) return [];
-  const nodes = facts.nodes[feature].map((node) => ({ node, size: featureComers(model, node) }));
+  const nodes = facts.nodes[feature].map((node) => ({ node, size: featureWeight(model, node) }));
   nodes.sort((a, b) => b.size - a.size);
   const rest = nodes.length - FEATURE_NODES;
   const trees = model.isForest ? ` of ${several(new Set(nodes.map((one) => one.node[0])).size, "tree")}` : "";
-  return [el("h4", null, "What it decides"),
-    el("p", { class: "quiet" }, `Tested at ${several(nodes.length, "place")}${trees}.`),
+  return [el("h4", null, "Tests for it"),
+    el("p", { class: "quiet" }, `Tested at ${several(nodes.length, "node")}${trees}.`),
     el("ul", { class: "feature-nodes" }, nodes.slice(0, FEATURE_NODES).map((one) => featureDecision(model, one))),
-    rest > 0 ? el("p", { class: "quiet" }, `and ${number(rest)} more where fewer come`) : null];
+    rest > 0 ? el("p", { class: "quiet" }, `and ${number(rest)} more, with fewer ${featureNoun(model)}s`) : null];
 }
 
-/** Return what one node decides: the two sides of its test. */
+/** Return the two sides of the test at one node. */
 function featureDecision(model, { node: [t, n], size }) {
   const noun = featureNoun(model);
   const sides = [true, false].map((seen) => nodeFacts(model, t).outcome(n, seen));
@@ -159,7 +159,7 @@ function featureDecision(model, { node: [t, n], size }) {
     el("td", null, most ? [el("strong", null, model.actions[most[0]]), ` ${percent(most[1] / total, 0)}`] : "–"),
     el("td", { class: "right" }, number(mean))));
   const name = `test ${n}${model.isForest ? ` of tree ${t + 1}` : ""}`;
-  const come = `${several(size, noun)} ${size === 1 ? "comes" : "come"} here`;
+  const come = `${several(size, noun)} ${size === 1 ? "reaches" : "reach"} it`;
   return el("li", null, el("p", null, link(`node/${t}/${n}`, name), `: ${come}`),
     size ? el("span", { class: "feature-balance", "aria-hidden": "true" },
       el("span", { style: `width:${(100 * sides[0].total) / size}%` })) : null,
@@ -168,7 +168,7 @@ function featureDecision(model, { node: [t, n], size }) {
         el("th", { scope: "col", class: i === 1 ? null : "right" }, text)))), el("tbody", null, rows)));
 }
 
-/** Return examples that show a feature, marked, and some that do not. */
+/** Return examples with a feature, marked, and some without it. */
 function featureExamples(model, feature) {
   const { camera } = model.features[feature];
   const [shown, missed, known] = [[], [], new Set()];
@@ -180,7 +180,7 @@ function featureExamples(model, feature) {
   }
   if (!model.nPercepts)
     return [el("p", { class: "quiet feature-none" },
-      "No example percepts were kept with this run: none can be shown.")];
+      "This run has no example percepts.")];
   const item = (percept) => el("li", null, link(`at/example/${percept.number}`,
     picture(model, percept, camera, { marks: [{ feature }], label: model.label(percept.number) })));
   const isWide = model.cameras[camera].width > 1.6 * model.cameras[camera].height;

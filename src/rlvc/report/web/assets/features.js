@@ -1,5 +1,5 @@
-// The view of what the policy looks for: every feature as a card, found by words, sorted and filtered; and
-// the details of one: what it is made of, where it is seen, and what the classifier makes of it.
+// The view of the features: each one as a card, with search, sorting and filters, and the details of a
+// selected feature beside the cards.
 
 const CARDS_AT_ONCE = 60;
 const FEATURE_EXAMPLES = 8;
@@ -13,7 +13,7 @@ const FEATURE_KINDS = {
 };
 const FEATURE_ORDERS = { usage: "most often tested", seen: "most often seen", number: "by number" };
 
-/** Return the view of all features; the details of one of them stand beside the cards. */
+/** Return the view of all features, with the details of the selected one beside the cards. */
 function makeFeaturesView(model, state) {
   const start = { text: "", order: "usage", camera: "", kind: "", most: CARDS_AT_ONCE };
   for (const [key, value] of Object.entries(start)) state[key] ??= value;
@@ -41,7 +41,7 @@ function makeFeaturesView(model, state) {
     el("span", { class: "quiet" }, share === null ? "" : `seen on ${featureShare(share)} of the examples`)));
   }
 
-  /** Find and sort again, and show the first cards. */
+  /** Search and sort again, and show the first cards. */
   function search() {
     state.most = CARDS_AT_ONCE;
     show();
@@ -73,7 +73,7 @@ function makeFeaturesView(model, state) {
     more.textContent = `Show ${Math.min(rest, CARDS_AT_ONCE)} more of ${number(rest)}`;
   }
 
-  /** Add the next cards, and go on with the first of them. */
+  /** Add the next cards, and move the focus to the first of them. */
   function showMore() {
     const shown = cards.childElementCount;
     state.most = shown + CARDS_AT_ONCE;
@@ -126,7 +126,7 @@ function makeFeaturesView(model, state) {
   };
 }
 
-/** Return what to search, sort and filter by. */
+/** Return the controls for search, sorting and filters. */
 function featureToolbar(model, state, onChange) {
   const choice = (label, key, options) => el("label", null, el("span", null, label),
     el("select", { name: key, onchange: (event) => { state[key] = event.target.value; onChange(); } },
@@ -151,7 +151,7 @@ function featureToolbar(model, state, onChange) {
     kinds.length > 1 ? choice("Kind", "kind", [["", "all"], ...kinds]) : null);
 }
 
-/** Return the features that are asked for, in the order that is asked for. */
+/** Return the features that match, in the selected order. */
 function findFeatures(model, facts, { text, order, camera, kind }) {
   const wanted = featureFilter(model, text);
   const isOf = (one) => (camera === "" || one.camera === Number(camera)) && (kind === "" || one.kind === kind);
@@ -161,7 +161,7 @@ function findFeatures(model, facts, { text, order, camera, kind }) {
   return found;
 }
 
-/** Return a function that tells whether a feature is meant by a text; numbers are of symbols or features. */
+/** Return a predicate of features that match a text; numbers match symbols or features. */
 function featureFilter(model, text) {
   const words = text.toLowerCase().split(/[\s,()]+/).filter(Boolean);
   const phrase = words.join(" ");
@@ -181,7 +181,7 @@ function featureFilter(model, text) {
   };
 }
 
-/** Return the name of a feature in short, for where there is little room. */
+/** Return a short name of a feature. */
 function featureTitle({ name, kind }) {
   const pair = /symbol (\d+)( of [^,()]+)? and symbol (\d+)\2, (\d+) to (\d+) pixels apart/g;
   const short = name.replace(pair, (_, one, where, other, low, high) =>
@@ -189,7 +189,7 @@ function featureTitle({ name, kind }) {
   return kind === "several" ? short.replace(/^at least (\d+) of (\d+) \((.*)\)$/, "$1 of $2: $3") : short;
 }
 
-/** Return a share in short: no digits behind the point unless it is small. */
+/** Format a share without decimals unless it is small. */
 function featureShare(share) {
   if (share > 0 && share < 0.001) return "under 0.1%";
   return percent(share, share > 0 && share < 0.01 ? 1 : 0);

@@ -1,17 +1,17 @@
-// A classifier on a canvas: drawn, moved and pointed at. What is far away is drawn plainly, what is out of
-// sight is not drawn at all. The canvas is mute; the items beside it say the same to those who cannot see.
+// A classifier on a canvas that can be panned and zoomed. Boxes are simplified when zoomed out, and skipped
+// out of sight. Hidden items describe the same nodes to screen readers.
 
 const GRAPH_FAR = 0.26;
 const GRAPH_NEAR = 0.58;
 const GRAPH_ZOOM = [0.01, 3];
 const ACTION_COLOURS = 6;
 
-/** Return the custom property with the colour of an action; its name is always written as well. */
+/** Return the custom property with the colour of an action, whose name is always written as well. */
 function actionColour(action) {
   return `series-${(action % ACTION_COLOURS) + 1}`;
 }
 
-/** Return a name for a box: what a feature is, in few words. */
+/** Return a short name of a feature for a box. */
 function shortName(model, number) {
   const { kind, parts, name, least } = model.features[number];
   const isSymbol = (part) => model.features[part].kind === "symbol";
@@ -24,7 +24,7 @@ function shortName(model, number) {
   return name;
 }
 
-/** A view of a scene that can be moved and zoomed, with one selected node. */
+/** A view of a scene that can be panned and zoomed, with one selected node. */
 class Graph {
   constructor(model, view, { onSelect, onFold, signal }) {
     Object.assign(this, { model, view, onSelect, onFold, signal });
@@ -39,7 +39,7 @@ class Graph {
     this.items = el("div", { class: "unseen graph-items" });
     this.node = el("div", {
       class: "graph", role: "tree", tabindex: 0,
-      "aria-label": "Classifier. Right: where it is seen; down: where it is not; left: back; "
+      "aria-label": "Classifier. Right: if the feature is seen; down: if it is not; left: back; "
         + "Enter folds and unfolds; plus, minus and 0 zoom.",
     }, this.canvas, this.items);
     this.context = this.canvas.getContext("2d");
@@ -73,7 +73,7 @@ class Graph {
     this.node.addEventListener("blur", () => this.redraw());
   }
 
-  /** Decode the patches once, so that drawing one costs a copy. */
+  /** Decode the patches once, so that drawing one is a copy. */
   #loadPatches() {
     const image = new Image();
     image.onload = async () => {
@@ -83,7 +83,7 @@ class Graph {
     image.src = this.model.url(this.model.policy.patches.image);
   }
 
-  /** Show another scene; a node that is in both stays where it is on the screen. */
+  /** Show another scene; an anchor node in both keeps its position on the screen. */
   show(scene, anchor = null) {
     const place = (of) => of?.boxes[of.at.get(anchor)];
     const [before, after] = [place(this.scene), place(scene)];
@@ -95,7 +95,7 @@ class Graph {
     this.redraw();
   }
 
-  /** Where a pointer is on the canvas. */
+  /** The position of a pointer on the canvas. */
   #at(event) {
     const { left, top } = this.canvas.getBoundingClientRect();
     return [event.clientX - left, event.clientY - top];
@@ -109,7 +109,7 @@ class Graph {
     return this.scene?.boxes.find((box) => isIn(wx, box.x, box.width) && isIn(wy, box.y, box.height)) ?? null;
   }
 
-  /** The test whose fold sign is under a pointer, or null; fingers need more room than a mouse. */
+  /** The test whose fold sign is under a pointer, or null; a finger needs a larger target than a mouse. */
   #signAt(event) {
     const { k } = this.view;
     if (k < GRAPH_FAR) return null;
@@ -122,7 +122,7 @@ class Graph {
     return this.scene?.boxes.find((box) => this.scene.tree.feature[box.node] !== LEAF && isNear(box)) ?? null;
   }
 
-  /** Where the sign to fold a test stands. */
+  /** The position of the fold sign of a test. */
   #sign(box) {
     const { x, y, width, height } = box;
     return this.scene.isOutline ? [x + width, y + height / 2] : [x + width / 2, y + height];
@@ -160,7 +160,7 @@ class Graph {
     else if (box) this.onSelect(box.node);
   }
 
-  /** Say in a tooltip what a pointer is on. */
+  /** Show a tooltip for the node under the pointer. */
   #hover(event) {
     const box = this.#signAt(event) ?? this.#boxAt(event);
     this.canvas.style.cursor = box ? "pointer" : "";
@@ -168,14 +168,14 @@ class Graph {
     if (this.canvas.title !== text) this.canvas.title = text;
   }
 
-  /** Move what is shown by so many pixels. */
+  /** Pan by so many pixels. */
   pan(dx, dy) {
     this.view.x -= dx / this.view.k;
     this.view.y -= dy / this.view.k;
     this.#keep();
   }
 
-  /** Zoom around a point of the canvas, its middle if none is named. */
+  /** Zoom around a point of the canvas, by default its middle. */
   zoom(factor, x = this.width / 2, y = this.height / 2) {
     const k = Math.min(GRAPH_ZOOM[1], Math.max(GRAPH_ZOOM[0], this.view.k * factor));
     this.view.x += x / this.view.k - x / k;
@@ -184,7 +184,7 @@ class Graph {
     this.#keep();
   }
 
-  /** Never lose the graph out of sight: its box always covers the middle of the canvas. */
+  /** Keep the graph in sight: its box always covers the middle of the canvas. */
   #keep() {
     const { scene, view } = this;
     const [w, h] = [this.width / view.k, this.height / view.k];
@@ -193,7 +193,7 @@ class Graph {
     this.redraw();
   }
 
-  /** Show all, as large as it goes. */
+  /** Show the whole graph, as large as possible. */
   fit() {
     const { scene, view } = this;
     const largest = Math.min((this.width - 32) / scene.width, (this.height - 32) / scene.height);
@@ -203,7 +203,7 @@ class Graph {
     this.redraw();
   }
 
-  /** Show the root at the top, legibly, with as many columns as fit. */
+  /** Show the root at the top at a legible size, with as many columns as fit. */
   start() {
     const { scene, view } = this;
     view.k = Math.min(1, Math.max(0.85, (this.width - 40) / scene.width));
@@ -213,7 +213,7 @@ class Graph {
     this.redraw();
   }
 
-  /** Bring a node into sight: just so, or to the middle. */
+  /** Bring a node into sight, or to the middle. */
   reveal(node, { centre = false } = {}) {
     const box = this.scene.boxes[this.scene.at.get(node)];
     if (!box || !this.width) return;
@@ -226,7 +226,7 @@ class Graph {
     this.redraw();
   }
 
-  /** Follow the size of the element, in true pixels. */
+  /** Match the size of the element in device pixels. */
   #resize() {
     const { clientWidth, clientHeight } = this.node;
     if (!clientWidth || !clientHeight) return;
@@ -238,7 +238,7 @@ class Graph {
     this.draw();
   }
 
-  /** Draw soon: once for a frame, however much happened. */
+  /** Schedule a redraw, at most one per frame. */
   redraw() {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
@@ -246,7 +246,7 @@ class Graph {
     });
   }
 
-  /** Draw what is in sight. */
+  /** Draw the visible part. */
   draw() {
     if (!this.scene || !this.width) return;
     this.colours ??= readColours(this.node);

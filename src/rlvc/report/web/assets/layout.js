@@ -1,9 +1,9 @@
-// Where the nodes of a classifier stand, and which of them are shown. `open` is the set of the tests
-// that are unfolded; what lies behind another test is hidden. Nothing here draws or remembers.
+// The layout of a classifier. `open` is the set of unfolded tests; nodes below other tests are hidden.
+// These functions have no state and draw nothing.
 
 const BOX = { width: 196, height: 46, leaf: 164, column: 240, row: 66, layer: 104, lane: 16 };
 
-/** Return the nodes that can be reached through unfolded tests, each before what it leads to. */
+/** Return the nodes that can be reached through unfolded tests, parents first. */
 function shownNodes(tree, open) {
   const met = new Set([0]);
   const waiting = [0];
@@ -21,7 +21,7 @@ function shownNodes(tree, open) {
   return found;
 }
 
-/** Unfold the heaviest of the folded tests below a node until so many nodes show there. */
+/** Unfold the heaviest folded tests below a node until so many nodes are visible there. */
 function unfoldHeaviest(tree, weight, open, from, most) {
   const met = new Set([from]);
   const folded = [];
@@ -61,7 +61,7 @@ function pathTo(tree, node) {
   return path;
 }
 
-/** Return in how many ways each node can be reached from the root. */
+/** Return the number of paths from the root to each node. */
 function countPaths(tree) {
   const ways = new Float64Array(tree.nNodes);
   ways[0] = 1;
@@ -70,12 +70,12 @@ function countPaths(tree) {
   return ways;
 }
 
-/** Return a scene of a tree or of a diagram: boxes, strokes between them, and the size of it all. */
+/** Return the scene of a tree or of a diagram: boxes, strokes between them, and its size. */
 function makeScene(tree, open) {
   return tree.isTree ? outlineScene(tree, open) : layeredScene(tree, open);
 }
 
-/** Return how wide a node is drawn. */
+/** Return the width of a node. */
 function boxWidth(tree, node) {
   return tree.feature[node] === LEAF ? BOX.leaf : BOX.width;
 }
@@ -88,7 +88,7 @@ function sceneFrom(tree, boxes, strokes, extra) {
   return { tree, boxes, strokes, at, width, height, ...extra };
 }
 
-/** Lay a tree out as an outline: seen goes to the right, not seen straight down; a row for each class. */
+/** Lay out a tree as an outline: seen goes right, not seen goes down; one row for each class. */
 function outlineScene(tree, open) {
   const boxes = [];
   const strokes = [];
@@ -112,12 +112,12 @@ function outlineScene(tree, open) {
   return sceneFrom(tree, boxes, strokes, { isOutline: true });
 }
 
-/** Return the name of the edge that leaves a test for what is seen, or is not. */
+/** Return the key of the edge that leaves a test if its feature is seen, or is not. */
 function edgeKey(node, seen) {
   return 2 * node + (seen ? 1 : 0);
 }
 
-/** Lay a diagram out in layers: a node stands below all that lead to it; edges to one node join early. */
+/** Lay out a diagram in layers: each node is below its parents, and edges to one node join early. */
 function layeredScene(tree, open) {
   const nodes = shownNodes(tree, open).sort((a, b) => a - b);
   const layer = new Map(nodes.map((node) => [node, 0]));
@@ -162,7 +162,7 @@ function layeredScene(tree, open) {
   return sceneFrom(tree, boxes, strokes, { isOutline: false });
 }
 
-/** Order the slots of layers so that few edges cross, then set them near what they are joined to. */
+/** Order the slots of layers so that few edges cross, then place them near their neighbours. */
 function untangleLayers(layers, sweeps = 8) {
   const index = (row) => row.forEach((slot, i) => (slot.rank = i / Math.max(1, row.length - 1)));
   const mean = (list, of, otherwise) =>
@@ -183,7 +183,7 @@ function untangleLayers(layers, sweeps = 8) {
   }
 }
 
-/** Set slots side by side in their order, as near as can be to where they wish to be, in least squares. */
+/** Place slots side by side in their order, closest to their targets in the least-squares sense. */
 function settleRow(row, wishes) {
   const blocks = [];
   let offset = 0;
@@ -201,7 +201,7 @@ function settleRow(row, wishes) {
   for (const { sum, n } of blocks) for (let k = 0; k < n; k++, i++) row[i].x = sum / n + row[i].offset;
 }
 
-/** Return the nodes of a scene behind which some nodes are hidden. */
+/** Return the nodes of a scene that hide some of the given nodes. */
 function coversOf({ tree, at }, nodes) {
   const covers = new Set();
   const met = new Set();

@@ -1,4 +1,4 @@
-// The view of how learning went: charts stage by stage, one crosshair for all of them, and the numbers.
+// The view of the learning curves: charts over stages with a common crosshair, and a table of the numbers.
 
 /** Return the view of the stages, and of the rounds of exploration if there were several. */
 function makeLearningView(model, state) {
@@ -13,7 +13,7 @@ function makeLearningView(model, state) {
   return { node, show: () => groups.forEach((group) => group.show()) };
 }
 
-/** Return the places where a crosshair may stand: every x at which some series has a number. */
+/** Return the stops of the crosshair: every x at which some series has a number. */
 function chartStops({ x, charts }) {
   const all = charts.flatMap((chart) => chart.series.flatMap((one) => chartPoints(one, x).map((point) => point.x)));
   return [...new Set(all)].sort((a, b) => a - b);
@@ -36,7 +36,7 @@ function makeChartGroup(group, state) {
   }, el("div", { class: "chart-head" }, where, el("span", { class: "quiet" }, "Point at a chart, or use ← and →.")),
   live, grid);
 
-  /** Put the crosshair of all charts at a stop, or take it away. */
+  /** Move the crosshair of all charts to a stop, or remove it. */
   function move(x) {
     state.at = x;
     const last = stops.at(-1);
@@ -45,7 +45,7 @@ function makeChartGroup(group, state) {
     charts.forEach((chart) => chart.at(x));
   }
 
-  /** Move by a key, and say what is there. */
+  /** Move the crosshair by a key, and announce the numbers. */
   function onKey(event) {
     const here = state.at === null ? stops.length : stops.indexOf(state.at);
     const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity };
@@ -57,7 +57,7 @@ function makeChartGroup(group, state) {
     live.textContent = `${chartPlace(word, state.at)}: ${charts.map((chart) => chart.words()).join("; ")}`;
   }
 
-  /** Draw every chart as wide as its room is. */
+  /** Draw every chart at the width of its box. */
   function draw() {
     charts.forEach((chart) => chart.draw(Math.floor(chart.plot.getBoundingClientRect().width)));
   }
@@ -72,7 +72,7 @@ function chartNearest(stops, x) {
   return stops.reduce((best, one) => (Math.abs(one - x) < Math.abs(best - x) ? one : best), stops[0]);
 }
 
-/** Return the numbers of charts as a table that is made when it is opened. */
+/** Return the numbers of charts as a table that is built when it is opened. */
 function chartNumbers({ x, charts }, stops, word, state) {
   const columns = charts.flatMap(({ title, unit, series }) => series.map((one) => ({
     head: series.length > 1 ? `${title}: ${one.name}` : title, unit,

@@ -1,4 +1,4 @@
-// The page as a whole: which view is open, light or dark, and in live mode what is new.
+// The page as a whole: the open view, the theme, and updates in live mode.
 
 const VIEWS = [
   ["overview", "Overview", makeOverviewView, ["overview"]],
@@ -10,7 +10,7 @@ const VIEWS = [
 const find = (id) => document.getElementById(id);
 const page = { data: null, which: 0, views: {}, states: {}, open: null };
 
-/** Return a part of a route in plain letters; as it is, if it was never coded. */
+/** Decode a part of a route; return it unchanged if it is malformed. */
 function plain(part) {
   try {
     return decodeURIComponent(part);
@@ -19,14 +19,14 @@ function plain(part) {
   }
 }
 
-/** Return which view a route belongs to, and what the route says to it. */
+/** Return the view of the current route, and the parts of the route. */
 function parseRoute() {
   const parts = location.hash.slice(1).split("/").map(plain);
   const found = VIEWS.find(([, , , routes]) => routes.includes(parts[0]));
   return found ? { name: found[0], args: parts } : { name: "overview", args: ["overview"] };
 }
 
-/** Open the view of the current route; each is made when it is first opened. */
+/** Open the view of the current route; each view is built when it is first opened. */
 function openRoute({ isRebuild = false } = {}) {
   if (!page.data?.policies?.length) return;
   const { name, args } = parseRoute();
@@ -49,10 +49,10 @@ function openRoute({ isRebuild = false } = {}) {
       anchor.scrollIntoView({ inline: "nearest", block: "nearest" });
     } else anchor.removeAttribute("aria-current");
   page.views[name].show(args);
-  requestAnimationFrame(() => setTimeout(() => performance.mark("first-view")));  // the first of these counts
+  requestAnimationFrame(() => setTimeout(() => performance.mark("first-view")));  // only the first mark is used
 }
 
-/** Return how to find an element again when it is built anew: a selector, and which of those that it selects. */
+/** Return a selector of an element and its index among the matches, to find it after a rebuild. */
 function keyOf(node) {
   if (node === document.body) return null;
   const names = ["id", "href", "aria-label", "data-card", "name", "role", "type"].filter((name) => node.hasAttribute(name));
@@ -60,7 +60,7 @@ function keyOf(node) {
   return [selector, [...document.querySelectorAll(selector)].indexOf(node)];
 }
 
-/** Build something again, and leave the focus, the marked text and the place on the page as they were. */
+/** Rebuild a part of the page, and restore the focus, the text selection and the scroll position. */
 function keepPlace(build) {
   const [node, scroll] = [document.activeElement ?? document.body, window.scrollY];
   const key = keyOf(node);
@@ -73,11 +73,11 @@ function keepPlace(build) {
   if (marked && again instanceof HTMLInputElement) again.setSelectionRange(...marked);
 }
 
-/** Take new data, and build again whatever shows them. */
+/** Use new data, and rebuild the page. */
 function takeData(data) {
   if (!data.policies?.length && page.model) {
     find("live").hidden = false;
-    find("live").textContent = "The run was stopped before its end; what is shown is the last that it told.";
+    find("live").textContent = "The run was stopped before its end; the page shows its last stage.";
     page.isStopped = true;
     return;
   }
@@ -104,13 +104,13 @@ function usePolicy(which) {
   openRoute({ isRebuild: true });
 }
 
-/** Say that the run is going on, and how far it is. */
+/** Show that the run is in progress, and its stage. */
 function showLive(live) {
   find("live").hidden = !live;
-  if (live) find("live").textContent = `Learning goes on: ${live.phase}${live.stage === null ? "" : `, stage ${live.stage}`}`;
+  if (live) find("live").textContent = `In progress: ${live.phase}${live.stage === null ? "" : `, stage ${live.stage}`}`;
 }
 
-/** Ask the server now and then whether there is something new. */
+/** Poll the server for new data. */
 function follow() {
   let known = null;
   const ask = async () => {
@@ -124,7 +124,7 @@ function follow() {
     } catch (error) {
       find("live").hidden = false;
       find("live").textContent = error instanceof TypeError
-        ? "The server does not answer; what is shown is the last it told." : error.message;
+        ? "The server does not answer; the page shows the last data it received." : error.message;
       wait = 3000;
     }
     setTimeout(ask, wait);
@@ -132,14 +132,14 @@ function follow() {
   ask();
 }
 
-/** Ask the server for something; what it cannot give it says why. */
+/** Fetch JSON from the server; an error carries the server's message. */
 async function fetchJson(path) {
   const response = await fetch(path, { cache: "no-store" });
   if (!response.ok) throw new Error(await response.text());
   return response.json();
 }
 
-/** Use light or dark, or what the system prefers. */
+/** Use a light or dark theme, by default that of the system. */
 function useTheme(theme) {
   const isDark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   if (theme) document.documentElement.dataset.theme = theme;
@@ -148,7 +148,7 @@ function useTheme(theme) {
   window.dispatchEvent(new Event("themechange"));
 }
 
-/** Begin. */
+/** Start the page. */
 function start() {
   fill(find("views"), VIEWS.map(([name, title]) => el("a", { href: `#${name}` }, title)));
   const asked = new URLSearchParams(location.search).get("theme");

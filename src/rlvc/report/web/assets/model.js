@@ -1,5 +1,5 @@
-// What the page knows: classifiers, features, and what example percepts show of these. A percept is
-// walked through a classifier here as the library does it, with the same ties and the same sums.
+// The data of the page: classifiers, features, and their occurrences on example percepts. Decisions are
+// computed as in the library, with the same ties and the same sums.
 
 const LEAF = -1;
 const ARRAYS = { "<i4": Int32Array, "<f4": Float32Array, "<f8": Float64Array, "<u2": Uint16Array };
@@ -12,7 +12,7 @@ function bytes(text) {
   return found;
 }
 
-/** Return numbers that are a list, or are coded as bytes. */
+/** Decode numbers that are a list or base64 bytes. */
 function numbers(coded) {
   return Array.isArray(coded) ? coded : new ARRAYS[coded.dtype](bytes(coded.data).buffer);
 }
@@ -100,7 +100,7 @@ class Tree {
   }
 }
 
-/** A policy of the page, and the percepts that it can be asked about. */
+/** A policy of the page, and the percepts on which it can be explained. */
 class Model {
   constructor(data, which) {
     this.data = data;
@@ -113,25 +113,25 @@ class Model {
     this.seen = this.policy.seen.map((one) => ({
       unit: one.unit, begin: numbers(one.begin), feature: numbers(one.feature), x: numbers(one.x), y: numbers(one.y),
     }));
-    this.sights = this.seen.map(() => new Map());
+    this.occurring = this.seen.map(() => new Map());
     this.table = numbers(data.percepts.table);
     this.nPercepts = this.table.length / Math.max(1, this.cameras.length);
   }
 
-  /** One of the example percepts: the numbers of the images that make it up. */
+  /** An example percept: the numbers of its images. */
   percept(number) {
     const n = this.cameras.length;
     return { number, images: Array.from(this.table.slice(number * n, (number + 1) * n)) };
   }
 
-  /** What an example percept is called. */
+  /** The name of an example percept. */
   label(number) {
     return this.data.percepts.label[number] ?? `percept ${number}`;
   }
 
-  /** Where features occur on an image of a camera: from a feature to its first and last row. */
-  #sight(camera, image) {
-    const known = this.sights[camera];
+  /** The occurrences on an image of a camera: a map from features to their first and last row. */
+  #rowsOn(camera, image) {
+    const known = this.occurring[camera];
     if (!known.has(image)) {
       const { begin, feature } = this.seen[camera];
       const found = new Map();
@@ -148,23 +148,23 @@ class Model {
   exhibits(percept, number) {
     const feature = this.features[number];
     if (feature.kind === "several") return this.partsSeen(percept, number).length >= feature.least;
-    return this.#sight(feature.camera, percept.images[feature.camera]).has(number);
+    return this.#rowsOn(feature.camera, percept.images[feature.camera]).has(number);
   }
 
-  /** Of several features, those that a percept exhibits. */
+  /** The parts of several features that a percept exhibits. */
   partsSeen(percept, number) {
     return this.features[number].parts.filter((part) => this.exhibits(percept, part));
   }
 
-  /** The occurrences [x, y] of a feature that has places of its own. */
+  /** The occurrences [x, y] of a feature that is not made of several features. */
   occurrences(percept, number) {
     const { camera } = this.features[number];
-    const rows = this.#sight(camera, percept.images[camera]).get(number) ?? [0, 0];
+    const rows = this.#rowsOn(camera, percept.images[camera]).get(number) ?? [0, 0];
     const { x, y, unit } = this.seen[camera];
     return Array.from({ length: rows[1] - rows[0] }, (_, i) => [x[rows[0] + i] / unit, y[rows[0] + i] / unit]);
   }
 
-  /** How occurrences of a feature stand: points of the symbols, lines between parts, the middle. */
+  /** The arrangements of a feature: points of its symbols, lines between parts, and the midpoint. */
   arrangements(percept, number, most = 4) {
     const { kind, parts } = this.features[number];
     if (kind === "several") {
@@ -183,7 +183,7 @@ class Model {
     return this.trees[tree].walk((feature) => this.exhibits(percept, feature));
   }
 
-  /** Why the policy acts as it does on a percept; of a forest, how it votes as well. */
+  /** The explanation of the action on a percept; for a forest, with the vote. */
   explain(percept) {
     return this.isForest ? this.#vote(percept) : this.#explain(percept);
   }
@@ -230,7 +230,7 @@ class Model {
     return { q, tried, action, ballots, lead, decisive, classes, tests: decisive };
   }
 
-  /** Means over the trees that tried an action, less some standard deviations: as `vote.py` does. */
+  /** Means over the trees that tried an action, less some standard deviations, as in `policies/values.py`. */
   #values(classes) {
     const zeros = () => this.actions.map(() => 0);
     const [mean, squares, count] = [zeros(), zeros(), zeros()];
@@ -248,7 +248,7 @@ class Model {
     return { q: mean.map((one, a) => one - this.policy.uncertainty_penalty * spread[a]), tried: count.map((n) => n > 0) };
   }
 
-  /** How far an action is ahead of the best other; what nobody tried has the lowest value. */
+  /** How far an action is ahead of the best other; untried actions have the lowest value. */
   #lead(q, tried, action) {
     this.lowest ??= Math.min(...this.trees.map((tree) => {
       const known = tree.q.flatMap((row, at) => row.filter((_, a) => tree.tried[at][a]));
@@ -259,7 +259,7 @@ class Model {
     return others.length ? value[action] - Math.max(...others) : 0;
   }
 
-  /** The URL of an image of the page; made once. */
+  /** The URL of an image of the page, created once. */
   url(index) {
     this.data.urls ??= [];
     const { type, data } = this.data.images[index];
@@ -268,7 +268,7 @@ class Model {
   }
 }
 
-/** Tell whether two points are the same, up to how exactly they are kept. */
+/** Tell whether two points are equal up to rounding. */
 function near(one, other) {
   return Math.abs(one[0] - other[0]) < 0.1 && Math.abs(one[1] - other[1]) < 0.1;
 }

@@ -1,6 +1,6 @@
-// The details of one node of a classifier: a test, or a class.
+// The details of one node of a classifier, a test or a visual class.
 
-/** Return pictures of some examples, each a way to where it is explained; of all cameras, or of one. */
+/** Return images of some examples, linked to their explanations; of all cameras, or of one. */
 function exampleGallery(model, examples, { most = 12, camera = null, feature = null } = {}) {
   const marks = feature === null ? [] : [{ feature }];
   const cameras = camera === null ? model.cameras.map((_, i) => i) : [camera];
@@ -9,9 +9,9 @@ function exampleGallery(model, examples, { most = 12, camera = null, feature = n
     el("a", { href: `#at/example/${i}`, title: model.label(i) }, shown(i)))));
 }
 
-/** Return some examples under a title. Finding any takes a while, once, and nothing else waits for it. */
+/** Return some examples under a title. The first search for them is slow, so it runs later. */
 function withExamples(fact, choose, { title, none, most = 12, ...options }) {
-  const box = el("div", null, el("h4", null, title), el("p", { class: "quiet" }, "Looking for them …"));
+  const box = el("div", null, el("h4", null, title), el("p", { class: "quiet" }, "Searching …"));
   const put = () => {
     const found = choose();
     fill(box, el("h4", null, `${title} `, el("span", { class: "quiet" }, ofMost(found.length, most))),
@@ -23,7 +23,7 @@ function withExamples(fact, choose, { title, none, most = 12, ...options }) {
   return box;
 }
 
-/** Return what is said of a test: how many come and see, what becomes of them, and examples. */
+/** Return the details of a test: how many reach it, the outcomes, and examples. */
 function testDetails(fact, node, { isOpen, fold }) {
   const { model, tree } = fact;
   const feature = tree.feature[node];
@@ -38,9 +38,9 @@ function testDetails(fact, node, { isOpen, fold }) {
     link(`feature/${feature}`, patch(model, feature, { size: 96 }), el("span", { class: "words" }, name)),
     note ? el("p", { class: "quiet" }, note) : null,
     el("p", null,
-      `${several(come, unit)} come${come === 1 ? "s" : ""} here${share}; ${number(see)} of them see it`,
+      `${several(come, unit)} reach${come === 1 ? "es" : ""} this test${share}; the feature is seen in ${number(see)}`,
       come ? ` (${percent(see / come)}).` : "."),
-    el("h4", null, "What becomes of them"),
+    el("h4", null, "Outcomes"),
     el("ul", { class: "sides" }, sides.map(({ seen, child }) => {
       const { total, actions, mean } = fact.outcome(node, seen);
       const first = actions.slice(0, 2).map(([action, n]) => [
@@ -52,8 +52,8 @@ function testDetails(fact, node, { isOpen, fold }) {
         el("span", { class: "quiet" }, `${several(total, unit)}: `, first.flat(), `mean value ${number(mean)}`));
     })),
     sides.map(({ seen }) => withExamples(fact, () => fact.sided(node, seen), {
-      title: `Examples that ${seen ? "see" : "do not see"} it`,
-      none: `comes here and ${seen ? "sees" : "does not see"} it`, most: 6, camera, feature,
+      title: `Examples ${seen ? "with" : "without"} the feature`,
+      none: `reaches this test ${seen ? "with" : "without"} the feature`, most: 6, camera, feature,
     })),
     pathDetails(fact, node),
   ];
@@ -64,19 +64,19 @@ function ofMost(n, most) {
   return n > most ? `${most} of ${number(n)}` : n ? number(n) : "none";
 }
 
-/** Say that no example does something. */
+/** Return that no example does something. */
 function noneOf(model, does) {
   if (!model.nPercepts) return "This page has no examples.";
   return `None of the ${several(model.nPercepts, "example")} of this page ${does}.`;
 }
 
-/** Return a link to a node, called as it is. */
+/** Return a link to a node with its name. */
 function nodeLink({ tree, number: which }, node) {
   const at = tree.classOf(node);
   return at < 0 ? link(`node/${which}/${node}`, `test ${node}`) : link(`class/${which}/${at}`, `class ${at}`);
 }
 
-/** Return what is said of a class: its size, its action and values, examples, and the way to it. */
+/** Return the details of a class: its size, action, values, examples and path. */
 function classDetails(fact, node) {
   const { model, tree } = fact;
   const at = tree.classOf(node);
@@ -87,16 +87,16 @@ function classDetails(fact, node) {
       `It holds ${several(tree.size[at], "interaction")}, `,
       `${percent(tree.size[at] / Math.max(1, tree.total))} of ${number(tree.total)}.`),
     values(model, tree.q[at], tree.tried[at], tree.action[at], notes),
-    withExamples(fact, () => fact.passing[node], { title: "Examples", none: "falls in it" }),
+    withExamples(fact, () => fact.passing[node], { title: "Examples", none: "is in this class" }),
     pathDetails(fact, node),
   ];
 }
 
-/** Return the tests on the way to a node. */
+/** Return the tests on the path to a node. */
 function pathDetails(fact, node) {
   const { model, tree } = fact;
   const path = fact.path(node);
-  if (path.length < 2) return el("p", { class: "quiet" }, "Every percept comes here first.");
+  if (path.length < 2) return el("p", { class: "quiet" }, "The root: every percept is tested here first.");
   const steps = path.slice(0, -1).map((one, i) => (
     { node: one, feature: tree.feature[one], exhibited: tree.present[one] === path[i + 1], rank: i + 1 }));
   const item = ({ node: one, feature, exhibited, rank }) => {

@@ -1,4 +1,4 @@
-// The first view: what the run was about, how good the policy is, and what made it.
+// The overview: the task, the measures of the policy, and how it was learned.
 
 /** Return the view of the task, the measures, the parameters, the time and the versions. */
 function makeOverviewView(model, state) {
@@ -15,17 +15,17 @@ function makeOverviewView(model, state) {
   return { node, show() {} };
 }
 
-/** Return the table of measures; columns of numbers stand right. */
+/** Return the table of measures; columns of numbers are right-aligned. */
 function measureTable({ head, rows, caption }) {
   return table(head, rows, { caption, numeric: head.map((_, i) => i).slice(1) });
 }
 
-/** Return names and what they are. */
+/** Return a list of names and values. */
 function factList(pairs) {
   return el("dl", { class: "facts" }, pairs.map(([name, value]) => el("div", null, el("dt", null, name), el("dd", null, value))));
 }
 
-/** Return the command that made the run, with a button to copy it. */
+/** Return the command of the run, with a button to copy it. */
 function command(text) {
   if (!text) return null;
   const button = el("button", { type: "button", onclick: async () => {
@@ -47,7 +47,7 @@ function timeBars(seconds) {
     el("p", { class: "quiet" }, `${number(sum, 1)} s in all`));
 }
 
-/** Return the table of parameters; those that are not the default are marked in words. */
+/** Return the table of parameters; values other than the default are marked in words. */
 function parameterTable(rows, state) {
   const shown = rows.map(([name, value, meaning, isChanged]) => [
     el("code", null, name), el("span", { class: isChanged ? "changed" : null }, value, isChanged ? el("span", { class: "quiet" }, " (not the default)") : null), meaning]);

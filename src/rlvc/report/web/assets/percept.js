@@ -1,6 +1,6 @@
-// Pictures of percepts and of features, and why the policy acts as it does on a percept.
+// Images of percepts, patches of features, and the explanation of an action on a percept.
 
-/** Return the patch of a feature; of several, that of the first and small ones of the others. */
+/** Return the patch of a feature; for several features, the first one's and small ones of the others. */
 function patch(model, number, { size = 40, seen = null } = {}) {
   const feature = model.features[number];
   const one = (at, side, faded) => {
@@ -26,7 +26,7 @@ function patch(model, number, { size = 40, seen = null } = {}) {
   );
 }
 
-/** Return an image of a percept, with some features marked, by their numbers in a list. */
+/** Return an image of a percept, with numbered marks at the occurrences of some features. */
 function picture(model, percept, camera, { marks = [], width = null, label = null } = {}) {
   const { width: w, height: h, file, x, y, zoom, name } = model.cameras[camera];
   const image = percept.images[camera];
@@ -53,7 +53,7 @@ function picture(model, percept, camera, { marks = [], width = null, label = nul
   return box;
 }
 
-/** Return the strokes of one occurrence, legible on any picture. */
+/** Return the strokes of one occurrence, legible on any image. */
 function mark({ points, lines, middle }, unit) {
   const strokes = ["under", "over"].flatMap((layer) => [
     ...lines.map(([[x1, y1], [x2, y2]]) => svg("line", { class: `mark ${layer}`, x1, y1, x2, y2 })),
@@ -63,7 +63,7 @@ function mark({ points, lines, middle }, unit) {
   return strokes;
 }
 
-/** Return a little flag with a number beside a point, inside the picture. */
+/** Return a small label with a number beside a point, inside the image. */
 function flag([x, y], text, unit, w, h) {
   const [width, height] = [(2.2 + 2.9 * text.length) * unit, 6 * unit];
   const left = Math.min(x + 3 * unit, w - width);
@@ -80,7 +80,7 @@ function pictures(model, percept, options = {}) {
     el("figure", null, picture(model, percept, i, options), camera.name ? el("figcaption", null, camera.name) : null)));
 }
 
-/** Return bars of the values of the actions; the best one stands out, by more than its colour. */
+/** Return bars of the values of the actions; the best one is also marked by a sign. */
 function values(model, q, tried, best, notes = null) {
   const known = q.filter((_, a) => tried[a]);
   const low = Math.min(0, ...known);
@@ -96,7 +96,7 @@ function values(model, q, tried, best, notes = null) {
   }));
 }
 
-/** Return what one test found, in words: also of several features, how many are needed. */
+/** Return the outcome of a test in words; for several features, with the number that is needed. */
 function verdict(model, percept, feature) {
   const { kind, parts, least } = model.features[feature];
   const exhibited = model.exhibits(percept, feature);
@@ -104,7 +104,7 @@ function verdict(model, percept, feature) {
   return `${exhibited ? "seen" : "not seen"}: ${model.partsSeen(percept, feature).length} of ${parts.length}, needs ${least}`;
 }
 
-/** Return one test, or one feature of a vote: what was looked for, and what came out. */
+/** Return one test, or one decisive feature of a forest, with its outcome. */
 function test(model, percept, { feature, exhibited, gain, trees, otherwise, rank }, action) {
   const seen = model.features[feature].kind === "several" ? model.partsSeen(percept, feature) : exhibited ? [feature] : [];
   const note = gain === undefined ? null : el("span", { class: "quiet" },
@@ -114,13 +114,13 @@ function test(model, percept, { feature, exhibited, gain, trees, otherwise, rank
     el("span", { class: "verdict" }, verdict(model, percept, feature)), note);
 }
 
-/** Return the tests on a path; or what decided a vote, where nothing is folded. */
+/** Return the tests on a path, or the decisive features of a forest, which are never folded. */
 function tests(model, percept, found, action = null) {
   const item = (one) => test(model, percept, one, action);
   return model.isForest ? el("ol", { class: "tests" }, found.map(item)) : foldedTests(found, item);
 }
 
-/** Return a list of tests; more than three in a row that were not seen are folded up. */
+/** Return a list of tests; more than three consecutive ones that were not seen are folded. */
 function foldedTests(steps, item) {
   const list = el("ol", { class: "tests" });
   for (let i = 0; i < steps.length; ) {
@@ -138,7 +138,7 @@ function foldedTests(steps, item) {
   return list;
 }
 
-/** Return why the policy acts as it does on a percept: the images, the path, the class, the values. */
+/** Return the explanation of an action: the images, the path, the class and the values. */
 function explanation(model, percept, title) {
   const why = model.explain(percept);
   const action = model.actions[why.action];
@@ -151,15 +151,15 @@ function explanation(model, percept, title) {
     : [el("p", null, "Class ", link(`class/0/${why.class}`, String(why.class)), ", so it takes ", el("strong", null, action), ".")];
   const notes = model.isForest ? why.ballots.map((n) => `(${several(n, "tree")})`) : null;
   const head = model.isForest ? "What decided most" : why.tests.length
-    ? `The path of ${several(why.tests.length, "test")}, ${seen} seen` : "No test: it does the same whatever it sees";
+    ? `The path of ${several(why.tests.length, "test")}, ${seen} seen` : "No test: all percepts are one class";
   const hidden = model.isForest ? why.tests.length - shown.length : 0;
   return el("div", { class: "explanation", "data-action": why.action, "data-class": model.isForest ? why.classes.join(" ") : why.class },
     title ? el("h3", null, title) : null, pictures(model, percept, { marks }), what,
     values(model, why.q, why.tried, why.action, notes), el("h4", null, head), tests(model, percept, shown, why.action),
-    hidden ? el("p", { class: "quiet" }, `and ${hidden} more that decided less`) : null);
+    hidden ? el("p", { class: "quiet" }, `and ${hidden} more, less decisive`) : null);
 }
 
-/** Return the features of a vote to show: half of them such as were seen and spoke for the action. */
+/** Return the decisive features to show: up to half of them were seen and favour the action. */
 function decisive(ranked, most = 8) {
   const seen = ranked.filter((one) => one.exhibited && one.gain > 0).slice(0, most / 2);
   const rest = ranked.filter((one) => !seen.includes(one)).slice(0, most - seen.length);

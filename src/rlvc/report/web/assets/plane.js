@@ -1,9 +1,9 @@
-// The map of the hill: which way the car thrusts at every position and velocity.
+// The map of the hill: the action at every position and velocity.
 
 const PLANE = { width: 720, height: 420, left: 52, top: 12, across: 66, down: 58 };
 const THRUSTS = [[242, 201, 168], [130, 185, 224]];
 
-/** Return the plane of positions and velocities; every one is a pair of images. */
+/** Return the plane of positions and velocities; each point is a pair of images. */
 function makePlane(model, state, go) {
   const task = model.data.task;
   const [ground, gauge, good, best] = [task.columns, task.rows, task.good, task.best].map(numbers);
@@ -27,13 +27,13 @@ function makePlane(model, state, go) {
     class: "map plane", viewBox: `${-PLANE.left} ${-PLANE.top} ${wide} ${high}`, style: `--aspect:${wide / high}`,
     tabindex: 0, role: "application", "aria-roledescription": "map",
     "aria-label": "Map of positions and velocities. "
-      + "Arrow keys move the state that is asked about; with shift, farther.",
+      + "Arrow keys move the selected state; with shift, farther.",
   }, layer, planeAxes(task), chosen);
   const scale = el("div");
   let decided = null;
   let highest = 0;
   const draw = (mode) => {
-    if (!decided) return void fill(scale, el("p", { class: "legend" }, "One moment …"));
+    if (!decided) return void fill(scale, el("p", { class: "legend" }, "Loading …"));
     const value = mode === 1 ? (i) => decided[i].value : (i) => best[i];
     const right = decided.filter((_, i) => isGood(i)).length / decided.length;
     fill(scale, mode ? valueScale(0, highest) : planeLegend(model.actions, right));
@@ -78,8 +78,8 @@ function makePlane(model, state, go) {
   };
   const node = el("div", null, modes(["Actions", "Values learned", "Values, optimal"], state, draw),
     el("div", { class: "map-frame" }, map), scale,
-    el("p", { class: "quiet" }, "Click anywhere: what both cameras show there, and why it thrusts as it does. "
-      + "Values are drawn by their square roots, for they fall by a quarter with every step."));
+    el("p", { class: "quiet" }, "Click anywhere to see the images of both cameras there, and why the policy acts as it does. "
+      + "Values are drawn on a square-root scale, as they fall by a quarter with every step."));
   draw(state.mode);
   decideAll(model, state, columns * rows, cellAt, (all) => {
     decided = all;
@@ -89,7 +89,7 @@ function makePlane(model, state, go) {
   return { node, pick, mark, first: ["-0.5", "0"] };
 }
 
-/** Say which colour is which thrust. */
+/** Return the legend of the actions. */
 function planeLegend(actions, right) {
   const swatch = (a) => el("i", { class: "swatch", style: `background:rgb(${THRUSTS[a].join(" ")})` });
   return el("p", { class: "legend" },

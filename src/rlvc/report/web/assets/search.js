@@ -1,6 +1,6 @@
-// The search for nodes of a classifier: a field, and the matches that one goes through.
+// The search for nodes of a classifier: a field, and navigation between matches.
 
-/** A field, what it found in the current tree, and which match one is at. */
+/** A search field, its matches in the current tree, and the current match. */
 class NodeSearch {
   constructor(model, state, { onMatch, onSearch, onTurn }) {
     Object.assign(this, { model, state, onMatch, onSearch, onTurn, matches: [], current: -1, other: -1 });
@@ -19,7 +19,7 @@ class NodeSearch {
       toolButton("‹", "Previous match", () => this.next(-1)), toolButton("›", "Next match", () => this.next(1)));
   }
 
-  /** Search, or go on to the next match. */
+  /** Search, or go to the next match. */
   #press(event) {
     if (event.key === "Escape") this.find((this.field.value = ""));
     if (event.key !== "Enter") return;
@@ -53,7 +53,7 @@ class NodeSearch {
     this.#tell();
   }
 
-  /** Say how many match; if none does, in which other tree of a forest one would. */
+  /** Show the number of matches; if there are none, the next tree of the forest with one. */
   #tell() {
     const n = this.matches.length;
     const { trees } = this.model;
@@ -61,7 +61,7 @@ class NodeSearch {
     const where = this.current < 0 ? "" : `${number(this.current + 1)} of `;
     const others = n || !query.trim() ? [] : trees.map((_, i) => (tree + i) % trees.length).slice(1);
     this.other = others.find((i) => nodeFacts(this.model, i).find(query).length) ?? -1;
-    const none = this.other < 0 ? "no match" : `no match here; Enter turns to tree ${this.other + 1}`;
+    const none = this.other < 0 ? "no match" : `no match in this tree; Enter opens tree ${this.other + 1}`;
     this.count.textContent = !query.trim() ? "" : n ? `${where}${several(n, "match", "matches")}` : none;
   }
 }

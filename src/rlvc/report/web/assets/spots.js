@@ -1,10 +1,10 @@
-// The map of the campus: what it does at every spot, looking north, east, south and west.
+// The map of the campus: the action at every spot and heading.
 
 const TURNS = { "turn left": "↰", "turn right": "↱", forward: "↑" };
 const COMPASS = { N: "north", E: "east", S: "south", W: "west" };
 const SPOT_UNIT = 150;
 
-/** Return the map of spots; every heading of a spot is a state that has some views. */
+/** Return the map of spots; every heading of a spot is a state with some views. */
 function makeSpots(model, state, go) {
   const task = model.data.task;
   const good = numbers(task.good);
@@ -41,7 +41,7 @@ function makeSpots(model, state, go) {
   const buttons = views.map((_, one) => stateButton(one));
   const map = svg("svg", {
     class: "map campus", viewBox: `0 0 ${(right + 1.75) * SPOT_UNIT} ${(top + 1.1) * SPOT_UNIT}`, role: "group",
-    "aria-label": "Map of the campus. Arrow keys go from one state to the next.",
+    "aria-label": "Map of the campus. Arrow keys move between states.",
   },
   task.links.map(([a, b]) => campusWay(placeOf(task.places[a]), placeOf(task.places[b]))),
   campusGoal(placeOf(task.places[goalSpot]), task.ahead[goalHeading]),
@@ -77,13 +77,13 @@ function makeSpots(model, state, go) {
   const wrong = task.state.filter((_, i) => task.is_new[i] && !isGood(i)).length;
   const node = el("div", null, el("div", { class: "map-frame" }, map),
     el("p", { class: "legend" }, Object.entries(TURNS).map(([word, sign]) => el("span", null, `${sign} ${word}`)),
-      el("span", null, "a share: not optimal on all new views")),
-    el("p", { class: "quiet" }, "Choose a spot and a heading. The sign is the action taken on most of the views shown; "
-      + `on ${number(wrong)} of ${number(task.is_new.filter(Boolean).length)} new views shown it is not optimal.`));
+      el("span", null, "a percentage: share of new views with the optimal action")),
+    el("p", { class: "quiet" }, "Choose a spot and a heading. The sign is the action on most of the views shown; "
+      + `it is not optimal on ${number(wrong)} of the ${number(task.is_new.filter(Boolean).length)} new views shown.`));
   return { node, pick, mark, first: ["example", newest(0) ?? 0] };
 }
 
-/** Return the way between two spots. */
+/** Return the line between two spots. */
 function campusWay([x1, y1], [x2, y2]) {
   return svg("line", { class: "way", x1, y1, x2, y2 });
 }
@@ -94,7 +94,7 @@ function campusSpot([x, y], i) {
     svg("circle", { class: "spot", cx: x, cy: y, r: 17 }), svg("text", { class: "spot-name", x, y: y + 5 }, String(i)));
 }
 
-/** Return the building that is looked for. */
+/** Return the goal, a building. */
 function campusGoal([x, y], [dx, dy]) {
   const [left, top] = [x + 0.72 * SPOT_UNIT * dx, y - 0.72 * SPOT_UNIT * dy];
   return svg("g", { class: "goal", transform: `translate(${left} ${top})` },

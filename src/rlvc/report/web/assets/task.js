@@ -1,9 +1,9 @@
-// The policy on the task: a map, or a strip of percepts, and why it acts as it does where one clicks.
+// The policy on the task: a map or a list of percepts, and the explanation of a selected percept.
 
 const VIRIDIS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
 const KINDS = { world: makeWorld, spots: makeSpots, plane: makePlane, own: makeStrip };
 
-/** Return the view of the policy at work: what to click on, and what comes of it. */
+/** Return the view of the policy: percepts to select, and the explanation of the action. */
 function makeTaskView(model, state) {
   const details = el("div", { class: "panel details" });
   const status = el("p", { class: "unseen", role: "status" });
@@ -12,7 +12,7 @@ function makeTaskView(model, state) {
   let place = null;
   const ask = (args) => {
     const found = place.pick(args);
-    if (!found) return void fill(details, el("p", { class: "quiet" }, "There is no such percept on this page."));
+    if (!found) return void fill(details, el("p", { class: "quiet" }, "This page has no such percept."));
     state.args = args;
     place.mark(found);
     fill(details, ...(found.before ?? []), explanation(model, found.percept, found.title));
@@ -38,7 +38,7 @@ function makeTaskView(model, state) {
   return { node, show };
 }
 
-/** Return a colour of a scale that gets lighter all the way, so that it reads without colours too. */
+/** Return a colour of a scale of increasing lightness, which can be read without colours. */
 function shade(share) {
   const at = Math.min(Math.max(share, 0), 1) * (VIRIDIS.length - 1);
   const i = Math.min(Math.floor(at), VIRIDIS.length - 2);
@@ -58,7 +58,7 @@ function cellImage(columns, rows, colour) {
   return canvas.toDataURL();
 }
 
-/** Return buttons of which one is pressed, for what a map shows. */
+/** Return buttons that select what a map shows. */
 function modes(names, state, change) {
   state.mode = Math.min(state.mode ?? 0, names.length - 1);
   const buttons = names.map((name, i) => el("button", { type: "button", "aria-pressed": i === state.mode, onclick: () => {
@@ -76,7 +76,7 @@ function valueScale(low, high) {
     el("span", { class: "ramp", style: `background:linear-gradient(90deg, ${stops.join(", ")})` }), el("span", null, `${number(high, 1)} value V`));
 }
 
-/** Let arrow keys change a place; `move(dx, dy)` does it. */
+/** Call `move(dx, dy)` for arrow keys. */
 function byArrows(target, move) {
   const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
   target.addEventListener("keydown", (event) => {
@@ -87,7 +87,7 @@ function byArrows(target, move) {
   });
 }
 
-/** Let a pointer pick a point of an SVG drawing, in its own units; dragging picks as it goes. */
+/** Call `pick(x, y)` with the point under a pointer, in the units of an SVG drawing. */
 function byPointer(target, pick) {
   const at = (event) => {
     const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(target.getScreenCTM().inverse());
@@ -97,11 +97,11 @@ function byPointer(target, pick) {
   target.addEventListener("pointermove", (event) => event.buttons === 1 && event.pointerType === "mouse" && at(event));
 }
 
-/** Return a strip of example percepts of a task that has no map. */
+/** Return a list of example percepts, for a task without a map. */
 function makeStrip(model, state, go) {
   const { count } = model.data.task;
   if (!model.nPercepts) {
-    const empty = "This run kept no percepts to show; learn again with this version of rlvc to see them here.";
+    const empty = "This run has no example percepts; learn again with this version of rlvc to see them here.";
     return { node: el("div", { class: "panel" }, el("p", null, empty)), pick: () => null, mark() {}, first: null, empty };
   }
   state.action ??= "all";
@@ -139,7 +139,7 @@ function makeStrip(model, state, go) {
   };
   draw();
   const node = el("div", null, el("div", { class: "toolbar" }, el("label", null, "Show ", choice)), list,
-    el("p", { class: "quiet" }, "Percepts that it met while learning, some of every visual class. Choose one to see why it acts as it does."));
+    el("p", { class: "quiet" }, "Percepts of the database, some of every visual class. Select one to see why the policy acts as it does."));
   const pick = ([, text]) => {
     const number = whole(text, decided.length);
     return number !== undefined ? { percept: model.percept(number), title: `${model.label(number)}, met ${several(count[number], "time")}`, number } : null;

@@ -1,13 +1,13 @@
-// The map of the maze and of the subway: arrows or values on the picture that the agent walks over.
+// The map of the maze and of the subway: actions or values on the picture that the agent walks over.
 
-const DECIDING = 50;  // milliseconds at a time
+const SLICE = 50;  // milliseconds
 
 /** Return the map of a world, with a percept at every position of its grid. */
 function makeWorld(model, state, go) {
   const task = model.data.task;
   const { width, height, margin, columns, rows } = task;
   const [cells, xs, ys, good, best] = [task.cells, task.x, task.y, task.good ?? [], task.best ?? []].map(numbers);
-  const isKnown = good.length > 0;  // while a run goes on, the optimum is not
+  const isKnown = good.length > 0;  // the optimum is not known while a run is in progress
   const isGood = (i) => !isKnown || good[i * model.actions.length + decided[i].action] > 0;
   const ground = model.data.images[model.cameras[0].file];
   const layer = svg("g");
@@ -15,7 +15,7 @@ function makeWorld(model, state, go) {
   const map = svg("svg", {
     class: "map", viewBox: `0 0 ${width} ${height}`, style: `--aspect:${width / height}`,
     tabindex: 0, role: "application", "aria-roledescription": "map",
-    "aria-label": "Map of the world. Arrow keys move the place that is asked about; with shift, farther.",
+    "aria-label": "Map of the world. Arrow keys move the selected position; with shift, farther.",
   },
   svg("image", {
     href: model.url(model.cameras[0].file), x: -margin, y: -margin, width: ground.width, height: ground.height,
@@ -25,7 +25,7 @@ function makeWorld(model, state, go) {
   let decided = null;
   let high = 0;
   const draw = (mode) => {
-    if (!decided) return void fill(scale, el("p", { class: "legend" }, "One moment …"));
+    if (!decided) return void fill(scale, el("p", { class: "legend" }, "Loading …"));
     if (!mode) {
       const share = isKnown ? decided.filter((_, i) => isGood(i)).length / decided.length : null;
       fill(scale, worldLegend(share));
@@ -80,7 +80,7 @@ function makeWorld(model, state, go) {
   const names = ["Actions", "Values learned", ...(isKnown ? ["Values, optimal"] : [])];
   const node = el("div", null, modes(names, state, draw),
     el("div", { class: "map-frame", tabindex: width > 2 * height ? 0 : null }, map), scale,
-    el("p", { class: "quiet" }, "Click anywhere: what it sees there, and why it acts as it does, "
+    el("p", { class: "quiet" }, "Click anywhere to see the percept there, and why the policy acts as it does, "
       + `at the nearest of ${number(xs.length)} positions.`));
   draw(state.mode);
   decideAll(model, state, xs.length, (i) => model.percept(i), (all) => {
@@ -91,27 +91,27 @@ function makeWorld(model, state, go) {
   return { node, pick, mark, first: [width / 2, height / 2] };
 }
 
-/** Decide on many percepts, a few at a time so that clicks and frames come between; tell all at the end. */
+/** Decide on many percepts in short slices, so that the page stays responsive; call `done` at the end. */
 function decideAll(model, state, n, perceptAt, done) {
   const decided = [];
-  const turn = (state.turn = {});  // a page that is built anew decides anew
-  const goOn = () => {
+  const turn = (state.turn = {});  // a rebuilt page starts again
+  const decideSome = () => {
     if (state.turn !== turn) return;
-    const end = performance.now() + DECIDING;
+    const end = performance.now() + SLICE;
     while (decided.length < n && performance.now() < end) decided.push(model.decide(perceptAt(decided.length)));
-    if (decided.length < n) setTimeout(goOn);
+    if (decided.length < n) setTimeout(decideSome);
     else done(decided);
   };
-  goOn();
+  decideSome();
 }
 
-/** Return the two numbers of an address, or null where these are not numbers. */
+/** Return the two numbers of a route, or null if these are not numbers. */
 function pointOf([x, y]) {
   const found = [x, y].map((one) => (String(one ?? "").trim() ? Number(one) : NaN));
   return found.every(Number.isFinite) ? found : null;
 }
 
-/** Return the path of an arrow; one that is not optimal starts with a ring, to tell it without colours. */
+/** Return the path of an arrow; a ring marks actions that are not optimal without relying on colour. */
 function worldArrow(x, y, [dx, dy], length, isGood) {
   const [fx, fy] = [x - length * dx, y - length * dy];
   const [tx, ty] = [x + length * dx, y + length * dy];
@@ -129,18 +129,18 @@ function worldWalls(segments) {
     segments.map(([[x1, y1], [x2, y2]]) => svg("line", { class: tone, x1, y1, x2, y2 }))));
 }
 
-/** Return exits, crossed. */
+/** Return the exits as crossed boxes. */
 function worldExits(boxes) {
   return svg("g", { class: "exits" }, boxes.flatMap(([x, y, x1, y1]) => [
     svg("rect", { x, y, width: x1 - x, height: y1 - y }),
     svg("path", { d: `M${x},${y}L${x1},${y1}M${x1},${y}L${x},${y1}` })]));
 }
 
-/** Say what the arrows mean. */
+/** Return the legend of the arrows. */
 function worldLegend(share) {
-  const signs = share === null ? [el("span", null, "→ what it does so far")]
+  const signs = share === null ? [el("span", null, "→ action so far")]
     : [el("span", null, `→ optimal decision (${percent(share)})`),
-      el("span", { class: "other" }, "o→ another decision")];
+      el("span", { class: "other" }, "o→ not optimal")];
   return el("p", { class: "legend" }, signs,
     el("span", null, "blue: walls of glass"), el("span", null, "crossed: exits"));
 }

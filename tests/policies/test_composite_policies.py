@@ -269,9 +269,10 @@ def forge_feature(saved: bytes, number: int, entry: Any) -> bytes:
 
 NAN, INF = float("nan"), float("inf")
 SELF = "the number of the feature itself"
-CELL = {"part": 0, "level": 2, "column": 3, "line": 0}
-SEVERAL = {"parts": [0, 1], "least": 2}
-CHANGES: list[dict[str, Any]] = [  # of a composite
+CELL: dict[str, Any] = {"part": 0, "level": 2, "column": 3, "line": 0}
+SEVERAL: dict[str, Any] = {"parts": [0, 1], "least": 2}
+Changes = list[dict[str, Any]]
+OF_COMPOSITES: Changes = [
     {"first": SELF}, {"second": SELF}, {"first": -1}, {"second": 10**9}, {"first": None},
     {"first": "x"}, {"first": NAN}, {"second": INF},
     {"deviation": -1.0}, {"deviation": 0.0}, {"deviation": NAN}, {"deviation": INF},
@@ -287,21 +288,18 @@ CHANGES: list[dict[str, Any]] = [  # of a composite
     {"ratio": 1.0, "ratio_deviation": INF}, {"ratio": -INF, "ratio_deviation": 1.0},
     {"ratio": 1e300, "ratio_deviation": 1.0},
 ]  # fmt: skip
-CHANGES += [
-    CELL | change
-    for change in (
-        {"level": 17}, {"level": -1}, {"level": 10**6}, {"level": NAN}, {"level": None},
-        {"column": 4}, {"line": 4}, {"column": -1}, {"line": -1}, {"part": SELF}, {"part": -1},
-        {"part": 10**9}, {"part": "x"},
-    )
+OF_CELLS: Changes = [
+    {"level": 17}, {"level": -1}, {"level": 10**6}, {"level": NAN}, {"level": None},
+    {"column": 4}, {"line": 4}, {"column": -1}, {"line": -1}, {"part": SELF}, {"part": -1},
+    {"part": 10**9}, {"part": "x"},
 ]  # fmt: skip
-CHANGES += [
-    SEVERAL | change
-    for change in (
-        {"least": 0}, {"least": -1}, {"least": 3}, {"least": None}, {"least": NAN}, {"parts": []},
-        {"parts": [0, 0]}, {"parts": [0, -1]}, {"parts": [0, 10**9]}, {"parts": [SELF, 0]},
-        {"parts": None}, {"parts": 3}, {"parts": ["x", 0]},
-    )
+OF_SEVERAL: Changes = [
+    {"least": 0}, {"least": -1}, {"least": 3}, {"least": None}, {"least": NAN}, {"parts": []},
+    {"parts": [0, 0]}, {"parts": [0, -1]}, {"parts": [0, 10**9]}, {"parts": [SELF, 0]},
+    {"parts": None}, {"parts": 3}, {"parts": ["x", 0]},
+]  # fmt: skip
+CHANGES = [
+    *OF_COMPOSITES, *(CELL | one for one in OF_CELLS), *(SEVERAL | one for one in OF_SEVERAL),
 ]  # fmt: skip
 NO_FEATURES: list[Any] = [None, 3, "symbol", [], {}, {"symbol": 0}, {"camera": ""}]
 

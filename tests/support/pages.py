@@ -111,7 +111,9 @@ def _hill(folder: Path) -> None:
 
 
 def _own(folder: Path) -> None:
-    env = gymnasium.make("tests.support.worlds:Corridor-v0", kind="cameras", disable_env_checker=True)
+    env = gymnasium.make(
+        "tests.support.worlds:Corridor-v0", kind="cameras", disable_env_checker=True
+    )
     run = learn_task("corridor", env, learner=RLVC(threads=1), interactions=300, rounds=2,
                      episodes=5)  # fmt: skip
     run.result["source"] = "corridor"

@@ -33,7 +33,7 @@ from rlvc.vision import (
     choose_extractor,
 )
 from rlvc.vision import auto as choosing
-from rlvc.vision.auto import low_quantile, recurrence, told_apart
+from rlvc.vision.auto import distinctness, low_quantile, recurrence
 from tests.support.builders import blocks, pictures
 
 SCENE = blocks(0, (96, 1200, 3), side=9)
@@ -164,17 +164,17 @@ def test_corners_that_are_the_same_everywhere_leave_it_to_sift() -> None:
     images = boards(lines=60)
     corners, sift = (seen_with(sense, images) for sense in (DRAWN, CAMERA))
     assert recurrence(corners) >= choosing.RECURRENCE  # it is drawn: that is not the reason
-    assert told_apart(corners) < choosing.APART
-    assert told_apart(sift) > told_apart(corners)
+    assert distinctness(corners) < choosing.APART
+    assert distinctness(sift) > distinctness(corners)
     assert choose_extractor(store_of(images)) == CAMERA
     assert choose_extractor(store_of(images[: choosing.FEW - 1])) == DRAWN  # few images do not tell
-    assert told_apart(seen_with(DRAWN, windows(20))) >= choosing.APART
+    assert distinctness(seen_with(DRAWN, windows(20))) >= choosing.APART
 
 
 def test_sift_must_tell_more_than_corners() -> None:
     images = boards()  # without lines, all that is seen is the figure
     corners, sift = (seen_with(sense, images) for sense in (DRAWN, CAMERA))
-    assert told_apart(corners) == told_apart(sift) == 1 / 20
+    assert distinctness(corners) == distinctness(sift) == 1 / 20
     assert choose_extractor(store_of(images)) == DRAWN
 
 
@@ -185,13 +185,13 @@ def test_one_camera_that_tells_is_enough() -> None:
     assert choose_extractor(store_of(pairs)) == CAMERA
 
 
-def test_images_are_told_apart_by_sets_of_descriptors() -> None:
+def test_images_are_distinctness_by_sets_of_descriptors() -> None:
     one, two = np.array([[1, 2]], np.float32), np.array([[3, 4]], np.float32)
     none = np.empty((0, 2), np.float32)
-    assert told_apart([one, one, one, one]) == 0.25
-    assert told_apart([one, np.concatenate([one, one]), two, none]) == 0.75
-    assert told_apart([np.concatenate([one, two]), np.concatenate([two, one])]) == 0.5
-    assert told_apart([none, none]) == 0.5
+    assert distinctness([one, one, one, one]) == 0.25
+    assert distinctness([one, np.concatenate([one, one]), two, none]) == 0.75
+    assert distinctness([np.concatenate([one, two]), np.concatenate([two, one])]) == 0.5
+    assert distinctness([none, none]) == 0.5
 
 
 def test_threads_do_not_change_what_is_chosen() -> None:

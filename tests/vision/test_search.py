@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 import rlvc.vision.vocabulary as module
 from rlvc.vision import Euclidean, Metric, Vocabulary, make_search
 from rlvc.vision.metrics import covariance, metrics
-from rlvc.vision.search import PlainSearch
-from rlvc.vision.search_kernels import SketchedSearch, SortedSearch
+from rlvc.vision.search import PlainSearch, SketchedSearch, SortedSearch
 from rlvc.vision.sketch import LANES, LENGTH, Sketcher, main_axes
 
 Rows = NDArray[Any]
@@ -157,7 +156,7 @@ def test_sketches_of_near_rows_are_near(seed: int, width: int, rank: int, expone
     rows = rng.normal(size=(60, rank)) @ plane * 10**exponent
     for i in range(1, len(rows), 2):
         threshold = float(np.sqrt(((rows[0] - rows[i]) ** 2).sum()))
-        sketcher = Sketcher.of(rows[::2], threshold)
+        sketcher = Sketcher.fit(rows[::2], threshold)
         one, other = sketcher.sketch(rows[[0, i]])
         assert ((one - other) ** 2).sum() <= sketcher.limit
 

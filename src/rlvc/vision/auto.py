@@ -1,10 +1,10 @@
-"""What to see with, chosen from the images.
+"""The choice of detector, descriptor, metric and threshold from the images.
 
-Where images are drawn by a program, a point looks the same to the last bit whenever it comes back,
-and colour corners with a few numbers each tell more points apart than anything else, in no time. A
-camera never gives the same numbers twice; there SIFT finds again what colour corners lose. SIFT is
-also better where little is drawn, such as one figure on an empty board: it looks at larger pieces,
-which look different wherever the figure stands.
+In rendered images, a point looks the same to the last bit whenever it recurs; colour corners with a
+few numbers each then tell more points apart than anything else, and are fast. A real camera never
+gives the same numbers twice; SIFT then finds again what colour corners lose. SIFT is also better
+where little is drawn, such as one figure on an empty board: it describes larger neighbourhoods,
+which differ wherever the figure is.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.keypoints import unique_rows
 from rlvc.vision.metrics import Euclidean, Hamming, Mahalanobis, Metric
 
-RUNS, RUN = 16, 4  # of the images of a camera, so many runs of so many consecutive ones are tried
-FEW = 8  # images that are too few to tell
-RECURRENCE = 0.25  # least share of descriptors that come back; 0.5 to 1 if drawn, 0 from a camera
+RUNS, RUN = 16, 4  # number and length of the runs of consecutive images that are sampled
+FEW = 8  # with fewer images, colour corners are the default
+RECURRENCE = 0.25  # least share of descriptors that recur; 0.5 to 1 if rendered, 0 from a camera
 APART = 0.5  # least share of images that corners must tell apart, if SIFT tells more
-RARE = 5e-4  # share of the pairs of descriptors that are one symbol, where nothing else is known
-ROWS = 1000  # descriptors of a camera whose pairs are measured
+RARE = 5e-4  # share of the pairs of descriptors that a chosen threshold makes one symbol
+ROWS = 1000  # descriptors of a camera whose distances are measured
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExtractorConfig:
-    """Parts that go together.
+    """A detector, a descriptor, a metric and a threshold that suit each other.
 
     Attributes:
-        detector: Where to look.
-        descriptor: What is seen there.
-        metric: How far apart descriptors are.
-        threshold: Distance up to which they are the same symbol; 0 if that must be chosen.
+        detector: The detector.
+        descriptor: The descriptor.
+        metric: The metric.
+        threshold: Distance up to which descriptors are the same symbol; 0 to choose it.
     """
 
     detector: Detector
@@ -53,7 +53,7 @@ class ExtractorConfig:
     threshold: float = 0.0
 
     def new_extractor(self) -> FeatureExtractor:
-        """Return an eye that has seen nothing yet."""
+        """Return an extractor without any symbols."""
         return FeatureExtractor(self.detector, self.descriptor, self.metric, self.threshold)
 
 
@@ -76,18 +76,18 @@ def choose_extractor(
     threshold: float = 0.0,
     threads: int = 1,
 ) -> ExtractorConfig:
-    """Return what to see percepts with: what is given, and for the rest what suits it and them.
+    """Return the parts that are given, and for the rest those that suit them and the percepts.
 
-    A part that comes with rlvc brings the others that go with it. If none is given, the percepts
-    tell which: colour corners if these come back exactly and are not the same on most images, else
-    SIFT. Few images do not tell, and get colour corners, unless these find nothing.
+    A part of rlvc determines the others that go with it. If none is given, a sample of the images
+    decides: colour corners if these recur exactly and differ on most images, else SIFT. With few
+    images it is colour corners, unless these find nothing.
 
     Args:
-        percepts: A few images of each camera are looked at.
-        detector: Where to look, if that is known.
-        descriptor: What is seen there.
-        metric: How far apart descriptors are.
-        threshold: Distance up to which they are the same symbol; 0 to choose it.
+        percepts: A few images of each camera are sampled.
+        detector: The detector; None to choose it.
+        descriptor: The descriptor; None to choose it.
+        metric: The metric; None to choose it.
+        threshold: Distance up to which descriptors are the same symbol; 0 to choose it.
         threads: How many threads to use; the result does not depend on it.
 
     >>> rng = np.random.default_rng(0)
@@ -103,57 +103,57 @@ def choose_extractor(
     SiftDescriptor(root=False)
     """
     if detector is None or descriptor is None or metric is None:
-        usual = _that_goes_with(descriptor=descriptor, detector=detector, metric=metric)
-        usual = usual or _that_suits(percepts, detector or DRAWN.detector, threads)
-        if descriptor is not None and type(descriptor) is not type(usual.descriptor):
-            usual = replace(usual, metric=Euclidean())  # of one that is not known here
-        detector = detector or usual.detector
-        descriptor = descriptor or usual.descriptor
-        metric = metric or usual.metric
-    sense = ExtractorConfig(
+        default = _find_config(descriptor=descriptor, detector=detector, metric=metric)
+        default = default or _choose_config(percepts, detector or DRAWN.detector, threads)
+        if descriptor is not None and type(descriptor) is not type(default.descriptor):
+            default = replace(default, metric=Euclidean())  # for a custom descriptor
+        detector = detector or default.detector
+        descriptor = descriptor or default.descriptor
+        metric = metric or default.metric
+    config = ExtractorConfig(
         detector=detector, descriptor=descriptor, metric=metric, threshold=threshold
     )
     if threshold > 0.0:
-        return sense
-    return replace(sense, threshold=_threshold(sense, percepts, threads))
+        return config
+    return replace(config, threshold=_threshold(config, percepts, threads))
 
 
-def _that_goes_with(**parts: object) -> ExtractorConfig | None:
-    """Return the sense that a part belongs to: the first part that is known here decides."""
+def _find_config(**parts: object) -> ExtractorConfig | None:
+    """Return the configuration that a part belongs to; the first part of rlvc decides."""
     for name, part in parts.items():
-        for sense in CONFIGS:
-            if type(part) is type(getattr(sense, name)):
-                return sense
+        for config in CONFIGS:
+            if type(part) is type(getattr(config, name)):
+                return config
     return None
 
 
-def _that_suits(percepts: Percepts, detector: Detector, threads: int) -> ExtractorConfig:
-    """Return the sense for what percepts show: that of a camera if any of theirs is one."""
+def _choose_config(percepts: Percepts, detector: Detector, threads: int) -> ExtractorConfig:
+    """Return the configuration for percepts: CAMERA if any of theirs is a real camera."""
     corners = replace(DRAWN, detector=detector)
-    seen = [_sample(corners.new_extractor(), images, threads) for images in percepts.images]
-    if not any(len(row) for rows in seen for row in rows):
+    samples = [_sample(corners.new_extractor(), images, threads) for images in percepts.images]
+    if not any(len(row) for rows in samples for row in rows):
         return CAMERA
-    many = [rows for rows in seen if len(rows) >= FEW and any(map(len, rows))]
+    many = [rows for rows in samples if len(rows) >= FEW and any(map(len, rows))]
     if any(recurrence(rows) < RECURRENCE for rows in many):
         return CAMERA
-    told = max(map(told_apart, many), default=1.0)
-    if told >= APART:
+    distinct = max(map(distinctness, many), default=1.0)
+    if distinct >= APART:
         return DRAWN
     others = (_sample(CAMERA.new_extractor(), images, threads) for images in percepts.images)
-    return CAMERA if max(map(told_apart, others)) > told else DRAWN
+    return CAMERA if max(map(distinctness, others)) > distinct else DRAWN
 
 
-def told_apart(rows: list[Descriptors]) -> float:
-    """Return how many sets of descriptors some images have, in proportion to the images.
+def distinctness(rows: list[Descriptors]) -> float:
+    """Return the number of distinct sets of descriptors, in proportion to the images.
 
-    >>> told_apart([np.float32([[1], [2]]), np.float32([[2], [1], [1]]), np.float32([[1]])])
+    >>> distinctness([np.float32([[1], [2]]), np.float32([[2], [1], [1]]), np.float32([[1]])])
     0.6666666666666666
     """
     return len({frozenset(map(bytes, one)) for one in rows}) / len(rows)
 
 
 def recurrence(rows: list[Descriptors]) -> float:
-    """Return the share of the descriptors of some images that another of them has as well.
+    """Return the share of the descriptors that another image has as well.
 
     >>> recurrence([np.float32([[1], [2]]), np.float32([[2], [3]])])
     0.5
@@ -165,7 +165,7 @@ def recurrence(rows: list[Descriptors]) -> float:
 
 
 def _sample(extractor: FeatureExtractor, images: Images, threads: int) -> list[Descriptors]:
-    """Return the descriptors of a few images: short runs, as neighbours in time may overlap."""
+    """Return the descriptors of short runs of images, as consecutive images may overlap."""
     first = np.linspace(0, max(len(images) - RUN, 0), RUNS).astype(np.int64)
     numbers = np.unique(np.minimum(first[:, None] + np.arange(RUN), len(images) - 1))
     return [
@@ -176,33 +176,33 @@ def _sample(extractor: FeatureExtractor, images: Images, threads: int) -> list[D
     ]
 
 
-def _threshold(sense: ExtractorConfig, percepts: Percepts, threads: int) -> float:
-    """Return the threshold for a descriptor and a metric: a known one, else what few pairs keep."""
+def _threshold(config: ExtractorConfig, percepts: Percepts, threads: int) -> float:
+    """Return the threshold for a descriptor and a metric: a known one, else a low quantile."""
     for known in CONFIGS:
-        is_known = type(sense.descriptor) is type(known.descriptor)
-        is_known = is_known and sense.descriptor == known.descriptor
-        if is_known and type(sense.metric) is type(known.metric) and known.threshold > 0.0:
+        is_known = type(config.descriptor) is type(known.descriptor)
+        is_known = is_known and config.descriptor == known.descriptor
+        if is_known and type(config.metric) is type(known.metric) and known.threshold > 0.0:
             return known.threshold
-    extractor = sense.new_extractor()
-    gaps = [
-        _gaps(sense.metric, np.concatenate(_sample(extractor, images, threads)))
+    extractor = config.new_extractor()
+    distances = [
+        _distances(config.metric, np.concatenate(_sample(extractor, images, threads)))
         for images in percepts.images
     ]
-    return low_quantile(np.concatenate([np.empty(0), *gaps]), RARE)
+    return low_quantile(np.concatenate([np.empty(0), *distances]), RARE)
 
 
-def _gaps(metric: Metric, rows: Descriptors) -> NDArray[np.float64]:
-    """Return the distances between the distinct descriptors of a camera, or some of them."""
+def _distances(metric: Metric, rows: Descriptors) -> NDArray[np.float64]:
+    """Return the distances between the distinct descriptors of a camera, or a sample of them."""
     rows, _ = unique_rows(rows)
     if len(rows) == 0:
         return np.empty(0)
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), ROWS)).astype(np.int64)]
-    gaps = metric.fit(rows).distances(rows, rows)
-    return np.asarray(gaps[np.triu_indices(len(rows), 1)], np.float64)
+    distances = metric.fit(rows).distances(rows, rows)
+    return np.asarray(distances[np.triu_indices(len(rows), 1)], np.float64)
 
 
 def low_quantile(values: NDArray[np.float64], share: float) -> float:
-    """Return what at most a share of values lie below or at; below all if they are few.
+    """Return a bound that at most a share of the values do not exceed; below all if they are few.
 
     >>> low_quantile(np.arange(1.0, 101.0), 0.02), low_quantile(np.array([3.0, 4.0]), 0.02)
     (2.0, 1.5)

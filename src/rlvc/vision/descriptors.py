@@ -1,7 +1,7 @@
-"""What is seen there: local descriptors of interest points.
+"""Local descriptors of interest points.
 
-A descriptor is a frozen dataclass with one method; register your own with
-``descriptors.register("mine", Mine)``. One that can share work with a detector has a second method.
+A descriptor is a frozen dataclass with the method ``describe``; register a custom one with
+``descriptors.register("mine", Mine)``. One that shares work with a detector has a second method.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Descriptor(Protocol):
 
 @runtime_checkable
 class JointDescriptor(Descriptor, Protocol):
-    """A descriptor that shares some work with detectors that it knows."""
+    """A descriptor that shares work with detectors that it knows."""
 
     def detect_and_describe(self, image: Image, detector: Detector) -> ImageKeypoints:
-        """Return exactly ``self.describe(image, detector.detect(image))``, but sooner."""
+        """Return exactly ``self.describe(image, detector.detect(image))``, but faster."""
         ...
 
 
@@ -53,9 +53,9 @@ class Invariants:
     """Eight first-order colour differential invariants (Gouet & Boujemaa).
 
     The three smoothed channels, their squared gradient magnitudes, and the scalar products of the
-    gradients of red with green and red with blue. Rotating the image does not change them. With
-    ``normalise``, affine changes of light do not either: each channel is first brought to zero mean
-    and unit deviation in the neighbourhood.
+    gradients of red with green and red with blue. They are invariant to rotations, and with
+    ``normalise`` to affine changes of light: each channel is first brought to zero mean and unit
+    deviation in the neighbourhood.
 
     >>> image = np.full((40, 40, 3), 51, np.uint8)
     >>> _, rows = Invariants().describe(image, InterestPoints.at(np.float32([[20, 20]]), 1.0))
@@ -64,7 +64,7 @@ class Invariants:
     """
 
     sigma: float = param(2.0, "scale of the neighbourhood, pixels", low=0.3, high=50.0)
-    normalise: bool = param(False, "make the invariants blind to affine changes of light")
+    normalise: bool = param(False, "make the descriptors invariant to affine changes of light")
 
     def __post_init__(self) -> None:
         check(self)
@@ -143,7 +143,7 @@ class SiftDescriptor:
         return points, self._as_bytes(rows)
 
     def detect_and_describe(self, image: Image, detector: Detector) -> ImageKeypoints:
-        """Return what detecting and then describing gives; SIFT's own points on one pyramid."""
+        """Detect and describe; for SIFT's own points, on one pyramid."""
         if type(detector) is not Sift:
             return self.describe(image, detector.detect(image))
         keypoints, rows = detector.opencv().detectAndCompute(grey(image), None)
@@ -172,7 +172,7 @@ class OrbDescriptor:
 
 
 def _with_levels(points: InterestPoints, are_ours: NDArray[np.bool_]) -> InterestPoints:
-    """Forget the pyramid levels of other detectors: SIFT packs its own with a layer above bit 8."""
+    """Drop the pyramid levels of other detectors; SIFT packs a layer above bit 8 into its own."""
     return replace(points, octave=np.where(are_ours, points.octave, 0).astype(np.int32))
 
 

@@ -1,7 +1,7 @@
-"""Where to look: interest point detectors.
+"""Interest point detectors.
 
-A detector is a frozen dataclass with one method. To add one of your own, write it, then
-``detectors.register("mine", Mine)`` so that saved policies can name it.
+A detector is a frozen dataclass with the method ``detect``. Register a custom one with
+``detectors.register("mine", Mine)``, so that saved policies can name it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class InterestPoints:
         return len(self.xy)
 
     def take(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> InterestPoints:
-        """Return the points that a mask or a list of numbers chooses."""
+        """Return the points that a mask or an array of numbers selects."""
         return InterestPoints(self.xy[keep], self.scale[keep], self.angle[keep], self.octave[keep])
 
     @classmethod
@@ -73,8 +73,8 @@ class Detector(Protocol):
 class Harris:
     """Colour Harris corners: the sum of the channels' structure tensors.
 
-    A point depends only on the pixels within ``margin`` of it and points nearer to the border are
-    left out, so a window that slides over a scene by whole pixels sees the very same points.
+    A point depends only on the pixels within ``margin`` of it, and points nearer to the border are
+    left out, so a window that slides over a scene by whole pixels shows exactly the same points.
 
     >>> image = np.zeros((64, 64, 3), np.uint8)
     >>> image[30:, 30:] = 255
@@ -95,7 +95,7 @@ class Harris:
 
     @property
     def margin(self) -> int:
-        """Pixels around a point on which it depends."""
+        """Distance in pixels up to which the image affects a point."""
         return _reach(self.sigma) + _reach(self.integration) + self.radius
 
     def detect(self, image: Image) -> InterestPoints:
@@ -206,7 +206,7 @@ def sort_keypoints(keypoints: Sequence[cv2.KeyPoint]) -> tuple[InterestPoints, N
 
 
 def to_keypoints(points: InterestPoints) -> list[cv2.KeyPoint]:
-    """Return points as OpenCV wants them; ``class_id`` is the number of the point."""
+    """Return points as OpenCV's keypoints; ``class_id`` is the number of the point."""
     angle = np.nan_to_num(points.angle, nan=-1.0)
     return [
         cv2.KeyPoint(float(x), float(y), float(s), float(a), 0.0, int(o), i)

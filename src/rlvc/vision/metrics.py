@@ -1,7 +1,7 @@
-"""When two descriptors are the same: metrics.
+"""Metrics: how far apart two descriptors are.
 
-A metric is a frozen dataclass with two methods, ``fit`` and ``distances``; register your own with
-``metrics.register("mine", Mine)``. Those that come with rlvc also have compiled searches.
+A metric is a frozen dataclass with the methods ``fit`` and ``distances``; register a custom one
+with ``metrics.register("mine", Mine)``. The metrics of rlvc also have compiled searches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SAMPLE = 50_000  # descriptors from which a covariance is estimated
 class Metric(Protocol):
     """Measure how far apart descriptors are.
 
-    The distance of two rows must not depend on the other rows that are asked for with them.
+    The distance of two rows must not depend on the other rows of a call.
     """
 
     def fit(self, descriptors: Descriptors) -> Self:
@@ -56,7 +56,7 @@ class Euclidean:
     binary = False
 
     def fit(self, descriptors: Descriptors) -> Self:
-        """Return this metric: it has nothing to learn."""
+        """Return this metric, as it has nothing to fit."""
         return self
 
     def embed(self, descriptors: Descriptors) -> NDArray[Any]:
@@ -96,7 +96,7 @@ class Mahalanobis:
         return type(self)(axes[:, keep] / np.sqrt(variance[keep]))
 
     def embed(self, descriptors: Descriptors) -> NDArray[Any]:
-        """Return the whitened rows, computed row by row so that a row never depends on the rest."""
+        """Return the whitened rows; each depends on itself alone, to the last bit."""
         if self.whitening is None:
             raise ValueError("Mahalanobis must be fitted first; call fit(descriptors).")
         return project(np.asarray(descriptors, np.float64), self.whitening)
@@ -118,7 +118,7 @@ class Hamming:
     binary = True
 
     def fit(self, descriptors: Descriptors) -> Self:
-        """Return this metric: it has nothing to learn."""
+        """Return this metric, as it has nothing to fit."""
         if descriptors.dtype != np.uint8:
             raise TypeError(
                 f"The descriptors of Hamming must be packed bits (uint8); got {descriptors.dtype}. "
@@ -141,7 +141,7 @@ class Hamming:
 
 @jit
 def covariance(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the covariance, summed in one order: a threaded library would round as it likes."""
+    """Return the covariance, summed in a fixed order; the rounding of threaded libraries varies."""
     n, d = rows.shape
     mean = np.zeros(d, np.float64)
     for i in range(n):
@@ -162,7 +162,7 @@ def covariance(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @jit
 def project(rows: NDArray[Any], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the product of rows and a matrix, summed in one order whatever the other rows."""
+    """Return the product of rows and a matrix, summed in a fixed order."""
     n, d = rows.shape
     r = matrix.shape[1]
     out = np.zeros((n, r), np.float64)

@@ -1,4 +1,4 @@
-"""What symbols looked like: small pictures, of which a few are in memory and the rest in a file."""
+"""Pictures of symbols: the first ones in memory, the rest in a temporary file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rlvc._core.spool import Spool
 
 Patch = NDArray[np.uint8]  # (side, side, 3)
-IN_MEMORY = 4096  # patches kept in memory, 12 MB; there may be a million symbols
+IN_MEMORY = 4096  # patches in memory, 12 MB; there may be a million symbols
 
 
 class Patches(Sequence[Patch]):
@@ -26,7 +26,7 @@ class Patches(Sequence[Patch]):
 
     def __init__(self, patches: Iterable[Patch] = (), *, in_memory: int = IN_MEMORY) -> None:
         self._kept: list[Patch] = []
-        self._room = in_memory
+        self._limit = in_memory
         self._n_spooled = 0
         self._shape: tuple[int, ...] = ()
         self._spool: Spool | None = None
@@ -39,7 +39,7 @@ class Patches(Sequence[Patch]):
         """Add the patches of the next symbols."""
         for patch in patches:
             self._shape = patch.shape
-            if len(self._kept) < self._room:
+            if len(self._kept) < self._limit:
                 self._kept.append(patch)
             else:
                 self._store(patch)
@@ -58,7 +58,7 @@ class Patches(Sequence[Patch]):
 
     def __getitem__(self, number: int | slice) -> Patch | list[Patch]:
         if isinstance(number, slice):
-            return [self[one] for one in range(*number.indices(len(self)))]
+            return [self[i] for i in range(*number.indices(len(self)))]
         if number < 0:
             number += len(self)
         if not 0 <= number < len(self):
@@ -66,6 +66,6 @@ class Patches(Sequence[Patch]):
         if number < len(self._kept):
             return self._kept[number]
         assert self._spool is not None
-        place, n_bytes = number - len(self._kept), math.prod(self._shape)
-        data = self._spool.read(place, n_bytes, f"Patch {number}")
+        index, n_bytes = number - len(self._kept), math.prod(self._shape)
+        data = self._spool.read(index, n_bytes, f"Patch {number}")
         return np.frombuffer(data, np.uint8).reshape(self._shape)

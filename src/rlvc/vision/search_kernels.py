@@ -1,4 +1,4 @@
-"""Compiled searches, for metrics that embed descriptors as rows to compare number by number."""
+"""Kernels that compare rows number by number, for metrics that embed descriptors as such rows."""
 
 from __future__ import annotations
 
@@ -8,78 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.jit import jit
-from rlvc.vision.descriptors import Descriptors
-from rlvc.vision.metrics import Embedded
-from rlvc.vision.sketch import LANES, LENGTH, Sketcher, near_lanes, tiles
-
-
-class CompiledSearch:
-    """What all searches among embedded rows share: one centre against the rows of an image."""
-
-    def __init__(self, metric: Embedded, embedded: NDArray[Any], threshold: float) -> None:
-        self._embed = metric.embed
-        self._binary = metric.binary
-        self._threshold = threshold
-        self._limit = float(threshold if metric.binary else threshold**2)
-        self._centres = embedded
-
-    def prepare(self, rows: Descriptors) -> NDArray[Any]:
-        """Return the embedded rows."""
-        return self._embed(rows)
-
-    def matches(self, rows: NDArray[Any], symbol: int) -> NDArray[np.int64]:
-        """Return the rows that are near one centre."""
-        return _rows_within(rows, self._centres, symbol, self._limit, self._binary)
-
-    def has_match(self, rows: NDArray[Any], symbol: int) -> bool:
-        """Tell whether some row is near one centre."""
-        return _any_within(rows, self._centres, symbol, self._limit, self._binary)
-
-
-class SortedSearch(CompiledSearch):
-    """A search among short rows, sorted along the axis on which the centres spread most."""
-
-    def __init__(self, metric: Embedded, embedded: NDArray[Any], threshold: float) -> None:
-        super().__init__(metric, embedded, threshold)
-        spread = np.std(embedded, axis=0) if len(embedded) else np.zeros(1)
-        self._axis = int(np.argmax(spread))
-        self._order = np.argsort(embedded[:, self._axis], kind="stable")
-
-    def leaders(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the rows that are not within the threshold of an earlier one of these."""
-        return _leaders(rows, self._limit, self._binary)
-
-    def near(self, rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return how many centres are near each row, and which, lowest number first."""
-        return _within(rows, self._centres, self._order, self._axis, self._limit, self._binary)
-
-
-class SketchedSearch(CompiledSearch):
-    """A search among long rows, most of which their sketches tell apart."""
-
-    def __init__(self, metric: Embedded, embedded: NDArray[Any], threshold: float) -> None:
-        super().__init__(metric, embedded, threshold)
-        self._sketcher = Sketcher.of(embedded, threshold)
-        self._tiles = tiles(self._sketcher.sketch(embedded))
-
-    def leaders(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the rows that are not within the threshold of an earlier one of these."""
-        sketcher = Sketcher.of(rows, self._threshold)
-        return _sketched_leaders(rows, sketcher.sketch(rows), sketcher.limit, self._limit)
-
-    def near(self, rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return how many centres are near each row, and which, lowest number first."""
-        sketches, limit = self._sketcher.sketch(rows), self._sketcher.limit
-        row, centre = _sketched_pairs(
-            rows, sketches, self._centres, self._tiles, limit, self._limit
-        )
-        by_row = np.argsort(row, kind="stable")
-        return np.bincount(row, minlength=len(rows)), centre[by_row]
+from rlvc.vision.sketch import LANES, LENGTH, near_lanes
 
 
 @jit
-def _far(a: NDArray[Any], i: int, b: NDArray[Any], j: int, limit: float, binary: bool) -> bool:
-    """Tell whether row i of a is farther than the limit from row j of b, as soon as it is certain.
+def is_far(a: NDArray[Any], i: int, b: NDArray[Any], j: int, limit: float, binary: bool) -> bool:
+    """Tell whether row i of a is farther than the limit from row j of b; stop early if it is.
 
     The limit is a number of bits for binary rows (words), else a squared distance.
     """
@@ -111,13 +45,14 @@ def _count_bits(word: np.uint64) -> np.int64:
 
 
 @jit
-def _leaders(rows: NDArray[Any], limit: float, binary: bool) -> NDArray[np.int64]:
+def find_leaders(rows: NDArray[Any], limit: float, binary: bool) -> NDArray[np.int64]:
+    """Return the rows that are not within the limit of an earlier one of these."""
     chosen = np.empty(len(rows), np.int64)
     n = 0
     for i in range(len(rows)):
         is_new = True
         for j in range(n):
-            if not _far(rows, i, rows, chosen[j], limit, binary):
+            if not is_far(rows, i, rows, chosen[j], limit, binary):
                 is_new = False
                 break
         if is_new:
@@ -127,7 +62,7 @@ def _leaders(rows: NDArray[Any], limit: float, binary: bool) -> NDArray[np.int64
 
 
 @jit
-def _within(
+def find_near(
     rows: NDArray[Any],
     centres: NDArray[Any],
     order: NDArray[np.int64],
@@ -156,7 +91,7 @@ def _within(
             j = order[k]
             if float(centres[j, axis]) - float(rows[i, axis]) > reach:
                 break
-            if not _far(rows, i, centres, j, limit, binary):
+            if not is_far(rows, i, centres, j, limit, binary):
                 if n == len(found):
                     found = np.concatenate((found, found))
                 found[n] = j
@@ -167,7 +102,7 @@ def _within(
 
 
 @jit
-def _sketched_leaders(
+def find_sketched_leaders(
     rows: NDArray[Any], sketches: NDArray[np.float32], near: np.float32, limit: float
 ) -> NDArray[np.int64]:
     """Return the leaders; ``near`` is the limit of the sketches, ``limit`` that of the rows."""
@@ -179,7 +114,7 @@ def _sketched_leaders(
         is_new = True
         for t in range(-(-n // LANES)):
             for k in range(near_lanes(sketches, i, met, t, near, gaps, lanes)):
-                if not _far(rows, i, rows, chosen[t * LANES + lanes[k]], limit, False):
+                if not is_far(rows, i, rows, chosen[t * LANES + lanes[k]], limit, False):
                     is_new = False
                     break
             if not is_new:
@@ -193,7 +128,7 @@ def _sketched_leaders(
 
 
 @jit
-def _sketched_pairs(
+def find_sketched_pairs(
     rows: NDArray[Any],
     sketches: NDArray[np.float32],
     centres: NDArray[Any],
@@ -203,7 +138,7 @@ def _sketched_pairs(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """List the rows and centres that are near; the centres of each row, lowest number first.
 
-    A tile is compared with a few rows while it is in the cache, so rows are met in turns.
+    A tile is compared with a few rows while it is in the processor's cache.
     """
     row, centre = np.empty(2 * len(rows) + 16, np.int32), np.empty(2 * len(rows) + 16, np.int32)
     gaps, lanes = np.empty(LANES, np.float32), np.empty(LANES, np.int32)
@@ -213,7 +148,7 @@ def _sketched_pairs(
             for i in range(first, min(first + 32, len(rows))):
                 for k in range(near_lanes(sketches, i, tiles, t, near, gaps, lanes)):
                     j = t * LANES + lanes[k]
-                    if not _far(rows, i, centres, j, limit, False):
+                    if not is_far(rows, i, centres, j, limit, False):
                         if n == len(row):
                             row = np.concatenate((row, row))
                             centre = np.concatenate((centre, centre))
@@ -223,23 +158,25 @@ def _sketched_pairs(
 
 
 @jit
-def _rows_within(
+def find_matches(
     rows: NDArray[Any], centres: NDArray[Any], symbol: int, limit: float, binary: bool
 ) -> NDArray[np.int64]:
+    """Return the rows that are near one centre."""
     found = np.empty(len(rows), np.int64)
     n = 0
     for i in range(len(rows)):
-        if not _far(rows, i, centres, symbol, limit, binary):
+        if not is_far(rows, i, centres, symbol, limit, binary):
             found[n] = i
             n += 1
     return found[:n].copy()
 
 
 @jit
-def _any_within(
+def has_match(
     rows: NDArray[Any], centres: NDArray[Any], symbol: int, limit: float, binary: bool
 ) -> bool:
+    """Tell whether any row is near one centre."""
     for i in range(len(rows)):  # noqa: SIM110 - numba compiles no generators in any()
-        if not _far(rows, i, centres, symbol, limit, binary):
+        if not is_far(rows, i, centres, symbol, limit, binary):
             return True
     return False

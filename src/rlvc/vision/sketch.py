@@ -1,9 +1,9 @@
-"""Sketches: a few numbers of each row that tell most rows apart.
+"""Sketches: short projections of long rows that tell most rows apart.
 
-Rows are projected on the main axes of a sample of them. A projection lengthens no difference, so
-rows whose sketches are farther apart than the threshold are farther apart themselves, and only the
-others are compared number by number. Sketches save time and decide nothing: whatever the axes and
-however they were rounded, the answers are the same.
+Rows are projected on the main axes of a sample. A projection lengthens no difference, so rows whose
+sketches are farther apart than the threshold are farther apart themselves, and only the others are
+compared number by number. Sketches save time and decide nothing: results depend neither on the axes
+nor on rounding.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from rlvc._core.jit import jit
 from rlvc.vision.metrics import covariance, project
 
 LENGTH = 16  # numbers of a sketch
-LANES = 256  # sketches that are compared with one at a time
+LANES = 256  # sketches that are compared with one sketch at a time
 SAMPLE = 2000  # rows from which the axes are estimated
-ROUNDS = 8  # of the iteration that finds them
+ROUNDS = 8  # of the iteration that finds the axes
 
 
 @dataclass(frozen=True, slots=True)
 class Sketcher:
-    """How to sketch rows, and how near sketches of rows within the threshold must be.
+    """A projection to sketches, and the largest distance of sketches of near rows.
 
     Attributes:
         axes: (d, LENGTH) orthogonal axes, all of one length or zero.
@@ -36,10 +36,10 @@ class Sketcher:
     limit: np.float32
 
     @classmethod
-    def of(cls, rows: NDArray[Any], threshold: float) -> Sketcher:
-        """Return what sketches rows such as these, each of them to be compared with others.
+    def fit(cls, rows: NDArray[Any], threshold: float) -> Sketcher:
+        """Return a sketcher for rows like these.
 
-        The limit leaves room for rounding. In units of the longest row or the threshold, whichever
+        The limit allows for rounding. In units of the longest row or the threshold, whichever
         is more, one of two rows within the threshold is at most 1 long and the other 2, so their
         sketches in float32 are off by less than 3 · 2⁻²⁴; their squared distance then gathers
         LENGTH + 3 relative errors of 2⁻²⁴.
@@ -61,8 +61,8 @@ class Sketcher:
 def main_axes(spread: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return about the LENGTH main axes of a covariance (d, d), as columns; zero where it has less.
 
-    By orthogonal iteration, since a library's threads may wait longer for each other than this
-    takes. How near these are to the main axes does not matter; that they are orthogonal does.
+    This is orthogonal iteration, by hand because the threads of a linear algebra library may wait
+    longer for each other than it takes. The axes must be orthogonal, but need not be exact.
     """
     width = len(spread)
     axes = np.zeros((LENGTH, width), np.float64)
@@ -76,7 +76,7 @@ def main_axes(spread: NDArray[np.float64]) -> NDArray[np.float64]:
                 for d in range(width):
                     axis[d] += axes[k, c] * spread[c, d]
             length = np.sqrt(_product(axis, axis))
-            for m in range(2 * k):  # twice, as the first time leaves the rounding of what it takes
+            for m in range(2 * k):  # twice, to remove what rounding leaves the first time
                 share = _product(axis, axes[m % k])
                 for d in range(width):
                     axis[d] -= share * axes[m % k, d]
@@ -88,16 +88,16 @@ def main_axes(spread: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @jit
 def _product(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    total = 0.0  # loops, as Numba takes seconds to compile sums of arrays that may not fit
+    total = 0.0  # a loop, as Numba takes seconds to compile sums of arrays
     for d in range(len(a)):
         total += a[d] * b[d]
     return total
 
 
 def tiles(sketches: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return sketches as (n_tiles, LENGTH, LANES), the last tile filled up with some at infinity.
+    """Return sketches as (n_tiles, LENGTH, LANES), the last tile padded with infinity.
 
-    Neighbours in memory are the same number of LANES sketches, which a processor takes at once.
+    Corresponding numbers of LANES sketches are adjacent in memory, for vector instructions.
     """
     n, length = sketches.shape
     n_tiles = -(-n // LANES)
@@ -116,9 +116,9 @@ def near_lanes(
     gaps: NDArray[np.float32],
     lanes: NDArray[np.int32],
 ) -> int:
-    """Write down which sketches of a tile are near the i-th one, and return how many.
+    """Write to ``lanes`` which sketches of a tile are near the i-th one, and return how many.
 
-    ``gaps`` and ``lanes`` are room for LANES numbers each.
+    ``gaps`` and ``lanes`` have LANES elements each.
     """
     n = np.int32(0)
     for lane in range(LANES):

@@ -1,9 +1,9 @@
-"""Symbols: descriptors up to a threshold on the metric.
+"""Vocabularies: descriptors within a threshold of each other are one symbol.
 
-A percept *exhibits* a symbol when one of its descriptors lies within the threshold of the symbol's
-own descriptor. That is the paper's feature detector D(s, d), word for word: whether a symbol is
-there depends on the percept and on that symbol alone, so a policy needs to look only for the few
-symbols that it tests, and a vocabulary that grows never changes what was said before.
+A percept *exhibits* a symbol if one of its descriptors is within the threshold of the symbol's
+descriptor. This is the paper's feature detector D(s, d): the result depends on the percept and that
+symbol alone, so a policy searches only for the symbols that it tests, and a growing vocabulary
+never changes earlier results.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ BLOCK = 8192  # descriptors that are compared with the vocabulary at a time
 
 @dataclass(slots=True)
 class Vocabulary:
-    """The distinct descriptors of one camera, numbered in the order in which they were met.
+    """The symbols of one camera, numbered in the order in which they were added.
 
     >>> from rlvc.vision.metrics import Euclidean
-    >>> words = Vocabulary(Euclidean(), threshold=1.0)
-    >>> words.extend(np.float32([[0, 0], [0.5, 0], [9, 9]])).tolist()
+    >>> vocabulary = Vocabulary(Euclidean(), threshold=1.0)
+    >>> vocabulary.extend(np.float32([[0, 0], [0.5, 0], [9, 9]])).tolist()
     [0, 2]
-    >>> words.quantize(np.float32([[9, 8.5], [4, 4], [0, 0]]))[1].tolist()
+    >>> vocabulary.quantize(np.float32([[9, 8.5], [4, 4], [0, 0]]))[1].tolist()
     [1, 0]
     """
 
@@ -41,12 +41,12 @@ class Vocabulary:
 
     @property
     def n_symbols(self) -> int:
-        """How many symbols there are."""
+        """The number of symbols."""
         return 0 if self.centres is None else len(self.centres)
 
     @property
     def search(self) -> Search:
-        """What compares descriptors with the symbols; made anew when symbols are added."""
+        """Compares descriptors with the symbols; it is rebuilt when symbols are added."""
         if self._search is None:
             assert self.centres is not None
             self._search = make_search(self.metric, self.centres, self.threshold)
@@ -55,7 +55,10 @@ class Vocabulary:
     def extend(self, descriptors: Descriptors, threads: int = 1) -> NDArray[np.int64]:
         """Add a symbol for each descriptor that is not within the threshold of an earlier one.
 
-        The first non-empty call also fits the metric. Returns the rows that became symbols.
+        The first non-empty call also fits the metric.
+
+        Returns:
+            The rows that became symbols.
         """
         if len(descriptors) == 0:
             return np.empty(0, np.int64)
@@ -78,9 +81,9 @@ class Vocabulary:
     def quantize(
         self, descriptors: Descriptors, threads: int = 1
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return which symbols each descriptor stands for, as CSR rows (indptr, symbols).
+        """Return the symbols that each descriptor shows, as CSR rows (indptr, symbols).
 
-        A descriptor between two symbols stands for both; one far from all stands for none.
+        A descriptor between two symbols shows both; one far from all shows none.
         """
         n = len(descriptors)
         if n == 0 or self.n_symbols == 0:

@@ -36,7 +36,7 @@ from rlvc import RLVC, Interactions, Percepts, collect
 from rlvc.cli import main as main_of_rlvc
 from rlvc.data.spaces import shapes_of
 from rlvc.envs.photos.images import PHOTOGRAPHS, maze_picture
-from rlvc.runs.resources import needs_of_data, needs_to_collect
+from rlvc.runs.resources import estimate_collection, estimate_learning
 from rlvc.vision.descriptors import OrbDescriptor, SiftDescriptor
 from rlvc.vision.detectors import Harris, Orb, Sift
 
@@ -179,8 +179,10 @@ def estimate(name: str, n: int) -> None:
         env = importlib.import_module("minigrid.wrappers").RGBImgObsWrapper(env)
     shapes, is_own = shapes_of(env.observation_space).values(), words[0] == "learn"
     sample = collect(env, 100, seed=0) if name == "maze" else None
-    before = needs_to_collect(shapes, n, RLVC(), images=images, sample=sample, keeps_images=is_own)
-    known = needs_of_data(collect(env, n, seed=0), RLVC()) if is_own else None
+    before = estimate_collection(
+        shapes, n, RLVC(), images=images, sample=sample, keeps_images=is_own
+    )
+    known = estimate_learning(collect(env, n, seed=0), RLVC()) if is_own else None
     own = [sys.executable, __file__, "--here", "--estimate", "--runs", name, "--interactions"]
     told = subprocess.run([*own, str(n)], check=True, capture_output=True, text=True).stdout
     peak, disk = map(int, told.splitlines()[-1].split())

@@ -71,17 +71,16 @@ class Session:
         self, needs: ResourceEstimate, least: ResourceEstimate | None, console: Console
     ) -> None:
         """Say what the run needs, and refuse it politely where that is more than there is."""
-        from rlvc.runs.free_resources import FreeResources
-        from rlvc.runs.resources import check
+        from rlvc.runs.resources import FreeResources
 
         say_on(
             console,
-            needs.tell(self.folder, FreeResources.of(self.folder), at_most=least is not None),
+            needs.describe(self.folder, FreeResources.of(self.folder), at_most=least is not None),
         )
         kept = sum(path.stat().st_size for path in self.checkpoint.folder.rglob("*"))
         sure = least or needs
         try:
-            check(replace(sure, disk=max(0, sure.disk - kept)), self.folder)
+            replace(sure, disk=max(0, sure.disk - kept)).check(self.folder)
         except OSError as error:
             raise OSError(f"{error.strerror}: {error.filename}.") from error
 

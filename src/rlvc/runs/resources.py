@@ -1,139 +1,205 @@
-"""What a run will need of memory and disk, said beforehand, and refused where it cannot fit.
-
-Counted from what is kept of every image, point and symbol, and compared with runs by
-``benchmarks/memory.py --estimate``: rather too much than too little.
-"""
+"""A rough estimate of the memory and disk that a run needs, to refuse what surely cannot fit."""
 
 from __future__ import annotations
 
 import errno
 import math
+import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import cv2
 import numpy as np
+import psutil
 
 from rlvc._core.jit import n_threads
 from rlvc.data.interactions import Interactions
-from rlvc.data.percepts import IN_MEMORY, Images, Percepts
+from rlvc.data.percepts import IN_MEMORY, Images
 from rlvc.learning.rlvc import RLVC
-from rlvc.runs.free_resources import FreeResources, resident
-from rlvc.vision.auto import CAMERA, CONFIGS, DRAWN, ExtractorConfig
-from rlvc.vision.extractor import SIDE
+from rlvc.vision.extractor import SIDE, FeatureExtractor
 from rlvc.vision.keypoints import unique_rows
 
 MB: Final = 10**6
-PROGRAM: Final = 430 * MB  # rlvc and the libraries that it needs, compiled kernels, figures
-WORK: Final = 400  # bytes for each pixel that a thread looks at: SIFT's pyramid needs most
-IMAGE: Final = 700  # bytes of what is known of each image, beside itself
-POINT: Final = 28  # bytes of an interest point
-ROW: Final = 20  # bytes beside each distinct descriptor, to find it again
-SYMBOL: Final = 400  # bytes of a symbol beside its descriptor
-SEEN: Final = 80  # bytes for each symbol on each image: where it is, and what is learned from it
-NEAR: Final = 2.5  # symbols that a point may stand for, as a descriptor may lie between some
-STAGE: Final = 60  # bytes for each interaction in every stage, as stages are kept
-WORKER: Final = 150 * MB  # what a process that grows trees does not share with others
-RESULTS: Final = 20 * MB  # policies, pictures and tables of a finished run
-SAMPLE: Final = 50  # images that are looked at to know what the others are like
-DENSE: Final = 300  # pixels for each point, where the detector has no limit and no image is there
+PROGRAM: Final = 430 * MB  # rlvc, its libraries and its compiled kernels
+RESULTS: Final = 20 * MB  # policies, figures and tables of a finished run
+PIXEL: Final = 400  # bytes for each pixel of an image while a thread extracts its keypoints
+POINT: Final = 600  # bytes of an interest point, its descriptor and what is learned from it
+SAMPLE: Final = 50  # images that stand for the others
+DENSE: Final = 300  # pixels for each interest point, where no image is known
+
+
+@dataclass(frozen=True, slots=True)
+class FreeResources:
+    """What is free, in bytes.
+
+    Attributes:
+        memory: What this process and its children may take beside what it has.
+        disk: In the folder of a run.
+        temporary: In the folder for temporary files.
+        is_one_disk: Whether these two folders are on one disk.
+    """
+
+    memory: int
+    disk: int
+    temporary: int
+    is_one_disk: bool = False
+
+    @classmethod
+    def of(cls, folder: Path) -> FreeResources:
+        """Return what is free on this machine, for a run in a folder that need not exist yet."""
+        folder = folder.absolute()
+        parent = next(one for one in (folder, *folder.parents) if one.is_dir())
+        other = Path(tempfile.gettempdir())
+        is_one_disk = parent.stat().st_dev == other.stat().st_dev
+        disk, temporary = (shutil.disk_usage(path).free for path in (parent, other))
+        return cls(free_memory(), disk, temporary, is_one_disk)
+
+
+def free_memory(root: Path = Path("/")) -> int:
+    """Return the free memory of the machine, within all limits on this process.
+
+    Control groups limit containers and jobs; they count files that can be given back as memory.
+
+    Args:
+        root: Where to find ``proc`` and ``sys``.
+    """
+    free = [psutil.virtual_memory().available]
+    if sys.platform == "linux" and (limit := psutil.Process().rlimit(psutil.RLIMIT_AS)[0]) >= 0:
+        free.append(limit - psutil.Process().memory_info().vms)
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        lines = []
+    group = next((line[3:] for line in lines if line.startswith("0::")), "")
+    base = root / "sys/fs/cgroup"
+    for one in (base / group.strip("/") / "memory.max").parents:
+        try:
+            limit, used = (int((one / f"memory.{name}").read_text()) for name in ("max", "current"))
+            stat = dict(line.split() for line in (one / "memory.stat").read_text().splitlines())
+        except (OSError, ValueError):  # a group without a limit says "max"
+            continue
+        free.append(limit - used + int(stat.get("inactive_file", 0)))
+    return int(max(0, min(free)))
+
+
+def used_memory() -> int:
+    """Return the memory that this process has."""
+    return int(psutil.Process().memory_info().rss)
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceEstimate:
-    """What a run will need, in bytes.
+    """What a run needs, in bytes.
 
     Attributes:
         memory: Of all its processes together.
-        disk: In the folder of the run: what is kept so that it can be gone on with, and results.
-        spool: In the folder for temporary files: images, and what symbols look like, beyond those
-            in memory.
+        disk: In the folder of the run: checkpoints and results.
+        temporary: In the folder for temporary files: images, and the patches of symbols.
 
-    >>> print(ResourceEstimate(800 * MB, 300 * MB).tell())
+    >>> print(ResourceEstimate(800 * MB, 300 * MB).describe())
     This needs about 0.8 GB of memory and 0.3 GB of disk.
     """
 
     memory: int
     disk: int
-    spool: int = 0
+    temporary: int = 0
 
-    def tell(
+    def describe(
         self,
         folder: Path | None = None,
-        room: FreeResources | None = None,
+        free: FreeResources | None = None,
         *,
         at_most: bool = False,
     ) -> str:
         """Return a sentence for people.
 
         Args:
-            folder: That of the run.
-            room: What is free.
-            at_most: Whether it may need much less, as where percepts may come back.
+            folder: The folder of the run.
+            free: What is free.
+            at_most: Whether it may need much less.
         """
-        memory, disk = f"{_words(self.memory)} of memory", f"{_words(self.disk)} of disk"
-        if room is not None and room.memory is not None:
-            memory += f" ({_words(room.memory + resident())} are free)"
+        memory, disk = f"{_size(self.memory)} of memory", f"{_size(self.disk)} of disk"
+        if free is not None:
+            memory += f" ({_size(free.memory + used_memory())} are free)"
         if folder is not None:
             disk += f" in {folder}"
-        if self.spool >= 50 * MB:
-            disk += f", and {_words(self.spool)} in {tempfile.gettempdir()} for a while"
+        if self.temporary >= 50 * MB:
+            disk += f", and {_size(self.temporary)} in {tempfile.gettempdir()} for a while"
         return f"This needs {'at most' if at_most else 'about'} {memory} and {disk}."
+
+    def check(self, folder: Path, free: FreeResources | None = None) -> None:
+        """Raise a MemoryError or an OSError if a run cannot fit, with what to do about it.
+
+        Args:
+            folder: The folder of the run; it need not exist yet.
+            free: What is free; by default on this machine.
+        """
+        free, used = free or FreeResources.of(folder), used_memory()
+        if self.memory - used > free.memory:
+            raise MemoryError(
+                f"This needs about {_size(self.memory)} of memory; {_size(free.memory + used)} are "
+                "free. Take fewer interactions, smaller images (--size), fewer trees (--trees), or "
+                "fewer threads (--set threads=1)."
+            )
+        disk, temporary = self.disk, self.temporary
+        if free.is_one_disk:
+            disk = temporary = disk + temporary
+        if disk > free.disk:
+            raise OSError(
+                errno.ENOSPC,
+                f"This needs about {_size(disk)} of disk; {_size(free.disk)} are free. Take fewer "
+                "interactions, smaller images (--size), or a folder on another disk (--out)",
+                str(folder),
+            )
+        if temporary > free.temporary:
+            raise OSError(
+                errno.ENOSPC,
+                f"This needs about {_size(temporary)} for temporary files; "
+                f"{_size(free.temporary)} are free. Take fewer interactions, smaller images "
+                "(--size), or name a folder on another disk in TMPDIR",
+                tempfile.gettempdir(),
+            )
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class CameraStatistics:
     """What the images of one camera are like.
 
     Attributes:
         shape: (height, width, channels).
         images: How many distinct ones there are.
         points: Interest points of an image.
-        fresh: The share of points whose descriptor no other has.
-        width: Bytes of a descriptor.
-        packed: Bytes of an image in a PNG file.
+        unique: The share of points whose descriptor no other has.
     """
 
     shape: tuple[int, ...]
     images: int
     points: float
-    fresh: float
-    width: int
-    packed: float
+    unique: float = 1.0
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of an image."""
-        return int(np.prod(self.shape))
-
-    @property
-    def n_symbols(self) -> float:
-        """How many symbols there will be: the more descriptors are known, the fewer are new.
-
-        Views of a dozen panoramas had 45,000 symbols in 120,000 descriptors, 83,000 in 360,000.
-        """
-        distinct = self.images * self.points * self.fresh
-        return min(distinct, 64.0 * math.pow(distinct, 0.56))
+        """Bytes of all images."""
+        return self.images * math.prod(self.shape)
 
 
-def needs_of_data(data: Interactions, learner: RLVC, trees: int = 0) -> ResourceEstimate:
-    """Return what it needs to learn from interactions; some of their images are looked at.
+def estimate_learning(data: Interactions, learner: RLVC, trees: int = 0) -> ResourceEstimate:
+    """Return what learning from interactions needs, judged by some of their images.
 
     Args:
-        data: The interactions. Their images are in memory or in a temporary file already.
-        learner: Who will learn.
-        trees: How many trees of a forest will be learned as well.
+        data: The interactions; their images are in memory or in a temporary file already.
+        learner: The learner.
+        trees: How many trees of a forest it learns.
     """
-    sense = _sense(learner, data.percepts)
-    sights = [cost_of_images(sense, images, len(images)) for images in data.percepts.images]
-    needs = count(sights, len(data), n_threads(learner.threads), trees)
-    return replace(needs, spool=needs.spool - _beyond_memory(sights))
+    cameras = _sample(learner, data)
+    found = estimate(cameras, n_threads(learner.threads), trees)
+    return replace(found, temporary=found.temporary - _beyond_memory(cameras))
 
 
-def needs_to_collect(
+def estimate_collection(
     shapes: Iterable[tuple[int, ...]],
     interactions: int,
     learner: RLVC,
@@ -143,178 +209,87 @@ def needs_to_collect(
     sample: Interactions | None = None,
     keeps_images: bool = False,
 ) -> ResourceEstimate:
-    """Return what it needs to collect interactions and learn from them, if all percepts differ.
-
-    Where what to see with is not known yet, it is what needs most. An environment that shows the
-    same percepts again and again needs much less, so this is to be told, and refused only for as
-    many images as there surely are.
+    """Return what collecting interactions and learning from them needs, if all percepts differ.
 
     Args:
-        shapes: Those of the images of every camera; see :func:`rlvc.data.spaces.shapes_of`.
+        shapes: The shapes of the images of all cameras.
         interactions: How many will be collected.
-        learner: Who will learn.
-        trees: How many trees of a forest will be learned as well.
+        learner: The learner.
+        trees: How many trees of a forest it learns.
         images: How many distinct images each camera may show, if that is known.
-        sample: Some interactions to judge images by; without them, these are taken to be full of
+        sample: Interactions to judge images by; without them, images are assumed to be full of
             points that all differ.
-        keeps_images: Whether images are kept in the folder of the run as well.
+        keeps_images: Whether images are kept in the folder of the run.
 
-    >>> needs = needs_to_collect([(230, 230, 3)], 10_000, RLVC(threads=2))
-    >>> needs.spool > 10_000 * 230 * 230 * 3 - IN_MEMORY
+    >>> needs = estimate_collection([(230, 230, 3)], 10_000, RLVC(threads=2))
+    >>> needs.temporary > 10_000 * 230 * 230 * 3 - IN_MEMORY
     True
     """
-    n = percepts = interactions + interactions // 20 + 1  # an episode has one more than actions
+    n = interactions + interactions // 20 + 1  # an episode has one percept more than actions
     n = n if images is None else min(n, images)
-    threads = n_threads(learner.threads)
     if sample is not None:
-        sense = _sense(learner, sample.percepts)
-        sights = [[cost_of_images(sense, some, n) for some in sample.percepts.images]]
+        cameras = [replace(one, images=n) for one in _sample(learner, sample)]
     else:
-        sights = [[_guess(sense, shape, n) for shape in shapes] for sense in _senses(learner)]
-    found = [count(one, percepts, threads, trees, keeps_images=keeps_images) for one in sights]
-    return ResourceEstimate(
-        max(one.memory for one in found),
-        max(one.disk for one in found),
-        max(one.spool for one in found),
-    )
+        most = getattr(learner.detector, "max_points", 0)
+        cameras = [CameraStatistics(s, n, most or s[0] * s[1] / DENSE) for s in shapes]
+    return estimate(cameras, n_threads(learner.threads), trees, keeps_images=keeps_images)
 
 
-def count(
-    sights: Sequence[Sight],
-    percepts: int,
+def estimate(
+    cameras: Sequence[CameraStatistics],
     threads: int,
     trees: int = 0,
     *,
     keeps_images: bool = False,
 ) -> ResourceEstimate:
-    """Return what it needs to look at images and to learn from them, item by item.
+    """Return what extracting keypoints and learning from them needs.
 
     Args:
-        sights: What the images of every camera are like.
-        percepts: How many percepts these make up; with several cameras there may be many more.
-        threads: How many look at images, or grow trees.
-        trees: How many trees of a forest will be learned.
-        keeps_images: Whether images are kept in the folder of the run as well.
+        cameras: What the images of each camera are like.
+        threads: How many extract keypoints, or grow trees.
+        trees: How many trees of a forest are learned.
+        keeps_images: Whether images are kept in the folder of the run.
 
-    >>> sight = Sight((480, 640, 3), 20_000, 120.0, 1.0, 128, 0.0)
-    >>> print(count([sight], 20_000, threads=2).tell())
+    >>> camera = CameraStatistics((480, 640, 3), images=20_000, points=120.0)
+    >>> print(estimate([camera], threads=2).describe())
     This needs about ... GB of memory and ... GB of disk, and ... GB in ... for a while.
     """
-    memory = disk = seen = 0.0
-    for one in sights:
-        points = one.images * one.points
-        memory += min(one.images * one.n_bytes, IN_MEMORY // len(sights)) + one.images * IMAGE
-        memory += points * (POINT + one.fresh * (one.width + ROW))
-        memory += one.n_symbols * (one.width + SYMBOL)
-        seen += points * NEAR * SEEN
-        disk += points * (POINT + one.width) + one.images * 8
-        disk += one.images * one.packed if keeps_images else 0.0
-    stages = min(20 + percepts / 50, 1000)  # the paper's tasks have fewer
-    several = sum(one.points for one in sights) * percepts * 8 if len(sights) > 1 else 0.0
-    memory += stages * percepts * STAGE + several
-    work = max((one.shape[0] * one.shape[1] for one in sights), default=0) * WORK * threads
-    memory += PROGRAM + work + seen + min(trees, threads) * (WORKER + seen)
-    patches = int(sum(one.n_symbols for one in sights)) * SIDE * SIDE * 3
-    return ResourceEstimate(int(memory), int(disk) + RESULTS, _beyond_memory(sights) + patches)
+    points = sum(one.images * one.points for one in cameras)
+    unique = sum(one.images * one.points * one.unique for one in cameras)
+    symbols = min(unique, 64.0 * unique**0.56)  # the more are known, the fewer are new
+    pixels = max((one.shape[0] * one.shape[1] for one in cameras), default=0)
+    learned = POINT * (points + unique) / 2
+    memory = PROGRAM + PIXEL * pixels * threads + learned * (1 + min(trees, threads) / 3)
+    memory += sum(min(one.n_bytes, IN_MEMORY // len(cameras)) for one in cameras)
+    disk = points * POINT / 4 + sum(one.n_bytes for one in cameras) * keeps_images / 2  # as PNG
+    temporary = _beyond_memory(cameras) + symbols * SIDE * SIDE * 3
+    return ResourceEstimate(int(memory), int(disk) + RESULTS, int(temporary))
 
 
-def check(needs: ResourceEstimate, folder: Path, room: FreeResources | None = None) -> None:
-    """Raise a MemoryError or an OSError if a run cannot fit, with what to do about it.
-
-    Args:
-        needs: What it needs.
-        folder: Where it keeps what it does; it need not exist yet.
-        room: What is free; that of this machine unless given.
-    """
-    room = room or FreeResources.of(folder)
-    held = resident()
-    if room.memory is not None and needs.memory - held > room.memory:
-        raise MemoryError(
-            f"This needs about {_words(needs.memory)} of memory; {_words(room.memory + held)} are "
-            "free. Take fewer interactions, smaller images (--size), fewer trees (--trees), or "
-            "fewer threads (--set threads=1)."
-        )
-    disk, spool = needs.disk, needs.spool
-    if room.is_one_disk:
-        disk = spool = disk + spool
-    if room.disk is not None and disk > room.disk:
-        raise OSError(
-            errno.ENOSPC,
-            f"This needs about {_words(disk)} of disk; {_words(room.disk)} are free. Take fewer "
-            "interactions, smaller images (--size), or a folder on another disk (--out)",
-            str(folder),
-        )
-    if room.spool is not None and spool > room.spool:
-        raise OSError(
-            errno.ENOSPC,
-            f"This needs about {_words(spool)} for temporary files; {_words(room.spool)} are free. "
-            "Take fewer interactions, smaller images (--size), or name a folder on another disk in "
-            "TMPDIR",
-            tempfile.gettempdir(),
-        )
+def _sample(learner: RLVC, data: Interactions) -> list[CameraStatistics]:
+    """Return what the images of every camera are like, judged by some that are evenly spread."""
+    extractor = learner.new_extractor(data.percepts)
+    return [_sample_camera(extractor, images) for images in data.percepts.images]
 
 
-def cost_of_images(sense: ExtractorConfig, images: Images, n: int) -> Sight:
-    """Return what the images of a camera are like, judged by some that are evenly spread.
-
-    Args:
-        sense: What to see them with.
-        images: Those that are there, at least one.
-        n: How many there will be.
-    """
-    extractor = sense.new_extractor()
+def _sample_camera(extractor: FeatureExtractor, images: Images) -> CameraStatistics:
     numbers = np.unique(np.linspace(0, len(images) - 1, SAMPLE).astype(np.int64)).tolist()
     rows = [extractor.extract_image(images[number])[1] for number in numbers]
     total = sum(map(len, rows))
-    fresh = len(unique_rows(np.concatenate(rows))[0]) / total if total else 0.0
-    packed = [len(cv2.imencode(".png", images[number])[1]) for number in numbers[:5]]
-    width = rows[0].shape[1] * rows[0].dtype.itemsize
-    shape = images.shape or (0, 0)
-    return Sight(shape, n, total / len(rows), fresh, width, float(np.mean(packed)))
+    unique = len(unique_rows(np.concatenate(rows))[0]) / total if total else 0.0
+    return CameraStatistics(images.shape or (0, 0), len(images), total / len(rows), unique)
 
 
-def _guess(sense: ExtractorConfig, shape: tuple[int, ...], n: int) -> Sight:
-    """Return what the images of a camera may be like, of which none was seen yet."""
-    most = getattr(sense.detector, "max_points", 0) or shape[0] * shape[1] / DENSE
-    width = _WIDTHS.get(type(sense.descriptor).__name__, 512)
-    return Sight(shape, n, most, 1.0, width, float(np.prod(shape)))
-
-
-_WIDTHS = {"Invariants": 32, "SiftDescriptor": 128, "OrbDescriptor": 32}
-
-
-def _sense(learner: RLVC, percepts: Percepts) -> ExtractorConfig:
-    """Return what a learner will see percepts with."""
-    one = learner.fitted(percepts)
-    assert one.detector is not None
-    assert one.descriptor is not None
-    assert one.metric is not None
-    return ExtractorConfig(detector=one.detector, descriptor=one.descriptor, metric=one.metric)
-
-
-def _senses(learner: RLVC) -> list[ExtractorConfig]:
-    """Return what a learner may see with: what it was given, else whatever it may choose."""
-    given = {
-        name: part
-        for name in ("detector", "descriptor", "metric")
-        if (part := getattr(learner, name)) is not None
-    }
-    usual = [
-        one for one in CONFIGS if any(type(getattr(one, n)) is type(p) for n, p in given.items())
-    ]
-    return [replace(one, **given) for one in usual[:1] or (DRAWN, CAMERA)]
-
-
-def _beyond_memory(sights: Sequence[Sight]) -> int:
+def _beyond_memory(cameras: Sequence[CameraStatistics]) -> int:
     """Return the bytes of images that are not kept in memory."""
-    room = IN_MEMORY // max(len(sights), 1)
-    return sum(max(one.images * one.n_bytes - room, 0) for one in sights)
+    in_memory = IN_MEMORY // max(len(cameras), 1)
+    return sum(max(one.n_bytes - in_memory, 0) for one in cameras)
 
 
-def _words(n_bytes: int) -> str:
+def _size(n_bytes: int) -> str:
     """Return a size for people.
 
-    >>> _words(4 * MB), _words(812 * MB), _words(21_400 * MB)
+    >>> _size(4 * MB), _size(812 * MB), _size(21_400 * MB)
     ('4 MB', '0.8 GB', '21 GB')
     """
     size = n_bytes / 10**9

@@ -31,7 +31,7 @@ from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
 from rlvc.runs.callbacks import NEW, Callbacks, PhaseTimer, learn_stages, versions
 from rlvc.runs.forests import learn_forest, values_of
-from rlvc.runs.resources import needs_to_collect
+from rlvc.runs.resources import estimate_collection
 from rlvc.tasks.neighbours import vote
 from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.keypoints import Keypoints
@@ -158,7 +158,7 @@ def run(
     env = gymnasium.make(ENV_ID, pictures=pictures, views_seed=seed, disable_env_checker=True)
     shapes = shapes_of(env.observation_space).values()
     n_views = sum(map(len, views.division("learn")))  # all of them, whether they are met or not
-    needs = needs_to_collect(shapes, max(interactions, n_views), learner, trees, images=n_views)
+    needs = estimate_collection(shapes, max(interactions, n_views), learner, trees, images=n_views)
     callbacks.on_needs(needs, None)
     with timer.phase("collect", interactions):
         data = collect(env, interactions, seed=seed, state="state", on_step=callbacks.on_step)

@@ -27,7 +27,7 @@ from rlvc.runs.callbacks import NEW, Callbacks, PhaseTimer, learn_stages, versio
 from rlvc.runs.checkpoint import Checkpoint
 from rlvc.runs.curves import describe_stage
 from rlvc.runs.forests import learn_forest
-from rlvc.runs.resources import ResourceEstimate, needs_of_data, needs_to_collect
+from rlvc.runs.resources import ResourceEstimate, estimate_collection, estimate_learning
 from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.extractor import FeatureExtractor
 
@@ -219,10 +219,10 @@ def _needs(
     Nobody knows beforehand how many different images an environment will show.
     """
     if isinstance(data, Interactions):
-        return needs_of_data(data, learner, trees), None
+        return estimate_learning(data, learner, trees), None
     shapes = shapes_of(data.observation_space).values()
-    most = needs_to_collect(shapes, interactions, learner, trees, keeps_images=True)
-    least = needs_to_collect(shapes, interactions, learner, images=1)
+    most = estimate_collection(shapes, interactions, learner, trees, keeps_images=True)
+    least = estimate_collection(shapes, interactions, learner, images=1)
     return most, replace(least, memory=least.memory + interactions * ROW)
 
 

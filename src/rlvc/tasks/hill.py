@@ -24,7 +24,7 @@ from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
 from rlvc.runs.callbacks import NEW, Callbacks, PhaseTimer, learn_stages, versions
 from rlvc.runs.forests import learn_forest
-from rlvc.runs.resources import needs_to_collect
+from rlvc.runs.resources import estimate_collection
 from rlvc.tasks.hill_index import (
     GAUGE,
     GROUND,
@@ -124,7 +124,7 @@ def run(
     env = episodic.unwrapped
     assert isinstance(env, HillEnv)
     shapes = shapes_of(env.observation_space).values()
-    needs = needs_to_collect(shapes, interactions, learner, trees, images=N_IMAGES)
+    needs = estimate_collection(shapes, interactions, learner, trees, images=N_IMAGES)
     callbacks.on_needs(needs, None)
     with timer.phase("collect", interactions):
         data = collect(episodic, interactions, seed=seed, state="state", on_step=callbacks.on_step)

@@ -38,7 +38,7 @@ from rlvc.runs.metrics import (
     policy_actor,
     walk,
 )
-from rlvc.runs.resources import SAMPLE, needs_to_collect
+from rlvc.runs.resources import SAMPLE, estimate_collection
 from rlvc.vision.cache import ExtractionCache
 
 
@@ -143,7 +143,7 @@ def run(
     assert isinstance(env, PictureEnv)
     shapes = shapes_of(env.observation_space).values()
     sample = collect(episodic, min(SAMPLE, interactions), seed=seed)
-    needs = needs_to_collect(shapes, interactions, learner, trees, sample=sample)
+    needs = estimate_collection(shapes, interactions, learner, trees, sample=sample)
     callbacks.on_needs(needs, None)
     with timer.phase("collect", interactions):
         data = collect(

@@ -1,4 +1,4 @@
-"""The actions of a log: a small file that tells their numbers and names."""
+"""The numbers and names of actions, and the file ``actions.txt`` that holds them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ FILE = "actions.txt"
 
 @dataclass(frozen=True, slots=True)
 class ActionSpec:
-    """What is known of the actions.
+    """A discrete action space.
 
     Attributes:
         start: The first action, as the environment numbers them.
-        n: How many there are; None if that is not known.
-        names: How to call them, if they have names.
+        n: The number of actions; None if it is not known.
+        names: Their names, if they have any.
 
     >>> ActionSpec(0, 2, ("left", "right")).changed(None, 5, ("up", "down"))
     ActionSpec(start=5, n=2, names=('up', 'down'))
@@ -29,7 +29,7 @@ class ActionSpec:
     names: tuple[str, ...] = ()
 
     def changed(self, n: int | None, start: int | None, names: tuple[str, ...]) -> ActionSpec:
-        """Return the actions with what the arguments of ``read_folder`` say about them."""
+        """Return the actions with the arguments of ``read_folder`` that are given."""
         if n is None:
             n = len(names) or self.n
         if n is not None and n < 1:
@@ -44,7 +44,7 @@ class ActionSpec:
 
 
 def read_actions(folder: Path, seal: Checksums, problems: ProblemCollector) -> ActionSpec:
-    """Return what ``actions.txt`` says, if there is one; what is wrong with it is noted."""
+    """Return the contents of ``actions.txt``, if it exists, and add its problems."""
     try:
         data = (folder / FILE).read_bytes()
         seal.check(FILE, data, problems)

@@ -1,4 +1,4 @@
-"""What an image is here, and what is said of an array that is not one."""
+"""Images: the arrays that are accepted as such."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store of distinct percepts: each image is kept once, and looked at once."""
+"""The store of distinct percepts: each image is stored and processed once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IN_MEMORY = 64 * 2**20  # bytes of images kept in memory; the rest goes to a tem
 
 
 class ImageSequence(Protocol):
-    """Some images, by number."""
+    """Images by number."""
 
     def __len__(self) -> int: ...
 
@@ -28,14 +28,14 @@ class ImageSequence(Protocol):
 
 
 class Images:
-    """The distinct images of one camera, numbered in the order in which they were met."""
+    """The distinct images of one camera, numbered in the order in which they were added."""
 
     def __init__(self, camera: str = SINGLE, *, in_memory: int = IN_MEMORY) -> None:
         self.camera = camera
         self.shape: tuple[int, ...] | None = None
         self._numbers: dict[bytes, int] = {}
         self._kept: list[Image] = []
-        self._room = in_memory
+        self._limit = in_memory
         self._spool: Spool | None = None
 
     def __len__(self) -> int:
@@ -43,7 +43,7 @@ class Images:
 
     @property
     def whose(self) -> str:
-        """How messages speak of these images."""
+        """What error messages call these images."""
         return f"camera {self.camera!r}" if self.camera else "the percept"
 
     def add(self, array: object) -> int:
@@ -65,20 +65,20 @@ class Images:
         return number
 
     def subset(self, numbers: Sequence[int]) -> ImageSequence:
-        """Return some images, to be sent to another process."""
+        """Return the images with the given numbers, to be sent to another process."""
         return [self[number] for number in numbers]
 
     def fingerprint(self, first: int, last: int) -> str:
-        """Return what tells some images in this order from any others, by their numbers."""
+        """Return a digest of the images from ``first`` up to ``last``, in this order."""
         digests = b"".join(self.digests(first, last))
         return hashlib.blake2b(digests, digest_size=16).hexdigest()
 
     def digests(self, first: int, last: int) -> list[bytes]:
-        """Return what tells each of some images from any other: BLAKE2b of its bytes."""
+        """Return the digest of each image from ``first`` up to ``last``."""
         return list(itertools.islice(self._numbers, first, last))
 
     def _store(self, number: int, image: Image) -> None:
-        if self._spool is None and (number + 1) * image.nbytes <= self._room:
+        if self._spool is None and (number + 1) * image.nbytes <= self._limit:
             kept = image.copy()
             kept.setflags(write=False)
             self._kept.append(kept)
@@ -101,12 +101,12 @@ class Images:
 
 
 def digest_of(image: Image) -> bytes:
-    """Return what tells an image from any other."""
+    """Return the digest of an image: BLAKE2b of its bytes."""
     return hashlib.blake2b(image.data, digest_size=16).digest()
 
 
 class ImagePlaceholders(Images):
-    """Images of which it is known how many there are and how large, and nothing more."""
+    """Images that are not in this process, but whose number and shape are known."""
 
     def __init__(self, images: Images) -> None:
         super().__init__(images.camera)
@@ -141,17 +141,17 @@ class Percepts:
 
     @classmethod
     def of(cls, images: Sequence[Images], table: NDArray[np.int64]) -> Percepts:
-        """Return the distinct percepts that images make up.
+        """Return the store of distinct percepts made of the given images.
 
         Args:
-            images: Those of every camera, in the alphabetical order of their names.
+            images: The images of each camera, in the alphabetical order of their names.
             table: (n, n_cameras) the numbers of the images that make up each percept.
         """
-        made = cls()
-        made._cameras, made._images = tuple(one.camera for one in images), list(images)
-        made._keys = [tuple(key) for key in table.tolist()]
-        made._numbers = {key: number for number, key in enumerate(made._keys)}
-        return made
+        store = cls()
+        store._cameras, store._images = tuple(one.camera for one in images), list(images)
+        store._keys = [tuple(key) for key in table.tolist()]
+        store._numbers = {key: number for number, key in enumerate(store._keys)}
+        return store
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -173,9 +173,9 @@ class Percepts:
             if not cameras:
                 raise ValueError("A percept must have at least one image; got an empty dict.")
             self._cameras = cameras
-            room = self._in_memory // len(cameras)
-            new = self._new_images or partial(Images, in_memory=room)
-            self._images = [new(name) for name in cameras]
+            limit = self._in_memory // len(cameras)
+            new_images = self._new_images or partial(Images, in_memory=limit)
+            self._images = [new_images(name) for name in cameras]
         if cameras != self._cameras:
             raise ValueError(
                 f"The cameras of a percept must be {list(self._cameras)}, as before; "
@@ -193,7 +193,7 @@ class Percepts:
         return np.asarray(self._keys, np.int64).reshape(len(self), len(self.cameras))
 
     def take(self, numbers: NDArray[np.int64]) -> Percepts:
-        """Return a store of some distinct percepts, in the given order, with the same images."""
+        """Return a store of the given percepts, in this order, with the same images."""
         part = Percepts(in_memory=self._in_memory)
         part._cameras, part._images = self._cameras, self._images
         part._keys = [self._keys[number] for number in numbers.tolist()]
@@ -225,7 +225,7 @@ class Percepts:
 
 
 class PerceptPlaceholders(Percepts):
-    """Percepts of which only the number is known here: others have them."""
+    """Percepts that are not in this process, but whose number is known."""
 
     def __init__(self, n: int) -> None:
         super().__init__()

@@ -15,9 +15,9 @@ from rlvc.vision.extractor import FeatureExtractor
 
 @dataclass(frozen=True)
 class FeatureGraph:
-    """Features by number; those that others are made of come before them.
+    """Features by number; the parts of a feature have lower numbers.
 
-    A value: adding features makes another graph, in which the old ones keep their numbers.
+    Graphs are immutable: adding features makes a new one in which the old ones keep their numbers.
 
     >>> graph = FeatureGraph((Primitive("", 0), Primitive("", 1)))
     >>> pair = Composite(first=0, second=1, mean=30.0, deviation=2.0, likelihood=0.5)
@@ -36,12 +36,12 @@ class FeatureGraph:
 
     @cached_property
     def camera(self) -> tuple[str, ...]:
-        """The camera that sees each feature."""
+        """The camera of each feature."""
         return _cameras(self.features, ())
 
     @cached_property
     def height(self) -> tuple[int, ...]:
-        """The height of each feature: 0 for primitives, one more than the highest part's else."""
+        """The height of each feature: 0 for primitives, else 1 more than its highest part."""
         return _heights(self.features, ())
 
     @cached_property
@@ -50,29 +50,29 @@ class FeatureGraph:
         return {feature: number for number, feature in enumerate(self.features)}
 
     def symbols(self, camera: str) -> NDArray[np.int32]:
-        """Return the number of the feature that each symbol of a camera is."""
+        """Return the feature number of each symbol of a camera."""
         primitives = [
             number
             for number, feature in enumerate(self.features)
             if isinstance(feature, Primitive) and feature.camera == camera
         ]
-        return np.asarray(primitives, np.int32)  # a camera's symbols are met in their order
+        return np.asarray(primitives, np.int32)  # symbols are added in their order
 
     def add(self, features: Iterable[Feature]) -> tuple[FeatureGraph, list[int]]:
-        """Return the graph with some more features, and the number of each; known ones stay."""
+        """Return the graph with more features, and their numbers; known ones are not repeated."""
         known = dict(self.numbers)
         numbers = [known.setdefault(feature, len(known)) for feature in features]
         if len(known) == len(self):
             return self, numbers
         graph = FeatureGraph(tuple(known))
-        # Stages add a few features to many, so what is known of these is not found out again.
+        # Stages add few features to many, so what is known is not computed again.
         graph.__dict__["numbers"] = known
         graph.__dict__["camera"] = _cameras(graph.features, self.camera)
         graph.__dict__["height"] = _heights(graph.features, self.height)
         return graph, numbers
 
     def add_symbols(self, extractor: FeatureExtractor) -> FeatureGraph:
-        """Return the graph with a feature for each symbol that an eye knows."""
+        """Return the graph with a feature for each symbol of an extractor."""
         return self.add(
             Primitive(camera, symbol)
             for camera, words in extractor.vocabularies.items()
@@ -80,21 +80,21 @@ class FeatureGraph:
         )[0]
 
     def only(self, wanted: Iterable[int]) -> tuple[FeatureGraph, dict[int, int]]:
-        """Return the graph of some features and their parts, and their numbers there."""
+        """Return the graph of the given features and their parts, and from old to new numbers."""
         kept: set[int] = set()
-        waiting = list(wanted)
-        while waiting:
-            number = waiting.pop()
+        pending = list(wanted)
+        while pending:
+            number = pending.pop()
             if number not in kept:
                 kept.add(number)
-                waiting += self.features[number].parts
+                pending += self.features[number].parts
         numbers = {old: new for new, old in enumerate(sorted(kept))}
         return FeatureGraph(
             tuple(_renumber(self.features[old], numbers) for old in numbers)
         ), numbers
 
     def join(self, other: FeatureGraph) -> tuple[FeatureGraph, dict[int, int]]:
-        """Return the graph with the features of another, and the numbers that these have now.
+        """Return the graph with the features of another, and from its numbers to the new ones.
 
         >>> other = FeatureGraph((Primitive("", 1), Primitive("", 0)))
         >>> FeatureGraph((Primitive("", 0),)).join(other)[1]
@@ -106,7 +106,7 @@ class FeatureGraph:
         return FeatureGraph(tuple(known)), numbers
 
     def primitives(self, number: int) -> list[int]:
-        """Return the numbers of the primitive features that a feature is made of, in order."""
+        """Return the numbers of the primitive features of which a feature is made, in order."""
         return [one for one in self.only([number])[1] if not self.features[one].parts]
 
     def describe(self, number: int) -> str:
@@ -132,7 +132,7 @@ class FeatureGraph:
         return f"{self._name(feature.first)} and {self._name(feature.second)}, {text}"
 
     def names_of(self, numbers: Sequence[int]) -> str:
-        """Return features of one camera in words, one after the other.
+        """Return features of one camera in words.
 
         >>> FeatureGraph((Primitive("left", 3), Primitive("left", 8))).names_of([0, 1])
         'symbols 3, 8 of left'
@@ -145,7 +145,7 @@ class FeatureGraph:
         return f"symbols {', '.join(map(str, symbols))}" + (f" of {camera}" if camera else "")
 
     def is_arranged(self, number: int) -> bool:
-        """Tell whether a feature, or that for which several stand, is more than a symbol."""
+        """Tell whether a feature, or the first part of an at-least feature, is not a symbol."""
         feature = self.features[number]
         if isinstance(feature, AtLeast):
             return self.is_arranged(feature.parts[0])

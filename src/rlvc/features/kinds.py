@@ -28,8 +28,8 @@ class Primitive:
     """A single symbol of one camera's vocabulary.
 
     Attributes:
-        camera: The camera that sees it; empty where percepts are single images.
-        symbol: Its number in the camera's vocabulary.
+        camera: The camera; empty where percepts are single images.
+        symbol: The number of the symbol in the camera's vocabulary.
     """
 
     camera: str
@@ -59,10 +59,10 @@ class Composite:
         deviation: σ, pixels.
         likelihood: ν, between 0 and 1.
         turn: Mean of the angle from the first part's orientation to the second's, degrees; None if
-            any will do.
+            any angle is accepted.
         turn_deviation: Its circular standard deviation, degrees.
         ratio: Mean of the binary logarithm of the second part's scale over the first's; None if any
-            will do.
+            ratio is accepted.
         ratio_deviation: Its standard deviation.
     """
 
@@ -87,7 +87,7 @@ class Composite:
         return self.deviation * math.sqrt(-2.0 * math.log(self.likelihood))
 
     def row(self) -> Row:
-        """Return what the compiled code needs to know; see :func:`is_likely`."""
+        """Return the parameters for the compiled code; see :func:`is_likely`."""
         numbers = [-2.0 * math.log(self.likelihood), self.mean, 1.0 / self.deviation]
         for mean, deviation in (
             (self.turn, self.turn_deviation),
@@ -103,9 +103,9 @@ class InCell:
 
     Attributes:
         part: The number of the feature.
-        level: The frame is cut into 2^level columns and as many rows.
-        column: Of the cell, from the left.
-        line: Of the cell, from the top.
+        level: The grid has 2^level columns and as many rows.
+        column: Column of the cell, from the left.
+        line: Row of the cell, from the top.
     """
 
     part: int
@@ -126,13 +126,13 @@ class InCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtLeast:
-    """At least so many of some features of one camera.
+    """At least so many of several features of one camera.
 
-    It occurs where those that are there occur.
+    It occurs where its parts occur, if enough of them do.
 
     Attributes:
-        parts: The numbers of the features, the one that they stand in for first.
-        least: How many of them must be there.
+        parts: The numbers of the features; the others are surrogates of the first.
+        least: How many of them must occur.
     """
 
     parts: tuple[int, ...]
@@ -164,7 +164,7 @@ def relate(first: Marks, i: int, second: Marks, j: int) -> tuple[float, float, f
 
 @jit
 def is_likely(distance: float, turn: float, ratio: float, row: Row) -> bool:
-    """Tell whether two occurrences stand to each other as a composite wants: Σ z² ≤ −2 ln ν."""
+    """Tell whether two occurrences are likely parts of a composite: Σ z² ≤ −2 ln ν."""
     z = (distance - row[1]) * row[2]
     total = z * z
     if row[4] > 0.0:
@@ -173,7 +173,7 @@ def is_likely(distance: float, turn: float, ratio: float, row: Row) -> bool:
     if row[6] > 0.0:
         z = (ratio - row[5]) * row[6]
         total += z * z
-    return bool(total <= row[0])  # not so where an angle is missing
+    return bool(total <= row[0])  # false where an angle is missing
 
 
 @jit
@@ -186,8 +186,8 @@ def wrap(angle: float) -> float:
 def pair_up(first: Marks, second: Marks, row: Row, out: Marks) -> int:
     """Write the occurrences of a composite, given those of its parts; return how many there are.
 
-    They are the distinct midpoints in the order of the first part's occurrences, then of the
-    second's; after as many as there is room for, the rest is left out.
+    They are the distinct midpoints, ordered by the first part's occurrences, then by the second's;
+    as many as ``out`` has rows.
     """
     n = 0
     for i in range(len(first)):

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.atomic import explain_os_errors
+from rlvc._core.folders import atomic_folder, check_place
 from rlvc.data.actions import ActionSpec, read_actions, write_actions
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.checksums import ChecksumWriter, read_seal
 from rlvc.data.io.episodes import Episodes, read_episodes
 from rlvc.data.io.frames import OnImage, read_percepts, write_frames
-from rlvc.data.io.places import atomic_folder, check_place
 from rlvc.data.io.table import SUFFIXES, encode_table, find_table, import_pyarrow, read_table
 from rlvc.data.percepts import SINGLE, Percepts
 from rlvc.data.validation import ProblemCollector, check_episodes, warn_if_suspicious

@@ -21,10 +21,10 @@ import numpy as np
 from gymnasium import spaces
 
 from rlvc._core.atomic import explain_os_errors
+from rlvc._core.folders import check_place, check_room, missing_folders, remove_empty
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.minari_checksums import ENTRY, EpisodeSeal, describe, digest_of
 from rlvc.data.io.minari_episodes import check_episode, images_of, read_episodes, see_episode
-from rlvc.data.io.places import check_place, check_room, missing_folders, remove_empty
 from rlvc.data.percepts import Percept, Percepts
 from rlvc.data.spaces import check_images, tell_left_out
 from rlvc.data.validation import check_episodes, warn_if_suspicious

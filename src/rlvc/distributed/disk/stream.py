@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from rlvc._core.archive import read_archive, write_archive
 from rlvc._core.atomic import Pathlike
+from rlvc._core.folders import atomic_folder
 from rlvc._core.jit import run_threads
 from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.folder import check_new_folder
 from rlvc.data.io.frames import image_folder
 from rlvc.data.io.image_files import FileImages, encode
-from rlvc.data.io.places import atomic_folder
 from rlvc.data.io.table import import_pyarrow
 from rlvc.data.percepts import Images
 from rlvc.distributed.disk.format import FRAMES, GROUP, VOCABULARY, About

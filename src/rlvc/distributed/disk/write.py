@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from rlvc._core.arrays import Ints
 from rlvc._core.atomic import Pathlike
 from rlvc._core.fixed_point import Scale
+from rlvc._core.folders import atomic_folder
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.folder import check_new_folder
-from rlvc.data.io.places import atomic_folder
 from rlvc.data.io.table import camera_column, import_pyarrow
 from rlvc.data.percepts import Images
 from rlvc.distributed.disk.format import (

@@ -1,4 +1,4 @@
-"""Where something is written: whether there is room, and what goes again if it fails."""
+"""Folders to write to: atomic creation, free space, and cleaning up after failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlvc._core.atomic import explain_os_errors
 
 
 def missing_folders(folder: Path) -> list[Path]:
-    """Return the folders that are to be made for one to be there, the innermost first.
+    """Return the folders to create so that one exists, the innermost first.
 
     >>> missing_folders(Path.cwd())
     []
@@ -23,7 +23,7 @@ def missing_folders(folder: Path) -> list[Path]:
 
 
 def remove_empty(folders: Iterable[Path]) -> None:
-    """Remove folders while they are empty: somebody else may have written to them since."""
+    """Remove folders up to the first that is not empty: others may have written to it."""
     with suppress(OSError):
         for folder in folders:
             folder.rmdir()
@@ -31,7 +31,7 @@ def remove_empty(folders: Iterable[Path]) -> None:
 
 @contextmanager
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Make a folder to fill, which takes its place whole when the block ends well, or not at all.
+    """Create a folder atomically: it appears when the block ends without an error.
 
     Args:
         path: A folder that does not exist yet, or is empty.
@@ -49,7 +49,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
                 yield hidden
                 umask = os.umask(0)
                 os.umask(umask)
-                hidden.chmod(0o777 & ~umask)  # as if it had been made in the ordinary way
+                hidden.chmod(0o777 & ~umask)  # the permissions of an ordinary folder
                 hidden.replace(target)
             except BaseException:
                 shutil.rmtree(hidden, ignore_errors=True)

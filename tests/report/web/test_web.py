@@ -200,7 +200,7 @@ def test_a_forest_comes_with_what_it_is_without(
         (lambda folder: (folder / "policy.rlvc").unlink(), "There is no policy in"),
         (lambda folder: (folder / "result.json").write_text("{"), "is damaged"),
         (lambda folder: (folder / "result.json").write_text("[]"), "does not hold the numbers"),
-        (lambda folder: (folder / "policy.rlvc").write_bytes(b"PK"), "is damaged: bytes are"),
+        (lambda folder: (folder / "policy.rlvc").write_bytes(b"PK"), "is damaged: its header"),
         (
             lambda folder: (folder / "result.json").write_text('{"task": "x", "pictures": "y"}'),
             "does not hold a run",

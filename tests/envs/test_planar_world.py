@@ -94,10 +94,10 @@ def test_exits_include_their_edges() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("width", 0, "width of World must be above 0; got 0"),
-        ("step", -1.0, "step of World must be above 0"),
-        ("noise", -1.0, "noise of World must be at least 0"),
-        ("gamma", 1.0, r"gamma of World must be in \[0, 1\); got 1.0"),
+        ("width", 0, "width of PlanarWorld must be above 0; got 0"),
+        ("step", -1.0, "step of PlanarWorld must be above 0"),
+        ("noise", -1.0, "noise of PlanarWorld must be at least 0"),
+        ("gamma", 1.0, r"gamma of PlanarWorld must be in \[0, 1\); got 1.0"),
     ],
 )
 def test_bad_parameters(name: str, value: float, message: str) -> None:

@@ -1,4 +1,7 @@
-"""The reference tasks as Gymnasium environments; nothing heavy is imported until one is made."""
+"""The paper's tasks as Gymnasium environments; their modules are imported when one is made.
+
+Modules here import from ``data`` and the layers below it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ ENTRY_POINTS = {
 
 
 def register_envs() -> None:
-    """Make the environments known to ``gymnasium.make``; a second call changes nothing.
+    """Register the environments with Gymnasium; a second call is a no-op.
 
     >>> register_envs()
     >>> gymnasium.spec("rlvc/Maze-v0").max_episode_steps

@@ -1,4 +1,4 @@
-"""What every environment says to a question that makes no sense."""
+"""Checks of arguments that all environments share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_render_mode(env: gymnasium.Env[Any, Any], mode: str | None) -> None:
 
 
 def warn_of_no_render_mode() -> None:
-    """Say why ``render`` returns nothing."""
+    """Warn that ``render`` does nothing without a render mode."""
     gymnasium.logger.warn(
         "render does nothing without a render mode; make the environment with "
         'render_mode="rgb_array".'
@@ -26,7 +26,7 @@ def warn_of_no_render_mode() -> None:
 
 
 def check_options(options: dict[str, Any] | None, known: str) -> None:
-    """Raise an error if the options of ``reset`` name anything but the one that is known."""
+    """Raise an error if ``reset`` gets any option but the known one."""
     for option in options or {}:
         if option != known:
             raise unknown_name("reset option", option, [known])

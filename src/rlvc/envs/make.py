@@ -1,4 +1,4 @@
-"""Environments from what a command line says: an id, arguments, wrappers, a size, frames."""
+"""Environments from a configuration: an id, arguments, wrappers, an image size, frames."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ from rlvc.errors import EnvError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnvConfig:
-    """How to make an environment.
+    """The configuration of an environment.
 
     Attributes:
-        env_id: How Gymnasium calls it, with the module that brings it if there is one.
-        arguments: What the environment is made with.
+        env_id: Its Gymnasium id, with the module that registers it if need be.
+        arguments: Its keyword arguments.
         wraps: Wrappers, the innermost first, as ``module:Name`` or ``module:Name(option=value)``.
-        render: Whether to show the agent what the environment draws, instead of what it tells.
+        render: Whether observations are the rendered images.
         size: Width and height to which the images are resized.
-        frames: How many of the last images the agent sees.
+        frames: How many of the last images are stacked in an observation.
+
+    >>> EnvConfig(env_id="CartPole-v1", render=True, size=(64, 48)).make().observation_space.shape
+    (48, 64, 3)
     """
 
     env_id: str
@@ -36,7 +39,7 @@ class EnvConfig:
     frames: int = 1
 
     def make(self, **more: Any) -> gymnasium.Env[Any, Any]:
-        """Return a new environment, with more arguments than those of the recipe if you like."""
+        """Return a new environment; arguments are added to those of the configuration."""
         arguments = {**self.arguments, **more}
         if self.render:
             arguments["render_mode"] = "rgb_array"
@@ -55,7 +58,7 @@ def _make(env_id: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     try:
         return gymnasium.make(env_id, disable_env_checker=True, **arguments)
     except ModuleNotFoundError as error:
-        missing = error.name or getattr(error.__cause__, "name", None)  # Gymnasium hides it there
+        missing = error.name or getattr(error.__cause__, "name", None)  # set by Gymnasium
         if colon and missing and f"{module}.".startswith(f"{missing}."):
             raise ValueError(
                 f"The module {module!r} of the environment {env_id!r} is not installed, nor is it "
@@ -84,7 +87,7 @@ def _make(env_id: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
 
 
 def _wrap(env: gymnasium.Env[Any, Any], text: str) -> gymnasium.Env[Any, Any]:
-    """Return an environment in a wrapper that is named by its module."""
+    """Return an environment in the wrapper that a text names."""
     name, options = _call(text)
     module, colon, attribute = name.partition(":")
     if not colon:
@@ -110,7 +113,7 @@ def _wrap(env: gymnasium.Env[Any, Any], text: str) -> gymnasium.Env[Any, Any]:
 
 
 def _call(text: str) -> tuple[str, dict[str, Any]]:
-    """Return a name and the options behind it; options are plain values and are not run.
+    """Return a name and the options after it; options are literals, and no code is run.
 
     >>> _call("minigrid.wrappers:RGBImgObsWrapper(tile_size=16)")
     ('minigrid.wrappers:RGBImgObsWrapper', {'tile_size': 16})
@@ -132,7 +135,7 @@ def _call(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def parse_arguments(texts: Sequence[str]) -> dict[str, Any]:
-    """Return what texts such as ``frame_skip=4`` say; a value that is not plain is a text.
+    """Return the arguments of texts such as ``frame_skip=4``; a value may be any text.
 
     >>> parse_arguments(["frame_skip=4", "map_name=8x8", "is_slippery=False"])
     {'frame_skip': 4, 'map_name': '8x8', 'is_slippery': False}
@@ -150,7 +153,7 @@ def parse_arguments(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def parse_size(text: str) -> tuple[int, int]:
-    """Return the width and height that a text such as ``160x120`` says.
+    """Return the width and height of a text such as ``160x120``.
 
     >>> parse_size("160x120")
     (160, 120)
@@ -162,12 +165,12 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 def _stack(env: gymnasium.Env[Any, Any], n: int) -> gymnasium.Env[Any, Any]:
-    """Return an environment that shows its last images; what else it tells is left out."""
+    """Return an environment whose observations are its last images."""
     space = env.observation_space
     if isinstance(space, gymnasium.spaces.Dict):
         images = [name for name, part in space.spaces.items() if shows(part)]
         if not images:
-            return env  # who looks at it says what is wrong
+            return env  # check_spaces raises the error
         tell_left_out(space)
         env = wrappers.FilterObservation(env, images)
     return wrappers.FrameStackObservation(env, n)

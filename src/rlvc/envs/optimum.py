@@ -1,4 +1,4 @@
-"""The best that an agent which knows where it is can do: dynamic programming on the dynamics."""
+"""Optimal values of an agent that knows its position: dynamic programming on the dynamics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rlvc._core.arrays import Floats
 from rlvc.envs.planar_world import MOVES, PlanarWorld
 
 TOLERANCE: Final = 1e-9
-_AT_ONCE: Final = 512  # positions looked at together, so that their noisy targets fit the cache
+BATCH: Final = 512  # positions of a batch, whose noisy targets fit the processor's cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +49,7 @@ class Axis:
             middle = start + (np.arange(n) + 0.5) * ((stop - start) / n)
             number = np.arange(n_cells, n_cells + n)
             centres.append(middle)
-            # The next part begins at the same break: a hair's breadth keeps the knots apart.
+            # The next part begins at the same break, so this one ends just before it.
             knots += [[start], middle, [np.nextafter(stop, start)]]
             numbers += [number[:1], number, number[-1:]]
             n_cells += n
@@ -64,7 +64,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Optimum:
-    """The optimal values of a world: on cells, and from them anywhere.
+    """The optimal values of a world at its cells, and by interpolation everywhere.
 
     The noise of a move is replaced by the grid of all pairs of ``nodes``, equally probable.
     """
@@ -90,15 +90,15 @@ class Optimum:
         """
         points = np.asarray(positions, dtype=np.float64)
         result = np.empty((len(points), len(MOVES)))
-        for first in range(0, len(points), _AT_ONCE):
-            some = points[first : first + _AT_ONCE]
-            moved, stays = np.empty((2, len(some), len(MOVES)))
+        for first in range(0, len(points), BATCH):
+            batch = points[first : first + BATCH]
+            moved, stays = np.empty((2, len(batch), len(MOVES)))
             for action in range(len(MOVES)):
-                cells, weights, exits, stays[:, action] = self.outcomes(some, action)
+                cells, weights, exits, stays[:, action] = self.outcomes(batch, action)
                 onward = (self.cell_values[cells] * weights).sum(axis=1)
                 moved[:, action] = self.world.reward * exits + self.world.gamma * onward
             best = _best(moved, stays, self.world.gamma)
-            result[first : first + _AT_ONCE] = moved + self.world.gamma * stays * best[:, None]
+            result[first : first + BATCH] = moved + self.world.gamma * stays * best[:, None]
         return result
 
     def value(self, positions: ArrayLike) -> Floats:
@@ -210,8 +210,8 @@ def _solve(blank: Optimum) -> Floats:
     transitions = []
     for action in range(len(MOVES)):
         blocks = []
-        for first in range(0, len(open_cells), _AT_ONCE):
-            rows = slice(first, first + _AT_ONCE)
+        for first in range(0, len(open_cells), BATCH):
+            rows = slice(first, first + BATCH)
             cells, weights, exits, stays[rows, action] = blank.outcomes(
                 centres[open_cells[rows]], action
             )

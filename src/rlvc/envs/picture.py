@@ -1,4 +1,4 @@
-"""A Gymnasium environment from a world and a picture: the agent perceives what is around it."""
+"""A Gymnasium environment in which an agent walks over a picture and perceives a window of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PictureEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
     The observation is the square of ``world.window`` pixels around the agent, at the nearest
     whole pixel; beyond its borders the picture continues by reflection. ``info["position"]`` is
-    where the agent is, for those who want to compare. Truncation is left to a wrapper.
+    the position of the agent. Truncation is left to a wrapper.
 
     Args:
         world: The dynamics.
@@ -42,8 +42,8 @@ class PictureEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
             exits, the agent and its window.
 
     Attributes:
-        padded: The picture with what it continues by.
-        margin: By how many pixels, on every side.
+        padded: The picture with a margin of its reflection.
+        margin: The width of the margin in pixels.
     """
 
     metadata = {  # noqa: RUF012 (Gymnasium declares it so)
@@ -74,13 +74,13 @@ class PictureEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         )
 
     def percept(self, position: ArrayLike) -> Image:
-        """Return what an agent at (x, y) perceives, as an array of its own."""
+        """Return the percept of an agent at (x, y), a new array."""
         x, y = self.corner(position)
         side = self.world.window
         return self.padded[y : y + side, x : x + side].copy()
 
     def corner(self, position: ArrayLike) -> tuple[int, int]:
-        """Return where on ``padded`` the window of an agent at (x, y) begins."""
+        """Return the top left corner of the window of an agent at (x, y) on ``padded``."""
         x, y = np.floor(self._checked(position) + 0.5).astype(np.intp).tolist()
         offset = self.margin - self.world.window // 2
         return x + offset, y + offset

@@ -1,4 +1,4 @@
-"""The dynamics of an agent that walks over a picture among walls of glass, apart from drawing."""
+"""The dynamics of an agent that walks over a picture among walls of glass."""
 
 from __future__ import annotations
 
@@ -52,11 +52,13 @@ class PlanarWorld:
     def __post_init__(self) -> None:
         for name in ("width", "height", "step", "window"):
             if not getattr(self, name) > 0:
-                raise ValueError(f"{name} of World must be above 0; got {getattr(self, name)}.")
+                raise ValueError(
+                    f"{name} of PlanarWorld must be above 0; got {getattr(self, name)}."
+                )
         if not self.noise >= 0:
-            raise ValueError(f"noise of World must be at least 0; got {self.noise}.")
+            raise ValueError(f"noise of PlanarWorld must be at least 0; got {self.noise}.")
         if not 0 <= self.gamma < 1:
-            raise ValueError(f"gamma of World must be in [0, 1); got {self.gamma}.")
+            raise ValueError(f"gamma of PlanarWorld must be in [0, 1); got {self.gamma}.")
 
     def inside(self, positions: ArrayLike) -> Bools:
         """Return for each (n, 2) position whether it is in the picture, edges included."""
@@ -85,7 +87,7 @@ class PlanarWorld:
             meets &= (np.minimum(start_y, end_y) <= max(y0, y1)) & (
                 np.maximum(start_y, end_y) >= min(y0, y1)
             )
-            near = np.flatnonzero(meets)  # few moves come near a wall; the rest is settled
+            near = np.flatnonzero(meets)  # few moves come near a wall
             ax, ay, bx, by = start_x[near], start_y[near], end_x[near], end_y[near]
             side_a = np.sign((x1 - x0) * (ay - y0) - (y1 - y0) * (ax - x0))
             side_b = np.sign((x1 - x0) * (by - y0) - (y1 - y0) * (bx - x0))

@@ -112,19 +112,23 @@ def test_equally_good_actions_are_all_optimal() -> None:
 
 @pytest.mark.parametrize("gamma", [1.0, -0.1, float("nan")])
 def test_gamma_must_be_below_one(gamma: float) -> None:
-    with pytest.raises(ValueError, match=r"gamma of Spots\.optimal_q must be in \[0, 1\); got"):
+    with pytest.raises(
+        ValueError, match=r"gamma of GraphWorld\.optimal_q must be in \[0, 1\); got"
+    ):
         CAMPUS.optimal_q(gamma)
-    with pytest.raises(ValueError, match=r"gamma of Spots must be in \[0, 1\); got"):
+    with pytest.raises(ValueError, match=r"gamma of GraphWorld must be in \[0, 1\); got"):
         GraphWorld(places=((0, 0),), links=(), goal=(0, 0), gamma=gamma)
 
 
 @pytest.mark.parametrize("link", [(0, 2), (0, 5), (-1, 0), (1, 1)])
 def test_links_join_neighbours(link: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match="links of Spots must join spots one step apart; got"):
+    with pytest.raises(ValueError, match="links of GraphWorld must join spots one step apart; got"):
         GraphWorld(places=((0, 0), (1, 0), (2, 0)), links=(link,), goal=(0, 0))
 
 
 @pytest.mark.parametrize("goal", [(1, 0), (0, 4), (-1, 0)])
 def test_goal_is_a_spot_and_a_heading(goal: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match="goal of Spots must be a spot from 0 to 0 and a heading"):
+    with pytest.raises(
+        ValueError, match="goal of GraphWorld must be a spot from 0 to 0 and a heading"
+    ):
         GraphWorld(places=((0, 0),), links=(), goal=goal)

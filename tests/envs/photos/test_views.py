@@ -151,7 +151,7 @@ def test_headings_look_along_the_right_columns(places: Path) -> None:
     upright = PinholeCamera(yaw=0, pitch=0, roll=0, field=60)
     panoramas = Panoramas(sorted(places.iterdir()))
     for heading in range(4):
-        view = panoramas._look(2, 90.0 * heading, upright).astype(int)
+        view = panoramas._project(2, 90.0 * heading, upright).astype(int)
         column = (0.5 + heading / 4) % 1 * 255
         if heading != 2:  # where the photograph begins and ends, the column jumps
             assert abs(view[240, 320, 0] - column) < 3
@@ -169,15 +169,15 @@ def test_the_angles_of_the_camera(places: Path) -> None:
 
     def middle(yaw: float = 0, pitch: float = 0) -> tuple[int, int]:
         camera = PinholeCamera(yaw=yaw, pitch=pitch, roll=0, field=60)
-        column, row, _ = panoramas._look(0, 0, camera)[240, 320].tolist()
+        column, row, _ = panoramas._project(0, 0, camera)[240, 320].tolist()
         return column, row
 
     assert middle(yaw=15)[0] > middle()[0] > middle(yaw=-15)[0]
     assert middle(pitch=8)[1] < middle()[1] < middle(pitch=-8)[1]
     # The edge of a view of 60° is 30° away: 30/360 of the columns.
-    ahead = panoramas._look(0, 0, PinholeCamera(yaw=0, pitch=0, roll=0, field=60)).astype(int)
+    ahead = panoramas._project(0, 0, PinholeCamera(yaw=0, pitch=0, roll=0, field=60)).astype(int)
     assert abs(ahead[240, 639, 0] - (0.5 + 30 / 360) * 255) < 3
-    tilted = panoramas._look(0, 0, PinholeCamera(yaw=0, pitch=0, roll=5, field=60)).astype(int)
+    tilted = panoramas._project(0, 0, PinholeCamera(yaw=0, pitch=0, roll=5, field=60)).astype(int)
     assert tilted[240, 600, 1] > tilted[240, 40, 1]  # a camera tilted clockwise
 
 

@@ -1,4 +1,4 @@
-"""The campus: from what it sees, the agent has to find the building."""
+"""The campus: the agent has to find a building from photographs."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class CampusEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
     def _perceive(self, state: int) -> Image:
         numbers = self._numbers[state]
         self._percept = self.views.image(state, numbers[self.np_random.integers(len(numbers))])
-        return self._percept.copy()  # the agent may do with it what it likes
+        return self._percept.copy()  # the caller may change it
 
     def _checked(self, state: object) -> int:
         n_states = self.spots.n_states

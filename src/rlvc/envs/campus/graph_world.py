@@ -1,4 +1,4 @@
-"""The dynamics of an agent that walks from spot to spot and turns, apart from drawing."""
+"""The dynamics of an agent that walks from spot to spot and turns."""
 
 from __future__ import annotations
 
@@ -60,27 +60,27 @@ class GraphWorld:
         for a, b in self.links:
             if not 0 <= min(a, b) <= max(a, b) < len(self.places) or not self._is_step(a, b):
                 raise ValueError(
-                    f"links of Spots must join spots one step apart; got {(a, b)} "
+                    f"links of GraphWorld must join spots one step apart; got {(a, b)} "
                     f"among {len(self.places)} spots."
                 )
         spot, heading = self.goal
         if not (0 <= spot < len(self.places) and 0 <= heading < len(HEADINGS)):
             raise ValueError(
-                f"goal of Spots must be a spot from 0 to {len(self.places) - 1} and a heading "
+                f"goal of GraphWorld must be a spot from 0 to {len(self.places) - 1} and a heading "
                 f"from 0 to {len(HEADINGS) - 1}; got {self.goal}."
             )
-        _check_gamma(self.gamma, "Spots")
+        _check_gamma(self.gamma, "GraphWorld")
         for name, table in zip(("next_state", "reward", "terminated"), self._tables(), strict=True):
             table.setflags(write=False)
             object.__setattr__(self, name, table)
 
     @property
     def n_states(self) -> int:
-        """How many states there are: four for each spot."""
+        """The number of states: four for each spot."""
         return len(self.places) * len(HEADINGS)
 
     def name(self, state: int) -> str:
-        """Return how to call a state: its spot and heading.
+        """Return the name of a state: its spot and heading.
 
         >>> CAMPUS.name(41)
         '10E'
@@ -98,7 +98,7 @@ class GraphWorld:
                [ 55.,  55., 100.]])
         """
         gamma = self.gamma if gamma is None else gamma
-        _check_gamma(gamma, "Spots.optimal_q")
+        _check_gamma(gamma, "GraphWorld.optimal_q")
         goes_on = gamma * ~self.terminated
         q = np.zeros(self.reward.shape)
         change = np.inf

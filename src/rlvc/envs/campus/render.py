@@ -113,7 +113,7 @@ class _Map:
         self._write(f"at spot {spot}, facing {COMPASS[heading]}", below, 0.15, DARK)
 
     def _at_goal(self, ahead: float, aside: float) -> Point:
-        """Return a place as seen by an agent that is about to enter the building."""
+        """Return the place at a distance ahead and aside of an agent that faces the goal."""
         x, y = self.spots.places[self.spots.goal[0]]
         east, north = AHEAD[self.spots.goal[1]]
         return x + ahead * east - aside * north, y + ahead * north + aside * east

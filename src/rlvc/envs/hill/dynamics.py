@@ -1,4 +1,4 @@
-"""The dynamics of a car on a hill, apart from drawing."""
+"""The dynamics of a car on a hill."""
 
 from __future__ import annotations
 

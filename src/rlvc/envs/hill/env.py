@@ -1,4 +1,4 @@
-"""The car on the hill: where it is and how fast, the agent has to tell from two cameras."""
+"""The car on the hill, whose position and velocity are shown by two cameras."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class HillEnv(gymnasium.Env[dict[str, Any], np.int64]):
     ## Description
     A car rides without friction on a hill of height p² + p where p < 0 and p / √(1 + 5p²) where
     p ≥ 0. Its engine cannot climb straight out of the valley: it has to gain speed on the left side
-    first. The agent is told neither the position nor the velocity. One camera looks at the
-    ground underneath, another at a velocity gauge, on which the same things are to be seen at any
-    velocity: only how far they are from each other differs.
+    first. The agent knows neither the position nor the velocity. One camera shows the ground
+    underneath, another a velocity gauge, whose parts look the same at any velocity: only their
+    distances differ.
 
     ## Action Space
     `Discrete(2)`: 0 thrust left, 1 thrust right, with a force of 4, for 0.1 seconds. What an
@@ -103,9 +103,9 @@ class HillEnv(gymnasium.Env[dict[str, Any], np.int64]):
         self._state: Floats | None = None
 
     def percept(self, state: ArrayLike) -> dict[str, Image]:
-        """Return what the cameras show of a car at (p, s), as arrays of their own.
+        """Return the images of both cameras for a car at (p, s), as new arrays.
 
-        Beyond the limits of the hill and of the gauge they show what they show there.
+        Beyond the limits of the hill and of the gauge, the images are those at the limits.
         """
         p, s = self._pair(state, "percept")
         return {

@@ -1,9 +1,9 @@
-"""What a car on the hill perceives: the ground underneath, and a gauge that shows its velocity.
+"""The images of the car on the hill: the ground underneath, and a gauge of its velocity.
 
 Both are drawn at whole pixels, so there are no more than 1025 images of the ground and 361 of the
-gauge. The cursor of the gauge is the same pixels everywhere, and so far from the digits and from
-the border that a small neighbourhood of a point never holds parts of two of them: which velocity
-it is can be told from how far the cursor is from a digit, and from nothing else.
+gauge. The cursor of the gauge looks the same everywhere, and is so far from the digits and from the
+border that a small neighbourhood of a point never shows parts of two of them: the velocity can be
+inferred from the distance between the cursor and a digit, and from nothing else.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from rlvc._core.arrays import Floats
+from rlvc._core.arrays import Floats, Ints
 from rlvc.envs.hill.dynamics import FIRST, HILL, TOP
 from rlvc.envs.photos.images import Image
 from rlvc.envs.picture import Color
 from rlvc.envs.planar_world import Point
-
-Columns = NDArray[np.int64]
 
 
 def _arc(middle: Point, radii: Point, start: int, stop: int) -> tuple[Point, ...]:
@@ -71,7 +69,7 @@ POINTER: Final[tuple[Point, ...]] = ((0, 0), (11, 11), (11, 23), (-11, 23), (-11
 TIP: Final = 60  # the row of the tip
 
 
-def ground_column(positions: ArrayLike) -> Columns:
+def ground_column(positions: ArrayLike) -> Ints:
     """Return the first column of the window for each position, from 0 to 1024.
 
     Positions beyond either end of the hill see what is at that end.
@@ -83,7 +81,7 @@ def ground_column(positions: ArrayLike) -> Columns:
     return _whole((p - FIRST) / (TOP - FIRST) * LAST_GROUND)
 
 
-def gauge_column(velocities: ArrayLike) -> Columns:
+def gauge_column(velocities: ArrayLike) -> Ints:
     """Return how far the cursor is from the digit -3 for each velocity, from 0 to 360.
 
     Beyond the last digit on either side the cursor goes no further.
@@ -97,7 +95,7 @@ def gauge_column(velocities: ArrayLike) -> Columns:
 
 
 def ground_image(strip: Image, column: int) -> Image:
-    """Return the window of a (128, 1280, 3) strip, shape (128, 256, 3), as an array of its own.
+    """Return the window of a (128, 1280, 3) strip, shape (128, 256, 3), as a new array.
 
     >>> ground_image(np.zeros((128, 1280, 3), np.uint8), 1024).shape
     (128, 256, 3)
@@ -154,7 +152,7 @@ def _cursor() -> Image:
 
 
 def _stroke(points: Sequence[Point], x: Floats, y: Floats) -> Floats:
-    """Return how much of each pixel is covered by a pen that is led along the points."""
+    """Return the share of each pixel that a stroke along the points covers."""
     nearest = np.full(x.shape, np.inf)
     for (x0, y0), (x1, y1) in pairwise(points):
         dx, dy = x1 - x0, y1 - y0
@@ -168,5 +166,5 @@ def _paint(image: Image, ink: Floats, color: Color) -> Image:
     return np.asarray(np.rint(mixed), np.uint8)
 
 
-def _whole(numbers: Floats) -> Columns:
+def _whole(numbers: Floats) -> Ints:
     return np.asarray(np.floor(numbers + 0.5), np.int64)

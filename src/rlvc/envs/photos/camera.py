@@ -1,4 +1,4 @@
-"""A pinhole camera that is held by hand: where it looks, and what its light and noise do."""
+"""A hand-held pinhole camera: its direction, its exposure and its noise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOISE: Final = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinholeCamera:
-    """How a camera is held: angles in degrees; x points right, y down and z ahead.
+    """The orientation of a camera in degrees; x points right, y down and z ahead.
 
     >>> ahead = PinholeCamera(yaw=90, pitch=0, roll=0, field=60).rotation() @ (0, 0, 1)
     >>> ahead.round(6).tolist()
@@ -31,17 +31,17 @@ class PinholeCamera:
     """
 
     yaw: float
-    """How far it is turned to the right."""
+    """Turn to the right."""
     pitch: float
-    """How far it looks up."""
+    """Turn upwards."""
     roll: float
-    """How far it is tilted clockwise, as the photographer sees it."""
+    """Clockwise tilt, as the photographer sees it."""
     field: float
     """Horizontal field of view."""
 
     @classmethod
     def draw(cls, rng: np.random.Generator) -> PinholeCamera:
-        """Return a camera that is held roughly upright.
+        """Return a random camera that is held roughly upright.
 
         All is uniform: yaw within ±15°, pitch within ±8°, roll within ±5°, field 50-80°.
         """
@@ -69,7 +69,7 @@ class PinholeCamera:
 
 
 def expose(image: Image, rng: np.random.Generator, light: ArrayLike = 1.0) -> Image:
-    """Return a picture in another light and with the noise of a sensor.
+    """Return a picture with another exposure and with sensor noise.
 
     The exponent on the brightness (its gamma) is between 0.7 and 1.4, its logarithm uniform; the
     noise is Gaussian, in whole levels, of standard deviation 4, and drawn for every channel.

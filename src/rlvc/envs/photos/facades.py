@@ -81,7 +81,7 @@ class Surface:
     """The way from a pixel to the next one below."""
 
     def draw_on(self, view: Image, camera: PinholeCamera, position: Floats) -> None:
-        """Draw what a camera at a place sees of it over a view."""
+        """Draw the surface on the view of a camera at a position."""
         height, width = view.shape[:2]
         focal = camera.focal_length(width)
         lens = np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1]])
@@ -102,7 +102,7 @@ class Surface:
             )
 
     def _reach(self, to_view: Floats, width: int, height: int) -> tuple[int, int, int, int]:
-        """Return a box that holds all that is seen of it, since drawing takes time by the pixel."""
+        """Return a box that contains all visible pixels, since drawing time is per pixel."""
         n_rows, n_columns = self.texture.shape[:2]
         corners = [(x, y, 1) for x in (-1, n_columns) for y in (-1, n_rows)]
         x, y, depth = to_view @ np.transpose(corners)
@@ -116,7 +116,7 @@ class Surface:
 
 
 def draw_facade(state: int, rng: np.random.Generator) -> Image:
-    """Return a view, (480, 640, 3), of what a state faces, from a camera of its own.
+    """Return a view, (480, 640, 3), of the building that a state faces, from a random camera.
 
     Beside the angles of the camera (see ``PinholeCamera.draw``), its position varies by 2 m to each
     side and its height from 1.4 to 1.9 m; the light varies in color and strength, and the clouds

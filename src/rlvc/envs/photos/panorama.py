@@ -1,4 +1,4 @@
-"""Views cut from photographs that show a place all around."""
+"""Views cut from panoramic photographs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rlvc.errors import ImageError
 class Panoramas:
     """Equirectangular photographs, and a camera that stands in the middle of each.
 
-    A photograph is read when the first view of it is asked for, and the half of it around the
-    horizon is kept: no view reaches further up or down.
+    A photograph is read when its first view is drawn, and the half of it around the horizon is
+    kept in memory: no view reaches further up or down.
 
     Args:
         files: One photograph per spot, twice as wide as high. Its middle is straight ahead (yaw
@@ -29,14 +29,14 @@ class Panoramas:
         self._bands: dict[int, Image] = {}
 
     def draw(self, state: int, rng: np.random.Generator) -> Image:
-        """Return a view, (480, 640, 3), of a state, 4 · spot + heading, from a camera of its own.
+        """Return a view, (480, 640, 3), of a state, 4 · spot + heading, from a random camera.
 
         Takes about 15 ms, apart from reading the photograph.
         """
         spot, heading = divmod(state, 4)
-        return expose(self._look(spot, 90.0 * heading, PinholeCamera.draw(rng)), rng)
+        return expose(self._project(spot, 90.0 * heading, PinholeCamera.draw(rng)), rng)
 
-    def _look(self, spot: int, yaw: float, camera: PinholeCamera) -> Image:
+    def _project(self, spot: int, yaw: float, camera: PinholeCamera) -> Image:
         band = self._band(spot)
         n_rows, n_columns = band.shape[:2]
         focal = camera.focal_length()

@@ -25,14 +25,14 @@ HEADINGS: Final = "NESW"
 N_STATES: Final = N_SPOTS * len(HEADINGS)
 N_VIEWS: Final = 24
 DIVISIONS: Final = ("learn", "test")
-IN_MEMORY: Final = 64 * 2**20  # bytes; the other views wait in a temporary file
+IN_MEMORY: Final = 64 * 2**20  # bytes; further views are in a temporary file
 
-# The last number of a seed keeps the streams of numbers apart.
+# The last number of a seed separates the random streams.
 _SPLIT, _PLACES, _PHOTOS = 0, 1, 2
 
 
 class Views:
-    """Numbered views of every state, in two divisions; each is drawn once, when first asked for.
+    """Numbered views of every state, in two divisions; each is drawn once, when first needed.
 
     Args:
         draw: Returns the view of a state by number, always the same for the same numbers.
@@ -63,7 +63,7 @@ class Views:
     ) -> None:
         self.shape = shape
         self._draw = draw
-        self._forget()
+        self._clear()
         learn, test = [], []
         for state, n in enumerate(n_views):
             order = np.random.default_rng([seed, state, _SPLIT]).permutation(n)
@@ -72,7 +72,7 @@ class Views:
             test.append(tuple(sorted(order[:n_test].tolist())))
         self.learn, self.test = tuple(learn), tuple(test)
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._store = Images(in_memory=IN_MEMORY)
         self._numbers: dict[tuple[int, int], int] = {}
         self._process = os.getpid()
@@ -97,7 +97,7 @@ class Views:
         if not 0 <= view < n_views:
             raise IndexError(f"State {state} has {n_views} views; there is no view {view}.")
         if self._process != os.getpid():
-            self._forget()  # after a fork both processes would write to one temporary file
+            self._clear()  # after a fork both processes would write to one temporary file
         number = self._numbers.get((state, view))
         if number is None:
             image = self._draw(state, view)
@@ -111,7 +111,7 @@ def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
 
     State 4 · spot + heading looks from one of 11 spots to the N, E, S or W. Of 24 views of each
     state, 18 are to learn from and 6 to test with. The pictures and the seed determine every
-    pixel of every view, whatever the order in which they are asked for.
+    pixel of every view, whatever the order of the calls.
 
     Args:
         pictures: ``photos``, facades that carry photographs of scikit-image; ``places``, 11
@@ -134,7 +134,7 @@ def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
     path = expand(pictures)
     if path.is_dir():
         files = _files_by_state(path.resolve())
-        stamps = tuple(_stamp(file) for some in files for file in some)
+        stamps = tuple(_stamp(file) for group in files for file in group)
         return _views_in_folder(tuple(map(tuple, files)), int(seed), stamps)
     if isinstance(pictures, Path) or path.exists() or path.suffix or len(path.parts) > 1:
         raise ImageError(
@@ -169,7 +169,7 @@ def _drawn(draw: Callable[[int, np.random.Generator], Image], seed: int, salt: i
 
 
 def _stamp(file: Path) -> tuple[int, int]:
-    """Return what changes when a file does."""
+    """Return the size and the modification time of a file."""
     found = file.stat()
     return found.st_size, found.st_mtime_ns
 
@@ -192,10 +192,10 @@ def _views_in_folder(
             )
         return image
 
-    views = Views(read, (shape[0], shape[1], 3), [len(some) for some in files], seed)
-    for state, some in enumerate(files):
-        for view in range(len(some)):
-            views.image(state, view)  # a bad photograph is better found now than after learning
+    views = Views(read, (shape[0], shape[1], 3), [len(group) for group in files], seed)
+    for state, group in enumerate(files):
+        for view in range(len(group)):
+            views.image(state, view)  # find bad photographs now, not after learning
     return views
 
 

@@ -1,4 +1,4 @@
-"""Walls to look at: bricks, windows, doors, ledges and framed pictures, painted onto an array.
+"""Walls: bricks, windows, doors, ledges and framed pictures, painted onto an array.
 
 Lengths are in metres; x and y are counted from the lower left corner of a wall, y upward.
 """

@@ -27,7 +27,9 @@ class EnvConfig:
         size: Width and height to which the images are resized.
         frames: How many of the last images are stacked in an observation.
 
-    >>> EnvConfig(env_id="CartPole-v1", render=True, size=(64, 48)).make().observation_space.shape
+    >>> from rlvc.envs import register_envs
+    >>> register_envs()
+    >>> EnvConfig(env_id="rlvc/Maze-v0", size=(64, 48)).make().observation_space.shape
     (48, 64, 3)
     """
 

@@ -193,7 +193,7 @@ def test_views_do_not_depend_on_how_files_are_listed(
 def test_the_order_of_rows_in_a_table(folder: Path, tmp_path: Path) -> None:
     header, *lines = (folder / "interactions.csv").read_text().splitlines()
     shutil.copytree(folder, tmp_path / "mixed")
-    (tmp_path / "mixed" / "dataset.json").unlink()
+    (tmp_path / "mixed" / "SHA256SUMS").unlink()
     mixed = [lines[i] for i in np.random.default_rng(0).permutation(len(lines))]
     assert mixed != lines
     (tmp_path / "mixed" / "interactions.csv").write_text("\n".join([header, *mixed]))

@@ -164,7 +164,7 @@ def test_a_part_that_is_damaged_is_made_again(
         file.write_bytes(data)
     picture = next((folder / "round-2").rglob("*.png"))
     picture.write_bytes(b"")
-    (folder / "round-1" / "dataset.json").unlink()  # so that nobody knows what it was
+    (folder / "round-1" / "SHA256SUMS").unlink()  # so that nobody knows what it was
     with caplog.at_level(logging.WARNING):
         rest = Halting(tmp_path / "run")
         assert bytes_of(learn(rest), tmp_path) == expected

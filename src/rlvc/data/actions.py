@@ -43,16 +43,16 @@ class ActionSpec:
         return ActionSpec(self.start if start is None else start, n, names)
 
 
-def read_actions(folder: Path, seal: Checksums, problems: ProblemCollector) -> ActionSpec:
+def read_actions(folder: Path, checksums: Checksums, problems: ProblemCollector) -> ActionSpec:
     """Return the contents of ``actions.txt``, if it exists, and add its problems."""
     try:
         data = (folder / FILE).read_bytes()
-        seal.check(FILE, data, problems)
+        checksums.check(FILE, data, problems)
         text = data.decode("utf-8-sig")
     except FileNotFoundError:
         return ActionSpec()
     except OSError as error:
-        seal.fits(FILE, None)
+        checksums.fits(FILE, None)
         problems.add(f"{FILE} cannot be read ({error.strerror}). Check that you may read it.")
         return ActionSpec()
     except UnicodeDecodeError as error:
@@ -80,9 +80,9 @@ def read_actions(folder: Path, seal: Checksums, problems: ProblemCollector) -> A
     return ActionSpec(numbers[0], len(numbers), names)
 
 
-def write_actions(sealing: ChecksumWriter, actions: ActionSpec) -> None:
+def write_actions(writer: ChecksumWriter, actions: ActionSpec) -> None:
     """Write ``actions.txt``; the number of actions must be known."""
     assert actions.n is not None
     names = actions.names or [""] * actions.n
     lines = [f"{actions.start + i} {name}".rstrip() + "\n" for i, name in enumerate(names)]
-    sealing.write(FILE, "".join(lines).encode())
+    writer.write(FILE, "".join(lines).encode())

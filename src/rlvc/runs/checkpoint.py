@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rlvc._core.archive import read_archive, write_archive
 from rlvc._core.checkpoint_store import Part
 from rlvc.data.interactions import Interactions
-from rlvc.data.io.checksums import FILE as SEAL
+from rlvc.data.io.checksums import FILE as CHECKSUMS
 from rlvc.data.io.folder import read_folder, write_folder
 from rlvc.errors import DamagedFileError, DataError
 
@@ -155,8 +155,8 @@ class CheckpointRounds:
         if not path.is_dir():
             return None
         try:
-            if not (path / SEAL).exists():
-                raise DataError(os.fspath(path), [f"{SEAL} is missing."])
+            if not (path / CHECKSUMS).exists():
+                raise DataError(os.fspath(path), [f"{CHECKSUMS} is missing."])
             return read_folder(path, warn=False)  # a round may well have no end
         except DataError as error:
             log.warning("A round is done again: %s", error)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -9,7 +8,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import h5py
 import minari
 import numpy as np
 import pytest
@@ -313,84 +311,6 @@ def test_lengths_that_do_not_fit_are_listed() -> None:
         "episode 2 must have as many of each; got 1 actions, 2 rewards, 1 terminations, "
         "2 truncations.",
         "episode 2 must have one observation more than its 1 actions; got 3.",
-    ]
-
-
-# What a dataset says of itself -------------------------------------------------------------------
-
-CURE = "Get the dataset again from where it was."
-
-
-def metadata_file(root: Path, dataset_id: str) -> Path:
-    return root / dataset_id / "data" / "metadata.json"
-
-
-def change(root: Path, dataset_id: str, where: str, index: Any, value: Any) -> None:
-    """Change one entry of what a dataset holds, as a fault of a disk might."""
-    with h5py.File(root / dataset_id / "data" / "main_data.hdf5", "r+") as file:
-        data: Any = file[where]
-        assert data[index] != value
-        data[index] = value
-
-
-def test_a_dataset_has_a_format_a_version_and_checksums() -> None:
-    write_minari(chain(), "maze-v0")
-    about = read_metadata("maze-v0")["rlvc_dataset"]
-    assert (about["format"], about["version"]) == ("rlvc-dataset", 1)
-    assert [len(one) for one in about["sha256"]] == [64, 64]
-    write_minari(chain(), "again-v0")
-    assert read_metadata("again-v0")["rlvc_dataset"] == about
-
-
-@pytest.mark.parametrize(
-    ("where", "index", "value"),
-    [
-        ("observations", (1, 2, 3, 0), 77),
-        ("actions", 0, 1),
-        ("rewards", 1, 1e-9),
-        ("terminations", 0, True),
-        ("truncations", 1, True),
-    ],
-)
-def test_an_episode_that_has_changed_is_named(
-    where: str, index: Any, value: Any, root: Path
-) -> None:
-    write_minari(collect(Corridor(limit=3), 9, seed=1), "corridor-v0")
-    change(root, "corridor-v0", f"episode_2/{where}", index, value)
-    expected = f"damaged: episode 2 has changed since it was written. {CURE}"
-    assert expected in problems("corridor-v0")
-    assert expected in problems(minari.load_dataset("corridor-v0"))
-
-
-def test_names_that_have_changed_are_damage(root: Path) -> None:
-    write_minari(collect(Corridor(limit=3), 3), "corridor-v0")
-    file = metadata_file(root, "corridor-v0")
-    file.write_text(file.read_text().replace('"right"', '"wrong"'))
-    assert problems("corridor-v0") == [
-        f"damaged: episode 0 has changed since it was written. {CURE}"
-    ]
-
-
-def test_episodes_that_are_gone_and_checksums_that_are_not_what_they_were(root: Path) -> None:
-    write_minari(collect(Corridor(limit=3), 9, seed=1), "corridor-v0")
-    file = metadata_file(root, "corridor-v0")
-    whole = json.loads(file.read_text())
-    n = whole["total_episodes"]
-    assert n > 2
-    file.write_text(json.dumps(whole | {"total_episodes": n - 2}))
-    assert problems("corridor-v0") == [
-        f"damaged: 2 episodes are not there any more, from {n - 2} on. {CURE}"
-    ]
-    about = whole["rlvc_dataset"]
-    told = f"damaged: rlvc_dataset in its metadata has changed since it was written. {CURE}"
-    others: list[Any] = [about | {"sha256": about["sha256"][1:]}, about | {"version": "1"}, 7, {}]
-    for changed in others:
-        file.write_text(json.dumps(whole | {"rlvc_dataset": changed}))
-        assert problems("corridor-v0") == [told]
-    file.write_text(json.dumps(whole | {"rlvc_dataset": about | {"version": 2, "sha256": None}}))
-    assert problems("corridor-v0") == [
-        "It has version 2 of the format; this rlvc reads version 1. Update it with: "
-        "pip install --upgrade rlvc"
     ]
 
 

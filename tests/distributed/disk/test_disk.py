@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 
 from rlvc import RLVC, Database, Interactions, Percepts, open_dataset, write_dataset
 from rlvc.data import Image
-from rlvc.data.io.checksums import checksum
 from rlvc.distributed.disk import ShardData, is_shards, read_about, read_shard, write_shards
-from rlvc.distributed.disk.format import BLOCK, LONGEST, MOST_IMAGES, file_of
+from rlvc.distributed.disk.format import BLOCK, LONGEST, MOST_IMAGES, checksum, file_of
 from rlvc.distributed.disk.tables import sum_up
 from rlvc.distributed.disk.write import cut_episodes
 from rlvc.errors import DamagedFileError, FileFormatError, ImageError, InvalidFileError

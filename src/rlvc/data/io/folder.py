@@ -4,8 +4,7 @@ The table has the columns ``episode, step, image, action, reward, terminated, tr
 the action taken then, the reward after it, and whether the episode ended with it. The last row of
 an episode has only the last image. With several cameras, each has a column ``image.NAME``. The
 optional file ``actions.txt`` beside the table has a line for each action: its number and, if it has
-one, its name. Folders written here also have ``dataset.json``: a format, a version, and a checksum
-of each file.
+one, its name. Folders that rlvc writes also have a file ``SHA256SUMS``, a checksum of each file.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from rlvc._core.atomic import explain_os_errors
 from rlvc._core.folders import atomic_folder, check_place
 from rlvc.data.actions import ActionSpec, read_actions, write_actions
 from rlvc.data.interactions import Interactions
-from rlvc.data.io.checksums import ChecksumWriter, read_seal
+from rlvc.data.io.checksums import ChecksumWriter, read_checksums
 from rlvc.data.io.episodes import Episodes, read_episodes
 from rlvc.data.io.frames import OnImage, read_percepts, write_frames
 from rlvc.data.io.table import SUFFIXES, encode_table, find_table, import_pyarrow, read_table
@@ -76,16 +75,16 @@ def read_folder(
     source = find_table(path)
     header = ", after the header" if source.suffix.lower() == ".csv" else ""
     problems = ProblemCollector(os.fspath(path), f"rows are counted from 1{header}")
-    seal = read_seal(source.parent, problems)
-    actions = read_actions(source.parent, seal, problems)
+    checksums = read_checksums(source.parent, problems)
+    actions = read_actions(source.parent, checksums, problems)
     actions = actions.changed(n_actions, action_start, action_names)
-    table = read_table(source, seal, problems)
+    table = read_table(source, checksums, problems)
     episodes = read_episodes(table, actions, problems)
     rows = np.empty(0, np.int64) if episodes is None else episodes.rows
     percepts, numbers = read_percepts(
-        table, rows, source.parent, seal, problems, on_image, lazy=lazy
+        table, rows, source.parent, checksums, problems, on_image, lazy=lazy
     )
-    seal.check_rest(problems)
+    checksums.check_rest(problems)
     if problems or episodes is None:
         raise problems.error()
     try:
@@ -173,17 +172,17 @@ def _check_names(interactions: Interactions) -> None:
 
 def _fill(folder: Path, interactions: Interactions, table: str, on_image: OnImage) -> None:
     used = np.union1d(interactions.start, interactions.end)
-    sealing = ChecksumWriter(folder)
-    files = write_frames(interactions.percepts, used, folder, sealing, on_image)
+    writer = ChecksumWriter(folder)
+    files = write_frames(interactions.percepts, used, folder, writer, on_image)
     episode, step, percept, *rest = zip(*_rows(interactions), strict=True)
     columns: dict[str, Sequence[Any]] = {"episode": episode, "step": step}
     for name, file in files.items():
         columns[name] = [file[number] for number in percept]
     columns |= dict(zip(("action", "reward", "terminated", "truncated"), rest, strict=True))
-    sealing.write(f"{TABLE}.{table}", encode_table(table, columns))
+    writer.write(f"{TABLE}.{table}", encode_table(table, columns))
     names = interactions.action_names
-    write_actions(sealing, ActionSpec(interactions.action_start, interactions.n_actions, names))
-    sealing.close()
+    write_actions(writer, ActionSpec(interactions.action_start, interactions.n_actions, names))
+    writer.close()
 
 
 def _rows(interactions: Interactions) -> Iterator[tuple[Any, ...]]:

@@ -28,7 +28,7 @@ def read_percepts(
     table: RawTable,
     rows: NDArray[np.int64],
     folder: Path,
-    seal: Checksums,
+    checksums: Checksums,
     problems: ProblemCollector,
     on_image: OnImage,
     *,
@@ -40,7 +40,7 @@ def read_percepts(
     images stay in their files and are read when needed.
     """
     cameras = [
-        _ImageColumn(name, column, table.columns[column], folder, seal, on_image)
+        _ImageColumn(name, column, table.columns[column], folder, checksums, on_image)
         for name, column in table.cameras.items()
     ]
     percepts = Percepts(new_images=partial(FileImages, folder=folder) if lazy else None)
@@ -75,7 +75,7 @@ def write_frames(
     percepts: Percepts,
     used: NDArray[np.int64],
     folder: Path,
-    sealing: ChecksumWriter,
+    writer: ChecksumWriter,
     on_image: OnImage,
 ) -> dict[str, dict[int, str]]:
     """Write each distinct image of the percepts used; return each column's file per percept."""
@@ -86,7 +86,7 @@ def write_frames(
         (folder / place).mkdir(parents=True, exist_ok=True)
         distinct, which = np.unique(numbers, return_inverse=True)
         for number, image in enumerate(distinct.tolist()):
-            sealing.write(f"{place}/{number:06d}.png", encode(images[image]))
+            writer.write(f"{place}/{number:06d}.png", encode(images[image]))
             if on_image is not None:
                 on_image()
         columns[camera_column(camera)] = {
@@ -114,13 +114,13 @@ class _ImageColumn:
         column: str,
         files: list[str],
         folder: Path,
-        seal: Checksums,
+        checksums: Checksums,
         on_image: OnImage,
     ) -> None:
         self.name, self.files, self.numbers = name, files, dict[str, int]()
         self.has_alpha = False
         self._column, self._on_image = column, on_image
-        self._folder, self._seal = folder, seal
+        self._folder, self._checksums = folder, checksums
         self._first: tuple[tuple[int, ...], int] | None = None  # the shape of all, and its row
         self._read = {""}
         self._errors: dict[tuple[str, str], list[int]] = {}
@@ -140,7 +140,7 @@ class _ImageColumn:
             return None
         self._read.add(file)
         try:
-            image = self._checked(decode(self._folder, file, self._seal), row)
+            image = self._checked(decode(self._folder, file, self._checksums), row)
         except UnfitError as error:
             self._errors.setdefault((error.fact, error.cure), []).append(row)
             image = None

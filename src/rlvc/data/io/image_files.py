@@ -94,7 +94,7 @@ class UnfitError(Exception):
         self.fact, self.cure = fact, cure
 
 
-def decode(folder: Path, name: str, seal: Checksums) -> NDArray[np.generic]:
+def decode(folder: Path, name: str, checksums: Checksums) -> NDArray[np.generic]:
     """Return the contents of an image file as OpenCV decodes it."""
     file, data = folder / name, None
     try:
@@ -112,7 +112,7 @@ def decode(folder: Path, name: str, seal: Checksums) -> NDArray[np.generic]:
             "Check that it is a file that may be read.",
         ) from error
     finally:
-        is_sound = seal.fits(name, data)
+        is_sound = checksums.fits(name, data)
     if not is_sound:
         raise UnfitError(f"names a file that is damaged: it {CHANGED},", CURE)
     try:

@@ -1,8 +1,7 @@
 """Interactions in Minari datasets: written without loss, and read again.
 
 A dataset holds the images as they are. Minari's own default is JPEG, which moves and adds interest
-points; datasets that were stored so can be read, and a warning says what to do about it. What is
-written here has a format, a version and a checksum of each episode in its metadata.
+points; datasets that were stored so can be read, and a warning says what to do about it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from gymnasium import spaces
 from rlvc._core.atomic import explain_os_errors
 from rlvc._core.folders import check_place, check_room, missing_folders, remove_empty
 from rlvc.data.interactions import Interactions
-from rlvc.data.io.minari_checksums import ENTRY, EpisodeSeal, describe, digest_of
 from rlvc.data.io.minari_episodes import check_episode, images_of, read_episodes, see_episode
 from rlvc.data.percepts import Percept, Percepts
 from rlvc.data.spaces import check_images, tell_left_out
@@ -46,8 +44,8 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
         DataError: With all that is wrong with the dataset.
         ModuleNotFoundError: Minari is not installed.
     """
-    minari, is_whole = import_minari(), isinstance(dataset, str)
-    if is_whole:
+    minari = import_minari()
+    if isinstance(dataset, str):
         dataset = _load(minari, dataset)
     space = dataset.action_space
     if not isinstance(space, spaces.Discrete):
@@ -66,13 +64,11 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
     tell_left_out(dataset.observation_space)
     whose = f"minari:{metadata.get('dataset_id', '')}"
     names = tuple(map(str, metadata.get(NAMES, ())))
-    seal = EpisodeSeal(metadata.get(ENTRY), whose)
     percepts, rows = Percepts(), list[tuple[Any, ...]]()
     problems: list[str] = []
     for number, episode in read_episodes(dataset, problems):
         problems += check_episode(number, episode, space)
         shown = images_of(episode.observations, dataset.observation_space)
-        problems += seal.check(episode.id, digest_of(shown, vars(episode), space, names))
         seen = see_episode(number, episode, shown, percepts, problems)
         rows += zip(
             seen[:-1], np.asarray(episode.actions, np.int64) - int(space.start), episode.rewards,
@@ -81,8 +77,6 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
         )  # fmt: skip
         if on_episode is not None:
             on_episode()
-    if is_whole:
-        problems += seal.check_rest()
     if not rows:
         problems.append("There are no episodes.")
     if problems:
@@ -116,8 +110,7 @@ def write_minari(
     if problems:
         raise DataError("The database", problems)
     _check_cameras(interactions.percepts.cameras)
-    digests: list[str] = []
-    buffers = _buffers(interactions, digests, on_episode)
+    buffers = _buffers(interactions, on_episode)
     folder = _folder(dataset_id)
     made = missing_folders(folder.parent)
     actions = spaces.Discrete(interactions.n_actions, start=interactions.action_start)
@@ -131,10 +124,8 @@ def write_minari(
             description=description or "Interactions collected by rlvc",
             algorithm_name="rlvc", jpeg_encoding=False,
         )  # fmt: skip
-        about: dict[str, Any] = {ENTRY: describe(digests)}
         if interactions.action_names:
-            about[NAMES] = list(interactions.action_names)
-        dataset.storage.update_metadata(about)
+            dataset.storage.update_metadata({NAMES: list(interactions.action_names)})
 
 
 def check_minari_id(dataset_id: str) -> None:
@@ -188,28 +179,21 @@ def _load(minari: Any, dataset_id: str) -> Any:
         raise unknown_name("Minari dataset", dataset_id, known) from None
 
 
-def _buffers(
-    interactions: Interactions, digests: list[str], on_episode: Callable[[], None] | None
-) -> Iterator[Any]:
-    """Yield the episodes as Minari wants them, one at a time, so that they need not fit at once.
-
-    The checksum of each is added to a list.
-    """
+def _buffers(interactions: Interactions, on_episode: Callable[[], None] | None) -> Iterator[Any]:
+    """Yield the episodes as Minari wants them, one at a time, so that they need not fit at once."""
     from minari.data_collector import EpisodeBuffer
 
-    space = spaces.Discrete(interactions.n_actions, start=interactions.action_start)
     ends = np.flatnonzero(interactions.is_last) + 1
     for rows in map(np.arange, np.concatenate([[0], ends[:-1]]), ends):
         numbers = [*interactions.start[rows], interactions.end[rows[-1]]]
         shown = _stack([interactions.percepts[int(number)] for number in numbers])
-        columns = {
-            "actions": list(interactions.action[rows] + interactions.action_start),
-            "rewards": list(interactions.reward[rows]),
-            "terminations": list(interactions.terminated[rows]),
-            "truncations": list(interactions.truncated[rows]),
-        }
-        digests.append(digest_of(shown, columns, space, interactions.action_names))
-        yield EpisodeBuffer(observations=shown, **columns)
+        yield EpisodeBuffer(
+            observations=shown,
+            actions=list(interactions.action[rows] + interactions.action_start),
+            rewards=list(interactions.reward[rows]),
+            terminations=list(interactions.terminated[rows]),
+            truncations=list(interactions.truncated[rows]),
+        )
         if on_episode is not None:
             on_episode()
 

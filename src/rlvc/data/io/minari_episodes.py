@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from rlvc.data.io.minari_checksums import CURE
 from rlvc.data.observations import as_percept, rows_of
 from rlvc.data.percepts import Percepts
 from rlvc.data.spaces import shows
@@ -23,7 +22,10 @@ def read_episodes(dataset: Any, problems: list[str]) -> Iterator[tuple[int, Any]
             yield number, episode
     except (OSError, KeyError, RuntimeError, TypeError, ValueError, AssertionError) as error:
         # HDF5 and Minari have many ways to say that something is not as it was written.
-        problems.append(f"damaged: episode {number + 1} cannot be read ({error}). {CURE}")
+        problems.append(
+            f"damaged: episode {number + 1} cannot be read ({error}). "
+            "Get the dataset again from where it was."
+        )
 
 
 def see_episode(

@@ -87,7 +87,7 @@ def find_table(path: str | os.PathLike[str]) -> Path:
     raise DataError(str(path), [fact])
 
 
-def read_table(source: Path, seal: Checksums, problems: ProblemCollector) -> RawTable:
+def read_table(source: Path, checksums: Checksums, problems: ProblemCollector) -> RawTable:
     """Return the cells of a table, and add the problems of its header and rows."""
     read = _read_csv if source.suffix.lower() == ".csv" else _read_parquet
     try:
@@ -96,7 +96,7 @@ def read_table(source: Path, seal: Checksums, problems: ProblemCollector) -> Raw
         reason = f"{source.name} cannot be read ({error.strerror})."
         problems.add(f"{reason} Check that you may read it.")
         raise problems.error() from error
-    seal.check(source.name, data, problems)
+    checksums.check(source.name, data, problems)
     table = read(source, data, problems)
     if not table.n_rows:
         problems.add("There are no rows.")

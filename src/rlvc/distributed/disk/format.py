@@ -18,6 +18,7 @@ shards mention it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -26,7 +27,6 @@ from typing import Any, Final
 
 from rlvc._core.atomic import Pathlike, atomic_write
 from rlvc._core.validate import as_int, as_number, as_text, must, refusing
-from rlvc.data.io.checksums import checksum
 from rlvc.data.validation import MOST_ACTIONS
 from rlvc.errors import DamagedFileError, FileFormatError, InvalidFileError
 
@@ -287,3 +287,13 @@ def _check(about: About) -> None:
         next_one[block.camera] += block.images.rows
         last = block.camera
     must(next_one == [camera.images for camera in about.cameras], "blocks")
+
+
+def checksum(about: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what JSON can hold.
+
+    >>> checksum({"a": 1, "b": [2]}) == checksum({"b": [2], "a": 1})
+    True
+    """
+    text = json.dumps(about, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

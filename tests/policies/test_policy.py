@@ -221,16 +221,3 @@ def test_an_observation_of_another_kind_is_explained(
 ) -> None:
     with pytest.raises(error, match=message):
         policy.predict(observation)
-
-
-def test_stable_baselines3_can_evaluate_a_policy() -> None:
-    evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
-    monitor = pytest.importorskip("stable_baselines3.common.monitor")
-    from rlvc import collect
-    from tests.data.test_interactions import Walk
-
-    for is_dict in (False, True):
-        policy = RLVC(gamma=0.5).learn(collect(Walk(start=0, is_dict=is_dict), 400, seed=0))
-        env = monitor.Monitor(Walk(start=0, is_dict=is_dict))
-        mean, _ = evaluation.evaluate_policy(policy, env, n_eval_episodes=5)
-        assert mean == 1.0

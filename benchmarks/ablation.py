@@ -1,8 +1,8 @@
 """What each idea brings, and what other values of the parameters would.
 
 Run it with ``RLVC_DATA=… python benchmarks/ablation.py GROUP``. The *ideas* are switched off one by
-one, on databases that were used for no choice. The *choices*, those of *forests*, and the *senses*
-(what images are looked at with) compare the defaults with other values, on the seeds that were used
+one, on databases that were used for no choice. The *choices*, those of *forests*, and the *detectors*
+compare the defaults with other values, on the seeds that were used
 to choose; say with ``--databases "maze photos" "hill photos"`` on what. Every database is
 written to ``runs/GROUP`` when it is done, and one that is there is not done again; ``--table``
 prints what is there.
@@ -58,15 +58,15 @@ Variants = dict[
 
 IDEAS: Variants = {
     "all ideas": (ALL, None),
-    "without nothing moved": (change(absorbing_self_loops=False), None),
+    "without absorbing self-loops": (change(absorbing_self_loops=False), None),
     "without surrogates": (change(surrogates=Surrogates(features=1)), None),
-    "without the correction for many tests": (select(correction="none", alpha=0.05), None),
+    "without the correction for multiple tests": (select(correction="none", alpha=0.05), None),
     "without shrinkage": (change(shrinkage=0.0), None),
-    "without splits that must matter": (select(relevant=False), None),
+    "with irrelevant splits": (select(relevant=False), None),
     "without the ranking by reduction": (select(ranking="remaining"), None),
     "without composites": (change(generator=Canonical()), None),
     "forest, all ideas": (ALL, {}),
-    "forest without nothing moved": (change(absorbing_self_loops=False), {}),
+    "forest without absorbing self-loops": (change(absorbing_self_loops=False), {}),
     "forest without surrogates": (change(surrogates=Surrogates(features=1)), {}),
     "forest, each tree with its own values": (ALL, {"together": False}),
     "forest, all symbols for each tree": (ALL, {"symbols": 1.0}),
@@ -81,9 +81,9 @@ CHOICES: Variants = {
     "level 0.1": (select(alpha=0.1), None),
     "level 0.99": (select(alpha=0.99), None),
     "level 0.05, no correction": (select(alpha=0.05, correction="none"), None),
-    "at least 1 sample a side": (select(min_samples=1), None),
-    "at least 3 samples a side": (select(min_samples=3), None),
-    "level 0.1, at least 3 samples a side": (select(alpha=0.1, min_samples=3), None),
+    "at least 1 sample per side": (select(min_samples=1), None),
+    "at least 3 samples per side": (select(min_samples=3), None),
+    "level 0.1, at least 3 samples per side": (select(alpha=0.1, min_samples=3), None),
     "shrinkage: 0": (change(shrinkage=0.0), None),
     "shrinkage: 1": (change(shrinkage=1.0), None),
     "shrinkage: 10": (change(shrinkage=10.0), None),
@@ -92,10 +92,10 @@ CHOICES: Variants = {
     "τ = 0.001": (change(aliasing=RelativeVariance(tau=1e-3)), None),
     "τ = 0.0001": (change(aliasing=RelativeVariance(tau=1e-4)), None),
     "τ = 0.000001": (change(aliasing=RelativeVariance(tau=1e-6)), None),
-    "nothing moved: no": (change(absorbing_self_loops=False), None),
-    "splits need not matter": (select(relevant=False), None),
+    "absorbing self-loops: no": (change(absorbing_self_loops=False), None),
+    "with irrelevant splits": (select(relevant=False), None),
     "symbols alone": (change(generator=Canonical()), None),
-    "at most 20 classes a stage": (change(max_splits=20), None),
+    "at most 20 classes per stage": (change(max_splits=20), None),
 }
 FORESTS: Variants = {
     "defaults": (ALL, {}),
@@ -105,7 +105,7 @@ FORESTS: Variants = {
     "uncertainty penalty 0": (ALL, {"uncertainty_penalty": 0.0}),
     "uncertainty penalty 0.5": (ALL, {"uncertainty_penalty": 0.5}),
     "uncertainty penalty 1": (ALL, {"uncertainty_penalty": 1.0}),
-    "splits must matter": (ALL, {"relevant": True}),
+    "without irrelevant splits": (ALL, {"relevant": True}),
     "each tree with its own values": (ALL, {"together": False}),
 }
 CONFIGS: Variants = {
@@ -120,11 +120,11 @@ CONFIGS: Variants = {
     "SIFT": (change(**FREE, detector=Sift(max_points=120)), None),
 }
 FORMS = {"test error": "{:.2%}", "missed": "{:.2%}", "classes": "{:.0f}", "symbols": "{:.0f}"}
-GROUPS = {"ideas": IDEAS, "choices": CHOICES, "forests": FORESTS, "senses": CONFIGS}
+GROUPS = {"ideas": IDEAS, "choices": CHOICES, "forests": FORESTS, "detectors": CONFIGS}
 
 
 def run(task: str, pictures: str, seed: int, variants: Variants, trees: int) -> Any:
-    """Return what the variants reach on one database, which those of the senses look at anew."""
+    """Return what the variants reach on one database, for which those of the detectors extract features anew."""
     learner = base_learner(task)
     scene = make_scene(task, pictures, seed, learner, nearby=True)
     if variants is CONFIGS:

@@ -177,7 +177,7 @@ def table(folder: Path, database: str, seeds: list[int]) -> None:
         if rows:
             print(f"| {method} | " + " | ".join(cells) + " |")
     ratio = [r["forest"]["seconds"] / r["one"]["seconds"] for r in results if "forest" in r]
-    print(f"\nlooking: {np.mean([r['looking'] for r in results]):.1f} s", flush=True)
+    print(f"\nextraction: {np.mean([r['looking'] for r in results]):.1f} s", flush=True)
     if ratio:
         span = f"({min(ratio):.1f}–{max(ratio):.1f})"
         print(f"forest over one: {np.mean(ratio):.1f} {span}", flush=True)

@@ -38,7 +38,7 @@ def main() -> None:
     learner = make_learner(options.preset, options.set, base_learner())
 
     columns = [f"{version}: {name}" for version in ("tree", "compact") for name in NAMES]
-    print("| run | " + " | ".join([*columns, "vote: new", "distinct", "look s"]) + " |")
+    print("| run | " + " | ".join([*columns, "vote: new", "distinct", "extract s"]) + " |")
     print("|---" * (len(columns) + 4) + "|")
     for pictures in options.pictures:
         rows: list[list[float]] = []

@@ -90,7 +90,7 @@ def task_table(task: str, results: list[Result]) -> str:
     names = {"restless": "success, 5% at random"}
     heads = [
         SHARES[task][1], *(names.get(name, name) for name in more), "training, s",
-        "of it looking, s", "decision, ms", "size, MB", "seeds",
+        "of it extraction, s", "decision, ms", "size, MB", "seeds",
     ]  # fmt: skip
     lines = [f"### {TITLES[task]}, {ours[0]['pictures']}", "", "| | " + " | ".join(heads) + " |",
              "|---" * (len(heads) + 1) + "|"]  # fmt: skip

@@ -1,11 +1,10 @@
 """What each idea brings, and what other values of the parameters would.
 
 Run it with ``RLVC_DATA=… python benchmarks/ablation.py GROUP``. The *ideas* are switched off one by
-one, on databases that were used for no choice. The *choices*, those of *forests*, and the *detectors*
-compare the defaults with other values, on the seeds that were used
-to choose; say with ``--databases "maze photos" "hill photos"`` on what. Every database is
-written to ``runs/GROUP`` when it is done, and one that is there is not done again; ``--table``
-prints what is there.
+one, on databases that were used for no choice. The *choices*, those of *forests*, and the
+*detectors* compare the defaults with other values, on the seeds that were used to choose; say with
+``--databases "maze photos" "hill photos"`` on what. Every database is written to ``runs/GROUP``
+when it is done, and one that is there is not done again; ``--table`` prints what is there.
 
 Success on the maze and the subway is that of an agent who perceives, wherever it is, the percept of
 the nearest point of a 50 × 50 grid, as in the history of a run: close to the truth, and affordable
@@ -124,7 +123,7 @@ GROUPS = {"ideas": IDEAS, "choices": CHOICES, "forests": FORESTS, "detectors": C
 
 
 def run(task: str, pictures: str, seed: int, variants: Variants, trees: int) -> Any:
-    """Return what the variants reach on one database, for which those of the detectors extract features anew."""
+    """Return what the variants reach on one database."""
     learner = base_learner(task)
     scene = make_scene(task, pictures, seed, learner, nearby=True)
     if variants is CONFIGS:

@@ -302,20 +302,14 @@ def loads(data: bytes, path: Path) -> ForestPolicy | None:
         {"classifiers": [["tree"]] * 4}, {"out_of_bag": -1.0}, {"out_of_bag": float("nan")},
         {"out_of_bag": "x"}, {"features": []}, {"action_names": ["one"]}, {"gamma": 1.0},
         {"classifiers": ["tree", "tree", "diagrams", "tree"]}, {"cameras": []},
-        {"features": [{"parts": [0], "least": 1}]}, {"caution": -1.0}, {"caution": float("inf")},
-        {"caution": None}, {"caution": "x"},
+        {"features": [{"parts": [0], "least": 1}]},
+        *({"uncertainty_penalty": value} for value in (-1.0, float("inf"), None, "x")),
     ],
     ids=str,
 )  # fmt: skip
 def test_a_forged_manifest_is_refused(saved: bytes, change: dict[str, Any], tmp_path: Path) -> None:
     assert loads(forge(saved, {}, {}), tmp_path / "same") is not None
     assert loads(forge(saved, change, {}), tmp_path / "forged") is None
-
-
-def test_a_forest_without_caution_is_the_mean_of_its_trees(saved: bytes, tmp_path: Path) -> None:
-    older = loads(forge(saved, {}, {}, forget="caution"), tmp_path / "older")
-    assert older is not None
-    assert older.uncertainty_penalty == 0.0
 
 
 def test_forged_arrays_are_refused(forest: ForestPolicy, saved: bytes, tmp_path: Path) -> None:

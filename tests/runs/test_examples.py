@@ -90,15 +90,15 @@ def test_the_choice_is_always_the_same_and_comes_from_everywhere() -> None:
 def test_there_is_not_more_than_a_report_bears(monkeypatch: pytest.MonkeyPatch) -> None:
     data = met(percept_store(300), np.arange(300))
     assert len(Examples.choose(data, np.zeros(300, np.int64)).percepts) == 240
-    monkeypatch.setattr(examples_module, "MOST_BYTES", 21)  # each has two
+    monkeypatch.setattr(examples_module, "MAX_BYTES", 21)  # each has two
     assert len(Examples.choose(data, np.zeros(300, np.int64)).percepts) == 10
-    monkeypatch.setattr(examples_module, "MOST_BYTES", 1)
+    monkeypatch.setattr(examples_module, "MAX_BYTES", 1)
     assert len(Examples.choose(data, np.zeros(300, np.int64)).percepts) == 1
 
 
 def test_images_that_percepts_share_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
     data = met(two_cameras(), np.arange(6))
-    monkeypatch.setattr(examples_module, "MOST_BYTES", 2 * 6 + 3 * 24)
+    monkeypatch.setattr(examples_module, "MAX_BYTES", 2 * 6 + 3 * 24)
     chosen = Examples.choose(data, np.zeros(6, np.int64))
     assert len(chosen.percepts) == 6
     assert [len(images) for images in chosen.percepts.images] == [3, 2]

@@ -1,36 +1,41 @@
-"""What a file says is checked before it is believed; these are the words for it."""
+"""Check what a file says before it is used."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 import os
+import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from rlvc._core.registry import Registry
 from rlvc.errors import InvalidFileError
 
-LONGEST: Final = 1000  # letters of a name
-LARGEST: Final = 1e100  # of numbers that are squared
-MOST_SHOWN: Final = 300  # letters of what is wrong with a file
+MAX_TEXT: Final = 1000  # characters of a name
+MAX_SQUARED: Final = 1e100  # the largest of numbers that are squared
+MAX_COUNT: Final = 2**40  # of anything that is counted
+MAX_SHOWN: Final = 300  # characters of what is wrong with a file
 
+Count = Annotated[int, "count"]  # an integer from 0 to MAX_COUNT
 Part = TypeVar("Part")
 
 
 @contextmanager
-def refusing(path: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """Turn whatever is wrong with what a file holds into an InvalidFileError."""
+def explain_invalid(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Turn any error about the content of a file into an InvalidFileError."""
     try:
         yield
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise InvalidFileError(
-            f"{os.fspath(path)} does not hold a {what}: {why[:MOST_SHOWN]}"
+            f"{os.fspath(path)} does not hold a {what}: {why[:MAX_SHOWN]}"
         ) from error
 
 
-def must(holds: Any, what: str) -> None:
+def require(holds: Any, what: str) -> None:
     """Raise a ValueError unless a part of a file fits the rest."""
     if not holds:
         raise ValueError(f"its {what} do not fit the rest")
@@ -48,6 +53,12 @@ def as_int(value: Any) -> int:
     return value
 
 
+def as_count(value: Any) -> int:
+    """Return an integer from 0 to 2^40, or raise a ValueError."""
+    require(0 <= as_int(value) <= MAX_COUNT, "counts")
+    return int(value)
+
+
 def as_number(value: Any) -> float:
     """Return a finite number, or raise a ValueError."""
     if type(value) not in (int, float) or not abs(value) < math.inf:
@@ -55,25 +66,70 @@ def as_number(value: Any) -> float:
     return float(value)
 
 
-def as_text(value: Any, longest: int = LONGEST) -> str:
-    """Return a text that is not too long, or raise a ValueError."""
-    if type(value) is not str or len(value) > longest:
-        raise ValueError(f"it has {_short(value)} where a text of {longest} letters must be")
+def as_bool(value: Any) -> bool:
+    """Return a truth value, or raise a ValueError."""
+    if type(value) is not bool:
+        raise ValueError(f"it has {_short(value)} where true or false must be")
     return value
+
+
+def as_text(value: Any) -> str:
+    """Return a text that is not too long, or raise a ValueError."""
+    if type(value) is not str or len(value) > MAX_TEXT:
+        raise ValueError(f"it has {_short(value)} where a text of {MAX_TEXT} letters must be")
+    return value
+
+
+_PLAIN: Final[dict[Any, Any]] = {
+    int: as_int, Count: as_count, float: as_number, bool: as_bool, str: as_text,
+}  # fmt: skip
+
+
+def from_json(kind: Any, value: Any) -> Any:
+    """Return a value of a type, given what ``dataclasses.asdict`` and JSON made of it.
+
+    Types are plain ones, tuples, mappings from texts, dataclasses of these, and ``| None``. Any
+    other value raises an error, which :func:`explain_invalid` explains.
+
+    >>> from_json(tuple[int, ...], [1, 2]), from_json(float | None, 3)
+    ((1, 2), 3.0)
+    """
+    if kind in _PLAIN:
+        return _PLAIN[kind](value)
+    if kind is Any:
+        return value
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return None if value is None else from_json(inner[0], value)
+    if origin is tuple:
+        require(isinstance(value, (list, tuple)), "lists")
+        kinds = inner[:1] * len(value) if inner[-1] is ... else inner
+        return tuple(from_json(one, each) for one, each in zip(kinds, value, strict=True))
+    if origin is Mapping:
+        return {as_text(name): from_json(inner[1], one) for name, one in value.items()}
+    given = {
+        name: from_json(hint, value[name])
+        for name, hint, is_optional in _fields(kind)
+        if name in value or not is_optional
+    }
+    return kind(**given)
+
+
+@functools.cache
+def _fields(kind: Any) -> list[tuple[str, Any, bool]]:
+    """Return the name, the type and whether there is a default, of the fields of a dataclass."""
+    hints = get_type_hints(kind, include_extras=True)
+    missing = dataclasses.MISSING
+    return [(f.name, hints[f.name], f.default is not missing) for f in dataclasses.fields(kind)]
 
 
 def as_part(registry: Registry[Part], description: Any) -> Part:
     """Return the part that :meth:`rlvc._core.registry.Registry.describe` described."""
     parameters: dict[str, Any] = {}
-    must(isinstance(description["parameters"], Mapping), f"{registry.kind}s")
+    require(isinstance(description["parameters"], Mapping), f"{registry.kind}s")
     for name, value in description["parameters"].items():
-        if type(value) is int:
-            as_int(value)
-        elif type(value) is str:
-            as_text(value)
-        elif type(value) is not bool and value is not None:
-            as_number(value)
-        parameters[as_text(name)] = value
+        check = _PLAIN.get(type(value), as_number)
+        parameters[as_text(name)] = value if value is None else check(value)
     return registry.make(as_text(description["name"]), **parameters)
 
 

@@ -1,4 +1,4 @@
-"""Features as files have them: how they are written, and checked when they are read."""
+"""Features in files: write them, read them, and check them."""
 
 from __future__ import annotations
 
@@ -9,89 +9,86 @@ from typing import Any, Final
 
 import numpy as np
 
-from rlvc._core.validate import as_int, as_number, as_text, must
+from rlvc._core.validate import from_json, require
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import HIGHEST, AtLeast, Composite, Feature, InCell, Primitive
 from rlvc.vision.extractor import FeatureExtractor
 
-MOST_NAMED: Final = 2**21  # features in the words for all of them
+MAX_NAMED: Final = 2**21  # features in the descriptions of all features
 
 
 def describe_feature(feature: Feature) -> dict[str, Any]:
-    """Return a feature for JSON: what it has, without what is not asked of it."""
+    """Return a feature for JSON, without its optional parameters that are None.
+
+    >>> describe_feature(Primitive("front", 3))
+    {'camera': 'front', 'symbol': 3}
+    """
     return {k: v for k, v in dataclasses.asdict(feature).items() if v is not None}
 
 
 def read_feature(entry: dict[str, Any]) -> Feature:
-    """Return the feature that an entry describes; its names say which kind it is."""
-    if "symbol" in entry:
-        return Primitive(as_text(entry["camera"]), as_int(entry["symbol"]))
-    if "level" in entry:
-        names = "part", "level", "column", "line"
-        return InCell(**{name: as_int(entry[name]) for name in names})
-    if "least" in entry:
-        parts = tuple(as_int(part) for part in entry["parts"])
-        return AtLeast(parts=parts, least=as_int(entry["least"]))
-    numbers = {name: as_number(entry[name]) for name in _NUMBERS if name in entry}
-    return Composite(first=as_int(entry["first"]), second=as_int(entry["second"]), **numbers)
+    """Return the feature that an entry describes; its keys tell its kind.
 
-
-_NUMBERS = (
-    "mean", "deviation", "likelihood", "turn", "turn_deviation", "ratio", "ratio_deviation",
-)  # fmt: skip
+    >>> read_feature({"camera": "front", "symbol": 3})
+    Primitive(camera='front', symbol=3)
+    """
+    kinds = {"symbol": Primitive, "level": InCell, "least": AtLeast}
+    kind = next((kinds[key] for key in kinds if key in entry), Composite)
+    feature: Feature = from_json(kind, entry)
+    return feature
 
 
 def check_features(graph: FeatureGraph, n_symbols: Mapping[str, int], first: int = 0) -> None:
-    """Raise a ValueError unless parts come before what they make up and all numbers make sense.
+    """Raise a ValueError unless parts precede what they make up and all numbers make sense.
 
     Args:
         graph: The features.
-        n_symbols: How many symbols each camera has.
-        first: From which number on they are to be checked.
+        n_symbols: The number of symbols of each camera.
+        first: The number of the first feature to check.
     """
-    must(len(graph.numbers) == len(graph), "features")
+    require(len(graph.numbers) == len(graph), "features")
     for number, feature in enumerate(graph.features[first:], first):
-        must(all(0 <= part < number for part in feature.parts), "features")
+        require(all(0 <= part < number for part in feature.parts), "features")
     for feature in graph.features[first:]:
         if isinstance(feature, Primitive):
-            must(0 <= feature.symbol < n_symbols[feature.camera], "features")
+            require(0 <= feature.symbol < n_symbols[feature.camera], "features")
         elif isinstance(feature, InCell):
-            must(0 <= feature.level <= 16, "features")
-            must(min(feature.column, feature.line) >= 0, "features")
-            must(max(feature.column, feature.line) < 2**feature.level, "features")
+            require(0 <= feature.level <= 16, "features")
+            require(min(feature.column, feature.line) >= 0, "features")
+            require(max(feature.column, feature.line) < 2**feature.level, "features")
         elif isinstance(feature, AtLeast):
-            must(1 <= feature.least <= len(set(feature.parts)) == len(feature.parts), "features")
-            must(len({graph.camera[part] for part in feature.parts}) == 1, "features")
-            must(not any(isinstance(graph[part], AtLeast) for part in feature.parts), "features")
+            require(1 <= feature.least <= len(set(feature.parts)) == len(feature.parts), "features")
+            require(len({graph.camera[part] for part in feature.parts}) == 1, "features")
+            require(not any(isinstance(graph[part], AtLeast) for part in feature.parts), "features")
         else:
-            must(len({graph.camera[part] for part in feature.parts}) == 1, "features")
-            must(0.0 < feature.likelihood < 1.0 and feature.mean >= 0.0, "features")
-            must((feature.turn is None) == (feature.turn_deviation is None), "features")
-            must((feature.ratio is None) == (feature.ratio_deviation is None), "features")
-            must(feature.ratio is None or abs(feature.ratio) < 1000.0, "features")
+            require(len({graph.camera[part] for part in feature.parts}) == 1, "features")
+            require(0.0 < feature.likelihood < 1.0 and feature.mean >= 0.0, "features")
+            require((feature.turn is None) == (feature.turn_deviation is None), "features")
+            require((feature.ratio is None) == (feature.ratio_deviation is None), "features")
+            require(feature.ratio is None or abs(feature.ratio) < 1000.0, "features")
             for deviation in (feature.deviation, feature.turn_deviation, feature.ratio_deviation):
-                must(deviation is None or 0.0 < deviation < math.inf, "features")
-            must(np.isfinite(feature.row()).all(), "features")
-    must(max(graph.height, default=0) <= HIGHEST, "features")
-    _check_words(graph, first)
+                require(deviation is None or 0.0 < deviation < math.inf, "features")
+            require(np.isfinite(feature.row()).all(), "features")
+    require(max(graph.height, default=0) <= HIGHEST, "features")
+    _check_descriptions(graph, first)
 
 
-def _check_words(graph: FeatureGraph, first: int) -> None:
-    """Raise a ValueError if features put in words would be long without end.
+def _check_descriptions(graph: FeatureGraph, first: int) -> None:
+    """Raise a ValueError if descriptions of features would be too long.
 
-    A feature may be a part of many, and so be named often.
+    A feature may be a part of many others, and each of these names it.
     """
     known: dict[int, int] = {}
 
-    def count(number: int) -> int:  # no deeper than features are high
+    def count(number: int) -> int:  # the recursion is as deep as features are high
         if number not in known:
             known[number] = 1 + sum(map(count, graph[number].parts))
         return known[number]
 
     named = [count(number) for number in range(first, len(graph))]
-    must(max(named, default=0) <= 2 ** (HIGHEST + 1) and sum(named) <= MOST_NAMED, "features")
+    require(max(named, default=0) <= 2 ** (HIGHEST + 1) and sum(named) <= MAX_NAMED, "features")
 
 
 def symbols_of(extractor: FeatureExtractor) -> dict[str, int]:
-    """Return how many symbols each camera of an eye has."""
+    """Return the number of symbols of each camera."""
     return {camera: words.n_symbols for camera, words in extractor.vocabularies.items()}

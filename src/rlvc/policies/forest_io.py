@@ -1,4 +1,4 @@
-"""The file of a forest: that of a policy, with many classifiers."""
+"""The file of a forest: like the file of a policy, with several classifiers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from rlvc._core.archive import read_archive, write_archive
-from rlvc._core.validate import LARGEST, as_number, must, refusing
+from rlvc._core.validate import MAX_SQUARED, as_number, explain_invalid, from_json, require
 from rlvc.policies.io import (
     FORMAT,
-    MOST_BYTES,
+    MAX_BYTES,
     arrays_of_values,
-    check_base,
+    check_parts,
     check_values,
-    describe_base,
+    describe_parts,
     kind_of_classifier,
-    read_base,
+    read_parts,
     read_values,
 )
 
@@ -27,10 +27,10 @@ CURES = {FORMAT: " Load it with Policy.load, or with rlvc.load_policy."}
 
 
 def write_forest(path: str | os.PathLike[str], forest: ForestPolicy) -> None:
-    """Write a forest to one file, whole or not at all; equal forests give equal bytes."""
-    manifest, arrays = describe_base(forest)
+    """Write a forest to one file; equal forests give equal bytes."""
+    manifest, arrays = describe_parts(forest)
     manifest |= {"format": FOREST, "version": VERSION}
-    manifest |= {"out_of_bag": forest.out_of_bag, "caution": forest.uncertainty_penalty}
+    manifest |= {"out_of_bag": forest.out_of_bag, "uncertainty_penalty": forest.uncertainty_penalty}
     manifest["classifiers"] = [kind_of_classifier(one.classifier) for one in forest.trees]
     for number, one in enumerate(forest.trees):
         arrays |= arrays_of_values(one, _prefix(number))
@@ -43,26 +43,25 @@ def read_forest(path: str | os.PathLike[str]) -> dict[str, Any]:
     The trees are (classifier, values, counts).
 
     Raises:
-        FileFormatError: The file is no forest, is damaged, or names a part unknown here.
+        FileFormatError: The file is no forest, is damaged, or names an unknown part.
     """
-    manifest, arrays = read_archive(path, FOREST, VERSION, CURES, max_bytes=MOST_BYTES)
-    with refusing(path, "forest"):
-        parts = read_base(manifest, arrays)
+    manifest, arrays = read_archive(path, FOREST, VERSION, CURES, max_bytes=MAX_BYTES)
+    with explain_invalid(path, "forest"):
+        parts = read_parts(manifest, arrays)
         trees = [
             read_values(kind, arrays, _prefix(number))
             for number, kind in enumerate(list(manifest["classifiers"]))
         ]
-        must(trees, "trees")
+        require(trees, "trees")
         n_actions = trees[0][1].shape[-1]
         for classifier, q, count in trees:
             check_values(classifier, q, count, len(parts["graph"]))
-            must(q.shape[1] == n_actions, "values")
-        check_base(**parts, n_actions=n_actions)
-        error = manifest["out_of_bag"]
-        error = None if error is None else as_number(error)
-        must(error is None or error >= 0.0, "error")
-        uncertainty_penalty = as_number(manifest.get("caution", 0.0))  # the first forests had none
-        must(0.0 <= uncertainty_penalty <= LARGEST, "caution")
+            require(q.shape[1] == n_actions, "values")
+        check_parts(parts, n_actions)
+        error = from_json(float | None, manifest["out_of_bag"])
+        require(error is None or error >= 0.0, "error")
+        uncertainty_penalty = as_number(manifest["uncertainty_penalty"])
+        require(0.0 <= uncertainty_penalty <= MAX_SQUARED, "uncertainty penalty")
         return {
             **parts,
             "trees": trees,

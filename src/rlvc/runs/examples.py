@@ -1,7 +1,7 @@
-"""Some of the percepts that a policy was learned from: what a report shows of a task.
+"""A sample of the percepts that a policy was learned from, for reports.
 
-Interactions are not kept with a policy, for they may be many. A few percepts of each visual class
-tell a reader most of what there is to see.
+Interactions are not stored with a policy, as they may be many. A few percepts of each visual class
+show most of it.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from numpy.typing import NDArray
 
 from rlvc._core.archive import read_archive, write_archive
 from rlvc._core.arrays import Ints
-from rlvc._core.validate import LONGEST, must, refusing
+from rlvc._core.validate import explain_invalid, from_json, require
 from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import SINGLE, Percepts
 
 FORMAT, VERSION = "rlvc-examples", 1
 FILE: Final = "examples.rlvc"
-MOST: Final = 240  # percepts
-MOST_BYTES: Final = 24 * 10**6  # of their images
+MAX_PERCEPTS: Final = 240  # percepts
+MAX_BYTES: Final = 24 * 10**6  # of their images
 
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Percepts that were met, and how often.
+    """Percepts, and how often interactions started with each of them.
 
     Attributes:
         percepts: The percepts.
         count: (n,) how many interactions started with each of them.
-        classes: (n,) the visual class of each; None where there is no single policy to tell.
+        classes: (n,) the visual class of each; None if there is no single policy.
     """
 
     percepts: Percepts
@@ -41,15 +41,15 @@ class Examples:
     classes: Ints | None = None
 
     @classmethod
-    def choose(cls, interactions: Interactions, classes: Ints, n: int = MOST) -> Examples:
-        """Return examples from all visual classes, at most ``n`` and 24 MB; but at least one.
+    def choose(cls, interactions: Interactions, classes: Ints, n: int = MAX_PERCEPTS) -> Examples:
+        """Return examples of all visual classes: at least one, at most ``n`` and 24 MB.
 
-        The classes take turns, that in which most interactions started first; each gives the
-        percept that was met most often among those that are left. Percepts that were met equally
-        often are shuffled, always in the same way, so that they do not all come from the beginning.
+        The classes take turns, the class in which most interactions started first; each gives its
+        most frequent percept that is left. Equally frequent percepts are shuffled with a fixed
+        seed, so that they do not all come from the beginning.
 
         Args:
-            interactions: What was met.
+            interactions: The interactions.
             classes: (n_percepts,) the visual classes of the percepts.
             n: How many to choose.
         """
@@ -61,7 +61,7 @@ class Examples:
         for number in _in_turn(count, classes)[:n].tolist():
             new = set(enumerate(table[number].tolist())) - seen
             n_bytes += sum(sizes[camera] for camera, _ in new)
-            if chosen and n_bytes > MOST_BYTES:
+            if chosen and n_bytes > MAX_BYTES:
                 break
             chosen.append(number)
             seen |= new
@@ -71,7 +71,7 @@ class Examples:
         return cls(kept, count[chosen], classes[chosen])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write them to one file, whole or not at all."""
+        """Write the examples to one file."""
         arrays: dict[str, NDArray[Any]] = {"table": self.percepts.table(), "count": self.count}
         if self.classes is not None:
             arrays["classes"] = self.classes
@@ -88,8 +88,9 @@ class Examples:
             FileFormatError: The file holds no examples, or is damaged.
         """
         manifest, arrays = read_archive(path, FORMAT, VERSION, max_bytes=2**30)
-        with refusing(path, "set of examples"):
-            cameras, table, count = manifest["cameras"], arrays["table"], arrays["count"]
+        with explain_invalid(path, "set of examples"):
+            cameras = list(from_json(tuple[str, ...], manifest["cameras"]))
+            table, count = arrays["table"], arrays["count"]
             images = [arrays[f"images/{i}"] for i in range(len(cameras))]
             classes = arrays.get("classes")
             _check(cameras, images, table, count, classes)
@@ -97,7 +98,7 @@ class Examples:
 
 
 def _in_turn(count: Ints, classes: Ints) -> Ints:
-    """Return the numbers of the percepts that were met, in the order in which they are chosen."""
+    """Return the numbers of the percepts of interactions, in the order of choice."""
     met = np.flatnonzero(count)
     shuffled = np.random.default_rng(0).permutation(len(count))[met]
     place = np.argsort(np.argsort(-np.bincount(classes, count), kind="stable"))[classes[met]]
@@ -115,21 +116,20 @@ def _check(
     classes: NDArray[Any] | None,
 ) -> None:
     """Raise a ValueError if the parts do not fit together."""
-    must(all(isinstance(name, str) and len(name) <= LONGEST for name in cameras), "cameras")
-    must(cameras and cameras == sorted(set(cameras)), "cameras")
-    must(table.dtype == np.int64 and table.ndim == 2, "percepts")
-    must(len(table) > 0 and table.shape[1] == len(cameras), "percepts")
+    require(cameras and cameras == sorted(set(cameras)), "cameras")
+    require(table.dtype == np.int64 and table.ndim == 2, "percepts")
+    require(len(table) > 0 and table.shape[1] == len(cameras), "percepts")
     n_bytes = sum(stack[:1].nbytes for stack in images)
-    must(len(table) * n_bytes <= 2**31, "percepts")  # each image is looked at in every percept
+    require(len(table) * n_bytes <= 2**31, "percepts")  # each image is looked at in every percept
     for column, (name, stack) in zip(table.T, zip(cameras, images, strict=True), strict=True):
         whose = f"images of camera {name!r}" if name else "images"
-        must(stack.dtype == np.uint8 and stack.ndim == 4 and stack.shape[3] in (1, 3), whose)
-        must(0 not in stack.shape, whose)
-        must(column.min() >= 0 and column.max() == len(stack) - 1, whose)
+        require(stack.dtype == np.uint8 and stack.ndim == 4 and stack.shape[3] in (1, 3), whose)
+        require(0 not in stack.shape, whose)
+        require(column.min() >= 0 and column.max() == len(stack) - 1, whose)
     for numbers, least in ((count, 1), (classes, 0)):
         if numbers is not None:
-            must(numbers.dtype == np.int64 and numbers.shape == (len(table),), "numbers")
-            must(numbers.min() >= least, "numbers")
+            require(numbers.dtype == np.int64 and numbers.shape == (len(table),), "numbers")
+            require(numbers.min() >= least, "numbers")
 
 
 def _restore(cameras: list[str], images: list[Image], table: Ints) -> Percepts:
@@ -138,5 +138,5 @@ def _restore(cameras: list[str], images: list[Image], table: Ints) -> Percepts:
     for row in table.tolist():
         parts = [stack[number] for stack, number in zip(images, row, strict=True)]
         percepts.add(parts[0] if cameras == [SINGLE] else dict(zip(cameras, parts, strict=True)))
-    must(np.array_equal(percepts.table(), table), "percepts")  # distinct, each image once
+    require(np.array_equal(percepts.table(), table), "percepts")  # distinct, each image once
     return percepts

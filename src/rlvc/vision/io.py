@@ -1,4 +1,4 @@
-"""The file of an eye: what it looks for, and every symbol that it has met."""
+"""The file of a vocabulary: a feature extractor with all its symbols."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from rlvc._core.archive import read_archive, write_archive
 from rlvc._core.atomic import Pathlike
 from rlvc._core.registry import arrays_of
-from rlvc._core.validate import LARGEST, as_number, as_part, as_text, must, refusing
+from rlvc._core.validate import (
+    MAX_SQUARED,
+    as_bool,
+    as_number,
+    as_part,
+    as_text,
+    explain_invalid,
+    require,
+)
 from rlvc.vision.descriptors import descriptors
 from rlvc.vision.detectors import detectors
 from rlvc.vision.extractor import SIDE, FeatureExtractor
@@ -20,16 +28,16 @@ from rlvc.vision.metrics import Mahalanobis, metrics
 from rlvc.vision.vocabulary import Vocabulary
 
 FORMAT, VERSION = "rlvc-vocabulary", 1
-MOST_BYTES: Final = 16 * 2**30  # a patch has 3 KB, so that is room for five million symbols
-MOST_CAMERAS: Final = 256
+MAX_BYTES: Final = 16 * 2**30  # a patch has 3 KB, so this is enough for five million symbols
+MAX_CAMERAS: Final = 256
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
 def save_vocabulary(extractor: FeatureExtractor, path: Pathlike) -> None:
-    """Write all that an eye knows to one file, whole or not at all.
+    """Write a feature extractor and its vocabularies to one file.
 
-    Another run that learns with it calls the same things by the same symbols:
+    A run that learns with it uses the same symbols:
 
     >>> import tempfile, rlvc
     >>> from rlvc.vision.detectors import Harris
@@ -45,7 +53,7 @@ def save_vocabulary(extractor: FeatureExtractor, path: Pathlike) -> None:
     >>> second.extractor.n_symbols == first.extractor.n_symbols
     True
     """
-    cameras = list(extractor.vocabularies)  # in the order in which they were met, as features are
+    cameras = list(extractor.vocabularies)  # in the order of their symbols' features
     manifest, arrays = describe_extractor(extractor, cameras)
     manifest |= {"format": FORMAT, "version": VERSION}
     for i, (name, camera) in enumerate(zip(cameras, manifest["cameras"], strict=True)):
@@ -56,26 +64,25 @@ def save_vocabulary(extractor: FeatureExtractor, path: Pathlike) -> None:
 
 
 def load_vocabulary(path: Pathlike) -> FeatureExtractor:
-    """Read an eye; it goes on learning symbols just as the one that was saved would have.
+    """Read a feature extractor; it learns further symbols just as the saved one would.
 
     Raises:
         FileFormatError: The file is no vocabulary, or is damaged. No code from it is run.
     """
-    manifest, arrays = read_archive(path, FORMAT, VERSION, max_bytes=MOST_BYTES)
-    with refusing(path, "vocabulary"):
+    manifest, arrays = read_archive(path, FORMAT, VERSION, max_bytes=MAX_BYTES)
+    with explain_invalid(path, "vocabulary"):
         extractor = read_extractor(manifest, arrays)
         for i, camera in enumerate(manifest["cameras"]):
             name, is_fitted = camera["name"], camera["is_fitted"]
             words, patches = extractor.vocabularies[name], arrays.get(f"vocabulary/{i}/patches")
-            must(type(is_fitted) is bool, "cameras")
-            words.is_fitted = is_fitted
-            must(is_fitted == (words.centres is not None), "vocabulary")
-            must(is_fitted or not arrays_of(words.metric), "metric")
+            words.is_fitted = as_bool(is_fitted)
+            require(is_fitted == (words.centres is not None), "vocabulary")
+            require(is_fitted or not arrays_of(words.metric), "metric")
             check_words(extractor, words, channels=3)
             shape = (words.n_symbols, SIDE, SIDE, 3)
-            must((patches is not None) == is_fitted, "patches")
+            require((patches is not None) == is_fitted, "patches")
             if patches is not None:
-                must(patches.dtype == np.uint8 and patches.shape == shape, "patches")
+                require(patches.dtype == np.uint8 and patches.shape == shape, "patches")
             extractor.patches[name] = [] if patches is None else list(patches)
         return extractor
 
@@ -83,7 +90,7 @@ def load_vocabulary(path: Pathlike) -> FeatureExtractor:
 def describe_extractor(
     extractor: FeatureExtractor, cameras: Iterable[str]
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the manifest and the arrays of an eye's parts and of what some cameras know."""
+    """Return the manifest and the arrays of an extractor and of the vocabularies of cameras."""
     manifest: dict[str, Any] = {
         "detector": detectors.describe(extractor.detector),
         "descriptor": descriptors.describe(extractor.descriptor),
@@ -108,23 +115,20 @@ def read_extractor(manifest: Mapping[str, Any], arrays: Arrays) -> FeatureExtrac
         as_part(metrics, manifest["metric"]),
         as_number(manifest["threshold"]),
     )
-    must(0.0 <= extractor.threshold <= LARGEST, "parameters")
+    require(0.0 <= extractor.threshold <= MAX_SQUARED, "parameters")
     cameras = manifest["cameras"]
-    must(isinstance(cameras, list) and len(cameras) <= MOST_CAMERAS, "cameras")
-    states: dict[str, dict[str, NDArray[Any]]] = {}
-    for name, array in arrays.items():
-        start, _, field = name.partition("/metric/")
-        states.setdefault(start, {})[field] = array
+    require(isinstance(cameras, list) and len(cameras) <= MAX_CAMERAS, "cameras")
     for i, camera in enumerate(cameras):
-        state = states.get(f"vocabulary/{i}", {})
-        state.pop("", None)
         metric: Any = extractor.metric
-        metric = dataclasses.replace(metric, **state) if state else metric
+        prefix = f"vocabulary/{i}/metric/"
+        names = [name for name in arrays if name.startswith(prefix)]
+        learned = {name.removeprefix(prefix): arrays[name] for name in names}
+        metric = dataclasses.replace(metric, **learned) if learned else metric
         centres = arrays.get(f"vocabulary/{i}/centres")
         words = Vocabulary(metric, extractor.threshold, centres, is_fitted=True)
         extractor.vocabularies[as_text(camera["name"])] = words
-    must(len(extractor.vocabularies) == len(cameras), "cameras")
-    must(
+    require(len(extractor.vocabularies) == len(cameras), "cameras")
+    require(
         not isinstance(extractor.metric, Mahalanobis) or extractor.metric.whitening is None,
         "metric",
     )
@@ -132,21 +136,21 @@ def read_extractor(manifest: Mapping[str, Any], arrays: Arrays) -> FeatureExtrac
 
 
 def check_words(extractor: FeatureExtractor, words: Vocabulary, channels: int) -> None:
-    """Raise a ValueError unless a vocabulary is of what the descriptor makes of a blank image."""
+    """Raise a ValueError unless a vocabulary fits the descriptors of a blank image."""
     if words.centres is None:
         return
     _, rows = extractor.extract_image(np.zeros((64, 64, channels), np.uint8))
     centres = words.centres
-    must(centres.ndim == 2 and centres.shape[1:] == rows.shape[1:], "vocabulary")
-    must(len(centres) > 0 and centres.dtype == rows.dtype, "vocabulary")
-    must(np.isfinite(centres).all(), "vocabulary")
+    require(centres.ndim == 2 and centres.shape[1:] == rows.shape[1:], "vocabulary")
+    require(len(centres) > 0 and centres.dtype == rows.dtype, "vocabulary")
+    require(np.isfinite(centres).all(), "vocabulary")
     for array in arrays_of(words.metric).values():
-        must(array.size > 0 and np.isfinite(array).all(), "metric")
+        require(array.size > 0 and np.isfinite(array).all(), "metric")
         if isinstance(words.metric, Mahalanobis):  # compiled code does not check its shape
-            must(array.dtype == np.float64 and array.ndim == 2, "metric")
-            must(array.shape[1] <= len(array) == centres.shape[1], "metric")
-            must(_largest(array) * _largest(centres) * len(array) <= LARGEST, "metric")
-    words.metric.distances(centres[:1], centres[:1])  # raises if what it learned is missing
+            require(array.dtype == np.float64 and array.ndim == 2, "metric")
+            require(array.shape[1] <= len(array) == centres.shape[1], "metric")
+            require(_largest(array) * _largest(centres) * len(array) <= MAX_SQUARED, "metric")
+    words.metric.distances(centres[:1], centres[:1])  # raises if learned parameters are missing
 
 
 def _largest(array: NDArray[Any]) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.atomic import Pathlike
-from rlvc._core.validate import must, refusing
+from rlvc._core.validate import explain_invalid, require
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.image_files import FileImages
 from rlvc.data.percepts import Percepts
@@ -56,9 +56,9 @@ class Dataset:
         ]
         joined = {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
         stuck = joined.pop("stuck")
-        with refusing(self.folder / FILE, "sound dataset"):
+        with explain_invalid(self.folder / FILE, "sound dataset"):
             for before, after in itertools.pairwise(columns):  # workers take them for whole ones
-                must(before["episode"][-1] != after["episode"][0], "episodes")
+                require(before["episode"][-1] != after["episode"][0], "episodes")
             found = Interactions(
                 percepts=Percepts.of(self._images(), self._table()),
                 n_actions=about.n_actions,
@@ -66,8 +66,8 @@ class Dataset:
                 action_names=about.action_names,
                 **joined,
             )
-            must(np.array_equal(found.is_stuck, stuck), "interactions")
-            must(len(np.unique(found.episode)) == about.episodes, "episodes")
+            require(np.array_equal(found.is_stuck, stuck), "interactions")
+            require(len(np.unique(found.episode)) == about.episodes, "episodes")
         return found
 
     def extractor(self) -> FeatureExtractor:
@@ -80,9 +80,9 @@ class Dataset:
         path = self.folder / VOCABULARY
         read_piece(path, self.about.vocabulary)
         extractor = load_vocabulary(path)
-        with refusing(path, "vocabulary of this dataset"):
+        with explain_invalid(path, "vocabulary of this dataset"):
             n_symbols = {name: words.n_symbols for name, words in extractor.vocabularies.items()}
-            must(n_symbols == {one.name: one.symbols for one in self.about.cameras}, "symbols")
+            require(n_symbols == {one.name: one.symbols for one in self.about.cameras}, "symbols")
         return extractor
 
     def database(self) -> Database:
@@ -108,11 +108,11 @@ class Dataset:
         table = np.full((self.about.percepts, len(self.about.cameras)), -1, np.int64)
         for number in range(len(self.about.shards)):
             percept, images, is_first = read_percepts(self.folder, number, self.about)
-            with refusing(self.folder / file_of("percepts", number), "shard"):
-                must(np.array_equal(table[percept, 0] < 0, is_first), "percepts")
-                must(np.array_equal(table[percept[~is_first]], images[~is_first]), "percepts")
+            with explain_invalid(self.folder / file_of("percepts", number), "shard"):
+                require(np.array_equal(table[percept, 0] < 0, is_first), "percepts")
+                require(np.array_equal(table[percept[~is_first]], images[~is_first]), "percepts")
             table[percept] = images
-        must(table.min() >= 0 and len(np.unique(table, axis=0)) == len(table), "percepts")
+        require(table.min() >= 0 and len(np.unique(table, axis=0)) == len(table), "percepts")
         return table
 
     def _images(self) -> list[FileImages]:
@@ -124,10 +124,10 @@ class Dataset:
                 path = self.folder / file_of("images", file)
                 columns = TableReader(path, IMAGES, block.images).read(["path", "digest"])
                 paths += columns["path"].tolist()
-                with refusing(path, "block of images"):
+                with explain_invalid(path, "block of images"):
                     digests += map(bytes.fromhex, columns["digest"].tolist())
             images = FileImages(camera.name, self.folder, camera.shape, digests, paths)
-            must(len(images) == camera.images, "images")
+            require(len(images) == camera.images, "images")
             found.append(images)
         return found
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlvc._core.atomic import Pathlike, atomic_write
-from rlvc._core.validate import as_int, as_number, as_text, must, refusing
+from rlvc._core.validate import as_int, as_number, as_text, explain_invalid, require
 from rlvc.data.validation import MOST_ACTIONS
 from rlvc.errors import DamagedFileError, FileFormatError, InvalidFileError
 
@@ -189,7 +189,7 @@ def read_about(folder: Pathlike) -> About:
         )
     if told.pop("checksum", None) != checksum(told):
         raise DamagedFileError(f"{source} is damaged: its checksum does not fit. {CURE}")
-    with refusing(source, "dataset of shards"):
+    with explain_invalid(source, "dataset of shards"):
         about = _about(told)
         _check(about)
         return about
@@ -211,7 +211,7 @@ def _parse(source: Path) -> dict[str, Any]:
 def _about(told: Mapping[str, Any]) -> About:
     """Return what is told, each value of its type."""
     extractor = told["extractor"]
-    must(extractor is None or isinstance(extractor, dict), "extractor")
+    require(extractor is None or isinstance(extractor, dict), "extractor")
     vocabulary = told["vocabulary"]
     return About(
         interactions=_count(told["interactions"]),
@@ -242,13 +242,13 @@ def _about(told: Mapping[str, Any]) -> About:
 
 
 def _listed(value: Any) -> Sequence[Any]:
-    must(isinstance(value, list), "lists")
+    require(isinstance(value, list), "lists")
     found: list[Any] = value
     return found
 
 
 def _count(value: Any) -> int:
-    must(0 <= as_int(value) <= MOST, "counts")
+    require(0 <= as_int(value) <= MOST, "counts")
     return int(value)
 
 
@@ -264,29 +264,29 @@ def _camera(told: Mapping[str, Any]) -> Camera:
 
 def _check(about: About) -> None:
     """Raise a ValueError unless the counts fit each other, so that arrays can be made of them."""
-    must(1 <= about.n_actions <= MOST_ACTIONS, "actions")
-    must(not about.action_names or len(about.action_names) == about.n_actions, "actions")
-    must(about.largest >= abs(about.lowest), "rewards")
-    must(1 <= len(about.cameras) <= MOST_CAMERAS, "cameras")
+    require(1 <= about.n_actions <= MOST_ACTIONS, "actions")
+    require(not about.action_names or len(about.action_names) == about.n_actions, "actions")
+    require(about.largest >= abs(about.lowest), "rewards")
+    require(1 <= len(about.cameras) <= MOST_CAMERAS, "cameras")
     names = [camera.name for camera in about.cameras]
-    must(names == sorted(set(names)), "cameras")
+    require(names == sorted(set(names)), "cameras")
     for camera in about.cameras:
-        must(0 not in camera.shape and camera.shape[2] in (1, 3), "cameras")
-        must(camera.symbols < 2**31, "symbols")
-    must(1 <= len(about.shards) <= about.episodes <= about.interactions, "shards")
+        require(0 not in camera.shape and camera.shape[2] in (1, 3), "cameras")
+        require(camera.symbols < 2**31, "symbols")
+    require(1 <= len(about.shards) <= about.episodes <= about.interactions, "shards")
     rows = [shard.interactions.rows for shard in about.shards]
-    must(min(rows) > 0 and sum(rows) == about.interactions, "shards")
+    require(min(rows) > 0 and sum(rows) == about.interactions, "shards")
     for shard in about.shards:
-        must(0 < shard.percepts.rows <= about.percepts, "shards")
-    must(about.percepts <= sum(shard.percepts.rows for shard in about.shards), "percepts")
+        require(0 < shard.percepts.rows <= about.percepts, "shards")
+    require(about.percepts <= sum(shard.percepts.rows for shard in about.shards), "percepts")
     next_one = [0] * len(about.cameras)
     last = 0
     for block in about.blocks:
-        must(last <= block.camera < len(about.cameras), "blocks")
-        must(block.first == next_one[block.camera] and block.images.rows > 0, "blocks")
+        require(last <= block.camera < len(about.cameras), "blocks")
+        require(block.first == next_one[block.camera] and block.images.rows > 0, "blocks")
         next_one[block.camera] += block.images.rows
         last = block.camera
-    must(next_one == [camera.images for camera in about.cameras], "blocks")
+    require(next_one == [camera.images for camera in about.cameras], "blocks")
 
 
 def checksum(about: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rlvc._core.arrays import Ints
 from rlvc._core.atomic import Pathlike
-from rlvc._core.validate import must, refusing
+from rlvc._core.validate import explain_invalid, require
 from rlvc.data.io.table import camera_column
 from rlvc.data.validation import check_rewards
 from rlvc.distributed.disk.format import About, Block, file_of, read_about
@@ -122,11 +122,11 @@ def read_shard(folder: Pathlike, number: int, about: About | None = None) -> Sha
     columns = read_interactions(place, number, about)
     local = [np.unique(column, return_inverse=True) for column in images.T]
     file = place / file_of("interactions", number)
-    with refusing(file, "shard"):
+    with explain_invalid(file, "shard"):
         ends = {name: np.searchsorted(percept, columns[name]) for name in ("start", "end")}
         for name, where in ends.items():
-            must(where.max() < len(percept), "percepts")
-            must(np.array_equal(percept[where], columns[name]), "percepts")
+            require(where.max() < len(percept), "percepts")
+            require(np.array_equal(percept[where], columns[name]), "percepts")
     return ShardData(
         **{**columns, **ends},
         percepts=percept,
@@ -142,16 +142,16 @@ def read_interactions(folder: Path, number: int, about: About) -> dict[str, NDAr
     """Return the columns of a shard; percepts have the numbers of the whole dataset."""
     path, piece = folder / file_of("interactions", number), about.shards[number].interactions
     found = TableReader(path, INTERACTIONS, piece).read(list(INTERACTIONS))
-    with refusing(path, "shard"):
+    with explain_invalid(path, "shard"):
         columns = {name: np.array(column) for name, column in found.items()}
         columns["action"] = columns["action"].astype(np.int64)
-        must(_is_within(columns["action"], about.n_actions), "actions")
+        require(_is_within(columns["action"], about.n_actions), "actions")
         for name in ("start", "end"):
-            must(_is_within(columns[name], about.percepts), "percepts")
+            require(_is_within(columns[name], about.percepts), "percepts")
         for error in check_rewards(columns["reward"]):
             raise error
         reward = columns["reward"]
-        must(reward.min() >= about.lowest and np.abs(reward).max() <= about.largest, "rewards")
+        require(reward.min() >= about.lowest and np.abs(reward).max() <= about.largest, "rewards")
     return columns
 
 
@@ -161,12 +161,12 @@ def read_percepts(folder: Path, number: int, about: About) -> tuple[Ints, Ints, 
     names = [camera_column(camera.name) for camera in about.cameras]
     kinds = percepts_kinds([camera.name for camera in about.cameras])
     found = TableReader(path, kinds, piece).read(list(kinds))
-    with refusing(path, "shard"):
+    with explain_invalid(path, "shard"):
         percept = np.array(found["percept"])
-        must(_is_within(percept, about.percepts) and (np.diff(percept) > 0).all(), "percepts")
+        require(_is_within(percept, about.percepts) and (np.diff(percept) > 0).all(), "percepts")
         table = np.column_stack([found[name] for name in names])
         for camera, images in zip(about.cameras, table.T, strict=True):
-            must(_is_within(images, camera.images), "images")
+            require(_is_within(images, camera.images), "images")
     return percept, table, np.array(found["is_first"])
 
 
@@ -202,13 +202,13 @@ def read_symbols(folder: Path, camera: int, about: About, wanted: Ints) -> Shard
             for name in PLACE:
                 place[name][n:end] = rows[name]
             n = end
-    with refusing(folder, "sound dataset"):
-        must(n == len(symbol) and _is_within(symbol, one.symbols), "symbols")
+    with explain_invalid(folder, "sound dataset"):
+        require(n == len(symbol) and _is_within(symbol, one.symbols), "symbols")
         climbs = np.diff(symbol) >= 0
         climbs[begin[(begin > 0) & (begin < n)] - 1] = True  # each image begins anew
-        must(climbs.all(), "symbols")
+        require(climbs.all(), "symbols")
         for name in ("x", "y", "scale"):
-            must(np.isfinite(place[name]).all(), "symbols")
+            require(np.isfinite(place[name]).all(), "symbols")
     size = one.shape[1], one.shape[0]
     return ShardImages(wanted, begin, symbol, **place, n_symbols=one.symbols, size=size)
 
@@ -237,8 +237,8 @@ def _read_counts(folder: Path, number: int, block: Block) -> Ints:
     """Return how many symbols each image of a block shows."""
     path = folder / file_of("images", number)
     count = TableReader(path, IMAGES, block.images).read(["symbols"])["symbols"].astype(np.int64)
-    with refusing(path, "block of images"):
-        must(count.min() >= 0 and count.sum() == block.symbols.rows, "symbols")
+    with explain_invalid(path, "block of images"):
+        require(count.min() >= 0 and count.sum() == block.symbols.rows, "symbols")
     return count
 
 

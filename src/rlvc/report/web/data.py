@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any, Final
 
-from rlvc._core.validate import refusing
+from rlvc._core.validate import explain_invalid
 from rlvc.classifiers.tree import Tree
 from rlvc.errors import FileFormatError
 from rlvc.policies.forest import AnyPolicy, ForestPolicy, load_policy
@@ -53,7 +53,7 @@ class Author:
         policies = read_policies(folder, is_draft=is_draft)
         title = str(result.get("task") or folder.name)
         found: Json = {"format": FORMAT, "version": VERSION, "title": title, "live": None}
-        with refusing(folder / (DRAFT if is_draft else RESULT), "run that this rlvc knows"):
+        with explain_invalid(folder / (DRAFT if is_draft else RESULT), "run that this rlvc knows"):
             if is_draft:
                 found["live"] = {"phase": str(result.get("phase")), "stage": _last_stage(result)}
             found |= {"overview": describe_overview(result), "learning": describe_learning(result)}

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from rlvc.data.observations import as_percept
-from rlvc.data.spaces import check_spaces
+from rlvc.data import as_percept, check_spaces
 from rlvc.envs import make as environments
 from rlvc.envs.make import EnvConfig, parse_arguments, parse_size
 from tests.support.worlds import PICTURES, SIDE, Corridor

@@ -17,16 +17,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Interactions, Policy
-from rlvc.classifiers.bdd import Diagrams
-from rlvc.classifiers.tree import Tree
-from rlvc.features.kinds import Composite, Primitive
+from rlvc import RLVC, Database, Interactions, Policy, Stage
+from rlvc.classifiers import Diagrams, Tree
+from rlvc.features import Composite, Primitive
 from rlvc.learning.compaction import Compaction, Keep
-from rlvc.learning.database import Database
 from rlvc.learning.generation.composites import Composites
-from rlvc.learning.rlvc import Stage
-from rlvc.policies.explanation import FeatureTest
-from rlvc.vision.detectors import Harris
+from rlvc.policies import FeatureTest
+from rlvc.vision import Harris
 from tests.policies.test_io import loads
 from tests.support.builders import literal
 from tests.support.mutations import forge, take_apart

@@ -24,7 +24,7 @@ from rlvc.runs.resources import (
     estimate_learning,
     free_memory,
 )
-from rlvc.vision.detectors import Harris, Orb, Sift
+from rlvc.vision import Harris, Orb, Sift
 from tests.support.builders import blocks
 
 CAMERA = CameraStatistics((480, 640, 3), 1000, 100.0)

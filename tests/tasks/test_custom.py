@@ -19,14 +19,24 @@ import pytest
 from numpy.typing import NDArray
 from rich.console import Console
 
-from rlvc import RLVC, ForestPolicy, Interactions, Policy, collect, load_policy
+from rlvc import (
+    RLVC,
+    ForestPolicy,
+    Interactions,
+    Policy,
+    Round,
+    collect,
+    evaluate,
+    explore,
+    load_policy,
+    read_arrays,
+    read_folder,
+    read_minari,
+    write_folder,
+    write_minari,
+)
 from rlvc.cli import learn as cli_own
-from rlvc.data.collect import Explorer
-from rlvc.data.explore import CachedPolicy, Round, explore
-from rlvc.data.io.folder import read_folder, write_folder
-from rlvc.data.io.minari import read_minari, write_minari
-from rlvc.data.io.npz import read_arrays
-from rlvc.policies.evaluate import evaluate
+from rlvc.data import CachedPolicy, Explorer
 from rlvc.runs.callbacks import Callbacks
 from rlvc.runs.examples import Examples
 from rlvc.tasks import custom_figures as own

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from minari.data_collector import EpisodeBuffer
 from numpy.typing import NDArray
 
-from rlvc import Interactions, Percepts, collect
-from rlvc.data.io.minari import check_minari_id, read_minari, write_minari
+from rlvc import Interactions, Percepts, collect, read_minari, write_minari
+from rlvc.data.io.minari import check_minari_id
 from rlvc.errors import DataError
 from tests.data.io.test_folder import chain
 from tests.support.builders import blocks, pictures

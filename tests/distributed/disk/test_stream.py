@@ -13,14 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Interactions, read_folder, write_folder
-from rlvc.distributed.disk import Telling, open_dataset, write_dataset, write_shards
+from rlvc import RLVC, Interactions, open_dataset, read_folder, write_dataset, write_folder
+from rlvc.distributed.disk import Telling, write_shards
 from rlvc.distributed.disk.unique import sample_unique
 from rlvc.errors import FileFormatError, ImageError
-from rlvc.vision.descriptors import Descriptors
-from rlvc.vision.detectors import Harris
+from rlvc.vision import Descriptors, Euclidean, Harris
 from rlvc.vision.keypoints import unique_rows
-from rlvc.vision.metrics import Euclidean, metrics
+from rlvc.vision.metrics import metrics
 from tests.distributed.disk.test_disk import logged
 from tests.support.builders import blocks
 

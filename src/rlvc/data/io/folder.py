@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc._core.atomic import explain_os_errors
 from rlvc._core.folders import atomic_folder, check_place
 from rlvc.data.actions import ActionSpec, read_actions, write_actions
@@ -87,33 +87,38 @@ def read_folder(
     checksums.check_rest(problems)
     if problems or episodes is None:
         raise problems.error()
-    try:
-        found = _assemble(percepts, numbers, episodes, actions)
-    except ValueError as error:  # too many actions
-        problems.add(str(error))
-        raise problems.error() from error
+    found = _assemble(percepts, numbers, episodes, actions, problems)
     if warn:
         warn_if_suspicious(found)
     return found
 
 
 def _assemble(
-    percepts: Percepts, numbers: NDArray[np.int64], episodes: Episodes, actions: ActionSpec
+    percepts: Percepts,
+    numbers: Ints,
+    episodes: Episodes,
+    actions: ActionSpec,
+    problems: ProblemCollector,
 ) -> Interactions:
+    """Return the interactions of episodes, given the number of the percept in each row used."""
     action = episodes.action - actions.start
-    return Interactions(
-        percepts=percepts,
-        start=numbers[episodes.start],
-        action=action,
-        reward=episodes.reward,
-        end=numbers[episodes.end],
-        episode=episodes.episode,
-        terminated=episodes.terminated,
-        truncated=episodes.truncated,
-        n_actions=int(action.max()) + 1 if actions.n is None else actions.n,
-        action_start=actions.start,
-        action_names=actions.names,
-    )
+    try:
+        return Interactions(
+            percepts=percepts,
+            start=numbers[episodes.start],
+            action=action,
+            reward=episodes.reward,
+            end=numbers[episodes.end],
+            episode=episodes.episode,
+            terminated=episodes.terminated,
+            truncated=episodes.truncated,
+            n_actions=int(action.max()) + 1 if actions.n is None else actions.n,
+            action_start=actions.start,
+            action_names=actions.names,
+        )
+    except ValueError as error:  # too many actions
+        problems.add(str(error))
+        raise problems.error() from error
 
 
 def write_folder(

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +7,6 @@ import cv2
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 from rlvc import register_envs
 from rlvc.envs.maze import MazeEnv
@@ -35,45 +32,6 @@ def unwrapped(env_id: str, **arguments: Any) -> PictureEnv:
     env = gymnasium.make(env_id, **arguments).unwrapped
     assert isinstance(env, PictureEnv)
     return env
-
-
-@IDS
-@pytest.mark.parametrize("render_mode", [None, "rgb_array"])
-def test_gymnasium_finds_nothing_wrong(env_id: str, render_mode: str | None) -> None:
-    check_env(gymnasium.make(env_id, render_mode=render_mode).unwrapped)
-
-
-@IDS
-def test_stable_baselines3_finds_nothing_wrong(env_id: str) -> None:
-    checker = pytest.importorskip("stable_baselines3.common.env_checker")
-    checker.check_env(gymnasium.make(env_id).unwrapped)
-
-
-@IDS
-def test_the_same_seed_gives_the_same_episode(env_id: str) -> None:
-    def episode(seed: int) -> list[bytes]:
-        env = gymnasium.make(env_id)
-        env.action_space.seed(seed)
-        percept, _ = env.reset(seed=seed)
-        seen = [percept.tobytes()]
-        for _ in range(20):
-            percept, _, terminated, _, info = env.step(env.action_space.sample())
-            seen += [percept.tobytes(), info["position"].tobytes()]
-            if terminated:
-                break
-        return seen
-
-    assert episode(3) == episode(3)
-    assert episode(3) != episode(4)
-
-
-@IDS
-def test_episodes_are_truncated_after_a_hundred_steps(env_id: str) -> None:
-    env = gymnasium.make(env_id)
-    env.reset(seed=0, options={"position": (700, 20)})
-    for step in range(1, 101):
-        *_, reward, terminated, truncated, _ = env.step(0)  # up against the border
-        assert (reward, terminated, truncated) == (0.0, False, step == 100)
 
 
 @pytest.mark.parametrize("side", [8, 9])
@@ -134,12 +92,6 @@ def test_render_shows_walls_exits_agent_and_window() -> None:
     assert 380 <= columns.min() <= columns.max() <= 620
 
 
-def test_render_without_a_mode_warns_and_does_nothing() -> None:
-    env = PictureEnv(SMALL, PICTURE)
-    with pytest.warns(UserWarning, match="render does nothing without a render mode"):
-        assert env.render() is None
-
-
 @pytest.mark.parametrize(
     ("position", "message"),
     [
@@ -156,34 +108,11 @@ def test_bad_places_to_start(position: Any, message: str) -> None:
         PictureEnv(SMALL, PICTURE).reset(options={"position": position})
 
 
-def test_unknown_option_of_reset() -> None:
-    with pytest.raises(ValueError, match=r"Unknown reset option 'positon'\. Did you mean"):
-        PictureEnv(SMALL, PICTURE).reset(options={"positon": (1, 1)})
-
-
-@pytest.mark.parametrize("action", [4, -1, 1.5, None])
-def test_bad_actions(action: Any) -> None:
-    env = PictureEnv(SMALL, PICTURE)
-    env.reset(seed=0)
-    with pytest.raises(ValueError, match="action of PictureEnv must be a whole number from 0 to 3"):
-        env.step(action)
-
-
-def test_step_before_reset() -> None:
-    with pytest.raises(gymnasium.error.ResetNeeded, match="Call reset before step"):
-        PictureEnv(SMALL, PICTURE).step(0)
-
-
 def test_picture_of_another_size_or_type() -> None:
     with pytest.raises(ValueError, match=r"must be uint8 of shape \(1280, 1280, 3\); got uint8"):
         PictureEnv(MAZE, PICTURE)
     with pytest.raises(ValueError, match="must be uint8 of shape"):
         PictureEnv(SMALL, PICTURE.astype(np.float64))
-
-
-def test_unknown_render_mode() -> None:
-    with pytest.raises(ValueError, match=r"Unknown render mode 'human'\. Known: rgb_array"):
-        PictureEnv(SMALL, PICTURE, render_mode="human")
 
 
 def test_pictures_are_an_argument(tmp_path: Path) -> None:
@@ -193,14 +122,3 @@ def test_pictures_are_an_argument(tmp_path: Path) -> None:
         env = unwrapped(env_id, pictures=str(red))
         assert isinstance(env, env_class)
         assert (env.reset(seed=0)[0] == (255, 0, 0)).all()
-
-
-def test_registering_is_cheap_and_may_be_repeated() -> None:
-    code = (
-        "import sys, rlvc.envs; rlvc.envs.register_envs(); rlvc.envs.register_envs();"
-        "print(sorted({'cv2', 'numba', 'skimage', 'scipy'} & set(sys.modules)))"
-    )
-    output = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
-    )
-    assert output.stdout.strip() == "[]"

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Interactions, collect
 from rlvc.data.collect import Explorer, names_of_actions
 from rlvc.data.explore import CachedPolicy, Round, explore
-from tests.data.test_interactions import Always
-from tests.support.worlds import GREYS, PICTURES, REAR, Corridor, identical
+from tests.support.worlds import GREYS, PICTURES, REAR, Always, Corridor, identical
 
 
 class Fixed(gymnasium.Env[Any, np.int64]):

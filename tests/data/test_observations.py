@@ -364,7 +364,7 @@ def test_actions_that_are_no_list_are_refused(actions: spaces.Space[Any], text: 
 
 
 def test_an_image_of_another_shape_than_the_first_is_refused() -> None:
-    class GrowableArray(Corridor):
+    class Growing(Corridor):
         def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
             seen, reward, ends, cut, info = super().step(action)
             return np.pad(seen, ((0, 1), (0, 0), (0, 0))), reward, ends, cut, info
@@ -374,4 +374,4 @@ def test_an_image_of_another_shape_than_the_first_is_refused() -> None:
         match=r"^The shape of the percept must be \(48, 48, 3\), as before; got \(49, 48, 3\)\. "
         r"Resize the images to one size\.$",
     ):
-        collect(GrowableArray(), 5)
+        collect(Growing(), 5)

@@ -11,8 +11,7 @@ import pytest
 from rlvc import RLVC, collect, evaluate
 from rlvc.errors import EnvError, RlvcError
 from rlvc.policies.evaluate import LONGEST
-from tests.data.test_interactions import Always
-from tests.support.worlds import Corridor
+from tests.support.worlds import Always, Corridor
 
 
 class Faulty(Corridor):

@@ -13,8 +13,7 @@ from scipy import stats
 
 from rlvc import RLVC, Evaluation, Forest, Policy, collect, evaluate
 from rlvc.policies import check_fit
-from tests.data.test_interactions import Always
-from tests.support.worlds import KINDS, PICTURES, Corridor
+from tests.support.worlds import KINDS, PICTURES, Always, Corridor
 
 
 class Told(gymnasium.Env[Any, np.int64]):

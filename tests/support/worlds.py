@@ -107,6 +107,58 @@ class Corridor(gymnasium.Env[Any, np.int64]):
         return np.kron(PICTURES[self._cell], np.ones((2, 2, 1), np.uint8))
 
 
+WALK = pictures(6, shape=(64, 64, 3))
+
+
+class Walk(gymnasium.Env[Any, np.int64]):
+    """A walk on five pictures to the last one. Actions: ``start`` is left, the next is right."""
+
+    def __init__(self, *, start: int = 0, is_dict: bool = False, limit: int = 30) -> None:
+        image = spaces.Box(0, 255, (64, 64, 3), np.uint8)
+        self.observation_space: spaces.Space[Any] = (
+            spaces.Dict({"front": image, "rear": image}) if is_dict else image
+        )
+        self.action_space = spaces.Discrete(2, start=start)
+        self.action_names = ("left", "right")
+        self.first, self.is_dict, self.limit = start, is_dict, limit
+        self.actions: list[int] = []
+
+    def look(self) -> tuple[Any, dict[str, Any]]:
+        image = WALK[self.cell]
+        observation = {"front": image, "rear": WALK[5]} if self.is_dict else image
+        return observation, {"cell": np.array([self.cell], np.float64)}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.cell, self.t = int(self.np_random.integers(0, 4)), 0
+        return self.look()
+
+    def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action)
+        self.actions.append(int(action))
+        right = int(action) - self.first
+        self.cell = max(0, self.cell + (1 if right else -1))
+        self.t += 1
+        terminated = self.cell == 4
+        observation, info = self.look()
+        cut = self.t >= self.limit and not terminated
+        return observation, 1.0 if terminated else 0.0, terminated, cut, info
+
+
+class Always:
+    """A policy that takes one action, and remembers what it was shown."""
+
+    def __init__(self, action: int) -> None:
+        self.action = action
+        self.seen: list[Any] = []
+
+    def predict(self, observation: Any) -> tuple[NDArray[np.int64], Any]:
+        self.seen.append(observation)
+        return np.asarray(self.action), None
+
+
 gymnasium.register("Corridor-v0", "tests.support.worlds:Corridor")
 
 

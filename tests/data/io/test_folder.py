@@ -22,8 +22,8 @@ from rlvc import RLVC, Interactions, collect
 from rlvc.data.io.folder import read_folder, write_folder
 from rlvc.data.io.image_files import FileImages
 from rlvc.errors import DataError, ImageError
-from tests.data.test_interactions import Walk, same
 from tests.support.builders import pictures
+from tests.support.worlds import Walk, identical
 
 pyarrow: Any = importlib.import_module("pyarrow")
 importlib.import_module("pyarrow.parquet")
@@ -62,32 +62,6 @@ def problems(path: Path, **given: Any) -> list[str]:
     return list(caught.value.problems)
 
 
-def all_same(one: Interactions, other: Interactions) -> bool:
-    names = ("n_actions", "action_start", "action_names")
-    return (
-        same_percepts(one, other)
-        and all(getattr(one, name) == getattr(other, name) for name in names)
-        and all(
-            getattr(one, name).dtype == getattr(other, name).dtype
-            for name in ("start", "action", "reward", "end", "episode", "terminated", "truncated")
-        )
-    )
-
-
-def same_percepts(one: Interactions, other: Interactions) -> bool:
-    if one.percepts.cameras == ("",):
-        return same(one, other)
-    return (
-        one.percepts.cameras == other.percepts.cameras
-        and np.array_equal(one.percepts.table(), other.percepts.table())
-        and all(
-            np.array_equal(a[number], b[number])
-            for a, b in zip(one.percepts.images, other.percepts.images, strict=True)
-            for number in range(len(a))
-        )
-    )
-
-
 @pytest.mark.parametrize("table", ["csv", "parquet"])
 @pytest.mark.parametrize("start", [0, 3, -2])
 @pytest.mark.parametrize("is_dict", [False, True])
@@ -95,8 +69,8 @@ def test_what_is_written_is_read(table: str, start: int, is_dict: bool, tmp_path
     data = collect(Walk(start=start, is_dict=is_dict, limit=7), 120, seed=4)
     target = tmp_path / "new" / "log"
     write_folder(data, target, table=table)
-    assert all_same(read_folder(target), data)
-    assert all_same(read_folder(target / f"interactions.{table}"), data)
+    assert identical(read_folder(target), data)
+    assert identical(read_folder(target / f"interactions.{table}"), data)
     assert [file.name for file in target.parent.iterdir()] == ["log"]
     if is_dict:
         assert len(list((target / "images" / "front").iterdir())) == 5
@@ -116,7 +90,7 @@ def test_rewards_and_pixels_are_kept_exactly(
         [False, True, False], next_observations=images[[1, 3, 0]], n_actions=4,
     )  # fmt: skip
     write_folder(data, tmp_path / "log", table=table)
-    assert all_same(read_folder(tmp_path / "log"), data)
+    assert identical(read_folder(tmp_path / "log"), data)
 
 
 @settings(max_examples=30)
@@ -142,7 +116,7 @@ def test_any_whole_episodes_are_kept(
     )  # fmt: skip
     target = tmp_path_factory.mktemp("any")
     write_folder(data, target, table="csv" if is_csv else "parquet")
-    assert all_same(read_folder(target), data)
+    assert identical(read_folder(target), data)
 
 
 @pytest.mark.parametrize("is_dict", [False, True])
@@ -189,7 +163,7 @@ def test_rows_in_any_order(folder: Path) -> None:
     lines = SOUND.strip().splitlines()
     for seed in range(5):
         np.random.default_rng(seed).shuffle(lines)
-        assert all_same(read_folder(write(folder, "\n".join(lines))), expected)
+        assert identical(read_folder(write(folder, "\n".join(lines))), expected)
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
@@ -200,7 +174,7 @@ def test_how_csv_is_written_does_not_matter(mark: str, folder: Path) -> None:
     text = text.replace(' "0.png" ', " 0.png ").replace("true", "Yes").replace("-1", "-1e0")
     text = text.replace("false", "0").replace(f"{mark}2{mark}1{mark}", f"{mark}2.0{mark}1{mark}")
     (folder / "table.csv").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
-    assert all_same(read_folder(folder), expected)
+    assert identical(read_folder(folder), expected)
 
 
 def test_parquet_from_elsewhere(folder: Path) -> None:
@@ -218,7 +192,7 @@ def test_parquet_from_elsewhere(folder: Path) -> None:
         "truncated": [0, 1, None, 0, 0],
     }
     pyarrow.parquet.write_table(pyarrow.table(columns), folder / "TABLE.PARQUET")
-    assert all_same(read_folder(folder), expected)
+    assert identical(read_folder(folder), expected)
 
 
 def test_cameras_have_a_column_each(folder: Path) -> None:
@@ -239,7 +213,7 @@ def test_images_may_be_anywhere_and_each_file_is_read_once(folder: Path, tmp_pat
         ",1.png", ",../log/1.png").replace(",2.png", ",../log/2.png"))  # fmt: skip
     calls: list[int] = []
     read = read_folder(tmp_path / "elsewhere", on_image=lambda: calls.append(1))
-    assert all_same(read, expected)
+    assert identical(read, expected)
     assert len(calls) == 3
 
 
@@ -258,7 +232,7 @@ def test_alpha_is_left_out(folder: Path, caplog: pytest.LogCaptureFixture) -> No
         image = np.dstack([image, np.full((6, 5), 77, np.uint8)])
         cv2.imwrite(str(folder / name), image)
     with caplog.at_level(logging.WARNING):
-        assert all_same(read_folder(folder), expected)
+        assert identical(read_folder(folder), expected)
     assert caplog.messages == ["Some images have an alpha channel, which is left out."]
 
 
@@ -359,6 +333,12 @@ def test_arguments_that_do_not_fit(folder: Path) -> None:
 # What is wrong
 
 
+NO_END = (
+    "neither terminated nor truncated in row {}. Set truncated to true there if it was cut off."
+)
+GAP = "Number the steps of an episode one by one."
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
@@ -369,22 +349,8 @@ def test_arguments_that_do_not_fit(folder: Path) -> None:
         ("0,1,1", "0,1e300,1", ["step is not a whole number in row 2 (1e300)."]),
         ("1.png", "", ["image is empty in row 2."]),
         ("1.png,0", "1.png,2.5", ["action is not a whole number in row 2 (2.5)."]),
-        ("1.png,0", "1.png,left", ["action is not a whole number in row 2 (left)."]),
-        (
-            "1.png,0", "1.png,-3",
-            ["action is below 0 in row 2 (-3). Say with actions.txt, or with action_start, where "
-             "the actions begin."],
-        ),
         ("-1", "much", ["reward is not a number in row 2 (much)."]),
         ("-1", "-inf", ["reward is not finite in row 2 (-inf)."]),
-        ("-1", "", ["reward is empty in row 2."]),
-        (
-            "-1", "1e101",
-            [
-                "reward is neither 0 nor between 1e-100 and 1e100 in size in row 2 (1e101). "
-                "Scale the rewards: policies do not change."
-            ],
-        ),
         (
             "-1", "-1e-101",
             [
@@ -392,24 +358,16 @@ def test_arguments_that_do_not_fit(folder: Path) -> None:
                 "Scale the rewards: policies do not change."
             ],
         ),
-        ("false,true", "perhaps,true", ["terminated is not true or false in row 2 (perhaps)."]),
         ("false,true", "false,2", ["truncated is not true or false in row 2 (2)."]),
         (
             "1.png,0,-1", "1.png,,",
             [
                 "action is empty in row 2. Only the last row of an episode, with the last image, "
                 "has no action.",
-                "episode 0 has no end: neither terminated nor truncated in row 1. Set truncated to "
-                "true there if it was cut off.",
+                f"episode 0 has no end: {NO_END.format(1)}",
             ],
         ),
-        (
-            "false,true", "false,false",
-            [
-                "episode 0 has no end: neither terminated nor truncated in row 2. Set truncated to "
-                "true there if it was cut off."
-            ],
-        ),
+        ("false,true", "false,false", [f"episode 0 has no end: {NO_END.format(2)}"]),
         (
             "0.5,false,false", "0.5,false,true",
             [
@@ -429,32 +387,13 @@ def test_arguments_that_do_not_fit(folder: Path) -> None:
         (
             "0,1,1", "0,0,1",
             [
-                "step is that of another row of its episode in row 2 (episode 0, step 0). Number "
-                "the steps of an episode one by one.",
-                "step leaves a gap after the one before in row 3 (episode 0, step 2). Number "
-                "the steps of an episode one by one.",
-            ],
-        ),
-        (
-            "0,2,0", "0,3,0",
-            [
-                "step leaves a gap after the one before in row 3 (episode 0, step 3). Number "
-                "the steps of an episode one by one."
+                f"step is that of another row of its episode in row 2 (episode 0, step 0). {GAP}",
+                f"step leaves a gap after the one before in row 3 (episode 0, step 2). {GAP}",
             ],
         ),
         (
             "7,3,", "8,3,",
-            [
-                "There is no action in the only row of an episode, in row 5. Leave the episode "
-                "out."
-            ],
-        ),
-        (
-            "1.png", "9.png",
-            [
-                "image names a file that is not there in row 2 (9.png). Paths start from the "
-                "folder of the table."
-            ],
+            ["There is no action in the only row of an episode, in row 5. Leave the episode out."],
         ),
         (
             "1.png", ".",
@@ -496,31 +435,21 @@ def test_actions_outside_the_space(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "expected"),
+    ("old", "new", "hint"),
     [
-        (HEADER.replace("reward", "rewards"), ["Column 'reward' is missing; there is 'rewards'."]),
-        (HEADER.replace("reward", "x"), ["Column 'reward' is missing."]),
-        (HEADER.replace("step", "STEP"), ["Column 'step' is missing; there is 'STEP'."]),
-        (HEADER.replace("image", "img"), ["Column 'image' is missing; there is 'img'."]),
-        (HEADER.replace("action", "a"), ["Column 'action' is missing."]),
-        (HEADER.replace("step", "t"), ["Column 'step' is missing."]),
-        (
-            HEADER.replace("episode,step", "run,time"),
-            ["Column 'episode' is missing.", "Column 'step' is missing."],
-        ),
+        ("reward", "rewards", "; there is 'rewards'"),
+        ("reward", "x", ""),
+        ("step", "STEP", "; there is 'STEP'"),
+        ("image", "img", "; there is 'img'"),
+        ("action", "a", ""),
     ],
-)  # fmt: skip
-def test_columns_that_are_missing(header: str, expected: list[str], folder: Path) -> None:
-    write(folder, SOUND.replace("1.png", "9.png"), header)
-    found = problems(folder)
-    assert found[: len(expected)] == expected
-    assert found[len(expected) :] == (
-        []
-        if "img" in header
-        else [
-            "image names a file that is not there in row 2 (9.png). Paths start from the folder "
-            "of the table."
-        ]
+)
+def test_columns_that_are_missing(old: str, new: str, hint: str, folder: Path) -> None:
+    write(folder, SOUND.replace("1.png", "9.png"), HEADER.replace(old, new))
+    missing, *others = problems(folder)
+    assert missing == f"Column {old!r} is missing{hint}."
+    assert [one[:40] for one in others] == ["image names a file that is not there in "] * (
+        old != "image"
     )
 
 
@@ -571,12 +500,9 @@ def test_everything_is_found_at_once(folder: Path) -> None:
             "action is not in 0..1 in row 4 (9). Correct it, or how many actions there are.",
             "reward is empty in row 7.",
             "reward is not finite in rows 1, 4 and 8 (nan, inf, nan).",
-            "step leaves a gap after the one before in row 4 (episode 0, step 4). Number the steps "
-            "of an episode one by one.",
-            "episode 0 has no end: neither terminated nor truncated in row 4. Set truncated to "
-            "true there if it was cut off.",
-            "episode 1 has no end: neither terminated nor truncated in row 5. Set truncated to "
-            "true there if it was cut off.",
+            f"step leaves a gap after the one before in row 4 (episode 0, step 4). {GAP}",
+            f"episode 0 has no end: {NO_END.format(4)}",
+            f"episode 1 has no end: {NO_END.format(5)}",
             "image has shape (3, 5, 3), not (6, 5, 3) as row 1, in row 2 (small.png). Bring the "
             "images to one size, all in grey or all in colour.",
             "image names a file that is not there in row 3 (missing.png). Paths start from the "
@@ -644,11 +570,6 @@ def test_a_damaged_parquet_file(folder: Path) -> None:
         (folder / "table.parquet").write_bytes(data)
         (found,) = problems(folder)
         assert found.startswith("table.parquet is not a Parquet file, or it is damaged (")
-
-
-def test_a_parquet_file_of_something_else(folder: Path) -> None:
-    pyarrow.parquet.write_table(pyarrow.table({"x": [0]}), folder / "table.parquet")
-    assert problems(folder) == [f"Column {name!r} is missing." for name in HEADER.split(",")]
 
 
 def test_where_the_table_is_not(folder: Path) -> None:
@@ -750,7 +671,7 @@ def test_cameras_of_any_name(names: tuple[str, ...], tmp_path: Path) -> None:
     data = Interactions.from_arrays([one], [0], [1], [True], next_observations=[other])
     for table in ("csv", "parquet"):
         write_folder(data, tmp_path / table, table=table)
-        assert all_same(read_folder(tmp_path / table), data)
+        assert identical(read_folder(tmp_path / table), data)
         assert {file.name for file in (tmp_path / table).iterdir()} == {
             "images", "SHA256SUMS", "actions.txt", f"interactions.{table}",
         }  # fmt: skip
@@ -861,7 +782,7 @@ def test_files_that_no_row_names_any_more_are_checked_too(sealed: Path) -> None:
 def test_what_a_user_adds_does_no_harm(sealed: Path) -> None:
     (sealed / "notes.txt").write_text("mine")
     write_images(sealed / "images" / "more", shape=(4, 4, 3))
-    assert all_same(read_folder(sealed), chain())
+    assert identical(read_folder(sealed), chain())
     (sealed / "more.csv").write_text(f"{HEADER}\n0,0,images/more/0.png,1,1,true,\n")
     assert len(read_folder(sealed / "more.csv")) == 1
 
@@ -924,7 +845,7 @@ def test_a_folder_is_whole_or_not_there(tmp_path: Path) -> None:
 def test_images_may_stay_in_their_files(folder: Path) -> None:
     write(folder, SOUND)
     there, referred = read_folder(folder), read_folder(folder, lazy=True)
-    assert all_same(there, referred)
+    assert identical(there, referred)
     (images,) = referred.percepts.images
     assert isinstance(images, FileImages)
     assert images.paths == ["0.png", "1.png", "2.png"]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections import Counter
+import re
 from enum import IntEnum
 from typing import Any
 
@@ -8,47 +8,11 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
-from numpy.typing import NDArray
 
-from rlvc import RLVC, Interactions, collect
+from rlvc import RLVC, collect, evaluate
 from rlvc.data.collect import Explorer, names_of_actions
-from rlvc.data.explore import CachedPolicy, Round, explore
-from tests.support.worlds import GREYS, PICTURES, REAR, Always, Corridor, identical
-
-
-class Fixed(gymnasium.Env[Any, np.int64]):
-    """Episodes of a known length, which earn 1 in each step; the picture is that of the step."""
-
-    def __init__(self, length: int = 3, *, is_cut: bool = False) -> None:
-        self.observation_space = spaces.Box(0, 255, PICTURES[0].shape, np.uint8)
-        self.action_space = spaces.Discrete(2)
-        self.length, self.is_cut = length, is_cut
-        self.seeds: list[int | None] = []
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        self.seeds.append(seed)
-        self.t = 0
-        return PICTURES[0], {}
-
-    def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self.t += 1
-        is_over = self.t == self.length
-        return PICTURES[self.t], 1.0, is_over and not self.is_cut, is_over and self.is_cut, {}
-
-
-def tried(data: Interactions) -> NDArray[np.int64]:
-    """Return how often each action was tried in each percept."""
-    count = np.zeros((len(data.percepts), data.n_actions), np.int64)
-    np.add.at(count, (data.start, data.action), 1)
-    return count
-
-
-def right(met: Interactions) -> Always:
-    """Learn to go right, whatever happened."""
-    return Always(1)
-
+from rlvc.errors import EnvError, RlvcError
+from tests.support.worlds import WALK, Always, Corridor, Fixed, Walk, identical, tried
 
 # Interacting more and more -----------------------------------------------------------------------
 
@@ -131,152 +95,6 @@ def test_curiosity_makes_up_for_a_policy() -> None:
     assert count[:, 0].sum() >= 40  # most of these went left, as never before
 
 
-# Rounds ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("interactions", "rounds", "sizes"),
-    [(10, 3, [5, 2, 3]), (100, 4, [50, 16, 17, 17]), (5, 5, [1] * 5), (17, 1, [17])],
-)
-def test_half_of_the_interactions_are_random_and_the_rounds_share_the_others(
-    interactions: int, rounds: int, sizes: list[int]
-) -> None:
-    begun, steps, learned = list[tuple[int, int]](), Counter[int](), list[int]()
-
-    def learn(met: Interactions) -> Always:
-        learned.append(len(met))
-        return Always(1)
-
-    found = list(
-        explore(
-            Corridor(), learn, interactions=interactions, rounds=rounds,
-            on_round=lambda number, n: begun.append((number, n)),
-            on_step=lambda: steps.update([len(begun)]),
-        )
-    )  # fmt: skip
-    numbers = list(range(1, rounds + 1))
-    assert begun == list(zip(numbers, sizes, strict=True))
-    assert [steps[number] for number in numbers] == sizes
-    assert [one.number for one in found] == numbers
-    assert learned == [len(one.interactions) for one in found] == np.cumsum(sizes).tolist()
-    assert len({id(one.policy) for one in found}) == rounds
-
-
-def test_the_first_round_is_random_and_the_others_follow_the_policy() -> None:
-    first, *others = explore(Corridor(), right, interactions=4000, rounds=3, epsilon=0.3, seed=1)
-    assert (np.ptp(tried(first.interactions), axis=1) <= 1).all()
-    for one in others:
-        action = one.interactions.action[1000 * one.number :]
-        assert 0.25 <= np.mean(action == 0) <= 0.35  # random ones are those that it neglects
-    greedy = list(explore(Corridor(), right, interactions=200, rounds=2, epsilon=0.0))[-1]
-    assert (greedy.interactions.action[100:] == 1).all()
-    random = list(explore(Corridor(), right, interactions=200, rounds=2, epsilon=1.0))[-1]
-    assert (np.ptp(tried(random.interactions), axis=1) <= 1).all()
-
-
-def test_rounds_begin_alike() -> None:
-    """What a later round adds does not change what an earlier one learned from."""
-    rounds = list(explore(Corridor(), right, interactions=90, rounds=3, seed=5))
-    again = list(explore(Corridor(), right, interactions=90, rounds=3, seed=5))
-    for one, other in zip(rounds, again, strict=True):
-        assert identical(one.interactions, other.interactions)
-    last = rounds[-1].interactions
-    for one in rounds:
-        assert np.array_equal(one.interactions.action, last.action[: len(one.interactions)])
-
-
-def test_the_policy_gets_better_from_round_to_round() -> None:
-    learner = RLVC(gamma=0.5, threads=1)
-    rounds = list(explore(Corridor(), learner.learn, interactions=300, rounds=3, epsilon=0.1))
-    assert rounds[-1].lengths.mean() < 0.7 * rounds[0].lengths.mean()
-    assert [int(rounds[-1].policy.predict(PICTURES[i])[0]) for i in (0, 1, 3, 4)] == [1, 1, 0, 0]
-
-
-@pytest.mark.parametrize("is_cut", [False, True])
-def test_the_returns_of_a_round_leave_out_what_was_cut(is_cut: bool) -> None:
-    env = Fixed(3, is_cut=is_cut)
-    rounds = list(explore(env, right, interactions=44, rounds=3))  # then 11 each: 3 + 3 + 3 + 2
-    for one in rounds[1:]:
-        assert one.returns.tolist() == [3.0, 3.0, 3.0]
-        assert one.lengths.tolist() == [3, 3, 3]
-        assert (str(one.returns.dtype), str(one.lengths.dtype)) == ("float64", "int64")
-    whole = list(explore(Fixed(3, is_cut=is_cut), right, interactions=18, rounds=2))
-    assert [len(one.returns) for one in whole] == ([2, 2] if is_cut else [3, 3])
-
-
-def test_a_round_without_an_end_has_no_returns() -> None:
-    for one in explore(Fixed(5), right, interactions=8, rounds=2):
-        assert (len(one.returns), len(one.lengths)) == (0, 0)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (
-            {"rounds": 0},
-            r"^rounds of learn must be at least 1, and no more than the 20 interactions; got 0\.$",
-        ),
-        (
-            {"rounds": 21},
-            r"^rounds of learn must be at least 1, and no more than the 20 interactions; got 21\.$",
-        ),
-        ({"rounds": 2, "epsilon": 1.5}, r"^epsilon of learn must be in \[0, 1\]; got 1\.5\.$"),
-        ({"rounds": 2, "epsilon": -0.1}, r"^epsilon of learn must be in \[0, 1\]; got -0\.1\.$"),
-        (
-            {"rounds": 2, "seed": -1},
-            r"^seed of collect must be a whole number, at least 0; got -1\.$",
-        ),
-    ],
-)
-def test_wrong_parameters_are_explained(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        list(explore(Corridor(), right, interactions=20, **given))
-    with pytest.raises(ValueError, match=message):
-        RLVC().learn(Corridor(), interactions=20, **given)
-
-
-def test_a_learner_takes_what_its_rounds_teach() -> None:
-    learner = RLVC(gamma=0.5, threads=1)
-    policy = learner.learn(Corridor(start=3), interactions=200, rounds=3, epsilon=0.2, seed=6)
-    rounds: list[Round[Any]] = list(
-        explore(Corridor(start=3), learner.learn, interactions=200, rounds=3, epsilon=0.2, seed=6)
-    )
-    assert np.array_equal(policy.q, rounds[-1].policy.q)
-    assert policy.predict(PICTURES[:2])[0].tolist() == [4, 4]
-
-
-# A policy that looks once ------------------------------------------------------------------------
-
-
-def test_the_same_percept_is_looked_at_once() -> None:
-    inner = Always(1)
-    steady = CachedPolicy(inner)
-    for picture in [*PICTURES, *PICTURES]:
-        assert int(steady.predict(picture.copy())[0]) == 1
-    assert len(inner.seen) == len(PICTURES)
-
-
-def test_what_is_no_image_does_not_make_another_percept() -> None:
-    inner = Always(1)
-    steady = CachedPolicy(inner)
-    for speed in range(5):
-        rear = np.asfortranarray(GREYS[REAR])
-        steady.predict({"speed": np.float32(speed), "rear": rear, "front": PICTURES[0]})
-    steady.predict({"front": PICTURES[1], "rear": GREYS[REAR]})
-    assert len(inner.seen) == 2
-
-
-def test_a_steady_policy_does_what_it_did_before() -> None:
-    policy = RLVC(gamma=0.5, threads=1).learn(collect(Corridor(kind="first"), 200))
-    steady, env = CachedPolicy(policy), Corridor(kind="first")
-    for seed in range(6):
-        observation, _ = env.reset(seed=seed)
-        for _ in range(3):
-            action, state = steady.predict(observation)
-            assert (int(action), state) == (int(policy.predict(observation)[0]), None)
-            observation, *_ = env.step(np.int64(action))
-
-
 # The names of actions ----------------------------------------------------------------------------
 
 
@@ -316,3 +134,122 @@ def test_actions_that_are_not_listed_have_no_names() -> None:
     env = Corridor()
     env.action_space = spaces.Box(-1.0, 1.0, (2,))
     assert names_of_actions(env) == ()
+
+
+@pytest.mark.parametrize("start", [0, 3, -2])
+def test_collect_writes_down_what_happened(start: int) -> None:
+    env = Walk(start=start, limit=7)
+    data = collect(env, 300, seed=5, state="cell")
+    assert len(data) == 300
+    assert (data.n_actions, data.action_start) == (2, start)
+    assert data.action_names == ("left", "right")
+    assert (data.action + start).tolist() == env.actions
+    assert set(data.action.tolist()) == {0, 1}
+    assert data.state is not None
+    assert data.next_state is not None
+    cell, after = data.state[:, 0].astype(int), data.next_state[:, 0].astype(int)
+    assert np.array_equal(after, np.maximum(0, cell + np.where(data.action, 1, -1)))
+    for t in range(300):
+        assert np.array_equal(np.asarray(data.percepts[int(data.start[t])]), WALK[cell[t]])
+        assert np.array_equal(np.asarray(data.percepts[int(data.end[t])]), WALK[after[t]])
+    assert len(data.percepts) == 5
+    assert np.array_equal(data.terminated, after == 4)
+    assert np.array_equal(data.reward, data.terminated.astype(float))
+    assert data.is_last[-1]
+    assert not (data.terminated & data.truncated).any()
+    goes_on = ~data.is_last[:-1]
+    assert np.array_equal(data.end[:-1][goes_on], data.start[1:][goes_on])
+    assert np.array_equal(np.diff(data.episode), data.is_last[:-1].astype(int))
+    assert np.bincount(data.episode).max() == 7
+
+
+def test_the_last_interaction_brings_no_percept_that_is_not_used() -> None:
+    for n in range(1, 30):
+        data = collect(Walk(limit=3), n, seed=n)
+        assert set(data.start.tolist()) | set(data.end.tolist()) == set(range(len(data.percepts)))
+
+
+@pytest.mark.parametrize("start", [0, 3])
+@pytest.mark.parametrize(
+    ("epsilon", "low", "high"), [(0.0, 0, 0), (0.5, 0.2, 0.3), (1.0, 0.4, 0.6)]
+)
+def test_exploration_around_a_policy(start: int, epsilon: float, low: float, high: float) -> None:
+    policy = Always(start + 1)
+    data = collect(Walk(start=start), 1000, policy=policy, epsilon=epsilon, seed=3)
+    share = float(np.mean(data.action != 1))
+    assert low <= share <= high
+    assert len(policy.seen) == pytest.approx(1000 * (1 - epsilon), abs=60)
+
+
+def test_a_policy_is_followed_unless_told_otherwise() -> None:
+    data = collect(Walk(), 500, policy=Always(1))
+    assert 0.01 <= np.mean(data.action != 1) <= 0.1
+
+
+def test_collect_explains_a_wrong_parameter() -> None:
+    with pytest.raises(ValueError, match=r"^n of collect must be at least 1; got 0\.$"):
+        collect(Walk(), 0)
+    with pytest.raises(ValueError, match=r"^epsilon of collect must be in \[0, 1\]; got 1\.5\.$"):
+        collect(Walk(), 1, epsilon=1.5)
+
+
+@pytest.mark.parametrize("seed", [-1, None, 1.5])
+def test_a_seed_that_is_none_is_explained(seed: Any) -> None:
+    with pytest.raises(ValueError, match=r"^seed of collect must be a whole number, at least 0; "):
+        collect(gymnasium.make("rlvc/Maze-v0", disable_env_checker=True), 1, seed=seed)
+
+
+class Faulty(Corridor):
+    """A world that goes wrong in its third step, in one way or another."""
+
+    def __init__(self, fault: Any) -> None:
+        super().__init__()
+        self.fault, self.steps = fault, 0
+
+    def step(self, action: np.int64) -> Any:
+        self.steps += 1
+        given = super().step(action)
+        return self.fault(given) if self.steps == 3 else given
+
+
+def fail(given: Any) -> Any:
+    raise KeyError("map")
+
+
+def reward(value: Any) -> Any:
+    return lambda given: (given[0], value, *given[2:])
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (fail, r"The environment failed in step, after action \d: KeyError: 'map'"),
+        (
+            lambda given: given[:4],
+            r"step of the environment must return \(observation, reward, terminated, truncated, "
+            r"info\); got 4 values\. Gymnasium has required this since 0\.26\.",
+        ),
+        (reward(np.nan), r"The reward of the environment must be a finite number; got nan\."),
+        (reward(None), r"The reward of the environment must be a finite number; got None\."),
+        (reward("1.0x"), r"The reward of the environment must be a finite number; got '1\.0x'\."),
+    ],
+)  # fmt: skip
+def test_the_step_that_went_wrong_is_told(fault: Any, message: str) -> None:
+    for act in (
+        lambda: collect(Faulty(fault), 50),
+        lambda: RLVC().learn(Faulty(fault), interactions=50),
+        lambda: evaluate(Always(0), Faulty(fault), episodes=9),
+    ):
+        with pytest.raises(EnvError, match=f"^{message}$"):
+            act()
+    assert issubclass(EnvError, RlvcError)  # the command line ends with 1, without a traceback
+
+
+def test_a_reset_of_old_is_told() -> None:
+    class Old(Corridor):
+        def reset(self, **given: Any) -> Any:
+            return super().reset(**given)[0]
+
+    message = "reset of the environment must return (observation, info); got ndarray."
+    with pytest.raises(EnvError, match=f"^{re.escape(message)}"):
+        collect(Old(), 5)

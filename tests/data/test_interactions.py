@@ -3,7 +3,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,64 +13,7 @@ from rlvc.data.observations import rows_of
 from rlvc.data.validation import check_episodes
 from tests.oracle import rlvc as oracle
 from tests.support.builders import percept_store, pictures
-from tests.support.worlds import WALK, Always, Walk
-
-
-@pytest.mark.parametrize("start", [0, 3, -2])
-def test_collect_writes_down_what_happened(start: int) -> None:
-    env = Walk(start=start, limit=7)
-    data = collect(env, 300, seed=5, state="cell")
-    assert len(data) == 300
-    assert (data.n_actions, data.action_start) == (2, start)
-    assert data.action_names == ("left", "right")
-    assert (data.action + start).tolist() == env.actions
-    assert set(data.action.tolist()) == {0, 1}
-    assert data.state is not None
-    assert data.next_state is not None
-    cell, after = data.state[:, 0].astype(int), data.next_state[:, 0].astype(int)
-    assert np.array_equal(after, np.maximum(0, cell + np.where(data.action, 1, -1)))
-    for t in range(300):
-        assert np.array_equal(np.asarray(data.percepts[int(data.start[t])]), WALK[cell[t]])
-        assert np.array_equal(np.asarray(data.percepts[int(data.end[t])]), WALK[after[t]])
-    assert len(data.percepts) == 5
-    assert np.array_equal(data.terminated, after == 4)
-    assert np.array_equal(data.reward, data.terminated.astype(float))
-    assert data.is_last[-1]
-    assert not (data.terminated & data.truncated).any()
-    goes_on = ~data.is_last[:-1]
-    assert np.array_equal(data.end[:-1][goes_on], data.start[1:][goes_on])
-    assert np.array_equal(np.diff(data.episode), data.is_last[:-1].astype(int))
-    assert np.bincount(data.episode).max() == 7
-
-
-def test_the_last_interaction_brings_no_percept_that_is_not_used() -> None:
-    for n in range(1, 30):
-        data = collect(Walk(limit=3), n, seed=n)
-        assert set(data.start.tolist()) | set(data.end.tolist()) == set(range(len(data.percepts)))
-
-
-@pytest.mark.parametrize("start", [0, 3])
-@pytest.mark.parametrize(
-    ("epsilon", "low", "high"), [(0.0, 0, 0), (0.5, 0.2, 0.3), (1.0, 0.4, 0.6)]
-)
-def test_exploration_around_a_policy(start: int, epsilon: float, low: float, high: float) -> None:
-    policy = Always(start + 1)
-    data = collect(Walk(start=start), 1000, policy=policy, epsilon=epsilon, seed=3)
-    share = float(np.mean(data.action != 1))
-    assert low <= share <= high
-    assert len(policy.seen) == pytest.approx(1000 * (1 - epsilon), abs=60)
-
-
-def test_a_policy_is_followed_unless_told_otherwise() -> None:
-    data = collect(Walk(), 500, policy=Always(1))
-    assert 0.01 <= np.mean(data.action != 1) <= 0.1
-
-
-def test_collect_explains_a_wrong_parameter() -> None:
-    with pytest.raises(ValueError, match=r"^n of collect must be at least 1; got 0\.$"):
-        collect(Walk(), 0)
-    with pytest.raises(ValueError, match=r"^epsilon of collect must be in \[0, 1\]; got 1\.5\.$"):
-        collect(Walk(), 1, epsilon=1.5)
+from tests.support.worlds import Walk
 
 
 def test_returns_end_with_the_episode() -> None:
@@ -191,12 +133,6 @@ def test_a_row_that_starts_elsewhere_does_not_continue_the_episode() -> None:
     assert data.is_last.tolist() == [True, False, True]
     assert data.returns(0.5).tolist() == [1, 4, 4]
     assert data.to_d3rlpy()["timeouts"].tolist() == [1.0, 0.0, 1.0]
-
-
-@pytest.mark.parametrize("seed", [-1, None, 1.5])
-def test_a_seed_that_is_none_is_explained(seed: Any) -> None:
-    with pytest.raises(ValueError, match=r"^seed of collect must be a whole number, at least 0; "):
-        collect(gymnasium.make("rlvc/Maze-v0", disable_env_checker=True), 1, seed=seed)
 
 
 # All that is wrong, at once ----------------------------------------------------------------------

@@ -13,6 +13,7 @@ from scipy import stats
 
 from rlvc import RLVC, Evaluation, Forest, Policy, collect, evaluate
 from rlvc.policies import check_fit
+from rlvc.policies.evaluate import LONGEST
 from tests.support.worlds import KINDS, PICTURES, Always, Corridor
 
 
@@ -239,3 +240,19 @@ def test_anything_that_predicts_can_be_measured() -> None:
     assert evaluate(Listed(), Corridor(), episodes=20).terminated.mean() == pytest.approx(
         0.5, abs=0.3
     )
+
+
+def test_an_episode_without_end_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
+    class Endless(Corridor):
+        def step(self, action: np.int64) -> Any:
+            observation, *_, info = super().step(action)
+            return observation, 0.0, False, False, info
+
+    found = evaluate(Always(0), Endless(), episodes=2, max_steps=30)
+    assert found.lengths.tolist() == [30, 30]
+    assert not found.terminated.any()
+    assert caplog.messages == [
+        "2 of 2 episodes did not end within 30 steps and were truncated. Give the environment "
+        "a limit, for example by gymnasium.wrappers.TimeLimit."
+    ]
+    assert LONGEST == 10_000

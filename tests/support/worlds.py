@@ -159,6 +159,35 @@ class Always:
         return np.asarray(self.action), None
 
 
+class Fixed(gymnasium.Env[Any, np.int64]):
+    """Episodes of a known length, which earn 1 in each step; the picture is that of the step."""
+
+    def __init__(self, length: int = 3, *, is_cut: bool = False) -> None:
+        self.observation_space = spaces.Box(0, 255, PICTURES[0].shape, np.uint8)
+        self.action_space = spaces.Discrete(2)
+        self.length, self.is_cut = length, is_cut
+        self.seeds: list[int | None] = []
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        self.seeds.append(seed)
+        self.t = 0
+        return PICTURES[0], {}
+
+    def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.t += 1
+        is_over = self.t == self.length
+        return PICTURES[self.t], 1.0, is_over and not self.is_cut, is_over and self.is_cut, {}
+
+
+def tried(data: Interactions) -> NDArray[np.int64]:
+    """Return how often each action was tried in each percept."""
+    count = np.zeros((len(data.percepts), data.n_actions), np.int64)
+    np.add.at(count, (data.start, data.action), 1)
+    return count
+
+
 gymnasium.register("Corridor-v0", "tests.support.worlds:Corridor")
 
 

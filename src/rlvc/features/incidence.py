@@ -7,8 +7,6 @@ matrix may consist of parts, each with features of its own, and what is there is
 from __future__ import annotations
 
 import functools
-import weakref
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -163,16 +161,39 @@ class Incidence:
     def join(self, other: Incidence) -> Incidence:
         """Return what a percept exhibits in this matrix or in another, with as many rows.
 
-        It takes no copy where, as is usual, the other's features have higher numbers.
+        It takes no copy of this matrix where, as is usual, the other's features have higher
+        numbers: what is joined to it, one matrix after the other, becomes its second part.
         """
-        return Joined(self, other)
+        first, *added = self.parts
+        new = Incidence.union(other.parts)
+        if not new._is_above(first):
+            return Incidence.union([*self.parts, new])
+        for one in added:
+            new = _add_columns(one, new)
+        return StackedIncidence((first, new))
+
+    def _is_above(self, other: Incidence) -> bool:
+        """Tell whether all features have higher numbers than those of another matrix."""
+        lowest = self.indices.min(initial=self.n_features)
+        return bool(lowest >= other.n_features or lowest > other.indices.max(initial=-1))
 
     def append(self, other: Incidence) -> Incidence:
         """Return the same as :meth:`join` where all features of the other have higher numbers.
 
         The other stays a part of its own: better than to join where it is large.
         """
-        return Appended(self, other)
+        return StackedIncidence((*self.parts, *other.parts))
+
+    def first(self, n_features: int) -> Incidence:
+        """Return the matrix of the features with the lowest numbers."""
+        parts = [part._first(n_features) for part in self.parts]
+        return parts[0] if len(parts) == 1 else StackedIncidence(tuple(parts))
+
+    def _first(self, n: int) -> Incidence:
+        if self.n_features <= n:
+            return self
+        rows = only_wanted(self.indptr, self.indices, np.arange(self.n_features) < n)
+        return Incidence(*rows, n)
 
     @classmethod
     def union(cls, parts: Sequence[Incidence]) -> Incidence:
@@ -207,8 +228,10 @@ class Incidence:
         return cls.from_pairs(rows, columns.astype(np.int32), *matrix.shape)
 
 
-class Appended(Incidence):
-    """What :meth:`Incidence.append` returns: a matrix of parts, put together if it is asked for.
+class StackedIncidence(Incidence):
+    """What :meth:`Incidence.append` and :meth:`Incidence.join` return: a matrix of several parts.
+
+    Its rows as a whole are put together anew whenever they are asked for.
 
     >>> one = Incidence.from_dense(np.array([[1, 0], [0, 1]]))
     >>> two = one.append(Incidence.from_dense(np.array([[0, 0, 1], [0, 0, 0]])))
@@ -216,153 +239,59 @@ class Appended(Incidence):
     ([0, 2, 1], 3, 2)
     """
 
-    __slots__ = ("__weakref__", "_left", "_right")
-    _left: Incidence
-    _right: Incidence
+    __slots__ = ("_parts",)
+    _parts: tuple[Incidence, ...]
 
-    def __init__(self, left: Incidence, right: Incidence) -> None:
-        n_features = max(left.n_features, right.n_features)
-        self._set(n_features=n_features, _left=left, _right=right)
-
-    def _set(self, **slots: object) -> None:
-        for name, value in slots.items():
-            object.__setattr__(self, name, value)  # it is frozen
+    def __init__(self, parts: tuple[Incidence, ...]) -> None:
+        object.__setattr__(self, "_parts", parts)  # it is frozen
+        object.__setattr__(self, "n_features", max(part.n_features for part in parts))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Incidence, (self.indptr, self.indices, self.n_features)
+        return StackedIncidence, (self._parts,)
 
     @property
     def n_percepts(self) -> int:
         """The number of rows."""
-        return self._left.n_percepts
+        return self._parts[0].n_percepts
 
     @property
     def parts(self) -> tuple[Incidence, ...]:
-        """Those of the one matrix, and then those of the other."""
-        return *self._left.parts, *self._right.parts
+        """The parts, each with higher features than those before."""
+        return self._parts
 
     @property
-    def indptr(self) -> NDArray[np.int64]:
+    def indptr(self) -> Ints:
         """(n_percepts + 1,) where each row begins in ``indices``."""
-        return self._one().indptr
+        return np.asarray(sum(part.indptr for part in self._parts))
 
     @property
     def indices(self) -> NDArray[np.int32]:
         """Features that each percept exhibits, each once, in ascending order."""
-        return self._one().indices
-
-    def _one(self) -> Incidence:
-        """Return the matrix as a whole; the last ones that were asked for are kept."""
-        whole = next((whole for asked, whole in tuple(_WHOLE) if asked() is self), None)
-        if whole is None:
-            rows = [(one.indptr, one.indices) for one in self.parts]
-            whole = Incidence(*functools.reduce(_put_together, rows), self.n_features)
-            _WHOLE.append((weakref.ref(self), whole))
-        return whole
+        rows = [(one.indptr, one.indices) for one in self._parts]
+        return functools.reduce(_put_together, rows)[1]
 
 
-_WHOLE: deque[tuple[weakref.ref[Appended], Incidence]] = deque(maxlen=2)
+def _add_columns(matrix: Incidence, other: Incidence) -> Incidence:
+    """Return a matrix with the features of another, which usually have higher numbers."""
+    begin, feature, rows = _as_columns(other)
+    n, n_features = matrix.n_percepts, max(matrix.n_features, other.n_features)
+    if len(rows) == 0:
+        return Incidence(matrix.indptr, matrix.indices, n_features)
+    if not other._is_above(matrix):
+        return Incidence.union([matrix, other])
+    indptr = np.empty(n + 1, np.int64)
+    indices = np.empty(len(matrix.indices) + len(rows), np.int32)
+    add_columns(matrix.indptr, matrix.indices, begin, feature, rows, indptr, indices)
+    return Incidence(indptr, indices, n_features)
 
 
-class Joined(Appended):
-    """What :meth:`Incidence.join` returns: at most two parts, a large and a small one.
-
-    Every stage of learning adds a few columns to all that were there, and stages are kept. What was
-    added is kept as columns, which take little room, and only the last matrices that were asked for
-    have all of them as rows, the second part.
-
-    >>> one = Incidence.from_dense(np.array([[1, 0], [0, 1]]))
-    >>> two = Joined(one, Incidence.from_dense(np.array([[0, 0, 1], [0, 0, 0]])))
-    >>> two.indices.tolist(), two.n_features
-    ([0, 2, 1], 3)
-    """
-
-    __slots__ = ("_added", "_known")
-    _added: Columns
-    _known: deque[tuple[weakref.ref[Joined], Split]]
-
-    def __init__(self, left: Incidence, right: Incidence) -> None:
-        n_features = max(left.n_features, right.n_features)
-        known = left._known if isinstance(left, Joined) else deque(maxlen=KEPT)
-        self._set(n_features=n_features, _left=left, _added=_as_columns(right), _known=known)
-
-    @property
-    def parts(self) -> tuple[Incidence, ...]:
-        """Those of the matrix that others were joined to, and one of all that was joined to it."""
-        one: Incidence = self
-        added, known = list[Joined](), None
-        while isinstance(one, Joined) and (known := one._find()) is None:
-            added.append(one)
-            one = one._left
-        split = (one.parts, None) if known is None else known
-        for columns in _chained([more._added for more in reversed(added)]):
-            split = self._grow(*split, columns)
-        if added:
-            self._known.append((weakref.ref(self), split))
-        base, tail = split
-        return base if tail is None else (*base, tail)
-
-    def _find(self) -> Split | None:
-        """Return what it consists of, if that was asked for not long ago."""
-        return next((split for asked, split in tuple(self._known) if asked() is self), None)
-
-    def _grow(self, base: tuple[Incidence, ...], tail: Incidence | None, added: Columns) -> Split:
-        """Return the parts with some columns added."""
-        begin, feature, rows = added
-        n, m = self.n_percepts, self.n_features
-        if len(rows) == 0:
-            return base, tail
-        parts = base if tail is None else (*base, tail)
-        if all(feature[0] >= p.n_features or feature[0] > p.indices.max(initial=-1) for p in parts):
-            if tail is None:
-                tail = Incidence(np.zeros(n + 1, np.int64), np.empty(0, np.int32), m)
-            indptr = np.empty(n + 1, np.int64)
-            indices = np.empty(len(tail.indices) + len(rows), np.int32)
-            add_columns(tail.indptr, tail.indices, begin, feature, rows, indptr, indices)
-            return base, Incidence(indptr, indices, m)
-        new = Incidence.from_pairs(rows.astype(np.int64), np.repeat(feature, np.diff(begin)), n, m)
-        return (Incidence.union([*parts, new]),), None
-
-
-KEPT = 1  # matrices of a chain whose added columns are there as rows: the last one asked for
-Columns = tuple[Ints, NDArray[np.int32], NDArray[np.int32]]  # where each begins, number, percepts
-Split = tuple[tuple[Incidence, ...], Incidence | None]
-
-
-def _chained(added: list[Columns]) -> list[Columns]:
-    """Return columns that were added one after the other in runs of ascending numbers.
-
-    Each run is then added at once.
-    """
-    runs = list[list[Columns]]()
-    for columns in added:
-        if len(columns[1]) == 0:
-            continue
-        if runs and columns[1][0] > runs[-1][-1][1][-1]:
-            runs[-1].append(columns)
-        else:
-            runs.append([columns])
-    return [run[0] if len(run) == 1 else _side_by_side(run) for run in runs]
-
-
-def _side_by_side(run: list[Columns]) -> Columns:
-    lengths = np.concatenate([np.diff(begin) for begin, _, _ in run])
-    feature, rows = (np.concatenate([columns[i] for columns in run]) for i in (1, 2))
-    return np.concatenate([[0], np.cumsum(lengths)]), feature, rows
-
-
-def _as_columns(matrix: Incidence) -> Columns:
-    """Return the columns that are not empty, in ascending order."""
+def _as_columns(matrix: Incidence) -> tuple[Ints, NDArray[np.int32], NDArray[np.int32]]:
+    """Return the columns that are not empty: where each begins, its number, and its percepts."""
     begin = np.zeros(matrix.n_features + 1, np.int64)
-    count = np.zeros(matrix.n_features, np.int64)
-    for one in matrix.parts:
-        count += np.bincount(one.indices, minlength=matrix.n_features)
-    begin[1:] = np.cumsum(count)
+    begin[1:] = np.cumsum(np.bincount(matrix.indices, minlength=matrix.n_features))
     rows = np.empty(begin[-1], np.int32)
-    at = begin[:-1].copy()
-    for one in matrix.parts:
-        fill_columns(one.indptr, one.indices, at, rows)
-    feature = np.flatnonzero(count).astype(np.int32)
+    fill_columns(matrix.indptr, matrix.indices, begin[:-1].copy(), rows)
+    feature = np.flatnonzero(np.diff(begin)).astype(np.int32)
     return np.append(begin[feature], begin[-1]), feature, rows
 
 

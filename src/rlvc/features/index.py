@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rlvc._core.arrays import Ints
 from rlvc.data.percepts import Percepts
 from rlvc.features.graph import FeatureGraph
-from rlvc.features.incidence import Incidence, Joined
+from rlvc.features.incidence import Incidence
 from rlvc.features.kinds import MOST, AtLeast, Feature, InCell, Primitive
 from rlvc.features.occurrences import (
     Found,
@@ -73,13 +73,26 @@ class FeatureIndex:
         return cls(graph, cameras, places, table, shown, incidence)._show(higher)
 
     def add(self, features: Iterable[Feature]) -> tuple[FeatureIndex, list[int]]:
-        """Return the sightings of a graph with some more features, and the number of each."""
-        known = len(self.graph)
+        """Return the index of a graph with some more features, and the number of each."""
         graph, numbers = self.graph.add(features)
+        return self.extend(graph), numbers
+
+    def extend(self, graph: FeatureGraph) -> FeatureIndex:
+        """Return the index of a graph that has the features of this one and then some more."""
+        if len(graph) == len(self.graph):
+            return self
         grown = FeatureIndex(
             graph, self.cameras, self.places, self.table, self.shown, self.incidence
         )
-        return grown._show(range(known, len(graph))), numbers
+        return grown._show(range(len(self.graph), len(graph)))
+
+    def first(self, graph: FeatureGraph) -> FeatureIndex:
+        """Return the index of a graph that has only the first features of this one."""
+        n = len(graph)
+        shown = tuple(one.first(n) for one in self.shown)
+        is_same = bool(shown) and self.incidence is self.shown[0]  # percepts are single images
+        incidence = shown[0] if is_same else self.incidence.first(n)
+        return FeatureIndex(graph, self.cameras, self.places, self.table, shown, incidence)
 
     def only(self, symbols: NDArray[np.bool_]) -> FeatureIndex:
         """Return what is left if only some symbols were seen; the graph stays as it is.
@@ -199,10 +212,10 @@ class FeatureIndex:
             _incidence(pairs[name], places.n_images, n)
             for name, places in zip(self.cameras, self.places, strict=True)
         ]
-        shown = tuple(Joined(one, more) for one, more in zip(self.shown, new, strict=True))
+        shown = tuple(one.join(more) for one, more in zip(self.shown, new, strict=True))
         added = _of_percepts(new, self.table, n)
         is_same = self.incidence is self.shown[0] and added is new[0]  # percepts are single images
-        incidence = shown[0] if is_same else Joined(self.incidence, added)
+        incidence = shown[0] if is_same else self.incidence.join(added)
         return FeatureIndex(self.graph, self.cameras, self.places, self.table, shown, incidence)
 
 

@@ -49,6 +49,13 @@ class OccurrenceTable:
         before = np.concatenate([[0], np.cumsum(kept)])
         return OccurrenceTable(before[self.begin], self.feature[kept], self.marks[kept], self.size)
 
+    def take(self, images: Ints) -> OccurrenceTable:
+        """Return what occurs on some images, in the given order."""
+        count = np.diff(self.begin)[images]
+        begin = np.concatenate([[0], np.cumsum(count)])
+        rows = np.repeat(self.begin[images] - begin[:-1], count) + np.arange(begin[-1])
+        return OccurrenceTable(begin, self.feature[rows], self.marks[rows], self.size)
+
     def join(self, found: dict[int, Found]) -> OccurrenceTable:
         """Return these occurrences and those of other features, given by number."""
         if not found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from rlvc._core.fixed_point import FixedPoint, Scale, group_sums
 from rlvc._core.jit import chunks, jit, n_threads, share_threads
 from rlvc._core.params import check, param
 from rlvc._core.registry import Registry
+from rlvc.data.interactions import Interactions
 from rlvc.learning.mdp import MappedSequence
 
 
@@ -27,6 +29,7 @@ class Residuals:
         n_classes: How many visual classes there are.
         n_actions: How many actions there are.
         q: (n_classes, n_actions) the values that they are residuals of, if they are known.
+        gamma: The discount factor.
         threads: How many threads sum them up; no result depends on it.
         known: Their sums, once they were asked for.
     """
@@ -37,6 +40,7 @@ class Residuals:
     n_classes: int
     n_actions: int
     q: NDArray[np.float64] | None = None
+    gamma: float = 0.0
     threads: int = 1
     known: list[ResidualSums] = field(default_factory=list, repr=False, compare=False)
 
@@ -44,10 +48,6 @@ class Residuals:
     def values(self) -> NDArray[np.float64]:
         """(N,) the residuals in units of reward."""
         return self.fixed.decode(self.integers)
-
-    def rms(self) -> float:
-        """Return the root mean square residual, in units of reward."""
-        return self.sums().rms()
 
     def by_percept(self, percepts: NDArray[np.int64]) -> tuple[Residuals, NDArray[np.int64]]:
         """Return the mean residual of every percept and pair, and the percepts.
@@ -68,33 +68,33 @@ class Residuals:
             shape = self.n_classes, self.n_actions
             sums = group_sums(self.group, self.integers, shape[0] * shape[1], self.threads)
             count, total, square = (one.reshape(shape) for one in sums)
-            self.known.append(ResidualSums(count, total, square, self.fixed))
+            self.known.append(ResidualSums(count, total, square, self.fixed, self.q, self.gamma))
         return self.known[0]
-
-    def variances(self) -> NDArray[np.float64]:
-        """Return σ²(Δ) for every (class, action), in units of reward²; 0 where never tried."""
-        return self.sums().variances()
 
 
 @dataclass(frozen=True, slots=True)
 class ResidualSums:
-    """All that must be known of residuals to tell which classes are aliased.
+    """The sums of residuals: all that tells which classes are aliased; they add up over shards.
 
     Attributes:
         count: (n_classes, n_actions) how many there are of each pair.
         total: (n_classes, n_actions) their sums.
         square: (n_classes, n_actions) the sums of their squares.
         fixed: The grid of the sums.
+        q: (n_classes, n_actions) the values that they are residuals of, if they are known.
+        gamma: The discount factor.
     """
 
     count: NDArray[np.int64]
     total: NDArray[np.int64]
     square: NDArray[np.int64]
     fixed: FixedPoint
+    q: NDArray[np.float64] | None = None
+    gamma: float = 0.0
 
     def __add__(self, other: ResidualSums) -> ResidualSums:
         sums = self.count + other.count, self.total + other.total, self.square + other.square
-        return ResidualSums(*sums, self.fixed)
+        return ResidualSums(*sums, self.fixed, self.q, self.gamma)
 
     def variances(self) -> NDArray[np.float64]:
         """Return σ²(Δ) for every (class, action), in units of reward²; 0 where never tried."""
@@ -146,7 +146,7 @@ def bellman_residuals(
     )  # fmt: skip
     spans = [(piece.start, piece.stop) for piece in chunks(len(sequence), n_threads(threads))]
     share_threads(work, spans, threads)
-    return Residuals(integers, fixed, group, n_classes, n_actions, q, threads)
+    return Residuals(integers, fixed, group, n_classes, n_actions, q, gamma, threads)
 
 
 @jit
@@ -173,22 +173,30 @@ def _differ(
         group[t] = start[t] * q.shape[1] + action[t]
 
 
-class Evidence(Protocol):
-    """What is known of residuals, whoever has them."""
+ReturnSums = tuple[int, int, int]  # how many numbers, their sum, the sum of their squares
 
-    def variances(self) -> NDArray[np.float64]:
-        """Return σ²(Δ) for every (class, action), in units of reward²; 0 where never tried."""
-        ...
 
-    def rms(self) -> float:
-        """Return the root mean square residual, in units of reward."""
-        ...
+def sum_returns(interactions: Interactions, gamma: float, scale: Scale) -> ReturnSums:
+    """Return the sums of the discounted returns of whole episodes; they add up over shards."""
+    integers = _grid(gamma, scale).encode(interactions.returns(gamma))
+    return len(integers), int(integers.sum()), int((integers * integers).sum())
+
+
+def variance_of_returns(shards: Iterable[ReturnSums], gamma: float, scale: Scale) -> float:
+    """Return the variance of all returns, given the sums of the shards."""
+    sums = np.asarray(list(shards), np.int64).sum(axis=0, keepdims=True)
+    (variance,) = np.ldexp(variance_of(*sums.T), -2 * _grid(gamma, scale).exponent)
+    return float(variance)
+
+
+def _grid(gamma: float, scale: Scale) -> FixedPoint:
+    return FixedPoint.for_squares(scale.largest / (1.0 - gamma), scale.n)
 
 
 class AliasingDetector(Protocol):
     """Tell which visual classes mix percepts that must be told apart."""
 
-    def detect(self, residuals: Evidence, scale: float) -> NDArray[np.bool_]:
+    def detect(self, residuals: ResidualSums, scale: float) -> NDArray[np.bool_]:
         """Return a mask (n_classes,); ``scale`` is the variance of the returns of the database."""
         ...
 
@@ -202,7 +210,7 @@ class RelativeVariance:
     def __post_init__(self) -> None:
         check(self)
 
-    def detect(self, residuals: Evidence, scale: float) -> NDArray[np.bool_]:
+    def detect(self, residuals: ResidualSums, scale: float) -> NDArray[np.bool_]:
         """Return the classes above the threshold."""
         return np.asarray(residuals.variances().max(axis=1) > self.tau * scale)
 
@@ -216,7 +224,7 @@ class AbsoluteVariance:
     def __post_init__(self) -> None:
         check(self)
 
-    def detect(self, residuals: Evidence, scale: float) -> NDArray[np.bool_]:
+    def detect(self, residuals: ResidualSums, scale: float) -> NDArray[np.bool_]:
         """Return the classes above the threshold, whatever the scale."""
         return np.asarray(residuals.variances().max(axis=1) > self.tau)
 

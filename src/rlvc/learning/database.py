@@ -1,122 +1,199 @@
-"""Interactions as learning has them: looked at once, and seen through a classifier."""
+"""The database that learning asks, and how a classifier shows it.
+
+A database has its percepts in shards. It asks all of them the same questions and adds up their
+answers; usually there is one shard, in this process.
+"""
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
 from rlvc._core.arrays import Bools, Floats, Ints
-from rlvc._core.fixed_point import FixedPoint, Scale
-from rlvc.classifiers._nodes import Nodes
-from rlvc.classifiers.base import Classifier, Split
+from rlvc._core.fixed_point import Scale
+from rlvc.classifiers.base import Classifier
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
-from rlvc.features.kinds import AtLeast, Feature
-from rlvc.learning.aliasing import Evidence, Residuals, bellman_residuals, variance_of
-from rlvc.learning.generation.base import Candidates, GeneratorState
-from rlvc.learning.make_policy import Seen, Spot, first_spot
-from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate
-from rlvc.learning.selection.selector import Selector, SplitChoice
-from rlvc.learning.surrogates import Surrogates
+from rlvc.features.kinds import Feature
+from rlvc.learning.aliasing import ResidualSums, variance_of_returns
+from rlvc.learning.generation.base import Candidates
+from rlvc.learning.generation.sampling import CellCounts, Sample, merge_samples
+from rlvc.learning.make_policy import Spot
+from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate_from, scale_of
+from rlvc.learning.selection.base import FeatureSelector, SplitChoice
+from rlvc.learning.shard import KnownFeatures, Shard, ViewSpec
+from rlvc.learning.surrogates import Cooccurrence, Group, Tally
 from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.keypoints import Keypoints
 
-T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NUMBERS = itertools.count()  # of views, so that shards can tell one from those before
+
+
+class ShardClient(Protocol):
+    """Asks the shards of a database, wherever they are."""
+
+    @property
+    def n_base(self) -> int:
+        """How many features every shard has from the start."""
+        ...
+
+    @property
+    def shard(self) -> Shard | None:
+        """The shard that has everything, if it is in this process."""
+        ...
+
+    def ask(
+        self, question: Callable[Concatenate[Shard, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> list[R]:
+        """Return what each shard answers to a question, a method of :class:`Shard`, in order."""
+        ...
+
+    def gather(self) -> Shard:
+        """Return one shard in this process that has everything."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalShard:
+    """Ask the one shard in this process."""
+
+    shard: Shard
+
+    @property
+    def n_base(self) -> int:
+        """How many features it has from the start."""
+        return len(self.shard.base.graph)
+
+    def ask(
+        self, question: Callable[Concatenate[Shard, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> list[R]:
+        """Return what it answers."""
+        return [question(self.shard, *args, **kwargs)]
+
+    def gather(self) -> Shard:
+        """Return the shard."""
+        return self.shard
 
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """Interactions and what the eye saw in their percepts.
+    """Interactions, and what is known about their percepts.
 
     Attributes:
         interactions: ⟨s, a, r, s′⟩, percepts by number.
-        index: What the percepts show of the features known so far.
-        extractor: Who looked.
-        kept: What is worked out once for all stages.
+        extractor: What the percepts were processed with.
+        graph: The features known so far.
+        client: Asks the shards, which have what the percepts show.
     """
 
     interactions: Interactions
-    index: FeatureIndex
     extractor: FeatureExtractor
-    kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    graph: FeatureGraph
+    client: ShardClient
+
+    @classmethod
+    def of(
+        cls, interactions: Interactions, index: FeatureIndex, extractor: FeatureExtractor
+    ) -> Database:
+        """Return a database in the memory of this process.
+
+        Args:
+            interactions: ⟨s, a, r, s′⟩, percepts by number.
+            index: What the percepts show of the features known so far.
+            extractor: What the percepts were processed with.
+        """
+        return cls(interactions, extractor, index.graph, LocalShard(Shard(interactions, index)))
+
+    @property
+    def known(self) -> KnownFeatures:
+        """The features, as shards are told of them."""
+        return KnownFeatures(self.graph, self.client.n_base)
+
+    @property
+    def index(self) -> FeatureIndex:
+        """What the percepts show of the features known so far.
+
+        Raises:
+            TypeError: The percepts are in several shards, or in another process.
+        """
+        return _only_shard(self.client).index_of(self.known)
 
     @property
     def incidence(self) -> Incidence:
-        """Which percept exhibits which feature."""
+        """Which percept exhibits which feature; of one shard in this process."""
         return self.index.incidence
-
-    @property
-    def graph(self) -> FeatureGraph:
-        """The features known so far."""
-        return self.index.graph
 
     def variance(self, gamma: float) -> float:
         """Return the variance of the discounted returns: the scale of aliasing."""
         scale = Scale.of(self.interactions.reward)
-        return variance_of_returns([sum_returns(self.interactions, gamma, scale)], gamma, scale)
+        return variance_of_returns(self.client.ask(Shard.sum_returns, gamma, scale), gamma, scale)
 
-    def through(
+    def view(
         self, classifier: Classifier, absorbing_gamma: float | None = None, threads: int = 1
     ) -> View:
         """Return the interactions as a classifier shows them.
 
         Args:
             classifier: From what percepts exhibit to visual classes.
-            absorbing_gamma: See :func:`map_interactions`.
+            absorbing_gamma: See :func:`rlvc.learning.mdp.map_interactions`.
             threads: How many threads to use; no result depends on it.
         """
-        return View.of(self, classifier, absorbing_gamma, threads)
+        interactions, client = self.interactions, self.client
+        scale = scale_of(interactions.reward, absorbing_gamma)
+        spec = ViewSpec(next(_NUMBERS), self.known, classifier, absorbing_gamma, scale, threads)
+        counts = client.ask(Shard.count_transitions, spec)
+        source = functools.partial(_sequence, client, spec)
+        return View(self, spec, estimate_from(counts, interactions.n_actions, scale, source))
 
     def map(self, classifier: Classifier, absorbing_gamma: float | None = None) -> MappedMDP:
         """Return the MDP that a classifier makes of the interactions."""
-        return self.through(classifier, absorbing_gamma).mdp
+        return self.view(classifier, absorbing_gamma).mdp
 
     def classes(self, classifier: Classifier, threads: int = 1) -> Ints:
         """Return the (n_percepts,) visual classes of the percepts, whatever the threads."""
-        if not isinstance(classifier, Nodes):
-            return classifier.classify(self.incidence, threads)
-        whose, graph, before, known = self.kept.get("classes", (None, (), None, None))
-        # Features that another run added may have the same numbers, and mean something else.
-        is_same = whose is self.interactions and graph == self.graph.features[: len(graph)]
-        if is_same:
-            classes = classifier.reclassify(before, known, self.incidence, threads)
-        else:
-            classes = classifier.classify(self.incidence, threads)
-        # The classifier of the next stage is often refined from that of this one.
-        self.kept["classes"] = self.interactions, self.graph.features, classifier, classes
+        answers = self.client.ask(Shard.classes, self.known, classifier, threads)
+        if len(answers) == 1:
+            return answers[0][1]
+        classes = np.zeros(len(self.interactions.percepts), np.int64)
+        for numbers, found in answers:
+            classes[numbers] = found
         return classes
 
     def usage(self, classifier: Classifier) -> Ints:
         """Return on how many percepts each of the classifier's features is tested."""
-        return classifier.usage(self.incidence)
+        return _add(self.client.ask(Shard.usage, self.known, classifier))
 
     def spots(self, numbers: Sequence[int]) -> list[Spot | None]:
         """Return where some features are first seen; None where they are not."""
-        return [first_spot(self.index, number) for number in numbers]
+        if not numbers:
+            return []
+        answers = self.client.ask(Shard.spots, self.known, numbers)
+        found = ([spot for spot in spots if spot] for spots in zip(*answers, strict=True))
+        return [min(spots, key=lambda spot: spot.image, default=None) for spots in found]
 
     def add(self, features: Iterable[Feature]) -> tuple[Database, list[int]]:
         """Return the database in which some more features are known, and the number of each."""
-        index, numbers = self.index.add(features)
-        return replace(self, index=index), numbers
+        graph, numbers = self.graph.add(features)
+        return replace(self, graph=graph), numbers
 
-    def whole(self) -> Database:
-        """Return itself, as it is in memory."""
-        return self
-
-    def once(self, name: Any, work: Callable[[], T]) -> T:
-        """Return what some work makes of the interactions; it is done once."""
-        whose, found = self.kept.get(name, (None, None))
-        if whose is not self.interactions:  # a copy of the database may have others
-            found = work()
-            self.kept[name] = self.interactions, found
-        return cast("T", found)
+    def gather(self) -> Database:
+        """Return it in the memory of this process; itself if it is there."""
+        if self.client.shard is not None:
+            return self
+        return replace(self, client=LocalShard(self.client.gather()))
 
     def index_of(
         self, percepts: Percepts, threads: int = 0, keypoints: list[Keypoints] | None = None
@@ -124,286 +201,163 @@ class Database:
         """Return what other percepts show of the features known here; nothing is learned."""
         keypoints = keypoints or ExtractionCache().extract(self.extractor, percepts, threads)
         seen = self.extractor.find_symbols(percepts, keypoints, threads, learn=False)
-        return FeatureIndex.of(self.index.graph, percepts, seen)
-
-
-class Shown(Protocol):
-    """Interactions as a classifier shows them, wherever they are: all that a stage asks for."""
-
-    @property
-    def database(self) -> Learnable:
-        """The interactions."""
-        ...
-
-    @property
-    def mdp(self) -> MappedMDP:
-        """The mapped MDP."""
-        ...
-
-    def residuals(self, q: Floats, gamma: float) -> Evidence:
-        """Return the Bellman residuals of some values."""
-        ...
-
-    def select(
-        self,
-        offering: GeneratorState,
-        selector: Selector,
-        residuals: Any,
-        is_open: Bools,
-        attempt: int,
-    ) -> tuple[SplitChoice, Candidates] | None:
-        """Return the best feature of every class, and what there was; None if no others are left.
-
-        Args:
-            offering: Who offers features.
-            selector: Who chooses.
-            residuals: What :meth:`residuals` returned.
-            is_open: (n_classes,) the classes to split.
-            attempt: How often it was asked before at this stage.
-        """
-        ...
-
-    def stand_in(
-        self,
-        surrogates: Surrogates,
-        database: Any,
-        splits: list[Split],
-        choice: SplitChoice,
-        residuals: Any,
-        min_samples: int,
-    ) -> list[AtLeast | None]:
-        """Return what to test instead of some features; see :meth:`Surrogates.extend`.
-
-        ``database`` knows the features by which the splits are made.
-        """
-        ...
-
-
-@runtime_checkable
-class Learnable(Seen, Protocol):
-    """A database, wherever what was seen is kept: what learning and reports ask for.
-
-    :class:`Database` has it in memory; :class:`rlvc.learning.spread.Spread` on several workers.
-    """
-
-    def variance(self, gamma: float) -> float:
-        """Return the variance of the discounted returns."""
-        ...
-
-    def through(
-        self, classifier: Classifier, absorbing_gamma: float | None = None, threads: int = 1
-    ) -> Shown:
-        """Return the interactions as a classifier shows them."""
-        ...
-
-    def map(self, classifier: Classifier, absorbing_gamma: float | None = None) -> MappedMDP:
-        """Return the MDP that a classifier makes of the interactions."""
-        ...
-
-    def classes(self, classifier: Classifier) -> Ints:
-        """Return the (n_percepts,) visual classes of the percepts."""
-        ...
-
-    def add(self, features: Iterable[Feature]) -> tuple[Learnable, list[int]]:
-        """Return the database in which some more features are known, and the number of each."""
-        ...
-
-    def index_of(
-        self, percepts: Percepts, threads: int = 0, keypoints: list[Keypoints] | None = None
-    ) -> FeatureIndex:
-        """Return what other percepts show of the features known here; nothing is learned."""
-        ...
-
-    def whole(self) -> Database:
-        """Return it in memory."""
-        ...
+        return FeatureIndex.of(self.graph, percepts, seen)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A database as a classifier shows it.
+    """A database as a classifier shows it: all that a stage asks for.
 
     Attributes:
         database: The interactions.
-        classes: (n_percepts,) the visual classes.
-        transitions: What the interactions are taken to say.
+        spec: How they are viewed.
         mdp: The mapped MDP.
-        threads: How many threads to use.
     """
 
     database: Database
-    classes: Ints
-    transitions: EffectiveTransitions
+    spec: ViewSpec
     mdp: MappedMDP
-    threads: int
 
-    @classmethod
-    def of(
-        cls, database: Database, classifier: Classifier, absorbing_gamma: float | None, threads: int
-    ) -> View:
-        """Return what a classifier shows of a database."""
-        interactions = database.interactions
-        classes = database.classes(classifier, threads)
-        scale = database.once(
-            ("scale", absorbing_gamma), lambda: scale_of(interactions.reward, absorbing_gamma)
-        )
-        transitions = database.once(
-            ("belief", absorbing_gamma),
-            lambda: EffectiveTransitions.of(interactions, absorbing_gamma),
-        )
-        sequence = transitions.map(interactions, classes)
-        mdp = estimate(sequence, classifier.n_classes, interactions.n_actions, scale)
+    @property
+    def graph(self) -> FeatureGraph:
+        """The features known so far."""
+        return self.database.graph
 
-        def again() -> MappedSequence:
-            return transitions.map(interactions, database.classes(classifier))
+    @property
+    def n_cameras(self) -> int:
+        """How many cameras there are."""
+        return len(self.database.interactions.percepts.cameras)
 
-        return cls(database, classes, transitions, replace(mdp, source=again), threads)
+    @property
+    def threads(self) -> int:
+        """How many threads to use."""
+        return self.spec.threads
 
-    def residuals(self, q: Floats, gamma: float) -> Residuals:
-        """Return the Bellman residuals of some values."""
-        # Made again, which takes little time, as it would take much room until the next stage.
-        sequence = self.transitions.map(self.database.interactions, self.classes)
-        return bellman_residuals(sequence, q, gamma, self.mdp.scale, self.threads)
+    @property
+    def source(self) -> object:
+        """Whose percepts they are."""
+        return self.database.client
+
+    @property
+    def index(self) -> FeatureIndex:
+        """What the percepts show of the features known so far; of one shard in this process."""
+        return self.database.index
+
+    @property
+    def classes(self) -> Ints:
+        """(n_percepts,) the visual class of each percept."""
+        return self.database.classes(self.spec.classifier, self.threads)
+
+    def residuals(self, q: Floats, gamma: float) -> ResidualSums:
+        """Return the sums of the Bellman residuals of some values."""
+        return _add(self.database.client.ask(Shard.sum_residuals, self.spec, q, gamma))
 
     def select(
         self,
-        offering: GeneratorState,
-        selector: Selector,
-        residuals: Residuals,
+        selector: FeatureSelector,
+        candidates: Candidates,
+        residuals: ResidualSums,
         is_open: Bools,
-        attempt: int,
-    ) -> tuple[SplitChoice, Candidates] | None:
-        """Return the best feature of every class, and what there was; None if no others are left.
+    ) -> SplitChoice:
+        """Return the best candidate of every class.
 
-        The arguments are those of :meth:`Shown.select`.
+        Args:
+            selector: What chooses.
+            candidates: The features to choose from.
+            residuals: What :meth:`residuals` returned.
+            is_open: (n_classes,) the classes to split.
         """
-        offered = offering.generate(
-            self.database.index, self.classes, is_open, attempt, self.threads
-        )
-        if offered is None:
-            return None
-        start = self.database.interactions.start
-        choice = selector.select(residuals, start, offered.incidence, is_open, self.threads)
-        return choice, offered
+        assert residuals.q is not None
+        asked = self.spec, residuals.q, residuals.gamma, selector, candidates, is_open
+        return selector.choose(self.database.client.ask(Shard.measure, *asked), residuals)
 
-    def stand_in(
-        self,
-        surrogates: Surrogates,
-        database: Database,
-        splits: list[Split],
-        choice: SplitChoice,
-        residuals: Residuals,
-        min_samples: int,
-    ) -> list[AtLeast | None]:
-        """Return what to test instead of some features; see :meth:`Surrogates.extend`."""
-        return surrogates.extend(
-            splits, choice, database.index, self.classes, residuals,
-            database.interactions.start, min_samples,
-        )  # fmt: skip
+    def split_statistics(self, database: Database, residuals: ResidualSums) -> ViewStatistics:
+        """Return what surrogates may ask; the database knows the features that split classes."""
+        return ViewStatistics(self, database, residuals)
 
+    def class_keys(self) -> Ints:
+        """Return (n_classes, 3) what tells sets of percepts apart: their size and two hashes."""
+        return _add(self.database.client.ask(Shard.class_keys, self.spec))
 
-def register_features(
-    database: Learnable, splits: list[Split], offered: list[Candidates]
-) -> tuple[Learnable, list[Split]]:
-    """Return the database in which the features that split classes are known, and the splits.
+    def sample(self, wanted: list[int], camera: int, seed: int, most: int, height: int) -> Sample:
+        """Return the first images of some classes; see :class:`ClassStatistics`."""
+        client = self.database.client
+        if client.shard is not None:  # there is nothing to send, so nothing is copied
+            return client.shard.sample(self.spec, wanted, camera, seed, height)
+        asked = self.spec, wanted, camera, seed, most, height
+        return merge_samples(client.ask(Shard.cut_sample, *asked), most)
 
-    Features that are new get numbers of their own, in the order of the splits.
-    """
-    new = [one for one in offered if len(one.new)]
-    if len(new) > 1:
-        raise ValueError("A generator must offer all new features of a stage at one attempt.")
-    made = [one for one in splits if one.feature >= len(database.graph)]
-    if not made:
-        return database, splits
-    (candidates,) = new
-    grown, numbers = database.add(candidates.new[one.feature - candidates.n_known] for one in made)
-    number = dict(zip((split.feature for split in made), numbers, strict=True))
-    return grown, [Split(s.visual_class, number.get(s.feature, s.feature)) for s in splits]
-
-
-def scale_of(reward: Floats, absorbing_gamma: float | None) -> Scale:
-    """Return the scale of rewards, of which some may be taken for ever."""
-    scale = Scale.of(reward)
-    return (
-        scale
-        if absorbing_gamma is None
-        else replace(scale, largest=scale.largest / (1.0 - absorbing_gamma))
-    )
-
-
-Sums = tuple[int, int, int]  # how many numbers, their sum, the sum of their squares
-
-
-def sum_returns(interactions: Interactions, gamma: float, scale: Scale) -> Sums:
-    """Return the sums of the discounted returns of whole episodes; they add up over parts."""
-    integers = _fixed(gamma, scale).encode(interactions.returns(gamma))
-    return len(integers), int(integers.sum()), int((integers * integers).sum())
-
-
-def variance_of_returns(parts: Iterable[Sums], gamma: float, scale: Scale) -> float:
-    """Return the variance of all returns, given the sums of the parts."""
-    sums = np.asarray(list(parts), np.int64).sum(axis=0, keepdims=True)
-    (variance,) = np.ldexp(variance_of(*sums.T), -2 * _fixed(gamma, scale).exponent)
-    return float(variance)
-
-
-def _fixed(gamma: float, scale: Scale) -> FixedPoint:
-    return FixedPoint.for_squares(scale.largest / (1.0 - gamma), scale.n)
+    def count_cells(self, wanted: list[int], camera: int, levels: int, height: int) -> CellCounts:
+        """Return how many images of some classes show which feature in which cell of a grid."""
+        asked = self.spec, wanted, camera, levels, height
+        answers = self.database.client.ask(Shard.count_cells, *asked)
+        n_images = _add([one.n_images for one in answers])
+        columns = zip(*(one[1:] for one in answers), strict=True)
+        return CellCounts(n_images, *(np.concatenate(column) for column in columns))
 
 
 @dataclass(frozen=True, slots=True)
-class EffectiveTransitions:
-    """What the interactions are taken to say, whatever the classes.
+class ViewStatistics:
+    """What surrogates may ask about a view.
 
     Attributes:
-        reward: (N,) what follows from each.
-        terminated: (N,) whether nothing comes after it.
-        is_last: (N,) whether the next row does not continue the episode.
+        view: The database as a classifier shows it.
+        database: The same, with the features known by which classes are split.
+        residuals: Of the interactions.
     """
 
-    reward: Floats
-    terminated: Bools
-    is_last: Bools
+    view: View
+    database: Database
+    residuals: ResidualSums
 
-    @classmethod
-    def of(
-        cls,
-        interactions: Interactions,
-        absorbing_gamma: float | None,
-        is_stuck: Bools | None = None,
-    ) -> EffectiveTransitions:
-        """Return what interactions say; for ``absorbing_gamma`` see :func:`map_interactions`.
+    @property
+    def graph(self) -> FeatureGraph:
+        """The features, those that split classes among them."""
+        return self.database.graph
 
-        Args:
-            interactions: ⟨s, a, r, s′⟩.
-            absorbing_gamma: The discount factor, or None.
-            is_stuck: (N,) which lead nowhere, where more is known than these interactions.
-        """
-        reward, terminated = interactions.reward, interactions.terminated
-        if absorbing_gamma is not None:
-            stuck = interactions.is_stuck if is_stuck is None else is_stuck
-            reward = np.where(stuck, reward / (1.0 - absorbing_gamma), reward)
-            terminated = terminated | stuck
-        return cls(reward, terminated, interactions.is_last)
+    def cooccurrences(self, pairs: Sequence[tuple[int, int]]) -> list[Cooccurrence]:
+        """Return what occurs together, for pairs of a class and a feature."""
+        if not pairs:
+            return []
+        asked = self.view.spec, self.database.known, pairs
+        answers = self.database.client.ask(Shard.cooccurrences, *asked)
+        return [_add(one) for one in zip(*answers, strict=True)]
 
-    def map(self, interactions: Interactions, classes: Ints) -> MappedSequence:
-        """Return the interactions as the classes of their percepts show them."""
-        start, end = classes[interactions.start], classes[interactions.end]
-        return MappedSequence(
-            start, interactions.action, self.reward, end, self.terminated, self.is_last
+    def tallies(self, asked: Sequence[Group]) -> list[Tally]:
+        """Return how many of some features are exhibited in each of some groups."""
+        if not asked:
+            return []
+        assert self.residuals.q is not None
+        answers = self.database.client.ask(
+            Shard.tallies, self.view.spec, self.database.known, self.residuals.q,
+            self.residuals.gamma, asked,
+        )  # fmt: skip
+        return [
+            (_add([n for n, _ in one]), _add([total for _, total in one]))
+            for one in zip(*answers, strict=True)
+        ]
+
+
+def _add(answers: Sequence[R]) -> R:
+    """Return the sum of the answers of all shards."""
+    return functools.reduce(operator.add, answers)
+
+
+def _only_shard(client: ShardClient) -> Shard:
+    """Return the shard that has everything, or say why there is none."""
+    if client.shard is None:
+        raise TypeError(
+            "The percepts of this database are in shards elsewhere, and this needs all of them in "
+            "the memory of this process. Choose the engine local, or a part that asks for sums: "
+            "the generators canonical and composites, Selector and Surrogates do."
         )
+    return client.shard
 
 
-def map_interactions(
-    interactions: Interactions, classes: Ints, absorbing_gamma: float | None = None
-) -> MappedSequence:
-    """Return the interactions as the classes of their percepts show them.
-
-    Args:
-        interactions: ⟨s, a, r, s′⟩.
-        classes: (n_percepts,) the visual class of each percept.
-        absorbing_gamma: The discount factor with which an action that leads nowhere repeats
-            forever: such an interaction ends there, with a return of r / (1 − γ). None to assume,
-            as the paper does, that the next try may lead on.
-    """
-    return EffectiveTransitions.of(interactions, absorbing_gamma).map(interactions, classes)
+def _sequence(client: ShardClient, spec: ViewSpec) -> MappedSequence:
+    """Return the interactions of all shards, one after the other."""
+    found = client.ask(Shard.sequence, spec)
+    if len(found) == 1:
+        return found[0]
+    names = ("start", "action", "reward", "end", "terminated", "is_last")
+    return MappedSequence(*(np.concatenate([getattr(s, name) for s in found]) for name in names))

@@ -1,20 +1,22 @@
-"""Who does the work: the cores of this machine, or workers on many machines.
+"""Execution backends: the cores of this machine, or workers on many machines.
 
-An engine looks at images, does the sums of every stage, and grows the trees of a forest. Whoever
-does it, the policy is the same: what a stage needs are sums of whole numbers, and these do not
-depend on who added up what.
+An engine extracts keypoints from images, places the shards that do the sums of every stage, and
+grows the trees of a forest. The policy is the same with any of them: what a stage needs are sums of
+integers, and these do not depend on who added up what.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from rlvc._core.parallel import run_processes
 from rlvc._core.registry import Registry
 from rlvc.data.percepts import Images
-from rlvc.learning.database import Database, Learnable
+from rlvc.learning.database import Database
 from rlvc.vision.descriptors import ImageKeypoints
-from rlvc.vision.extractor import FeatureExtractor
+from rlvc.vision.extractor import FeatureExtractor, extract_in_threads
 
 if TYPE_CHECKING:
     from rlvc.distributed.disk import Dataset
@@ -24,7 +26,7 @@ T = TypeVar("T")
 
 
 class Engine(Protocol):
-    """Do the work of learning somewhere; a frozen dataclass that can be registered by name."""
+    """An execution backend: a frozen dataclass that can be registered by name."""
 
     def start(self) -> None:
         """Be ready to work, or raise an error that says what is missing."""
@@ -33,22 +35,22 @@ class Engine(Protocol):
     def extract(
         self, extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
     ) -> Iterator[ImageKeypoints]:
-        """Yield what an eye sees on some images, in their order.
+        """Yield the keypoints of some images, in their order.
 
         Args:
-            extractor: Who looks.
+            extractor: What extracts them.
             images: The images of one camera.
             numbers: Which of them.
             threads: How many threads to use; 0 for all cores.
         """
         ...
 
-    def spread(self, database: Database, threads: int) -> Learnable:
-        """Return the database where its sums are done: here, or in parts elsewhere."""
+    def distribute(self, database: Database, threads: int) -> Database:
+        """Return a database in memory with its shards where their sums are done."""
         ...
 
-    def open(self, dataset: Dataset, threads: int) -> Learnable:
-        """Return a dataset of shards on disk where its sums are done."""
+    def open(self, dataset: Dataset, threads: int) -> Database:
+        """Return a dataset of shards on disk as a database."""
         ...
 
     def run(self, work: Callable[[T], R], pieces: Sequence[T], threads: int) -> Iterator[R]:
@@ -56,5 +58,37 @@ class Engine(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Local:
+    """Do all work in the memory of this machine, with as many threads as the learner may use.
+
+    Threads run compiled kernels; the trees of a forest grow in forked processes.
+
+    >>> list(Local().run(abs, [-1, 2], threads=1))
+    [1, 2]
+    """
+
+    def start(self) -> None:
+        """Do nothing: this backend is always ready."""
+
+    def extract(
+        self, extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
+    ) -> Iterator[ImageKeypoints]:
+        """Yield the keypoints of some images, in their order."""
+        return extract_in_threads(extractor, images, numbers, threads)
+
+    def distribute(self, database: Database, threads: int) -> Database:
+        """Return the database as it is: one shard in this process."""
+        return database
+
+    def open(self, dataset: Dataset, threads: int) -> Database:
+        """Return a dataset of shards, read into memory."""
+        return dataset.database()
+
+    def run(self, work: Callable[[T], R], pieces: Sequence[T], threads: int) -> Iterator[R]:
+        """Yield ``work(piece)`` for every piece, in order."""
+        return run_processes(work, pieces, threads)
+
+
 engines: Registry[Engine] = Registry("engine")
-engines.register("ray", "rlvc.distributed.ray:Ray")
+engines.register("local", Local)

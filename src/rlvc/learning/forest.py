@@ -24,11 +24,12 @@ from rlvc.data.explore import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.data.interactions import Interactions
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import Primitive
-from rlvc.learning.database import Database, Learnable, map_interactions
+from rlvc.learning.database import Database
+from rlvc.learning.engine import Local
 from rlvc.learning.grown_trees import GrownTree, Trees
 from rlvc.learning.joint_values import solve_together
-from rlvc.learning.local_engine import Local
 from rlvc.learning.make_policy import draw_patches, spots_of
+from rlvc.learning.mdp import map_interactions
 from rlvc.learning.rlvc import RLVC
 from rlvc.policies.forest import ForestPolicy
 from rlvc.policies.policy import Policy
@@ -86,7 +87,7 @@ class Forest:
 
     def learn(
         self,
-        data: Learnable | Interactions | gymnasium.Env[Any, Any],
+        data: Database | Interactions | gymnasium.Env[Any, Any],
         on_tree: Callable[[], None] = lambda: None,
         *,
         interactions: int = INTERACTIONS,
@@ -115,12 +116,12 @@ class Forest:
             return last.policy
         if isinstance(data, Interactions):
             data = self.learner.extract(data)
-        if not isinstance(data, Learnable):
+        if not isinstance(data, Database):
             raise TypeError(
                 "data of Forest must be Interactions, a Database or a Gymnasium environment; "
                 f"got {type(data).__name__}."
             )
-        database, grown = data.whole(), list[GrownTree]()
+        database, grown = data.gather(), list[GrownTree]()
         trees = Trees(store, database)
         while len(grown) < self.trees and (known := trees.find(len(grown))) is not None:
             grown.append(known)
@@ -150,9 +151,9 @@ class Forest:
         learner = replace(
             self.learner, threads=1, max_splits=self.max_splits, selector=selector, engine=Local()
         )
-        for stage in learner.stages(Database(part, shown, database.extractor)):  # noqa: B007 - the last
+        for stage in learner.stages(Database.of(part, shown, database.extractor)):  # noqa: B007 - the last
             pass
-        everywhere = stage.database.whole().index.of_percepts(index.table)
+        everywhere = stage.database.index.of_percepts(index.table)
         policy = stage.policy()
         return GrownTree(
             policy,
@@ -166,7 +167,7 @@ def without_images(database: Database) -> Database:
     """Return a database without images, to be sent to those who grow trees."""
     interactions = database.interactions
     blind = replace(interactions, percepts=interactions.percepts.without_images())
-    return Database(blind, database.index, database.extractor.snapshot())
+    return Database.of(blind, database.index, database.extractor.snapshot())
 
 
 def with_patches(tree: GrownTree, database: Database) -> GrownTree:

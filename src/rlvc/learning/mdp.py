@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.fixed_point import FixedPoint, Scale
 from rlvc._core.jit import jit
+from rlvc.data.interactions import Interactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,74 @@ class MappedSequence:
 
     def __len__(self) -> int:
         return len(self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveTransitions:
+    """What the interactions are taken to say, whatever the classes.
+
+    Attributes:
+        reward: (N,) what follows from each.
+        terminated: (N,) whether nothing comes after it.
+        is_last: (N,) whether the next row does not continue the episode.
+    """
+
+    reward: Floats
+    terminated: Bools
+    is_last: Bools
+
+    @classmethod
+    def of(
+        cls,
+        interactions: Interactions,
+        absorbing_gamma: float | None,
+        is_stuck: Bools | None = None,
+    ) -> EffectiveTransitions:
+        """Return what interactions say; for ``absorbing_gamma`` see :func:`map_interactions`.
+
+        Args:
+            interactions: ⟨s, a, r, s′⟩.
+            absorbing_gamma: The discount factor, or None.
+            is_stuck: (N,) which lead nowhere, where more is known than these interactions.
+        """
+        reward, terminated = interactions.reward, interactions.terminated
+        if absorbing_gamma is not None:
+            stuck = interactions.is_stuck if is_stuck is None else is_stuck
+            reward = np.where(stuck, reward / (1.0 - absorbing_gamma), reward)
+            terminated = terminated | stuck
+        return cls(reward, terminated, interactions.is_last)
+
+    def map(self, interactions: Interactions, classes: Ints) -> MappedSequence:
+        """Return the interactions as the classes of their percepts show them."""
+        start, end = classes[interactions.start], classes[interactions.end]
+        return MappedSequence(
+            start, interactions.action, self.reward, end, self.terminated, self.is_last
+        )
+
+
+def map_interactions(
+    interactions: Interactions, classes: Ints, absorbing_gamma: float | None = None
+) -> MappedSequence:
+    """Return the interactions as the classes of their percepts show them.
+
+    Args:
+        interactions: ⟨s, a, r, s′⟩.
+        classes: (n_percepts,) the visual class of each percept.
+        absorbing_gamma: The discount factor with which an action that leads nowhere repeats
+            forever: such an interaction ends there, with a return of r / (1 − γ). None to assume,
+            as the paper does, that the next try may lead on.
+    """
+    return EffectiveTransitions.of(interactions, absorbing_gamma).map(interactions, classes)
+
+
+def scale_of(reward: Floats, absorbing_gamma: float | None) -> Scale:
+    """Return the scale of rewards, of which some may be taken for ever."""
+    scale = Scale.of(reward)
+    return (
+        scale
+        if absorbing_gamma is None
+        else replace(scale, largest=scale.largest / (1.0 - absorbing_gamma))
+    )
 
 
 @dataclass(frozen=True, slots=True)

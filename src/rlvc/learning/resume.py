@@ -1,23 +1,26 @@
-"""What the stages of a learning decided, kept so that learning can be gone on with.
+"""Resume learning: the decisions of every stage, kept in a checkpoint store.
 
 A stage is costly because of all the features that it compares. Which ones won is all that is kept:
-the rest follows from the interactions, and is found again the way it was found before.
+the rest follows from the interactions, and is computed again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rlvc._core.arrays import Bools
 from rlvc._core.checkpoint_store import CheckpointStore, fits, fitting
 from rlvc.classifiers.base import Split
 from rlvc.features.io import check_features, describe_feature, read_feature, symbols_of
-from rlvc.learning.database import Learnable
+from rlvc.learning.aliasing import ResidualSums
+from rlvc.learning.database import Database, View
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How a stage goes on.
+    """What a stage decides.
 
     Attributes:
         n_refinable: How many classes some feature would split.
@@ -27,25 +30,44 @@ class Decision:
 
     n_refinable: int
     splits: list[Split]
-    database: Learnable
+    database: Database
+
+
+Decide = Callable[[View, ResidualSums, Bools], Decision]
 
 
 class Decisions:
-    """The decisions of one learning, stage by stage."""
+    """Read the decision of a stage from a checkpoint store, or make it and write it there.
 
-    def __init__(self, store: CheckpointStore) -> None:
-        self._keeper = store
+    Args:
+        store: Where decisions are kept.
+        decide: Makes a decision.
+    """
 
-    def find(self, stage: int, database: Learnable, n_classes: int, rms: float) -> Decision | None:
-        """Return what a stage decided that came as far before; None if it did not.
+    def __init__(self, store: CheckpointStore, decide: Decide) -> None:
+        self._store, self._decide = store, decide
+
+    def __call__(
+        self, stage: int, view: View, residuals: ResidualSums, is_aliased: Bools
+    ) -> Decision:
+        """Return what a stage decides."""
+        known = stage, view.database, len(is_aliased), residuals.rms()
+        decision = self.find(*known)
+        if decision is None:
+            decision = self._decide(view, residuals, is_aliased)
+            self._keep(decision, *known)
+        return decision
+
+    def find(self, stage: int, database: Database, n_classes: int, rms: float) -> Decision | None:
+        """Return what a stage decided in an earlier run; None if it did not get so far.
 
         Args:
             stage: The number of the stage.
-            database: The interactions that it has.
+            database: Its interactions.
             n_classes: How many classes there are.
             rms: The root mean square of the residuals, which tells whether all is as it was.
         """
-        found = self._keeper.find(f"stage-{stage}")
+        found = self._store.find(f"stage-{stage}")
         if found is None:
             return None
         manifest, _ = found
@@ -54,10 +76,10 @@ class Decisions:
         with fitting("stages"):
             return _read(manifest, database, n_classes)
 
-    def keep(
-        self, decision: Decision, stage: int, database: Learnable, n_classes: int, rms: float
-    ) -> Decision:
-        """Keep what a stage decided, and return it; the other arguments are those of `find`."""
+    def _keep(
+        self, decision: Decision, stage: int, database: Database, n_classes: int, rms: float
+    ) -> None:
+        """Keep what a stage decided."""
         new = decision.database.graph.features[len(database.graph) :]
         manifest = {
             "classes": n_classes,
@@ -66,11 +88,10 @@ class Decisions:
             "splits": [[one.visual_class, one.feature] for one in decision.splits],
             "features": [describe_feature(feature) for feature in new],
         }
-        self._keeper.keep(f"stage-{stage}", manifest, {})
-        return decision
+        self._store.keep(f"stage-{stage}", manifest, {})
 
 
-def _read(manifest: dict[str, Any], database: Learnable, n_classes: int) -> Decision:
+def _read(manifest: dict[str, Any], database: Database, n_classes: int) -> Decision:
     """Return the decision that a manifest describes, or raise an error if it makes no sense."""
     new = [read_feature(entry) for entry in manifest["features"]]
     graph, numbers = database.graph.add(new)

@@ -12,6 +12,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Bools, Floats
 from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore
 from rlvc._core.params import check, param
 from rlvc.classifiers.base import Classifier, Split
@@ -19,19 +20,19 @@ from rlvc.classifiers.tree import Tree
 from rlvc.data.explore import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.index import FeatureIndex
-from rlvc.learning.aliasing import AliasingDetector, Evidence, RelativeVariance
+from rlvc.features.kinds import AtLeast
+from rlvc.learning.aliasing import AliasingDetector, RelativeVariance, ResidualSums
 from rlvc.learning.compaction import Keep, PostProcess
-from rlvc.learning.database import Database, Learnable, Shown, register_features
-from rlvc.learning.engine import Engine
+from rlvc.learning.database import Database, View
+from rlvc.learning.engine import Engine, Local
+from rlvc.learning.extraction import extract_database
 from rlvc.learning.generation.base import Candidates, Generator, GeneratorState
 from rlvc.learning.generation.composites import Composites
-from rlvc.learning.local_engine import Local
 from rlvc.learning.make_policy import make_policy
 from rlvc.learning.mdp import MappedMDP
 from rlvc.learning.resume import Decision, Decisions
-from rlvc.learning.selection.selector import Selector, SplitChoice
+from rlvc.learning.selection.base import FeatureSelector, SplitChoice
+from rlvc.learning.selection.selector import Selector
 from rlvc.learning.shrinkage import shrink
 from rlvc.learning.solvers.base import Solver
 from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
@@ -46,8 +47,6 @@ from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.metrics import Metric
 
 log = logging.getLogger(__name__)
-
-Values = NDArray[np.float64]  # (n_classes, n_actions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +67,17 @@ class Stage:
     """
 
     number: int
-    database: Learnable
+    database: Database
     classifier: Classifier
     mdp: MappedMDP
-    q: Values
+    q: Floats
     learner: RLVC
     residual: float
     n_aliased: int
     n_refinable: int
     n_refined: int
 
-    def values(self) -> Values:
+    def values(self) -> Floats:
         """Return what its policy acts on: ``q``, once classes borrowed from their ancestors.
 
         Classes that were merged have none, and keep what they know.
@@ -134,7 +133,7 @@ class RLVC:
     solver: Solver = field(default_factory=ModifiedPolicyIteration)
     aliasing: AliasingDetector = field(default_factory=RelativeVariance)
     generator: Generator = field(default_factory=Composites)
-    selector: Selector = field(default_factory=Selector)
+    selector: FeatureSelector = field(default_factory=Selector)
     surrogates: Surrogates = field(default_factory=Surrogates)
     classifier: Classifier = field(default_factory=Tree)
     post_process: PostProcess = field(default_factory=Keep)
@@ -173,7 +172,7 @@ class RLVC:
 
     def learn(
         self,
-        data: Learnable | Interactions | Source | gymnasium.Env[Any, Any],
+        data: Database | Interactions | Source | gymnasium.Env[Any, Any],
         *,
         interactions: int = INTERACTIONS,
         rounds: int = ROUNDS,
@@ -202,72 +201,54 @@ class RLVC:
         return stage.policy()
 
     def stages(
-        self, data: Learnable | Interactions | Source, store: CheckpointStore = NULL_STORE
+        self, data: Database | Interactions | Source, store: CheckpointStore = NULL_STORE
     ) -> Iterator[Stage]:
         """Yield the stages of Algorithm 1, until no class is refined any more.
 
         Args:
             data: See :meth:`learn`.
-            store: Who keeps what every stage decided; what is found there is not worked out again.
+            store: Where the decisions of stages are kept; those found there are not made again.
         """
-        fetch, decisions = self._source(data), Decisions(store)
-        generator, post_process = self.generator.start(), self.post_process.start()
-        classifier, is_over = self.classifier, False
-        stage, interactions = None, None
-        database: Learnable | None = None
+        run, classifier = _Run(self, data, store), self.classifier
         for k in range(self.max_stages + 1):
-            database = fetch(k, stage, database)
-            if interactions is not database.interactions:
-                interactions = database.interactions
-                spread = database.variance(self.gamma)  # the scale of aliasing
-            view = database.through(classifier, self.absorbing_gamma, self.threads)
-            q = self.solver.solve(view.mdp, self.gamma)
+            view, q = run.evaluate(k, classifier)  # C_k, M_k, Q_k
             residuals = view.residuals(q, self.gamma)
-            is_aliased = self.aliasing.detect(residuals, spread)
-            rms = residuals.rms()
-            here = k, database, len(q), rms
-            decision = decisions.find(*here) or decisions.keep(
-                self._decide(generator, view, residuals, is_aliased), *here
-            )
-            splits = [] if is_over else decision.splits
-            stage = Stage(
-                k, database, classifier, view.mdp, q, self, rms, int(is_aliased.sum()),
-                decision.n_refinable, len(splits),
-            )  # fmt: skip
-            del view, residuals  # as large as the interactions; the next ones need the room
-            yield stage
-            if is_over or k == self.max_stages:
+            is_aliased = self.aliasing.detect(residuals, run.variance)  # Algorithm 2
+            splits = run.decide(k, view, residuals, is_aliased)  # Algorithms 3, 4 and 6
+            yield run.stage(k, view, q, residuals, is_aliased, splits)
+            if not splits or k == self.max_stages:
                 break
-            database = decision.database
-            refined, solve = classifier.refine(splits), partial(self._solve, database)
-            is_last = not splits or k + 1 == self.max_stages
-            refined = post_process(k + 1, refined, solve, is_last=is_last)
-            if refined is classifier:
-                return
-            classifier, is_over = refined, not splits
+            is_last = k + 1 == self.max_stages
+            classifier = run.post_process(k + 1, classifier.refine(splits), is_last=is_last)
         if splits:
             log.warning("Learning stopped after %d stages, as max_stages says.", self.max_stages)
+        elif k < self.max_stages:
+            compact = run.post_process(k + 1, classifier, is_last=True)  # Section 4
+            if compact is not classifier:
+                yield run.last_stage(k + 1, compact)
 
-    def _decide(
+    def choose_splits(
         self,
         generator: GeneratorState,
-        view: Shown,
-        residuals: Evidence,
-        is_aliased: NDArray[np.bool_],
+        view: View,
+        residuals: ResidualSums,
+        is_aliased: Bools,
     ) -> Decision:
         """Return which classes are split, and by what."""
         choice, offered = self._choose(generator, view, residuals, is_aliased)
         splits = largest_first(choice, view.mdp.count, self.max_splits)
         database, splits = register_features(view.database, splits, offered)
-        database, splits = self._forgive(view, database, splits, choice, residuals)
+        statistics = view.split_statistics(database, residuals)
+        tests = self.surrogates.extend(splits, choice, statistics, self.selector.min_samples)
+        database, splits = add_surrogates(database, splits, tests)
         return Decision(int((choice.feature >= 0).sum()), splits, database)
 
     def _choose(
         self,
         generator: GeneratorState,
-        view: Shown,
-        residuals: Evidence,
-        is_aliased: NDArray[np.bool_],
+        view: View,
+        residuals: ResidualSums,
+        is_aliased: Bools,
     ) -> tuple[SplitChoice, list[Candidates]]:
         """Return the best feature of every aliased class, and all candidates there were.
 
@@ -276,30 +257,12 @@ class RLVC:
         choice, offered = SplitChoice.none(len(is_aliased)), list[Candidates]()
         while True:
             is_open = is_aliased & (choice.feature < 0)
-            found = view.select(generator, self.selector, residuals, is_open, len(offered))
-            if found is None:
+            candidates = generator.generate(view, is_open, len(offered))
+            if candidates is None:
                 return choice, offered
-            choice = choice.fill_missing(found[0])
-            offered.append(found[1])
-
-    def _forgive(
-        self,
-        view: Shown,
-        database: Learnable,
-        splits: list[Split],
-        choice: SplitChoice,
-        residuals: Evidence,
-    ) -> tuple[Learnable, list[Split]]:
-        """Return the database and the splits in which others stand in for the best features."""
-        tests = view.stand_in(
-            self.surrogates, database, splits, choice, residuals, self.selector.min_samples
-        )
-        database, numbers = database.add([test for test in tests if test])
-        number = iter(numbers)
-        return database, [
-            Split(split.visual_class, next(number)) if test else split
-            for split, test in zip(splits, tests, strict=True)
-        ]
+            found = view.select(self.selector, candidates, residuals, is_open)
+            choice = choice.fill_missing(found)
+            offered.append(candidates)
 
     def extract(
         self,
@@ -320,16 +283,14 @@ class RLVC:
             extractor: An extractor that knows symbols already; a new one unless given.
         """
         extractor = extractor or self.new_extractor(interactions.percepts)
-        return self._extract(extractor, FeatureGraph(), interactions, cache, on_image)
+        return extract_database(
+            interactions, extractor, self.engine, self.threads, cache=cache, on_image=on_image
+        )
 
     @property
     def absorbing_gamma(self) -> float | None:
         """With what an action that leads nowhere is discounted; see :func:`map_interactions`."""
         return self.gamma if self.absorbing_self_loops else None
-
-    def _solve(self, database: Learnable, classifier: Classifier) -> tuple[MappedMDP, Values]:
-        mdp = database.map(classifier, absorbing_gamma=self.absorbing_gamma)
-        return mdp, self.solver.solve(mdp, self.gamma)
 
     def fitted(self, percepts: Percepts) -> RLVC:
         """Return the learner with nothing left to choose: what it sees with suits the percepts.
@@ -352,40 +313,20 @@ class RLVC:
             threshold=self.threshold, threads=self.threads,
         )  # fmt: skip
 
-    def _extract(
-        self,
-        extractor: FeatureExtractor,
-        graph: FeatureGraph,
-        interactions: Interactions,
-        cache: ExtractionCache | None = None,
-        on_image: Callable[[], None] | None = None,
-    ) -> Database:
-        keypoints = (cache or ExtractionCache()).extract(
-            extractor, interactions.percepts, self.threads, on_image, self.engine.extract
-        )
-        seen = extractor.find_symbols(interactions.percepts, keypoints, self.threads)
-        index = FeatureIndex.of(graph.add_symbols(extractor), interactions.percepts, seen)
-        if len(index.incidence.indices) == 0:
-            log.warning("No percept has an interest point: all look the same to this detector.")
-        if not interactions.reward.any():
-            log.warning("All rewards are zero: nothing distinguishes one action from another.")
-        if interactions.n_actions == 1:
-            log.warning("There is only one action: whatever is seen, it will be taken.")
-        if len(interactions.percepts) == 1:
-            log.warning("There is only one percept: the policy will always do the same.")
-        return Database(interactions, index, extractor)
+    def source(
+        self, data: Database | Interactions | Source
+    ) -> Callable[[int, Stage | None, Database | None], Database]:
+        """Return what brings the database of a stage: that of the one before, or a fresh one.
 
-    def _source(
-        self, data: Learnable | Interactions | Source
-    ) -> Callable[[int, Stage | None, Learnable | None], Learnable]:
-        """Return who brings the database of a stage: that before, or fresh interactions."""
+        It is called with the number of the stage, the stage before and the database known then.
+        """
         if isinstance(data, Interactions):
             data = self.extract(data)
         if isinstance(data, Database):
-            data = self.engine.spread(data, self.threads)
-        if isinstance(data, Learnable):
-            static = data
-            return lambda k, stage, database: database or static
+            static = (
+                data if data.client.shard is None else self.engine.distribute(data, self.threads)
+            )
+            return lambda number, stage, database: database or static
         if not callable(data):
             raise TypeError(
                 "data of RLVC must be Interactions, a Database, a Gymnasium environment or a "
@@ -394,8 +335,8 @@ class RLVC:
             )
         fresh = data
 
-        def fetch(k: int, stage: Stage | None, database: Learnable | None) -> Learnable:
-            interactions = fresh(k, stage.policy() if stage else None)
+        def fetch(number: int, stage: Stage | None, database: Database | None) -> Database:
+            interactions = fresh(number, stage.policy() if stage else None)
             if not isinstance(interactions, Interactions):
                 raise TypeError(
                     "The function that brings fresh interactions must return Interactions; "
@@ -403,9 +344,77 @@ class RLVC:
                 )
             if database is None:
                 return self.extract(interactions)
-            return self._extract(database.extractor, database.graph, interactions)
+            known = database.extractor, self.engine, self.threads, database.graph
+            return extract_database(interactions, *known)
 
         return fetch
+
+
+class _Run:
+    """One run of a learner: its database as features become known, and the state of its parts.
+
+    Attributes:
+        variance: Of the returns of the interactions: the scale of aliasing.
+    """
+
+    variance: float
+
+    def __init__(
+        self, learner: RLVC, data: Database | Interactions | Source, store: CheckpointStore
+    ) -> None:
+        self._learner, self._fetch = learner, learner.source(data)
+        self._decide = Decisions(store, partial(learner.choose_splits, learner.generator.start()))
+        self._post_process = learner.post_process.start()
+        self._stage: Stage | None = None
+        self._decision: Decision | None = None
+        self._interactions: Interactions | None = None
+
+    def evaluate(self, number: int, classifier: Classifier) -> tuple[View, Floats]:
+        """Return the interactions of a stage as a classifier shows them, and the optimal values."""
+        learner, known = self._learner, self._decision and self._decision.database
+        database = self._fetch(number, self._stage, known)
+        if database.interactions is not self._interactions:
+            self._interactions = database.interactions
+            self.variance = database.variance(learner.gamma)
+        view = database.view(classifier, learner.absorbing_gamma, learner.threads)
+        return view, learner.solver.solve(view.mdp, learner.gamma)
+
+    def decide(
+        self, number: int, view: View, residuals: ResidualSums, is_aliased: Bools
+    ) -> list[Split]:
+        """Return the classes that are split, now or in the run that is resumed."""
+        self._decision = self._decide(number, view, residuals, is_aliased)
+        return self._decision.splits
+
+    def stage(
+        self, number: int, view: View, q: Floats, residuals: ResidualSums, is_aliased: Bools,
+        splits: list[Split],
+    ) -> Stage:  # fmt: skip
+        """Return what a stage found."""
+        assert self._decision is not None
+        self._stage = Stage(
+            number, view.database, view.spec.classifier, view.mdp, q, self._learner,
+            residuals.rms(), int(is_aliased.sum()), self._decision.n_refinable, len(splits),
+        )  # fmt: skip
+        return self._stage
+
+    def post_process(self, number: int, classifier: Classifier, *, is_last: bool) -> Classifier:
+        """Return the classifier of the next stage, reworked if that is due."""
+        return self._post_process(number, classifier, self._solve, is_last=is_last)
+
+    def last_stage(self, number: int, classifier: Classifier) -> Stage:
+        """Return what a stage finds that splits no class."""
+        learner, (view, q) = self._learner, self.evaluate(number, classifier)
+        residuals = view.residuals(q, learner.gamma)
+        is_aliased = learner.aliasing.detect(residuals, self.variance)
+        self.decide(number, view, residuals, is_aliased)
+        return self.stage(number, view, q, residuals, is_aliased, [])
+
+    def _solve(self, classifier: Classifier) -> tuple[MappedMDP, Floats]:
+        learner = self._learner
+        assert self._decision is not None
+        mdp = self._decision.database.map(classifier, learner.absorbing_gamma)
+        return mdp, learner.solver.solve(mdp, learner.gamma)
 
 
 CHOSEN = ("detector", "descriptor", "metric")  # from the percepts, unless they are given
@@ -416,11 +425,11 @@ _METHODS = {
     "solver": ("solve",),
     "aliasing": ("detect",),
     "generator": ("start",),
-    "selector": ("select",),
+    "selector": ("measure", "choose"),
     "surrogates": ("extend",),
     "classifier": ("classify", "refine", "merge"),
     "post_process": ("start",),
-    "engine": ("start", "extract", "spread", "open", "run"),
+    "engine": ("start", "extract", "distribute", "open", "run"),
 }
 
 
@@ -430,3 +439,33 @@ def largest_first(choice: SplitChoice, count: NDArray[np.int64], max_splits: int
     size = count.sum(axis=1)[wanted]
     order = wanted[np.argsort(-size, kind="stable")]
     return [Split(int(c), int(choice.feature[c])) for c in order[: max_splits or len(order)]]
+
+
+def register_features(
+    database: Database, splits: list[Split], offered: list[Candidates]
+) -> tuple[Database, list[Split]]:
+    """Return the database in which the features that split classes are known, and the splits.
+
+    New features are numbered in the order of the splits.
+    """
+    n_known, new = len(database.graph), [one.new for one in offered if len(one.new)]
+    if len(new) > 1:
+        raise ValueError("A generator must offer all new features of a stage at one attempt.")
+    made = [one.feature for one in splits if one.feature >= n_known]
+    if not made:
+        return database, splits
+    grown, numbers = database.add(new[0][feature - n_known] for feature in made)
+    number = dict(zip(made, numbers, strict=True))
+    return grown, [Split(s.visual_class, number.get(s.feature, s.feature)) for s in splits]
+
+
+def add_surrogates(
+    database: Database, splits: list[Split], tests: list[AtLeast | None]
+) -> tuple[Database, list[Split]]:
+    """Return the database and the splits in which others stand in for the best features."""
+    database, numbers = database.add([test for test in tests if test])
+    number = iter(numbers)
+    return database, [
+        Split(split.visual_class, next(number)) if test else split
+        for split, test in zip(splits, tests, strict=True)
+    ]

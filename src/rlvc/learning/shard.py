@@ -1,397 +1,387 @@
-"""What one worker holds of a database, and what it adds up of it.
+"""A shard: some whole episodes of a database, and what their percepts show.
 
-All that a part is asked for are sums of whole numbers, small samples, or single places; the sums of
-all parts, added up, are those of the whole. A question says all that is needed to answer it, so
-that a worker which is new can answer like the one that it replaces. What was worked out for the
-question before is kept for the next.
+All that a shard is asked for are sums of integers, small samples, or single occurrences; the
+answers of all shards, added up, are those of the whole. One shard in this process is the usual
+case. A question says all that is needed to answer it, so that a new worker can answer like the one
+that it replaces; what was computed for one question is kept for the next.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.fixed_point import Scale
+from rlvc.classifiers._nodes import Nodes
 from rlvc.classifiers.base import Classifier
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import PerceptPlaceholders
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
-from rlvc.features.kinds import Feature, Primitive
-from rlvc.features.occurrences import OccurrenceTable
-from rlvc.learning.aliasing import Residuals, ResidualSums, bellman_residuals
-from rlvc.learning.database import Database, EffectiveTransitions, Sums, sum_returns
-from rlvc.learning.generation.cells import Cells
-from rlvc.learning.generation.class_images import (
-    Block,
-    ClassImages,
-    Made,
-    Share,
-    assemble,
-    sum_keys,
+from rlvc.features.kinds import Feature
+from rlvc.learning.aliasing import (
+    Residuals,
+    ResidualSums,
+    ReturnSums,
+    bellman_residuals,
+    sum_returns,
 )
-from rlvc.learning.generation.composites import News, locate, may_be_part, show_located
-from rlvc.learning.generation.pairs import Pairs, show
-from rlvc.learning.generation.sampling import Sample, cut_sample
+from rlvc.learning.generation.base import Candidates
+from rlvc.learning.generation.class_images import class_keys
+from rlvc.learning.generation.composites import NewFeatures
+from rlvc.learning.generation.sampling import CellCounts, Sample, ShardSample
+from rlvc.learning.generation.shard_features import ClassifiedPercepts, ShardFeatures
 from rlvc.learning.make_policy import Spot, first_spot
-from rlvc.learning.mdp import MappedSequence, TransitionCounts
-from rlvc.learning.selection.selector import Selector
-from rlvc.learning.selection.sums import Candidates, GroupSums
-from rlvc.learning.surrogates import Company, Shares, company_of, tallies_of
-from rlvc.vision.extractor import FeatureExtractor
-
-if TYPE_CHECKING:
-    from rlvc.distributed.disk import About, ShardData
+from rlvc.learning.mdp import EffectiveTransitions, MappedSequence, TransitionCounts
+from rlvc.learning.selection.base import FeatureSelector, Samples
+from rlvc.learning.surrogates import Cooccurrence, Group, Tally, cooccurrences_of, tallies_of
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What all parts of a database have in common.
+class ShardNumbers:
+    """How a shard is numbered in the whole database.
 
     Attributes:
-        features: The symbols of all cameras.
-        cameras: The names of the cameras.
-        n_images: How many images each of them has, over all parts.
-        n_actions: How many actions there are.
+        percepts: (n,) the number of each percept, in ascending order.
+        is_first: (n,) which percepts no shard before this one has; a full slice for all.
+        images: For each camera, the number of each image, in ascending order.
+        n_images: For each camera, how many images all shards have.
+        is_stuck: (N,) which interactions lead nowhere, as all shards know; None for what this one
+            knows.
+        n_shards: How many shards there are.
     """
 
-    features: tuple[Feature, ...]
-    cameras: tuple[str, ...]
+    percepts: Ints
+    is_first: Bools | slice
+    images: tuple[Ints, ...]
     n_images: tuple[int, ...]
-    n_actions: int
+    is_stuck: Bools | None
+    n_shards: int
 
     @classmethod
-    def of(cls, about: About) -> Facts:
-        """Return what the description of a dataset of shards says."""
-        cameras = about.cameras
-        return cls(
-            tuple(Primitive(one.name, symbol) for one in cameras for symbol in range(one.symbols)),
-            tuple(one.name for one in cameras),
-            tuple(one.images for one in cameras),
-            about.n_actions,
-        )
+    def of_all(cls, index: FeatureIndex) -> ShardNumbers:
+        """Return the numbers of the one shard that has everything."""
+        n_images = tuple(places.n_images for places in index.places)
+        images = tuple(np.arange(n) for n in n_images)
+        percepts = np.arange(len(index.table))
+        return cls(percepts, slice(None), images, n_images, None, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Glass:
-    """Through what a database is seen.
-
-    Attributes:
-        number: Tells this one from those before.
-        extra: The features that are known beside symbols.
-        classifier: From what percepts exhibit to visual classes.
-        absorbing_gamma: See :func:`rlvc.learning.database.map_interactions`.
-        scale: Of the rewards of all parts.
-    """
-
-    number: int
-    extra: tuple[Feature, ...]
-    classifier: Classifier
-    absorbing_gamma: float | None
-    scale: Scale
-
-
-@dataclass(frozen=True, slots=True)
-class Values:
-    """The values whose residuals are asked for.
-
-    Attributes:
-        number: Tells these from those before.
-        q: (n_classes, n_actions) the values.
-        gamma: The discount factor.
-    """
-
-    number: int
-    q: Floats
-    gamma: float
-
-
-class Part:
-    """Some whole episodes of a database, and what their percepts show.
+class KnownFeatures:
+    """The features that a database knows; other processes are sent those that shards do not have.
 
     Args:
-        data: What the part has.
-        facts: What all parts have in common.
+        graph: All of them.
+        n_base: How many of them every shard has from the start.
+    """
+
+    def __init__(self, graph: FeatureGraph, n_base: int) -> None:
+        self._graph: FeatureGraph | None = graph
+        self.added: tuple[Feature, ...] = graph.features[n_base:]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_graph": None, "added": self.added}
+
+    def graph(self, base: FeatureGraph) -> FeatureGraph:
+        """Return the graph of these features, given that of a shard."""
+        if self._graph is None:
+            self._graph, _ = base.add(self.added)
+        return self._graph
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSpec:
+    """How a database is viewed.
+
+    Attributes:
+        number: Tells this view from those before.
+        known: The features.
+        classifier: From what percepts exhibit to visual classes.
+        absorbing_gamma: See :func:`rlvc.learning.mdp.map_interactions`.
+        scale: Of the rewards of all shards.
         threads: How many threads to use; no answer depends on it.
     """
 
-    def __init__(self, data: ShardData, facts: Facts, threads: int = 1) -> None:
-        graph = FeatureGraph(facts.features)
-        places = []
-        for camera, images in zip(facts.cameras, data.images, strict=True):
-            feature = graph.symbols(camera)[images.symbol]
-            places.append(OccurrenceTable(images.begin, feature, images.marks, images.size))
-        interactions = Interactions(
-            PerceptPlaceholders(len(data.percepts)), data.start, data.action, data.reward, data.end,
-            data.episode, data.terminated, data.truncated, facts.n_actions,
-        )  # fmt: skip
-        index = FeatureIndex.at(graph, facts.cameras, tuple(places), data.table)
-        self._base = Database(interactions, index, BLIND)
-        self._facts, self._threads = facts, threads
-        self._stuck, self._is_first, self._percepts = data.stuck, data.is_first, data.percepts
-        self._images = [images.numbers for images in data.images]
-        self._grown: list[tuple[tuple[Feature, ...], Database]] = [((), self._base)]
-        self._seen: tuple[int, Ints, MappedSequence] | None = None
+    number: int
+    known: KnownFeatures
+    classifier: Classifier
+    absorbing_gamma: float | None
+    scale: Scale
+    threads: int
+
+
+class Shard:
+    """Some whole episodes of a database, and an index of the features of their percepts.
+
+    Args:
+        interactions: The interactions; percepts and images have numbers of their own here.
+        index: What the percepts show.
+        numbers: Their numbers in the whole database; unless given, this is all of it.
+        threads: How many threads to use, whatever a view says; None for what it says.
+    """
+
+    def __init__(
+        self,
+        interactions: Interactions,
+        index: FeatureIndex,
+        numbers: ShardNumbers | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.base = index
+        self._given = interactions, index, numbers, threads
+        self._interactions, self._index, self._threads = interactions, index, threads
+        self._numbers = numbers or ShardNumbers.of_all(index)
+        self._features = ShardFeatures(index.table, self._numbers.images, self._numbers.n_images)
+        self._transitions: tuple[float | None, EffectiveTransitions] | None = None
+        self._classified: tuple[FeatureGraph, Nodes, Ints] | None = None
+        self._view: ClassifiedPercepts | None = None
         self._residuals: tuple[int, Residuals] | None = None
-        self._ranks: tuple[int, list[Ints]] | None = None
-        self._joined: tuple[dict[int, Feature], tuple[OccurrenceTable, ...]] | None = None
-        self._table = data.table
-        self._blocks: dict[tuple[int, ...], Block] = {}
 
-    def returns(self, gamma: float, scale: Scale) -> Sums:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Shard, self._given  # what was worked out can be worked out again
+
+    def index_of(self, known: KnownFeatures) -> FeatureIndex:
+        """Return what the percepts show of some features.
+
+        The last index is kept, as a database grows by a few features at every stage.
+        """
+        graph, index = known.graph(self.base.graph), self._index
+        if graph is index.graph:
+            return index
+        n, m = len(graph), len(index.graph)
+        if graph.features[:m] == index.graph.features:
+            self._index = index.extend(graph)
+        elif graph.features == index.graph.features[:n]:
+            return index.first(graph)  # of an earlier stage, or of another run that began alike
+        else:
+            self._index = self.base.extend(graph)
+        return self._index
+
+    def sum_returns(self, gamma: float, scale: Scale) -> ReturnSums:
         """Return the sums of the discounted returns."""
-        return sum_returns(self._base.interactions, gamma, scale)
+        return sum_returns(self._interactions, gamma, scale)
 
-    def tally(self, glass: Glass) -> TransitionCounts:
+    def count_transitions(self, spec: ViewSpec) -> TransitionCounts:
         """Return what the mapped MDP is estimated from."""
-        _, sequence = self._look(glass)
-        n_classes, n_actions = glass.classifier.n_classes, self._facts.n_actions
-        return TransitionCounts.of(sequence, n_classes, n_actions, glass.scale)
+        n_classes, n_actions = spec.classifier.n_classes, self._interactions.n_actions
+        return TransitionCounts.of(self.sequence(spec), n_classes, n_actions, spec.scale)
 
-    def sequence(self, glass: Glass) -> MappedSequence:
+    def sequence(self, spec: ViewSpec) -> MappedSequence:
         """Return the interactions as the classes of their percepts: no sum, and large."""
-        return self._look(glass)[1]
+        gamma, known = spec.absorbing_gamma, self._transitions
+        if known is None or known[0] != gamma:
+            stuck = self._numbers.is_stuck
+            known = gamma, EffectiveTransitions.of(self._interactions, gamma, stuck)
+            self._transitions = known
+        return known[1].map(self._interactions, self._classify(spec).classes)
 
-    def residuals(self, glass: Glass, values: Values) -> ResidualSums:
+    def sum_residuals(self, spec: ViewSpec, q: Floats, gamma: float) -> ResidualSums:
         """Return the count, the sum and the sum of squares of the residuals of every pair."""
-        return self._differ(glass, values).sums()
+        return self._residuals_of(spec, q, gamma).sums()
 
-    def keys(self, glass: Glass) -> Ints:
-        """Return the part that this part's percepts have in what tells classes apart."""
-        classes = self._look(glass)[0][self._is_first]
-        numbers = self._percepts[self._is_first]
-        return sum_keys(classes, glass.classifier.n_classes, numbers)
+    def class_keys(self, spec: ViewSpec) -> Ints:
+        """Return what this shard's percepts add to what tells classes apart."""
+        numbers = self._numbers
+        classes = self._classify(spec).classes[numbers.is_first]
+        return class_keys(classes, spec.classifier.n_classes, numbers.percepts[numbers.is_first])
 
     def sample(
-        self, glass: Glass, wanted: list[int], camera: int, seed: int, most: int, height: int
+        self, spec: ViewSpec, wanted: list[int], camera: int, seed: int, height: int
     ) -> Sample:
-        """Return the first images of some classes, in an order drawn by a seed.
+        """Return the images of some classes in the order that a seed draws; nothing is copied."""
+        return self._features.sample(self._classify(spec), wanted, camera, seed, height)
 
-        Args:
-            glass: Through what percepts are seen.
-            wanted: The classes, in ascending order.
-            camera: Which camera.
-            seed: Of the order, which is that of all images of all parts.
-            most: How many images of a class.
-            height: The greatest height of composites, whose parts are lower.
-        """
-        classes, _ = self._look(glass)
-        database = self._known(glass.extra)
-        rank = self._rank(seed)[camera]
-        image, order = self._table[:, camera], np.argsort(rank)
-        jobs = ClassImages.of(classes, glass.classifier.n_classes, wanted, image, order)
-        return cut_sample(jobs, rank, self._places(database, height)[camera], most)
+    def cut_sample(
+        self, spec: ViewSpec, wanted: list[int], camera: int, seed: int, most: int, height: int
+    ) -> ShardSample:
+        """Return the first images of some classes in that order, to be merged with others."""
+        seen = self._classify(spec)
+        return self._features.cut_sample(seen, wanted, camera, seed, most, height)
 
-    def cells(
-        self, glass: Glass, wanted: list[int], camera: int, levels: int, height: int
-    ) -> tuple[Ints, tuple[Ints, Ints, Ints, Ints]]:
-        """Return how many images some classes have, and how many show what in which cell.
+    def count_cells(
+        self, spec: ViewSpec, wanted: list[int], camera: int, levels: int, height: int
+    ) -> CellCounts:
+        """Return how many images some classes have, and how many show what in which cell."""
+        return self._features.count_cells(self._classify(spec), wanted, camera, levels, height)
 
-        Args:
-            glass: Through what percepts are seen.
-            wanted: The classes, in ascending order.
-            camera: Which camera.
-            levels: Of the pyramid of grids.
-            height: The greatest height of composites, whose parts are lower.
-        """
-        classes, _ = self._look(glass)
-        database = self._known(glass.extra)
-        places = self._places(database, height)[camera]
-        image, order = self._table[:, camera], np.arange(places.n_images)
-        jobs = ClassImages.of(classes, glass.classifier.n_classes, wanted, image, order)
-        is_part = may_be_part(database.graph, height)
-        counted = locate(levels, jobs, places, is_part, slice(0, len(wanted)))
-        return np.diff(jobs.begin), counted
-
-    def sums(
+    def measure(
         self,
-        glass: Glass,
-        values: Values,
-        selector: Selector,
+        spec: ViewSpec,
+        q: Floats,
+        gamma: float,
+        selector: FeatureSelector,
+        candidates: Candidates,
         is_open: Bools,
-        offer: News | None,
-        known: bool,
-    ) -> tuple[GroupSums, Candidates]:
-        """Return the sums of every class, action and feature.
+    ) -> Any:
+        """Return what a selector measures of candidates; see :meth:`FeatureSelector.measure`."""
+        residuals = self._residuals_of(spec, q, gamma)
+        incidence = self._exhibit(self._classify(spec), candidates, is_open)
+        start, is_all = self._interactions.start, self._numbers.n_shards == 1
+        threads = self._threads_of(spec)
+        return selector.measure(Samples(residuals, start, incidence, is_open, threads, is_all))
 
-        Args:
-            glass: Through what percepts are seen.
-            values: Whose residuals they are.
-            selector: Who chooses.
-            is_open: (n_classes,) the classes that count.
-            offer: New features, if there are any.
-            known: Whether the features known so far are candidates as well.
+    def cooccurrences(
+        self, spec: ViewSpec, known: KnownFeatures, pairs: Sequence[tuple[int, int]]
+    ) -> list[Cooccurrence]:
+        """Return what occurs together, for pairs of a class and a feature.
+
+        ``known`` are the features by now, which may be more than when the classes were mapped.
         """
-        classes, _ = self._look(glass)
-        database = self._known(glass.extra)
-        n = len(database.graph)
-        incidence = database.incidence if known else _nothing(len(classes), n)
-        if offer is not None:
-            incidence = incidence.append(self._show(database, offer, classes, is_open))
-        start = database.interactions.start
-        residuals = self._differ(glass, values)
-        return selector.sums(residuals, start, incidence, is_open, self._threads)
-
-    def company(
-        self, glass: Glass, extra: tuple[Feature, ...], pairs: Sequence[tuple[int, int]]
-    ) -> list[Company]:
-        """Return for pairs of a class and a feature the company in which that is seen here.
-
-        ``extra`` are the features that are known by now, which may be more than when the classes
-        were looked at.
-        """
-        classes, _ = self._look(glass)
-        return company_of(self._known(extra).incidence, classes, pairs, self._is_first)
+        classes, is_first = self._classify(spec).classes, self._numbers.is_first
+        incidence, threads = self.index_of(known).incidence, self._threads_of(spec)
+        return cooccurrences_of(incidence, classes, pairs, is_first, threads)
 
     def tallies(
-        self,
-        glass: Glass,
-        values: Values,
-        extra: tuple[Feature, ...],
-        asked: Sequence[tuple[int, Ints]],
-    ) -> list[Shares]:
-        """Return for groups how many of some features are exhibited here."""
-        residuals = self._differ(glass, values)
-        database = self._known(extra)
-        return tallies_of(database.incidence, residuals, database.interactions.start, asked)
+        self, spec: ViewSpec, known: KnownFeatures, q: Floats, gamma: float, asked: Sequence[Group]
+    ) -> list[Tally]:
+        """Return how many of some features are exhibited in each of some groups."""
+        residuals = self._residuals_of(spec, q, gamma)
+        start = self._interactions.start
+        return tallies_of(self.index_of(known).incidence, residuals, start, asked)
 
-    def classes(self, extra: tuple[Feature, ...], classifier: Classifier) -> tuple[Ints, Ints]:
-        """Return the percepts that no part before has, and their classes."""
-        classes = self._known(extra).classes(classifier)
-        return self._percepts[self._is_first], classes[self._is_first]
+    def classes(
+        self, known: KnownFeatures, classifier: Classifier, threads: int
+    ) -> tuple[Ints, Ints]:
+        """Return the percepts that no shard before has, and their classes."""
+        numbers, threads = self._numbers, threads if self._threads is None else self._threads
+        classes = self._classes(self.index_of(known), classifier, threads)
+        return numbers.percepts[numbers.is_first], classes[numbers.is_first]
 
-    def usage(self, extra: tuple[Feature, ...], classifier: Classifier) -> Ints:
-        """Return on how many percepts that no part before has each feature is tested."""
-        own = self._known(extra).incidence.take(np.flatnonzero(self._is_first))
-        return classifier.usage(own)
+    def usage(self, known: KnownFeatures, classifier: Classifier) -> Ints:
+        """Return on how many percepts that no shard before has each feature is tested."""
+        incidence, is_first = self.index_of(known).incidence, self._numbers.is_first
+        if not isinstance(is_first, slice):
+            incidence = incidence.take(np.flatnonzero(is_first))
+        return classifier.usage(incidence)
 
-    def spots(self, extra: tuple[Feature, ...], numbers: Sequence[int]) -> list[Spot | None]:
-        """Return where some features are first seen here, on images by their number in all."""
-        index = self._known(extra).index
-        found = list[Spot | None]()
+    def spots(self, known: KnownFeatures, numbers: Sequence[int]) -> list[Spot | None]:
+        """Return where some features first occur here, on images by their number in all."""
+        index, found = self.index_of(known), list[Spot | None]()
         for number in numbers:
             spot = first_spot(index, number)
             if spot is not None:
-                images = self._images[index.cameras.index(index.graph.camera[number])]
+                images = self._numbers.images[index.cameras.index(index.graph.camera[number])]
                 spot = Spot(int(images[spot.image]), spot.x, spot.y, spot.scale)
             found.append(spot)
         return found
 
-    def _known(self, extra: tuple[Feature, ...]) -> Database:
-        """Return the database in which some more features are known.
+    def split(self, n_shards: int) -> list[Shard]:
+        """Return all that there is as several shards, with about as many interactions each."""
+        whole, index = self._interactions, self.base
+        cut = cut_episodes(whole.episode, n_shards)
+        shards, is_known = list[Shard](), np.zeros(len(index.table), np.bool_)
+        is_stuck = whole.is_stuck
+        for first, last in itertools.pairwise(cut.tolist()):
+            rows = slice(first, last)
+            is_here = np.zeros(len(index.table), np.bool_)
+            is_here[whole.start[rows]] = is_here[whole.end[rows]] = True
+            if last == cut[-1]:
+                is_here |= ~is_known  # what no interaction mentions is there as well, once
+            percepts = np.flatnonzero(is_here)
+            local = [np.unique(column, return_inverse=True) for column in index.table[percepts].T]
+            images = tuple(numbers for numbers, _ in local)
+            interactions = Interactions(
+                PerceptPlaceholders(len(percepts)), np.searchsorted(percepts, whole.start[rows]),
+                whole.action[rows], whole.reward[rows], np.searchsorted(percepts, whole.end[rows]),
+                whole.episode[rows], whole.terminated[rows], whole.truncated[rows],
+                whole.n_actions,
+            )  # fmt: skip
+            places = (one.take(some) for one, some in zip(index.places, images, strict=True))
+            table = np.column_stack([which for _, which in local]).astype(np.int64, copy=False)
+            numbers = ShardNumbers(
+                percepts, ~is_known[percepts], images, self._numbers.n_images,
+                is_stuck[rows], n_shards,
+            )  # fmt: skip
+            part = FeatureIndex.at(index.graph, index.cameras, tuple(places), table)
+            shards.append(Shard(interactions, part, numbers))
+            is_known |= is_here
+        return shards
 
-        Those of the stages before are kept, of which policies may be made later; each has but a few
-        more features than the one before.
-        """
-        known, database = next(
-            one for one in reversed(self._grown) if extra[: len(one[0])] == one[0]
-        )
-        if len(known) < len(extra):
-            database, _ = database.add(extra[len(known) :])
-            same = [one for one in self._grown if extra[: len(one[0])] == one[0]]
-            self._grown = [*same, (extra, database)]  # the others are of another run
-        return database
+    def _threads_of(self, spec: ViewSpec) -> int:
+        return spec.threads if self._threads is None else self._threads
 
-    def _look(self, glass: Glass) -> tuple[Ints, MappedSequence]:
-        """Return the classes of the percepts, and the interactions as these."""
-        if self._seen is None or self._seen[0] != glass.number:
-            interactions = self._base.interactions
-            transitions = self._base.once(
-                glass.absorbing_gamma,
-                lambda: EffectiveTransitions.of(interactions, glass.absorbing_gamma, self._stuck),
+    def _classify(self, spec: ViewSpec) -> ClassifiedPercepts:
+        """Return the percepts of a view, and forget those of others."""
+        view = self._view
+        if view is None or view.number != spec.number:
+            self._view = self._residuals = None
+            index, threads = self.index_of(spec.known), self._threads_of(spec)
+            classes = self._classes(index, spec.classifier, threads)
+            view = ClassifiedPercepts(
+                spec.number, classes, spec.classifier.n_classes, index, threads
             )
-            classes = self._known(glass.extra).classes(glass.classifier, self._threads)
-            self._seen = glass.number, classes, transitions.map(interactions, classes)
-            self._residuals = None
-        return self._seen[1:]
+            self._view = view
+        return view
 
-    def _differ(self, glass: Glass, values: Values) -> Residuals:
+    def _classes(self, index: FeatureIndex, classifier: Classifier, threads: int) -> Ints:
+        """Return the (n_percepts,) visual classes of the percepts."""
+        if not isinstance(classifier, Nodes):
+            return classifier.classify(index.incidence, threads)
+        graph, known = index.graph, self._classified
+        # Features that another run added may have the same numbers, and mean something else.
+        if known is not None and known[0].features == graph.features[: len(known[0])]:
+            classes = classifier.reclassify(*known[1:], index.incidence, threads)
+        else:
+            classes = classifier.classify(index.incidence, threads)
+        # The classifier of the next stage is often refined from that of this one.
+        self._classified = graph, classifier, classes
+        return classes
+
+    def _residuals_of(self, spec: ViewSpec, q: Floats, gamma: float) -> Residuals:
         """Return the residuals of the interactions."""
-        _, sequence = self._look(glass)
-        if self._residuals is None or self._residuals[0] != values.number:
-            found = bellman_residuals(sequence, values.q, values.gamma, glass.scale, self._threads)
-            self._residuals = values.number, found
-        return self._residuals[1]
+        seen, known = self._classify(spec), self._residuals
+        if known is not None and known[0] == seen.number:
+            residuals = known[1]
+            if residuals.gamma == gamma and np.array_equal(residuals.q, q):
+                return residuals
+        self._residuals = None
+        found = bellman_residuals(self.sequence(spec), q, gamma, spec.scale, seen.threads)
+        self._residuals = seen.number, found
+        return found
 
-    def _rank(self, seed: int) -> list[Ints]:
-        """Return where each image of this part stands in the order of all images of its camera."""
-        if self._ranks is None or self._ranks[0] != seed:
-            rng = np.random.default_rng(seed)
-            ranks = []
-            for n, numbers in zip(self._facts.n_images, self._images, strict=True):
-                rank = np.empty(n, np.int64)
-                rank[rng.permutation(n)] = np.arange(n)
-                ranks.append(rank[numbers])
-            self._ranks = seed, ranks
-        return self._ranks[1]
-
-    def _places(self, database: Database, height: int) -> tuple[OccurrenceTable, ...]:
-        """Return where features that may be parts of composites occur."""
-        index = database.index
-        if height == 1:
-            return index.places
-        numbers = np.flatnonzero(may_be_part(database.graph, height)).tolist()
-        # Not how many alone: who learns beside may have as many others.
-        parts = {n: database.graph[n] for n in numbers if n >= len(self._facts.features)}
-        if self._joined is None or self._joined[0] != parts:
-            self._joined = parts, index.places_of(numbers, {})
-            self._blocks = {}
-        return self._joined[1]
-
-    def _show(self, database: Database, offer: News, classes: Ints, is_open: Bools) -> Incidence:
-        """Return which percepts exhibit new features, numbered after those of the database."""
-        n = len(database.graph)
-        whole = _nothing(len(classes), n)
-        wanted = np.flatnonzero(is_open).tolist()
-        every_place = self._places(database, offer.height)
-        kept: dict[tuple[int, ...], Block] = {}
-        for kind, one in enumerate(offer.kinds):
-            names = [(kind, *key) for key in one.keys]
-            missing = [i for i, name in enumerate(names) if name not in self._blocks]
-            if missing:
-                places = every_place[one.camera]
-                image, order = self._table[:, one.camera], np.arange(places.n_images)
-                chosen = [wanted[i] for i in missing]
-                jobs = ClassImages.of(classes, len(is_open), chosen, image, order)
-                work = partial(_show, one.made, missing, jobs, places, n)
-                blocks, _ = jobs.share(work, self._threads)
-                self._blocks |= {names[i]: b for i, b in zip(missing, blocks, strict=True)}
-            ours = [self._blocks[name] for name in names]
-            kept |= dict(zip(names, ours, strict=True))
-            whole = whole.append(assemble(ours, classes, is_open, whole.n_features))
-        self._blocks = kept
-        return whole
+    def _exhibit(
+        self, seen: ClassifiedPercepts, candidates: Candidates, is_open: Bools
+    ) -> Incidence:
+        """Return which percepts exhibit which candidates; new ones come after known ones."""
+        index, new, is_known = seen.index, candidates.new, candidates.known
+        if len(new) and not isinstance(new, NewFeatures):
+            grown, numbers = index.add(new)
+            if numbers != list(range(len(index.graph), len(grown.graph))):
+                raise ValueError(
+                    "new of Candidates must be features that the graph does not have, each once."
+                )
+            is_new = np.arange(len(grown.graph)) >= len(index.graph)
+            return grown.incidence if is_known else grown.incidence.only(is_new)
+        incidence = index.incidence
+        if not is_known:
+            begin = np.zeros(incidence.n_percepts + 1, np.int64)
+            incidence = Incidence(begin, np.empty(0, np.int32), incidence.n_features)
+        if isinstance(new, NewFeatures):
+            for one in self._features.exhibit(seen, new, is_open):
+                incidence = incidence.append(one)
+        return incidence
 
 
-def _show(
-    made: Sequence[Made],
-    some: list[int],
-    jobs: ClassImages,
-    places: OccurrenceTable,
-    n: int,
-    span: slice,
-) -> Share:
-    """Return which images of some classes exhibit the new features of their class."""
-    pairs = [one for i in some if isinstance(one := made[i], Pairs)]
-    if pairs:
-        return show(Pairs.concatenate(pairs), jobs, places, n, span)
-    cells = [one for i in some if isinstance(one := made[i], Cells)]
-    return show_located(cells, jobs, places, n, span)
+def cut_episodes(episode: Ints, shards: int) -> Ints:
+    """Return the (shards + 1,) rows at which shards of whole episodes begin and end.
 
-
-class _Nobody:
-    """Stands for a detector, a descriptor and a metric where nobody looks."""
-
-
-BLIND = FeatureExtractor(*(_Nobody(),) * 3, 0.0)  # type: ignore[arg-type]
-
-
-def _nothing(n_percepts: int, n_features: int) -> Incidence:
-    """Return a matrix in which no percept exhibits a feature."""
-    return Incidence(np.zeros(n_percepts + 1, np.int64), np.empty(0, np.int32), n_features)
+    >>> cut_episodes(np.array([0, 0, 0, 1, 2, 2]), 2).tolist()
+    [0, 3, 6]
+    """
+    begin = np.flatnonzero(np.concatenate([[True], episode[1:] != episode[:-1]]))
+    if not 1 <= shards <= len(begin):
+        raise ValueError(
+            f"shards must be between 1 and {len(begin)}, as there are so many episodes; "
+            f"got {shards}."
+        )
+    cut = [0]
+    for k in range(1, shards):
+        near = int(np.searchsorted(begin, len(episode) * k / shards))
+        cut.append(min(max(near, cut[-1] + 1), len(begin) - shards + k))
+    return np.append(begin[cut], len(episode))

@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rlvc._core.arrays import Ints
+from rlvc._core.arrays import Bools, Ints
 from rlvc._core.params import check, param
 from rlvc.classifiers.base import Split
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import FeatureIndex
 from rlvc.features.kinds import AtLeast
 from rlvc.learning.aliasing import Residuals
-from rlvc.learning.selection.selector import SplitChoice, reductions
+from rlvc.learning.selection.base import SplitChoice
+from rlvc.learning.selection.selector import reductions
 
 ENOUGH = 0.95  # of the reduction that a feature brings alone, for others to stand in for it
 
@@ -53,10 +52,7 @@ class Surrogates:
         self,
         splits: list[Split],
         choice: SplitChoice,
-        index: FeatureIndex,
-        classes: Ints,
-        residuals: Residuals,
-        start: Ints,
+        statistics: SplitStatistics,
         min_samples: int,
     ) -> list[AtLeast | None]:
         """Return for each split what to test instead; None where its feature stands alone.
@@ -64,50 +60,25 @@ class Surrogates:
         Args:
             splits: Classes and their features, by their numbers in the graph.
             choice: The action whose residuals each feature explains.
-            index: What the percepts show of the features.
-            classes: (n_percepts,) the visual class of each percept.
-            residuals: Δ_t of every interaction, with its class and action.
-            start: (N,) the percept s_t of every interaction.
-            min_samples: Least number of interactions on each side.
-        """
-        members = Members(index.incidence, classes, residuals, start)
-        return self.stand_in(splits, choice, index.graph, residuals.n_actions, members, min_samples)
-
-    def stand_in(
-        self,
-        splits: list[Split],
-        choice: SplitChoice,
-        graph: FeatureGraph,
-        n_actions: int,
-        witness: Witness,
-        min_samples: int,
-    ) -> list[AtLeast | None]:
-        """Return what :meth:`extend` does, from sums alone.
-
-        Args:
-            splits: Classes and their features, by their numbers in the graph.
-            choice: The action whose residuals each feature explains.
-            graph: The features.
-            n_actions: How many actions there are.
-            witness: Who knows the percepts and the residuals.
+            statistics: What is known about the percepts of the classes.
             min_samples: Least number of interactions on each side.
         """
         if self.features == 1:
             return [None] * len(splits)
+        graph = statistics.graph
         alone = [n for n, one in enumerate(splits) if not isinstance(graph[one.feature], AtLeast)]
         chosen = [splits[n] for n in alone]
-        company = witness.company([(one.visual_class, one.feature) for one in chosen])
+        pairs = [(one.visual_class, one.feature) for one in chosen]
         parts = [
             self._agreeing(one, split.feature, graph)
-            for split, one in zip(chosen, company, strict=True)
+            for split, one in zip(chosen, statistics.cooccurrences(pairs), strict=True)
         ]
-        groups = [one.visual_class * n_actions + choice.action[one.visual_class] for one in chosen]
         asked = [
-            (int(group), some)
-            for group, all_parts in zip(groups, parts, strict=True)
+            (one.visual_class, int(choice.action[one.visual_class]), some)
+            for one, all_parts in zip(chosen, parts, strict=True)
             for some in (all_parts[:1], all_parts)
         ]
-        best = [best_from(*tally, min_samples) for tally in witness.tallies(asked)]
+        best = [best_from(*tally, min_samples) for tally in statistics.tallies(asked)]
         tests: list[AtLeast | None] = [None] * len(splits)
         for n, some, (_, before), (least, together) in zip(
             alone, parts, best[::2], best[1::2], strict=True
@@ -116,9 +87,9 @@ class Surrogates:
                 tests[n] = AtLeast(parts=tuple(some.tolist()), least=least)
         return tests
 
-    def _agreeing(self, company: Company, feature: int, graph: FeatureGraph) -> Ints:
+    def _agreeing(self, seen: Cooccurrence, feature: int, graph: FeatureGraph) -> Ints:
         """Return a feature and those that agree with it most, among equals the lowest numbers."""
-        n, n_has, count, both = company.n, company.n_has, company.count, company.both
+        n, n_has, count, both = seen.n, seen.n_has, seen.count, seen.both
         spread = np.sqrt(count.astype(np.float64) * (n - count) * n_has * (n - n_has))
         gap = (n * both - count * n_has).astype(np.float64)
         phi = np.divide(gap, spread, out=np.full(len(gap), -1.0), where=spread > 0)
@@ -135,8 +106,8 @@ class Surrogates:
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
-    """In what company a feature is seen in a class: numbers of percepts, which add up.
+class Cooccurrence:
+    """How often features occur together with one of them: numbers of percepts, which add up.
 
     Attributes:
         n: How many distinct percepts the class has.
@@ -150,8 +121,8 @@ class Company:
     count: Ints
     both: Ints
 
-    def __add__(self, other: Company) -> Company:
-        return Company(
+    def __add__(self, other: Cooccurrence) -> Cooccurrence:
+        return Cooccurrence(
             self.n + other.n,
             self.n_has + other.n_has,
             self.count + other.count,
@@ -159,18 +130,24 @@ class Company:
         )
 
 
-Shares = tuple[Ints, Ints]  # by how many of some features are exhibited: interactions, residuals
+Tally = tuple[Ints, Ints]  # by how many of some features are exhibited: interactions, residuals
+Group = tuple[int, int, Ints]  # a class, an action and some features
 
 
-class Witness(Protocol):
-    """Who knows the percepts of classes and the residuals of interactions."""
+class SplitStatistics(Protocol):
+    """What surrogates may ask about the percepts of classes and the residuals of interactions."""
 
-    def company(self, pairs: Sequence[tuple[int, int]]) -> list[Company]:
-        """Return for pairs of a class and a feature the company in which that is seen."""
+    @property
+    def graph(self) -> FeatureGraph:
+        """The features, those that split classes among them."""
         ...
 
-    def tallies(self, asked: Sequence[tuple[int, Ints]]) -> list[Shares]:
-        """Return for groups (class · n_actions + action) how many of some features are exhibited.
+    def cooccurrences(self, pairs: Sequence[tuple[int, int]]) -> list[Cooccurrence]:
+        """Return what occurs together, for pairs of a class and a feature."""
+        ...
+
+    def tallies(self, asked: Sequence[Group]) -> list[Tally]:
+        """Return how many of some features are exhibited in each of some groups.
 
         The result for a group and m features are two arrays of m + 1: the interactions in which the
         percept exhibits so many of them, and the sum of their residuals.
@@ -178,46 +155,20 @@ class Witness(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
-    """The witness of interactions that are in memory.
-
-    Attributes:
-        incidence: Which percept exhibits which feature.
-        classes: (n_percepts,) the visual class of each percept.
-        residuals: Δ_t of every interaction, with its class and action.
-        start: (N,) the percept s_t of every interaction.
-    """
-
-    incidence: Incidence
-    classes: Ints
-    residuals: Residuals
-    start: Ints
-
-    def company(self, pairs: Sequence[tuple[int, int]]) -> list[Company]:
-        """Return for pairs of a class and a feature the company in which that is seen."""
-        threads = self.residuals.threads
-        return company_of(self.incidence, self.classes, pairs, threads=threads)
-
-    def tallies(self, asked: Sequence[tuple[int, Ints]]) -> list[Shares]:
-        """Return for groups how many of some features are exhibited; see :class:`Witness`."""
-        return tallies_of(self.incidence, self.residuals, self.start, asked)
-
-
-def company_of(
+def cooccurrences_of(
     incidence: Incidence,
     classes: Ints,
     pairs: Sequence[tuple[int, int]],
-    counts: NDArray[np.bool_] | None = None,
+    counts: Bools | slice = slice(None),
     threads: int = 1,
-) -> list[Company]:
-    """Return for pairs of a class and a feature the company in which that is seen.
+) -> list[Cooccurrence]:
+    """Return what occurs together, for pairs of a class and a feature.
 
     Args:
         incidence: Which percept exhibits which feature.
         classes: (n_percepts,) the visual class of each percept.
         pairs: Classes, each named once, and features.
-        counts: (n_percepts,) which percepts count; all, unless others have some of them as well.
+        counts: (n_percepts,) which percepts count; others are those that another shard has, too.
         threads: How many threads to use; the result does not depend on it.
     """
     if not pairs:
@@ -225,28 +176,27 @@ def company_of(
     number = np.full(int(classes.max(initial=0)) + 1, -1, np.int64)
     for job, (visual_class, _) in enumerate(pairs):
         number[visual_class : visual_class + 1] = job  # no percept here may be of that class
-    jobs = number[classes]
-    if counts is not None:
-        jobs[~counts] = -1
+    jobs = np.full(len(classes), -1, np.int64)
+    jobs[counts] = number[classes[counts]]
     found = incidence.company(jobs, np.asarray([feature for _, feature in pairs]), threads)
-    return [Company(int(n), int(n_has), *rest) for n, n_has, *rest in zip(*found, strict=True)]
+    return [Cooccurrence(int(n), int(n_has), *rest) for n, n_has, *rest in zip(*found, strict=True)]
 
 
 def tallies_of(
-    incidence: Incidence, residuals: Residuals, start: Ints, asked: Sequence[tuple[int, Ints]]
-) -> list[Shares]:
-    """Return for groups how many of some features are exhibited; see :class:`Witness`."""
-    found = list[Shares]()
-    for group, same in itertools.groupby(asked, lambda one: one[0]):  # one feature, then several
-        sets = [features for _, features in same]
-        rows = np.flatnonzero(residuals.group == group)
+    incidence: Incidence, residuals: Residuals, start: Ints, asked: Sequence[Group]
+) -> list[Tally]:
+    """Return how many of some features are exhibited in each of some groups."""
+    found = list[Tally]()
+    for (visual_class, action), same in itertools.groupby(asked, lambda one: one[:2]):
+        sets = [features for _, _, features in same]
+        rows = np.flatnonzero(residuals.group == visual_class * residuals.n_actions + action)
         counts = incidence.counts(sets, start[rows], residuals.threads)
         delta = residuals.integers[rows]
         found += [tally(n, delta, len(some)) for n, some in zip(counts, sets, strict=True)]
     return found
 
 
-def tally(n_shown: Ints, residuals: Ints, most: int) -> Shares:
+def tally(n_shown: Ints, residuals: Ints, most: int) -> Tally:
     """Return how many interactions exhibit 0, 1 … features, and the sums of their residuals."""
     total = np.zeros(most + 1, np.int64)
     np.add.at(total, n_shown, residuals)

@@ -11,7 +11,7 @@ from importlib import metadata
 from typing import Any, Final
 
 from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore
-from rlvc.learning.database import Learnable
+from rlvc.learning.database import Database
 from rlvc.learning.rlvc import RLVC, Stage
 from rlvc.runs.resources import ResourceEstimate
 
@@ -77,7 +77,7 @@ class PhaseTimer:
 
 
 def learn_stages(
-    learner: RLVC, database: Learnable, callbacks: Callbacks, store: CheckpointStore = NULL_STORE
+    learner: RLVC, database: Database, callbacks: Callbacks, store: CheckpointStore = NULL_STORE
 ) -> list[Stage]:
     """Return all stages of a learning, and tell the watcher of each."""
     stages = []

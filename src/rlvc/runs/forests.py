@@ -13,7 +13,7 @@ from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, PrefixedSto
 from rlvc._core.params import as_json
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.index import FeatureIndex
-from rlvc.learning.database import Learnable
+from rlvc.learning.database import Database
 from rlvc.learning.forest import Forest
 from rlvc.learning.rlvc import RLVC
 from rlvc.policies.forest import ForestPolicy
@@ -52,7 +52,7 @@ class Grown:
 def learn_forest(
     trees: int,
     learner: RLVC,
-    database: Learnable,
+    database: Database,
     seed: int,
     about: Mapping[str, str],
     timer: PhaseTimer,

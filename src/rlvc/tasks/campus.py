@@ -22,7 +22,7 @@ from rlvc.envs.campus.graph_world import CAMPUS, GraphWorld
 from rlvc.envs.photos.views import DIVISIONS, Views, campus_views
 from rlvc.features.incidence import Incidence
 from rlvc.learning.compaction import Compaction, Keep, PostProcess
-from rlvc.learning.database import Learnable
+from rlvc.learning.database import Database
 from rlvc.learning.mdp import MappedSequence, estimate
 from rlvc.learning.rlvc import RLVC, Stage
 from rlvc.learning.solvers.base import Solver
@@ -89,12 +89,12 @@ class Division:
     percepts: Percepts
     keypoints: Keypoints
 
-    def sights(self, database: Learnable) -> Sights:
+    def sights(self, database: Database) -> Sights:
         """Return what the views show of the features that a database knows."""
         shown = database.index_of(self.percepts, keypoints=[self.keypoints]).incidence
         return Sights(self.state, shown.take(self.number))
 
-    def is_optimal(self, forest: ForestPolicy, database: Learnable) -> NDArray[np.bool_]:
+    def is_optimal(self, forest: ForestPolicy, database: Database) -> NDArray[np.bool_]:
         """Return for each view whether the action of a forest is optimal."""
         actions = greedy(
             *values_of(forest, database.index_of(self.percepts, keypoints=[self.keypoints]))
@@ -234,7 +234,7 @@ def _look(
     timer: PhaseTimer,
     callbacks: Callbacks,
     store: CheckpointStore,
-) -> tuple[RLVC, Learnable, dict[str, Division], NDArray[np.int64]]:
+) -> tuple[RLVC, Database, dict[str, Division], NDArray[np.int64]]:
     """Look at all views; return the fitted learner, the database, both divisions, and a vote."""
     # With few interactions the agent may miss some views; that is no reason not to measure on them.
     state, images = _division(views, "learn")

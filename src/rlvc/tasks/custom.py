@@ -18,7 +18,7 @@ from rlvc.data.io.folder import read_folder
 from rlvc.data.io.minari import read_minari
 from rlvc.data.io.npz import read_arrays
 from rlvc.data.spaces import shapes_of
-from rlvc.learning.database import Learnable
+from rlvc.learning.database import Database
 from rlvc.learning.rlvc import CHOSEN, RLVC, Stage
 from rlvc.policies.evaluate import evaluate
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
@@ -116,7 +116,7 @@ def seen_with(learner: RLVC, extractor: FeatureExtractor) -> RLVC:
 
 def learn_task(
     task: str,
-    data: Interactions | Learnable | gymnasium.Env[Any, Any],
+    data: Interactions | Database | gymnasium.Env[Any, Any],
     *,
     learner: RLVC | None = None,
     interactions: int = INTERACTIONS,
@@ -148,7 +148,7 @@ def learn_task(
     callbacks = callbacks or Callbacks()
     store: CheckpointStore = NULL_STORE if checkpoint is None else checkpoint
     learner, looked = learner or RLVC(), None
-    if isinstance(data, Learnable):
+    if isinstance(data, Database):
         learner, looked = seen_with(learner, data.extractor), data
         data = data.interactions
     if isinstance(data, Interactions):
@@ -240,7 +240,7 @@ class RoundTrainer:
         learner: RLVC,
         callbacks: Callbacks,
         store: CheckpointStore = NULL_STORE,
-        looked: Learnable | None = None,
+        looked: Database | None = None,
     ) -> None:
         self.timer, self.fitted, self.stages = PhaseTimer(callbacks), learner, list[Stage]()
         self._looked = looked  # what was seen on the only interactions there will be

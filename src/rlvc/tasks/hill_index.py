@@ -28,7 +28,7 @@ from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
 from rlvc.features.lazy import LazyFeatures
-from rlvc.learning.database import Learnable
+from rlvc.learning.database import Database
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
@@ -66,7 +66,7 @@ class Sights:
     @classmethod
     def of_database(
         cls,
-        database: Learnable,
+        database: Database,
         strip: Image,
         threads: int = 0,
         on_image: Callable[[], None] | None = None,

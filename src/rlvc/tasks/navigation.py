@@ -19,7 +19,7 @@ from rlvc.envs.planar_world import MAZE, SUBWAY, PlanarWorld
 from rlvc.errors import unknown_name
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
-from rlvc.learning.database import Learnable
+from rlvc.learning.database import Database
 from rlvc.learning.rlvc import RLVC, Stage
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.policy import Policy
@@ -206,7 +206,7 @@ def run(
     return Run(result, policy, env, grid, actions, values, voting)
 
 
-def see_grid(env: PictureEnv, grid: Grid, database: Learnable, threads: int = 0) -> FeatureIndex:
+def see_grid(env: PictureEnv, grid: Grid, database: Database, threads: int = 0) -> FeatureIndex:
     """Return what the percepts at the grid's positions show of the known features, row by row."""
     percepts = Percepts()
     numbers = [percepts.add(env.percept(position)) for position in grid.positions]
@@ -214,7 +214,7 @@ def see_grid(env: PictureEnv, grid: Grid, database: Learnable, threads: int = 0)
     return seen.of_percepts(seen.table[numbers])
 
 
-def look_at_grid(env: PictureEnv, grid: Grid, database: Learnable, threads: int = 0) -> Incidence:
+def look_at_grid(env: PictureEnv, grid: Grid, database: Database, threads: int = 0) -> Incidence:
     """Return the known features that the percepts at the grid's positions exhibit, row by row."""
     return see_grid(env, grid, database, threads).incidence
 

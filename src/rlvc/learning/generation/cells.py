@@ -8,7 +8,7 @@ and others do not, is a candidate.
 from __future__ import annotations
 
 import itertools
-import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,49 +17,61 @@ from numpy.typing import NDArray
 from rlvc._core.arrays import Floats, Ints
 from rlvc._core.jit import jit
 from rlvc.features.kinds import InCell
+from rlvc.features.occurrences import OccurrenceTable
+from rlvc.learning.generation.class_images import ClassImages, Shown
+from rlvc.learning.generation.sampling import CellCounts
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Features in cells, as an array.
+    """Features in cells, as arrays.
 
     Attributes:
+        job: (n,) the number of the class, in ascending order.
         rows: (n, 4) the feature, the level, the column and the line of each.
     """
 
+    job: Ints
     rows: Ints
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def stamp(self) -> tuple[int, ...]:
-        """Return what tells these features from others."""
-        return len(self), zlib.crc32(self.rows.tobytes())
+    @classmethod
+    def concatenate(cls, every: Sequence[Cells]) -> Cells:
+        """Return those of several classes, which are numbered by their place in the list."""
+        job = np.repeat(np.arange(len(every)), [len(one) for one in every])
+        return cls(job, np.concatenate([one.rows for one in every]))
 
     def feature(self, number: int) -> InCell:
         """Return one of them as a feature."""
         part, level, column, line = self.rows[number].tolist()
         return InCell(part=part, level=level, column=column, line=line)
 
+    def show(
+        self, images: ClassImages, places: OccurrenceTable, n_features: int, span: slice
+    ) -> Shown:
+        """Return which located features of its class each image of some classes exhibits."""
+        first = np.searchsorted(self.job, np.arange(len(images.begin)))
+        return show_cells(
+            span.start, span.stop, images.begin, images.image, places.begin, places.feature,
+            places.marks, places.size, self.rows, first, n_features,
+        )  # fmt: skip
 
-def choose_cells(
-    job: Ints, feature: Ints, cell: Ints, shown: Ints, n_images: Ints, most: int
-) -> tuple[list[Cells], int]:
-    """Return the features in cells that tell the images of each job apart.
+
+def choose_cells(counts: CellCounts, most: int) -> tuple[list[Cells], int]:
+    """Return the features in cells that tell the images of each class apart.
 
     Args:
-        job: (n,) the job of each feature in a cell, as :func:`count_cells` gives them; what several
-            parts of the images give may stand one after the other.
-        feature: (n,) the feature.
-        cell: (n,) the cell.
-        shown: (n,) how many images of the job show it there.
-        n_images: (n_jobs,) how many images each job has.
-        most: Of each job, the first so many are kept.
+        counts: How many images show what in which cell; the counts of several shards may stand one
+            after the other.
+        most: How many features of each class are kept at most, the first ones.
 
     Returns:
-        made: For each job, what is left, in ascending order.
-        n_cut: How many jobs had more.
+        made: For each class, what is left, in ascending order.
+        n_cut: How many classes had more.
     """
+    n_images, job, feature, cell, shown = counts
     n_cells = int(cell.max(initial=0)) + 1
     width = (int(feature.max(initial=0)) + 1) * n_cells
     keys, which = np.unique(job * np.int64(width) + feature * n_cells + cell, return_inverse=True)
@@ -68,13 +80,13 @@ def choose_cells(
     keys = keys[total < n_images[keys // width]]
     edges = np.searchsorted(keys, np.arange(len(n_images) + 1) * width)
     made, n_cut = list[Cells](), 0
-    for first, last in itertools.pairwise(edges.tolist()):
+    for number, (first, last) in enumerate(itertools.pairwise(edges.tolist())):
         n_cut += last - first > most
         ours = keys[first : min(last, first + most)] % width
         rows = np.empty((len(ours), 4), np.int64)
         rows[:, 0] = ours // n_cells
         rows[:, 1:] = _places(ours % n_cells)
-        made.append(Cells(rows))
+        made.append(Cells(np.full(len(ours), number), rows))
     return made, n_cut
 
 

@@ -1,71 +1,68 @@
-"""Some classes as one camera sees them, and the new features that are offered for each.
+"""The images of some classes, and which of their percepts exhibit new features.
 
-A *job* is an aliased class as one camera sees it: the distinct images of its percepts. Threads
-share jobs; what they make of each becomes a block, which can be kept, and blocks become one matrix.
+Threads share the images, class by class; which percepts of a class exhibit its new features becomes
+a block, which can be kept from one stage to the next, and blocks become one matrix.
 """
 
 from __future__ import annotations
 
-import bisect
+import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Ints
+from rlvc._core.arrays import Bools, Ints
 from rlvc._core.jit import chunks, jit, n_threads, share_threads
 from rlvc.features.incidence import Incidence
 from rlvc.features.kinds import Feature
+from rlvc.features.occurrences import OccurrenceTable
+
+Shown = tuple[Ints, NDArray[np.int32]]  # how many features each image exhibits, and which
 
 
-class Made(Protocol):
-    """New features of one class, as arrays; features are made when they are asked for."""
+class ClassFeatures(Protocol):
+    """New features of one class or of several, as arrays."""
 
-    def __len__(self) -> int:
-        """Return how many there are."""
+    @property
+    def job(self) -> Ints:
+        """(n,) the number of the class of each, in ascending order."""
         ...
+
+    def __len__(self) -> int: ...
 
     def feature(self, number: int) -> Feature:
-        """Return one of them."""
+        """Return one of them as a feature."""
         ...
 
-    def stamp(self) -> tuple[int, ...]:
-        """Return what tells these features from others."""
+    @classmethod
+    def concatenate(cls, every: Sequence[Self]) -> Self:
+        """Return those of several classes, which are numbered by their place in the list."""
         ...
 
-
-class Share(NamedTuple):
-    """What one thread made for some classes that stand together.
-
-    Attributes:
-        made: The new features of each class.
-        length: (n_images,) how many of its class each image exhibits.
-        columns: Which, image by image.
-        n_cut: How often each of the caps bit.
-    """
-
-    made: Sequence[Made]
-    length: Ints
-    columns: NDArray[np.int32]
-    n_cut: Ints
+    def show(
+        self, images: ClassImages, places: OccurrenceTable, n_features: int, span: slice
+    ) -> Shown:
+        """Return which features of its class each image of some classes exhibits."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """The new features that one camera sees of one class, and which percepts exhibit them.
+class FeatureBlock:
+    """Which percepts of one class exhibit the new features that one camera sees of it.
 
     Attributes:
         length: (n_percepts,) how many each percept of the class exhibits.
         columns: Which, percept by percept.
-        made: The features.
+        n_new: How many new features there are.
     """
 
     length: Ints
     columns: NDArray[np.int32]
-    made: Made
+    n_new: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +72,12 @@ class ClassImages:
     Attributes:
         begin: (n_jobs + 1,) where the images of each class begin.
         image: The distinct images of its percepts.
-        percepts: The percepts, class by class.
-        edges: (n_jobs + 1,) where those of each class begin.
-        row: For each percept, where its image stands in ``image``.
+        edges: (n_jobs + 1,) where the percepts of each class begin.
+        row: For each percept, class by class, where its image stands in ``image``.
     """
 
     begin: Ints
     image: Ints
-    percepts: Ints
     edges: Ints
     row: Ints
 
@@ -90,58 +85,55 @@ class ClassImages:
     def of(
         cls, classes: Ints, n_classes: int, wanted: list[int], image: Ints, order: Ints
     ) -> ClassImages:
-        """Return the jobs of some classes, in ascending order; images stand in an order."""
+        """Return the images of some classes.
+
+        Args:
+            classes: (n_percepts,) the class of each percept.
+            n_classes: How many classes there are.
+            wanted: The classes, in ascending order.
+            image: (n_percepts,) the image of each percept.
+            order: (n_images,) all images, in the order in which those of a class shall stand.
+        """
         is_wanted = np.zeros(n_classes, np.bool_)
         is_wanted[wanted] = True
         begin, images, row = _distinct_images(classes, is_wanted, image, order)
         percepts = np.flatnonzero(is_wanted[classes])
         percepts = percepts[np.argsort(classes[percepts], kind="stable")]
         edges = np.searchsorted(classes[percepts], [*wanted, is_wanted.size])
-        return cls(begin, images, percepts, edges, row[percepts])
+        return cls(begin, images, edges, row[percepts])
 
-    def share(self, work: Callable[[slice], Share], threads: int) -> tuple[list[Block], Ints]:
-        """Return what threads make of the jobs, as one block for each."""
-        pieces = chunks(len(self.image), n_threads(threads))
-        cuts = np.searchsorted(self.begin, [piece.start for piece in pieces][1:]).tolist()
-        spans = [slice(a, b) for a, b in itertools.pairwise([0, *cuts, len(self.begin) - 1])]
-        shares = share_threads(work, spans, threads)
-        made = itertools.chain.from_iterable(one.made for one in shares)
-        length = np.concatenate([one.length for one in shares])
-        indptr = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-        on_images = Incidence(indptr, np.concatenate([one.columns for one in shares]), 0)
-        rows = on_images.take(self.row)
-        blocks = [
-            Block(np.diff(rows.indptr[a : b + 1]), rows.indices[rows.indptr[a] : rows.indptr[b]], m)
-            for (a, b), m in zip(itertools.pairwise(self.edges.tolist()), made, strict=True)
+    def exhibit(
+        self, features: ClassFeatures, places: OccurrenceTable, n_features: int, threads: int
+    ) -> list[FeatureBlock]:
+        """Return which percepts exhibit the new features of their class, as a block for each."""
+        work = functools.partial(features.show, self, places, n_features)
+        found = share_threads(work, spans_of(self.begin, threads), threads)
+        indptr = np.concatenate([[0], np.cumsum(np.concatenate([length for length, _ in found]))])
+        columns = np.concatenate([columns for _, columns in found])
+        rows = Incidence(indptr.astype(np.int64), columns, 0).take(self.row)
+        n_new = np.bincount(features.job, minlength=len(self.edges) - 1).tolist()
+        return [
+            FeatureBlock(
+                np.diff(rows.indptr[a : b + 1]), rows.indices[rows.indptr[a] : rows.indptr[b]], n
+            )
+            for (a, b), n in zip(itertools.pairwise(self.edges.tolist()), n_new, strict=True)
         ]
-        return blocks, np.sum([one.n_cut for one in shares], axis=0)
 
 
-class Offer(Sequence[Feature]):
-    """The new features of several blocks; features are made when they are asked for."""
-
-    def __init__(self, blocks: list[Block]) -> None:
-        self._blocks = blocks
-        self._begin = list(itertools.accumulate((len(b.made) for b in blocks), initial=0))
-
-    def __len__(self) -> int:
-        return self._begin[-1]
-
-    def __getitem__(self, number: int) -> Feature:  # type: ignore[override]
-        number = range(len(self))[number]
-        block = bisect.bisect_right(self._begin, number) - 1
-        return self._blocks[block].made.feature(number - self._begin[block])
+def spans_of(begin: Ints, threads: int) -> list[slice]:
+    """Cut classes into runs with about as many images each, given where those of each begin."""
+    pieces = chunks(int(begin[-1]), n_threads(threads))
+    cuts = np.searchsorted(begin, [piece.start for piece in pieces][1:]).tolist()
+    return [slice(a, b) for a, b in itertools.pairwise([0, *cuts, len(begin) - 1])]
 
 
-def assemble(
-    blocks: list[Block], classes: Ints, is_aliased: NDArray[np.bool_], n: int
-) -> Incidence:
+def assemble(blocks: list[FeatureBlock], classes: Ints, is_aliased: Bools, n: int) -> Incidence:
     """Return which percept exhibits which feature of the blocks; they get numbers from ``n``."""
     if not blocks:
         return Incidence(np.zeros(len(classes) + 1, np.int64), np.empty(0, np.int32), n)
     job_of = np.full(len(is_aliased), -1, np.int64)
     job_of[is_aliased] = np.arange(len(blocks))
-    first = n + np.cumsum([0, *(len(block.made) for block in blocks)])
+    first = n + np.cumsum([0, *(block.n_new for block in blocks)])
     indptr, indices = _assemble(
         job_of[classes],
         np.concatenate([block.length for block in blocks]),
@@ -208,14 +200,12 @@ def _distinct_images(
     return begin, order[ranks[:n]], row
 
 
-def class_keys(classes: Ints, n_classes: int) -> Ints:
-    """Return (n_classes, 3) what tells sets of percepts apart: their size and two hashes."""
-    return sum_keys(classes, n_classes, np.arange(len(classes)))
-
-
 @jit
-def sum_keys(classes: Ints, n_classes: int, numbers: Ints) -> Ints:
-    """Return the part that some percepts have in :func:`class_keys`, given by number."""
+def class_keys(classes: Ints, n_classes: int, numbers: Ints) -> Ints:
+    """Return (n_classes, 3) what tells sets of percepts apart: their size and two hashes.
+
+    They add up over shards; the percepts are given by their numbers in the whole database.
+    """
     keys = np.zeros((n_classes, 3), np.int64)
     for i in range(len(numbers)):
         p = numbers[i]

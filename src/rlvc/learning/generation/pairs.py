@@ -1,13 +1,13 @@
-"""Pairs of features at typical distances: what is composed for a class, and who exhibits it.
+"""Pairs of features at typical distances: what is composed for a class, and what exhibits it.
 
-The arrays behind ``composing.py``: pairs that often occur together in a sample of the images of a
-class, a composite for each cluster of their distances, and the images that show these.
+Pairs that often occur together in a sample of the images of a class, a composite for each cluster
+of their distances, and the images that exhibit these.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,15 +17,13 @@ import numpy as np
 from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc.features.kinds import Composite
 from rlvc.features.occurrences import OccurrenceTable
-from rlvc.learning.generation.class_images import ClassImages, Share
+from rlvc.learning.generation.class_images import ClassImages, Shown
 from rlvc.learning.generation.clustering import Clustering, fit
 from rlvc.learning.generation.cooccurrence import exhibited, find_pairs
+from rlvc.learning.generation.sampling import Sample
 
 if TYPE_CHECKING:
     from rlvc.learning.generation.composites import Composites
-
-
-N_CAPS = 5  # on images, features, pairs, distances and candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +63,10 @@ class Pairs:
             self.job[some], self.parts[some], self.pair[some], self.rows[some], self.likelihood
         )
 
-    def stamp(self) -> tuple[int, ...]:
-        """Return what tells these composites from others."""
-        return len(self), *(zlib.crc32(array.tobytes()) for array in (self.parts, self.rows))
+    def split(self, span: slice) -> list[Pairs]:
+        """Return the composites of each of the jobs in a span."""
+        edges = np.searchsorted(self.job, np.arange(span.start, span.stop + 1)).tolist()
+        return [self.take(slice(a, b)) for a, b in itertools.pairwise(edges)]
 
     def feature(self, number: int) -> Composite:
         """Return one of them as a feature."""
@@ -83,45 +82,34 @@ class Pairs:
             likelihood=self.likelihood, **more,
         )  # fmt: skip
 
+    def show(
+        self, images: ClassImages, places: OccurrenceTable, n_features: int, span: slice
+    ) -> Shown:
+        """Return which composites of its class each image of some classes exhibits."""
+        first = np.searchsorted(self.job, np.arange(len(images.begin)))
+        return exhibited(
+            span.start, span.stop, images.begin, images.image, places.begin, places.feature,
+            places.marks, self.parts, self.pair, self.rows, first, n_features,
+        )  # fmt: skip
 
-def compose(
-    rules: Composites,
-    begin: Ints,
-    image: Ints,
-    places: OccurrenceTable,
-    is_part: Bools,
-    span: slice,
-) -> tuple[Pairs, Ints]:
+
+def compose(rules: Composites, sample: Sample, is_part: Bools, span: slice) -> tuple[Pairs, Ints]:
     """Return the composites of some classes, and how often each of the caps bit.
 
     Args:
         rules: What may be composed.
-        begin: (n_jobs + 1,) where the images of each class begin.
-        image: The images; of each class, the first ones are a fair sample.
-        places: Where features occur on them.
-        is_part: (n_features,) which of these may be parts.
+        sample: The images of each class, of which the first ones are searched.
+        is_part: (n_features,) which features may be parts.
         span: Which classes.
     """
+    places = sample.places
     job, parts, count, relation, cut = find_pairs(
-        span.start, span.stop, begin, image, places.begin, places.feature, places.marks, is_part,
-        float(rules.support), rules.images, rules.features, rules.pairs, rules.distances,
-        4.0 * rules.deviation, rules.seed % 2**62,
+        span.start, span.stop, sample.begin, sample.image, places.begin, places.feature,
+        places.marks, is_part, float(rules.support), rules.images, rules.features, rules.pairs,
+        rules.distances, 4.0 * rules.deviation, rules.seed % 2**62,
     )  # fmt: skip
     made, n_cut = _fit(rules, job, parts, count, relation)
     return made, np.append(cut, n_cut)
-
-
-def show(
-    made: Pairs, jobs: ClassImages, places: OccurrenceTable, n_features: int, span: slice
-) -> Share:
-    """Return which images of some classes exhibit the composites of their class."""
-    first = np.searchsorted(made.job, np.arange(len(jobs.begin)))
-    length, columns = exhibited(
-        span.start, span.stop, jobs.begin, jobs.image, places.begin, places.feature, places.marks,
-        made.parts, made.pair, made.rows, first, n_features,
-    )  # fmt: skip
-    ours = [made.take(slice(first[i], first[i + 1])) for i in range(span.start, span.stop)]
-    return Share(ours, length, columns, np.zeros(N_CAPS, np.int64))
 
 
 def _fit(

@@ -1,24 +1,58 @@
-"""A fair sample of the images of classes, from all parts of a database."""
+"""A fair sample of the images of classes, from all shards of a database."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from rlvc._core.arrays import Ints
 from rlvc.features.occurrences import OccurrenceTable
-from rlvc.learning.generation.class_images import ClassImages
+
+
+class CellCounts(NamedTuple):
+    """How many images of some classes show which feature in which cell of a grid.
+
+    Attributes:
+        n_images: (n_jobs,) how many images each class has.
+        job: (n,) the number of the class among those that were asked for.
+        feature: (n,) the feature.
+        cell: (n,) the number of the cell.
+        shown: (n,) how many images of the class show the feature there.
+    """
+
+    n_images: Ints
+    job: Ints
+    feature: Ints
+    cell: Ints
+    shown: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The first images of some classes, in an order of all images of a camera, and what they show.
+    """Images of some classes in a random order, and what occurs on them.
 
     Attributes:
         begin: (n_jobs + 1,) where the images of each class begin.
-        rank: (n,) where each image stands in that order; in ascending order for every class.
+        image: (n,) the images, as rows of ``places``.
+        places: Where features occur, on these images at least.
+    """
+
+    begin: Ints
+    image: Ints
+    places: OccurrenceTable
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSample:
+    """The first images of some classes in one shard, without what occurs on any others.
+
+    Attributes:
+        begin: (n_jobs + 1,) where the images of each class begin.
+        rank: (n,) the place of each image in the order of the images of all shards; in ascending
+            order for every class.
         places: Where features occur on these n images.
     """
 
@@ -26,24 +60,24 @@ class Sample:
     rank: Ints
     places: OccurrenceTable
 
+    @classmethod
+    def cut(cls, sample: Sample, rank: Ints, most: int) -> ShardSample:
+        """Return the first images of each class.
 
-def cut_sample(jobs: ClassImages, rank: Ints, places: OccurrenceTable, most: int) -> Sample:
-    """Return the first images of each job.
-
-    Args:
-        jobs: The images of classes, in ascending order of their rank.
-        rank: (n_images,) where each image stands in the order of all.
-        places: Where features occur.
-        most: How many images of each job.
-    """
-    count = np.minimum(np.diff(jobs.begin), most)
-    begin = np.concatenate([[0], np.cumsum(count)])
-    image = jobs.image[_spans(jobs.begin[:-1], count)]
-    return Sample(begin, rank[image], _take(places, image))
+        Args:
+            sample: The images of classes, in ascending order of their rank.
+            rank: (n_images,) the place of each image in the order of all.
+            most: How many images of each class.
+        """
+        count = np.minimum(np.diff(sample.begin), most)
+        begin = np.concatenate([[0], np.cumsum(count)])
+        rows = np.repeat(sample.begin[:-1] - begin[:-1], count) + np.arange(begin[-1])
+        image = sample.image[rows]
+        return cls(begin, rank[image], sample.places.take(image))
 
 
-def merge_samples(samples: Sequence[Sample], most: int) -> Sample:
-    """Return the first images of each class over several parts; some may have the same ones."""
+def merge_samples(samples: Sequence[ShardSample], most: int) -> Sample:
+    """Return the first images of each class over several shards; some may have the same ones."""
     n_jobs = len(samples[0].begin) - 1
     job = np.concatenate([np.repeat(np.arange(n_jobs), np.diff(one.begin)) for one in samples])
     rank = np.concatenate([one.rank for one in samples])
@@ -51,29 +85,14 @@ def merge_samples(samples: Sequence[Sample], most: int) -> Sample:
     job, rank = job[order], rank[order]
     is_new = np.ones(len(order), np.bool_)
     is_new[1:] = (job[1:] != job[:-1]) | (rank[1:] != rank[:-1])
-    order, job, rank = order[is_new], job[is_new], rank[is_new]
+    order, job = order[is_new], job[is_new]
     keep = np.arange(len(job)) - np.searchsorted(job, job) < most
     begin = np.concatenate([[0], np.cumsum(np.bincount(job[keep], minlength=n_jobs))])
-    whole = _join([one.places for one in samples])
-    return Sample(begin, rank[keep], _take(whole, order[keep]))
-
-
-def _spans(first: Ints, count: Ints) -> Ints:
-    """Return the numbers of several spans, one after the other."""
-    begin = np.concatenate([[0], np.cumsum(count)])
-    return np.repeat(first - begin[:-1], count) + np.arange(begin[-1])
-
-
-def _take(places: OccurrenceTable, images: Ints) -> OccurrenceTable:
-    """Return where features occur on some images, in their order."""
-    count = np.diff(places.begin)[images]
-    rows = _spans(places.begin[images], count)
-    begin = np.concatenate([[0], np.cumsum(count)])
-    return OccurrenceTable(begin, places.feature[rows], places.marks[rows], places.size)
+    return Sample(begin, order[keep], _join([one.places for one in samples]))
 
 
 def _join(every: Sequence[OccurrenceTable]) -> OccurrenceTable:
-    """Return where features occur on the images of several parts, one after the other."""
+    """Return where features occur on the images of several shards, one after the other."""
     count = np.concatenate([np.diff(places.begin) for places in every])
     return OccurrenceTable(
         np.concatenate([[0], np.cumsum(count)]),

@@ -2,54 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.fixed_point import FixedPoint
+from rlvc._core.arrays import Bools, Floats
 from rlvc._core.jit import jit
 from rlvc._core.params import check, param
-from rlvc.features.incidence import Incidence
-from rlvc.learning.aliasing import Residuals
+from rlvc.learning.aliasing import ResidualSums
+from rlvc.learning.selection.base import Samples, SplitChoice
 from rlvc.learning.selection.significance import kolmogorov_smirnov, student, welch
-from rlvc.learning.selection.sums import Candidates, GroupSums, group_interactions, sum_candidates
+from rlvc.learning.selection.sums import (
+    CandidateSums,
+    GroupSums,
+    group_interactions,
+    merge,
+    sum_candidates,
+)
 
 NEVER = -1.0  # the score of a candidate that is not to be chosen; others have 0 at least
 
 
 @dataclass(frozen=True, slots=True)
-class SplitChoice:
-    """The best feature of every class.
+class FeatureSums:
+    """The sums of a shard from which features are selected.
 
     Attributes:
-        feature: (n_classes,) the feature f*, or -1 for the paper's ⊥.
-        action: (n_classes,) the action whose residuals it explains; -1 for ⊥.
-        p_value: (n_classes,) of the test on the two sides; 1 for ⊥.
-        n_tests: (n_classes,) how many candidates were compared; without those that change nothing,
-            if splits must be relevant.
+        groups: Those of every (class, action).
+        candidates: Those of every (class, action, feature).
+        p_values: Of every candidate, where the test needs more than sums.
     """
 
-    feature: NDArray[np.int64]
-    action: NDArray[np.int64]
-    p_value: NDArray[np.float64]
-    n_tests: NDArray[np.int64]
-
-    @classmethod
-    def none(cls, n_classes: int) -> SplitChoice:
-        """Return the choice of ⊥ for every class."""
-        nothing = np.full(n_classes, -1, np.int64)
-        return cls(nothing, nothing, np.ones(n_classes), np.zeros(n_classes, np.int64))
-
-    def fill_missing(self, other: SplitChoice) -> SplitChoice:
-        """Return this choice and, where it is ⊥, the other."""
-        none = self.feature < 0
-        return SplitChoice(
-            np.where(none, other.feature, self.feature),
-            np.where(none, other.action, self.action),
-            np.where(none, other.p_value, self.p_value),
-            np.where(none, other.n_tests, self.n_tests),
-        )
+    groups: GroupSums
+    candidates: CandidateSums
+    p_values: Floats | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,108 +77,46 @@ class Selector:
     def __post_init__(self) -> None:
         check(self)
 
-    def select(
-        self,
-        residuals: Residuals,
-        percepts: NDArray[np.int64],
-        incidence: Incidence,
-        is_aliased: NDArray[np.bool_],
-        threads: int = 1,
-    ) -> SplitChoice:
-        """Return the best feature of every aliased class.
+    def measure(self, samples: Samples) -> FeatureSums:
+        """Return the sums of every (class, action, feature).
 
-        Among equals, the lowest action and then the lowest feature wins.
-
-        Args:
-            residuals: Δ_t of every interaction, with its class and action.
-            percepts: (N,) the percept s_t of every interaction, a row of ``incidence``.
-            incidence: Which percept exhibits which candidate feature.
-            is_aliased: (n_classes,) the classes to search.
-            threads: How many threads share the work; the result does not depend on it.
+        Where other shards have samples as well, no candidate is left out for having too few here.
         """
+        if not samples.is_all:
+            self._check_sums()
+        residuals, percepts, incidence = samples.residuals, samples.percepts, samples.incidence
         if self.samples == "percepts":
             residuals, percepts = residuals.by_percept(percepts)
-        groups = group_interactions(residuals, is_aliased)
+        groups = group_interactions(residuals, samples.is_aliased)
+        least = self.min_samples if samples.is_all else 0
         candidates = sum_candidates(
-            groups, residuals.integers, percepts, incidence, self.min_samples, threads
+            groups, residuals.integers, percepts, incidence, least, samples.threads
         )
         p_values = None
         if self.test == "ks":
             p_values = kolmogorov_smirnov(
                 groups, candidates, residuals.integers, percepts, incidence
             )
-        known = residuals.q, residuals.fixed, residuals.n_classes, residuals.n_actions
-        return self._choose(groups, candidates, *known, p_values)
+        return FeatureSums(groups.sums(), candidates, p_values)
 
-    def sums(
-        self,
-        residuals: Residuals,
-        percepts: NDArray[np.int64],
-        incidence: Incidence,
-        is_aliased: NDArray[np.bool_],
-        threads: int = 1,
-    ) -> tuple[GroupSums, Candidates]:
-        """Return all that :meth:`choose` needs to know of a part of the interactions.
+    def choose(self, measured: Sequence[FeatureSums], residuals: ResidualSums) -> SplitChoice:
+        """Return the best feature of every aliased class, whoever summed.
 
-        No candidate is left out, as the other parts may have the samples that are missing here;
-        ``merge`` adds the parts up. The arguments are those of :meth:`select`.
-        """
-        self._check_sums()
-        groups = group_interactions(residuals, is_aliased)
-        candidates = sum_candidates(groups, residuals.integers, percepts, incidence, 0, threads)
-        return groups.sums(), candidates
-
-    def choose(
-        self,
-        groups: GroupSums,
-        candidates: Candidates,
-        q: NDArray[np.float64] | None,
-        fixed: FixedPoint,
-        n_classes: int,
-        n_actions: int,
-    ) -> SplitChoice:
-        """Return the best feature of every class from sums alone, whoever summed.
+        Among equals, the lowest action and then the lowest feature wins.
 
         Args:
-            groups: The sums of every (class, action).
-            candidates: Those of every (class, action, feature) with enough samples.
-            q: (n_classes, n_actions) the values, if splits must be relevant.
-            fixed: The grid of the sums.
-            n_classes: How many visual classes there are.
-            n_actions: How many actions there are.
+            measured: What :meth:`measure` returned for each shard.
+            residuals: The sums of the residuals of all interactions, and the values they are of.
         """
-        self._check_sums()
-        return self._choose(groups, candidates, q, fixed, n_classes, n_actions, None)
-
-    def _check_sums(self) -> None:
-        """Raise an error if sums do not tell which feature is best."""
-        for name, wrong, right in (
-            ("test", "ks", "student or welch"),
-            ("samples", "percepts", "interactions"),
-        ):
-            if getattr(self, name) == wrong:
-                raise ValueError(
-                    f"{name} of Selector must be {right} where sums are all that is known, as on "
-                    f"several machines; got {wrong!r}. Choose {right}, or learn on one machine."
-                )
-
-    def _choose(
-        self,
-        groups: GroupSums,
-        candidates: Candidates,
-        q: NDArray[np.float64] | None,
-        fixed: FixedPoint,
-        n_classes: int,
-        n_actions: int,
-        p_values: NDArray[np.float64] | None,
-    ) -> SplitChoice:
-        """Return the best feature of every class; ``p_values`` of a test that needs more than sums.
-
-        Where there is none, sums give them.
-        """
+        sums = measured[0]
+        if len(measured) > 1:
+            parts = [(one.groups, one.candidates) for one in measured]
+            sums = FeatureSums(*merge(parts, self.min_samples))
+        groups, candidates = sums.groups, sums.candidates
+        n_classes, n_actions = residuals.count.shape
         reduction = _reductions(groups, candidates)
         if self.relevant:
-            reduction[_is_idle(groups, candidates, q, fixed)] = NEVER
+            reduction[_is_idle(groups, candidates, residuals)] = NEVER
         counts = candidates.group[reduction > NEVER] // n_actions
         n_tests = np.bincount(counts, minlength=n_classes)
         level = np.full(n_classes, self.alpha)
@@ -203,8 +129,7 @@ class Selector:
             p_value[best >= 0] = student(groups, candidates, best[best >= 0])
             best[p_value >= np.repeat(level, n_actions)] = -1
         else:
-            if p_values is None:
-                p_values = welch(groups, candidates)
+            p_values = welch(groups, candidates) if sums.p_values is None else sums.p_values
             is_significant = p_values < level[candidates.group // n_actions]
             score = np.where(is_significant, reduction, NEVER)
             best = _best(candidates.begin, candidates.feature, score)
@@ -217,9 +142,21 @@ class Selector:
         )
         return _choose(candidates, best, merit.reshape(n_classes, -1), p_value, n_tests)
 
+    def _check_sums(self) -> None:
+        """Raise an error if the sums of several shards do not tell which feature is best."""
+        for name, wrong, right in (
+            ("test", "ks", "student or welch"),
+            ("samples", "percepts", "interactions"),
+        ):
+            if getattr(self, name) == wrong:
+                raise ValueError(
+                    f"{name} of Selector must be {right} where sums are all that is known, as on "
+                    f"several machines; got {wrong!r}. Choose {right}, or learn on one machine."
+                )
+
 
 def _choose(
-    candidates: Candidates,
+    candidates: CandidateSums,
     best: NDArray[np.int64],
     merit: NDArray[np.float64],
     p_value: NDArray[np.float64],
@@ -240,13 +177,11 @@ def _choose(
     )
 
 
-def _is_idle(
-    groups: GroupSums, candidates: Candidates, q: NDArray[np.float64] | None, fixed: FixedPoint
-) -> NDArray[np.bool_]:
+def _is_idle(groups: GroupSums, candidates: CandidateSums, residuals: ResidualSums) -> Bools:
     """Tell which splits change neither value nor policy: on both sides another action is best."""
-    if q is None:
+    if residuals.q is None:
         raise ValueError("relevant of Selector needs residuals that know the values.")
-    q = np.ldexp(q, fixed.exponent)
+    q = np.ldexp(residuals.q, residuals.fixed.exponent)
     others = np.full(q.shape, -np.inf)
     for action in range(q.shape[1]):
         rest = np.delete(q, action, axis=1)
@@ -286,7 +221,7 @@ def reductions(
     )
 
 
-def _reductions(groups: GroupSums, candidates: Candidates) -> NDArray[np.float64]:
+def _reductions(groups: GroupSums, candidates: CandidateSums) -> NDArray[np.float64]:
     """Return n σ² − n⊕ σ⊕² − n⊖ σ⊖² = (n⊖ Σ⊕ − n⊕ Σ⊖)² / (n n⊕ n⊖) for all candidates.
 
     Equal patterns, and patterns that are each other's complement, give equal numbers to the bit, so
@@ -332,7 +267,7 @@ def _best(
 
 
 def _remaining(
-    groups: GroupSums, candidates: Candidates, chosen: NDArray[np.int64]
+    groups: GroupSums, candidates: CandidateSums, chosen: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return n⊕/n σ⊕² + n⊖/n σ⊖², rounded once: in whole numbers, so that perfect splits tie."""
     group = np.searchsorted(candidates.begin, chosen, side="right") - 1

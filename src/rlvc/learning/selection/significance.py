@@ -8,11 +8,11 @@ from scipy import special
 
 from rlvc._core.jit import jit
 from rlvc.features.incidence import Incidence
-from rlvc.learning.selection.sums import Candidates, GroupSums, sides
+from rlvc.learning.selection.sums import CandidateSums, GroupSums, sides
 
 
 def student(
-    groups: GroupSums, candidates: Candidates, chosen: NDArray[np.int64]
+    groups: GroupSums, candidates: CandidateSums, chosen: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return the p-values of Student's t-test with pooled variance; 0 for a perfect split."""
     n1, n0, s1, s0, v1, v0 = sides(groups, candidates, chosen)
@@ -22,7 +22,7 @@ def student(
     return _two_sided(gap, pooled / np.maximum(freedom, 1.0), freedom)
 
 
-def welch(groups: GroupSums, candidates: Candidates) -> NDArray[np.float64]:
+def welch(groups: GroupSums, candidates: CandidateSums) -> NDArray[np.float64]:
     """Return the p-values of Welch's t-test for all candidates; 1 where a side has one sample."""
     everything = np.arange(len(candidates.feature))
     n1, n0, s1, s0, v1, v0 = sides(groups, candidates, everything)
@@ -44,7 +44,7 @@ def _two_sided(
 
 def kolmogorov_smirnov(
     groups: GroupSums,
-    candidates: Candidates,
+    candidates: CandidateSums,
     integers: NDArray[np.int64],
     percepts: NDArray[np.int64],
     incidence: Incidence,

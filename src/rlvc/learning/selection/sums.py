@@ -45,7 +45,7 @@ class GroupSums:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class CandidateSums:
     """Every (group, feature) that leaves enough samples on both sides, with its sums.
 
     Attributes:
@@ -103,7 +103,7 @@ def sum_candidates(
     incidence: Incidence,
     min_samples: int,
     threads: int = 1,
-) -> Candidates:
+) -> CandidateSums:
     """Sum the residuals of every (group, feature): the one pass over the incidence matrix.
 
     With ``min_samples`` of 0 no (group, feature) is left out, which is what :func:`merge` adds up.
@@ -131,7 +131,7 @@ def sum_candidates(
     else:
         lengths, feature, sums = _by_group(by_part)
     begin = np.concatenate([[0], np.cumsum(lengths)])
-    return Candidates(begin, feature, *np.ascontiguousarray(sums.T))
+    return CandidateSums(begin, feature, *np.ascontiguousarray(sums.T))
 
 
 PIECES = 4  # of the work for each thread: who is done early takes another one
@@ -264,8 +264,8 @@ def _sum_groups(
 
 
 def merge(
-    parts: Sequence[tuple[GroupSums, Candidates]], min_samples: int
-) -> tuple[GroupSums, Candidates]:
+    parts: Sequence[tuple[GroupSums, CandidateSums]], min_samples: int
+) -> tuple[GroupSums, CandidateSums]:
     """Add up what several parts of the interactions give, as one pass over all would.
 
     Args:
@@ -291,7 +291,7 @@ def merge(
     nothing = np.empty(0, np.int64)
     groups = GroupSums(nothing, np.zeros(len(count) + 1, np.int64), count, total, square)
     first = np.concatenate([[0], np.cumsum(sizes)])
-    return groups, Candidates(first, feature, *np.ascontiguousarray(sums.T))
+    return groups, CandidateSums(first, feature, *np.ascontiguousarray(sums.T))
 
 
 @jit
@@ -334,7 +334,7 @@ def _merge_groups(
 
 
 def sides(
-    groups: GroupSums, candidates: Candidates, chosen: NDArray[np.int64]
+    groups: GroupSums, candidates: CandidateSums, chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], ...]:
     """Return n⊕, n⊖, Σ⊕, Σ⊖, σ⊕², σ⊖² of some candidates."""
     group = np.searchsorted(candidates.begin, chosen, side="right") - 1

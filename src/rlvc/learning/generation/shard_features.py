@@ -1,0 +1,170 @@
+"""The images of one shard as generators ask for them, and which percepts exhibit new features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from rlvc._core.arrays import Bools, Ints
+from rlvc._core.jit import share_threads
+from rlvc.features.incidence import Incidence
+from rlvc.features.index import FeatureIndex
+from rlvc.features.kinds import Feature
+from rlvc.features.occurrences import Found, OccurrenceTable
+from rlvc.learning.generation.cells import count_cells
+from rlvc.learning.generation.class_images import ClassImages, FeatureBlock, assemble, spans_of
+from rlvc.learning.generation.composites import NewFeatures, may_be_part
+from rlvc.learning.generation.sampling import CellCounts, Sample, ShardSample
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifiedPercepts:
+    """The percepts of a shard as a classifier shows them.
+
+    Attributes:
+        number: Tells this view from others.
+        classes: (n_percepts,) the visual class of each percept.
+        n_classes: How many classes there are.
+        index: What the percepts show of the features known then.
+        threads: How many threads to use.
+    """
+
+    number: int
+    classes: Ints
+    n_classes: int
+    index: FeatureIndex
+    threads: int
+
+
+@dataclass(slots=True)
+class ShardFeatures:
+    """Answer what generators ask about the images of a shard; what was worked out is kept.
+
+    Attributes:
+        table: (n_percepts, n_cameras) the images that make up each percept.
+        numbers: For each camera, the number of each image in the whole database.
+        n_images: For each camera, how many images the whole database has.
+    """
+
+    table: Ints
+    numbers: tuple[Ints, ...]
+    n_images: tuple[int, ...]
+    _ranks: tuple[int, list[Ints], list[Ints]] = (-1, [], [])
+    _parts: dict[int, Feature] = field(default_factory=dict)
+    _found: dict[int, Found] = field(default_factory=dict)
+    _places: tuple[OccurrenceTable, ...] = ()
+    _images: dict[int, tuple[tuple[int, tuple[int, ...]], int, ClassImages]] = field(
+        default_factory=dict
+    )
+    _blocks: dict[int, dict[int, FeatureBlock]] = field(default_factory=dict)
+
+    def sample(
+        self, seen: ClassifiedPercepts, wanted: list[int], camera: int, seed: int, height: int
+    ) -> Sample:
+        """Return the images of some classes in the order that a seed draws; nothing is copied."""
+        images = self._images_of(seen, wanted, camera, seed)
+        return Sample(images.begin, images.image, self._places_of(seen.index, height)[camera])
+
+    def cut_sample(
+        self,
+        seen: ClassifiedPercepts,
+        wanted: list[int],
+        camera: int,
+        seed: int,
+        most: int,
+        height: int,
+    ) -> ShardSample:
+        """Return the first images of some classes in that order, to be merged with others."""
+        sample = self.sample(seen, wanted, camera, seed, height)
+        return ShardSample.cut(sample, self._draw(seed)[0][camera], most)
+
+    def count_cells(
+        self, seen: ClassifiedPercepts, wanted: list[int], camera: int, levels: int, height: int
+    ) -> CellCounts:
+        """Return how many images some classes have, and how many show what in which cell."""
+        images, places = (
+            self._images_of(seen, wanted, camera),
+            self._places_of(seen.index, height)[camera],
+        )
+        is_part = may_be_part(seen.index.graph, height)
+        spans = spans_of(images.begin, seen.threads)
+        work = partial(_count_cells, levels, images, places, is_part)
+        found = share_threads(work, spans, seen.threads)
+        columns = (np.concatenate(column) for column in zip(*found, strict=True))
+        return CellCounts(np.diff(images.begin), *columns)
+
+    def exhibit(
+        self, seen: ClassifiedPercepts, new: NewFeatures, is_open: Bools
+    ) -> list[Incidence]:
+        """Return which percepts exhibit new features, numbered after the known ones."""
+        n = n_known = len(seen.index.graph)
+        wanted = np.flatnonzero(is_open).tolist()
+        every_place, found = self._places_of(seen.index, new.height), list[Incidence]()
+        for number, kind in enumerate(new.kinds):
+            blocks = self._blocks.get(number, {})
+            kept = set(kind.kept)
+            blocks = self._blocks[number] = {i: one for i, one in blocks.items() if i in kept}
+            missing = [i for i, name in enumerate(kind.numbers) if name not in blocks]
+            if missing:
+                images = self._images_of(seen, [wanted[i] for i in missing], kind.camera)
+                features = [kind.features[i] for i in missing]
+                joined = type(features[0]).concatenate(features)
+                made = images.exhibit(joined, every_place[kind.camera], n_known, seen.threads)
+                blocks |= {kind.numbers[i]: one for i, one in zip(missing, made, strict=True)}
+            ours = [blocks[name] for name in kind.numbers]
+            found.append(assemble(ours, seen.classes, is_open, n))
+            n = found[-1].n_features
+        return found
+
+    def _images_of(
+        self, seen: ClassifiedPercepts, wanted: list[int], camera: int, seed: int = -1
+    ) -> ClassImages:
+        """Return the images of some classes, in the order of a seed unless that is negative.
+
+        What is composed of the images of classes is looked for on the same images next.
+        """
+        key = seen.number, tuple(wanted)
+        known, order, images = self._images.get(camera, (None, -1, None))
+        if images is None or known != key or seed not in (-1, order):
+            is_drawn, n = seed >= 0, len(self.numbers[camera])
+            order = self._draw(seed)[1][camera] if is_drawn else np.arange(n)
+            image = self.table[:, camera]
+            images = ClassImages.of(seen.classes, seen.n_classes, wanted, image, order)
+            self._images[camera] = key, seed, images
+        return images
+
+    def _draw(self, seed: int) -> tuple[list[Ints], list[Ints]]:
+        """Return the rank of each image in a random order of all images, and that order here."""
+        if self._ranks[0] != seed:
+            rng = np.random.default_rng(seed)
+            ranks = []
+            for n, numbers in zip(self.n_images, self.numbers, strict=True):
+                rank = np.empty(n, np.int64)
+                rank[rng.permutation(n)] = np.arange(n)
+                ranks.append(rank[numbers])
+            self._ranks = seed, ranks, [np.argsort(rank) for rank in ranks]
+        return self._ranks[1:]
+
+    def _places_of(self, index: FeatureIndex, height: int) -> tuple[OccurrenceTable, ...]:
+        """Return where features that may be parts of composites occur."""
+        if height == 1:
+            return index.places
+        graph = index.graph
+        numbers = np.flatnonzero(may_be_part(graph, height)).tolist()
+        parts = {n: graph[n] for n in numbers if graph.height[n] > 0}
+        if not self._places or parts != self._parts:
+            if not self._parts.items() <= parts.items():  # of another run: numbers mean others
+                self._found = {}
+            self._parts, self._places = parts, index.places_of(numbers, self._found)
+        return self._places
+
+
+def _count_cells(
+    levels: int, images: ClassImages, places: OccurrenceTable, is_part: Bools, span: slice
+) -> tuple[Ints, Ints, Ints, Ints]:
+    return count_cells(
+        span.start, span.stop, images.begin, images.image, places.begin, places.feature,
+        places.marks, is_part, places.size, levels,
+    )  # fmt: skip

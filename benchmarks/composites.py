@@ -13,9 +13,11 @@ started anew at every stage.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import statistics
 import time
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,11 +27,17 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, collect
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import FeatureIndex
-from rlvc.learning.aliasing import Residuals
-from rlvc.learning.generation.base import Candidates, Generator, GeneratorState
+from rlvc.learning.aliasing import ResidualSums
+from rlvc.learning.generation.base import (
+    Candidates,
+    ClassStatistics,
+    Generator,
+    GeneratorState,
+)
 from rlvc.learning.generation.composites import Composites
-from rlvc.learning.selection.selector import Selector, SplitChoice
+from rlvc.learning.generation.shard_features import ShardFeatures
+from rlvc.learning.selection.base import Samples, SplitChoice
+from rlvc.learning.selection.selector import FeatureSums, Selector
 from rlvc.runs.config import make_learner
 from rlvc.tasks import hill, navigation
 
@@ -108,14 +116,14 @@ class TimedGenerator:
         inner: The generator.
         is_anew: Whether it is started at every stage, and so keeps nothing from one to the next.
         times: Where the seconds are written.
-        known: Which percept exhibits which known feature, at this stage.
+        n_known: How many features are known at this stage.
         attempt: How often it was asked before at this stage.
     """
 
     inner: Generator
     is_anew: bool
     times: Times
-    known: Incidence | None = None
+    n_known: int = 0
     attempt: int = 0
 
     def start(self) -> GeneratorState:
@@ -124,21 +132,16 @@ class TimedGenerator:
         return self
 
     def generate(
-        self,
-        index: FeatureIndex,
-        classes: NDArray[np.int64],
-        is_aliased: NDArray[np.bool_],
-        attempt: int,
-        threads: int = 1,
+        self, view: ClassStatistics, is_aliased: NDArray[np.bool_], attempt: int
     ) -> Candidates | None:
         """Return what the inner one offers."""
         if attempt == 0:
             self.times.generation.append(0.0)
             if self.is_anew:
                 self._offering = self.inner.start()
-        self.known, self.attempt = index.incidence, attempt
+        self.n_known, self.attempt = len(view.graph), attempt
         begin = time.perf_counter()
-        found = self._offering.generate(index, classes, is_aliased, attempt, threads)
+        found = self._offering.generate(view, is_aliased, attempt)
         self.times.generation[-1] += time.perf_counter() - begin
         return found
 
@@ -155,23 +158,42 @@ class TimedSelector:
     inner: Selector
     generator: TimedGenerator
 
-    def select(
-        self,
-        residuals: Residuals,
-        percepts: NDArray[np.int64],
-        incidence: Incidence,
-        is_aliased: NDArray[np.bool_],
-        threads: int = 1,
-    ) -> SplitChoice:
-        """Return what the inner one selects."""
-        known = self.generator.known
-        if self.generator.attempt == 0 and known is not None:
+    @property
+    def min_samples(self) -> int:
+        """The least number of samples on each side."""
+        return self.inner.min_samples
+
+    def measure(self, samples: Samples) -> FeatureSums:
+        """Return what the inner one measures."""
+        if self.generator.attempt == 0:
+            known = samples.incidence.first(self.generator.n_known)
+            residuals = samples.residuals.sums()
             begin = time.perf_counter()
-            choice = self.inner.select(residuals, percepts, known, is_aliased, threads)
+            self.inner.choose([self.inner.measure(replace(samples, incidence=known))], residuals)
             self.generator.times.selection.append(time.perf_counter() - begin)
-            if incidence is known:
-                return choice
-        return self.inner.select(residuals, percepts, incidence, is_aliased, threads)
+        return self.inner.measure(samples)
+
+    def choose(self, measured: Sequence[FeatureSums], residuals: ResidualSums) -> SplitChoice:
+        """Return what the inner one chooses."""
+        return self.inner.choose(measured, residuals)
+
+
+@contextlib.contextmanager
+def timing_exhibits(times: Times) -> Iterator[None]:
+    """Count what it takes to find which percepts exhibit new features as generation."""
+    exhibit = ShardFeatures.exhibit
+
+    def timed(*asked: Any) -> list[Incidence]:
+        begin = time.perf_counter()
+        found = exhibit(*asked)
+        times.generation[-1] += time.perf_counter() - begin
+        return found
+
+    ShardFeatures.exhibit = timed  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        ShardFeatures.exhibit = exhibit  # type: ignore[method-assign]
 
 
 def cost(options: argparse.Namespace) -> None:
@@ -191,8 +213,9 @@ def cost(options: argparse.Namespace) -> None:
             runs.append(Times())
             generator = TimedGenerator(learner.generator, is_anew, runs[-1])
             selector = TimedSelector(learner.selector, generator)
-            timed = replace(learner, generator=generator, selector=selector)  # type: ignore[arg-type]
-            list(timed.stages(database))
+            timed = replace(learner, generator=generator, selector=selector)
+            with timing_exhibits(runs[-1]):
+                list(timed.stages(database))
         generation = np.min([one.generation for one in runs], axis=0)
         selection = np.min([one.selection for one in runs], axis=0)
         ratios = (generation / selection).tolist()

@@ -34,9 +34,9 @@ import numpy as np
 from large_mazes import Scene, make, maze
 from rlvc import RLVC, Interactions, collect
 from rlvc.distributed.ray import Ray
+from rlvc.learning.engine import Local
 from rlvc.learning.forest import Forest
 from rlvc.learning.generation.base import Canonical
-from rlvc.learning.local_engine import Local
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # what the tests kill as well
 
@@ -236,9 +236,9 @@ def time_stages(interactions: float, stages: int, repeats: int) -> None:
     for _ in range(repeats):
         for name, engine in engines.items():
             one = replace(learner, engine=engine)
-            run(one, engine.spread(warm, 1), 5)
+            run(one, engine.distribute(warm, 1), 5)
             begin = time.perf_counter()
-            spread = engine.spread(database, 1)
+            spread = engine.distribute(database, 1)
             spread.variance(0.9)  # parts are read
             between = time.perf_counter()
             n_classes.append(run(one, spread, stages))

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor
 
 from rlvc.data.interactions import Interactions
-from rlvc.learning.database import map_interactions
-from rlvc.learning.mdp import MappedSequence
+from rlvc.learning.mdp import MappedSequence, map_interactions
 
 ROUNDS = 4  # how often trees are grown
 SWEEPS = 25  # how often their leaves are brought up to date after that

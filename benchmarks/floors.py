@@ -26,7 +26,8 @@ import numpy as np
 from rlvc import RLVC, Database, Stage, collect
 from rlvc._core.jit import run_threads
 from rlvc.learning.aliasing import Residuals, bellman_residuals
-from rlvc.learning.database import map_interactions
+from rlvc.learning.mdp import map_interactions
+from rlvc.learning.selection.base import Samples
 
 STAGES = 5  # stages of the run that are measured, evenly spread
 
@@ -55,6 +56,7 @@ def stage_ratio(
     sequence = map_interactions(interactions, stage.classifier.classify(symbols))
     residuals: Residuals = bellman_residuals(sequence, stage.q, learner.gamma)
     everything = np.ones(stage.classifier.n_classes, np.bool_)
+    samples = Samples(residuals, interactions.start, symbols, everything, threads)
     length = np.diff(symbols.indptr)[interactions.start]
     row = symbols.take(interactions.start)
     index = np.repeat(residuals.group, length) * symbols.n_features + row.indices
@@ -67,7 +69,7 @@ def stage_ratio(
         np.bincount(index, weights=square)
 
     def search() -> None:
-        learner.selector.select(residuals, interactions.start, symbols, everything, threads)
+        learner.selector.choose([learner.selector.measure(samples)], residuals.sums())
 
     return ratio(search, passes, repeats=7)
 

@@ -263,7 +263,7 @@ def make(scene: Scene, n: int, seed: int = 0, *, with_places: bool = False) -> D
     shown = FeatureIndex(graph, ("",), (places,), percepts.table(), (incidence,), incidence)
     given: dict[str, Any] = {"n_actions": len(ACTION_NAMES), "action_names": ACTION_NAMES}
     interactions = Interactions(percepts=percepts, **(given | columns))
-    return Database(interactions, shown, scene.extractor)
+    return Database.of(interactions, shown, scene.extractor)
 
 
 def maze() -> tuple[RLVC, PictureEnv]:

@@ -39,12 +39,14 @@ from numpy.typing import NDArray
 
 import rlvc.learning.database
 import rlvc.learning.generation.composites
+import rlvc.learning.shard
 from large_mazes import Scene, make, maze
 from rlvc import RLVC, Database, Percepts, Stage, collect
 from rlvc.envs.planar_world import MAZE
 from rlvc.learning.aliasing import Residuals, bellman_residuals
-from rlvc.learning.database import EffectiveTransitions, map_interactions
 from rlvc.learning.generation.base import Canonical
+from rlvc.learning.mdp import EffectiveTransitions, map_interactions
+from rlvc.learning.selection.base import Samples
 from rlvc.learning.selection.selector import Selector
 from rlvc.learning.selection.sums import merge
 from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
@@ -62,9 +64,9 @@ NETWORK = 1e9  # bytes a second that the driver can receive: an assumption, abou
 PARTS = {
     "classify": (Database, "classes"),
     "map": (EffectiveTransitions, "map"),
-    "estimate": (rlvc.learning.database, "estimate"),
+    "estimate": (rlvc.learning.database, "estimate_from"),
     "solve": (ModifiedPolicyIteration, "solve"),
-    "residuals": (rlvc.learning.database, "bellman_residuals"),
+    "residuals": (rlvc.learning.shard, "bellman_residuals"),
     "sums": (Residuals, "sums"),
     "generate": (rlvc.learning.generation.composites.Composer, "generate"),
     "select": (Selector, "select"),
@@ -159,10 +161,11 @@ def search_and_floor(learner: RLVC, database: Database, stage: Stage) -> dict[st
     residuals = bellman_residuals(sequence, stage.q, learner.gamma)
     everything = np.ones(stage.classifier.n_classes, np.bool_)
     n_bins = len(everything) * interactions.n_actions * symbols.n_features
+    samples = Samples(residuals, interactions.start, symbols, everything, threads=2)
     searches, floors = [], []
     for _ in range(5 if len(interactions) <= 1_000_000 else 2):
         begin = time.perf_counter()
-        learner.selector.select(residuals, interactions.start, symbols, everything, 2)
+        learner.selector.choose([learner.selector.measure(samples)], residuals.sums())
         searches.append(time.perf_counter() - begin)
         floor = 0.0
         for first in range(0, len(interactions), BLOCK):
@@ -178,12 +181,11 @@ def search_and_floor(learner: RLVC, database: Database, stage: Stage) -> dict[st
             np.bincount(index, weights=square, minlength=n_bins)
             floor += time.perf_counter() - begin
         floors.append(floor)
-    start = interactions.start
-    groups, candidates = learner.selector.sums(residuals, start, symbols, everything, 2)
+    sums = learner.selector.measure(replace(samples, is_all=False))
     begin = time.perf_counter()
-    merge([(groups, candidates)] * MACHINES, learner.selector.min_samples)
+    merge([(sums.groups, sums.candidates)] * MACHINES, learner.selector.min_samples)
     merging = (time.perf_counter() - begin) / MACHINES
-    n_sums = len(candidates.feature)
+    n_sums = len(sums.candidates.feature)
     return {"search": min(searches), "floor": min(floors), "sums": n_sums, "merge": merging}
 
 

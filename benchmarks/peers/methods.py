@@ -24,8 +24,8 @@ from watch import Watch
 
 from rlvc import RLVC
 from rlvc.data.interactions import Interactions
-from rlvc.learning.database import map_interactions
 from rlvc.learning.forest import Forest, agree, out_of_bag_error
+from rlvc.learning.mdp import map_interactions
 from rlvc.policies.forest import ForestPolicy
 
 SIDE = 84  # pixels that a network sees

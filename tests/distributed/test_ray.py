@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,13 +18,12 @@ import numpy as np
 import pytest
 
 from rlvc import RLVC, Database, Dataset, Forest, Interactions, collect, open_dataset, write_dataset
-from rlvc.distributed.ray import Ray, Worker, hire
+from rlvc.distributed.ray import Ray
+from rlvc.distributed.workers import ShardFile, hire
 from rlvc.errors import DamagedFileError
 from rlvc.learning.compaction import Compaction
-from rlvc.learning.generation.base import Canonical, GeneratorState
-from rlvc.learning.local_engine import Local
+from rlvc.learning.engine import Local
 from rlvc.learning.selection.selector import Selector
-from rlvc.learning.spread import Spread
 from rlvc.vision import ExtractionCache
 from tests.cli import test_cli
 from tests.support.lost_workers import working
@@ -119,7 +117,7 @@ def test_a_dataset_on_disk_is_never_here_as_a_whole(
     expected = saved(learner.learn(data), tmp_path)
     write_dataset(data, tmp_path / "shards", 3, learner.new_extractor(data.percepts))
     opened = RAY.open(open_dataset(tmp_path / "shards"), 1)
-    assert isinstance(opened, Spread)
+    assert opened.client.shard is None
     with monkeypatch.context() as patch:
         for name in ("database", "shard", "_seen"):
             patch.delattr(Dataset, name)
@@ -156,7 +154,7 @@ def test_who_is_given_up_is_not_asked_again(maze: Database, tmp_path: Path) -> N
     import ray
 
     learner = RLVC(max_stages=2)
-    parts = RAY.spread(maze, 1)
+    parts = RAY.distribute(maze, 1)
     for worker in hire(2):
         ray.kill(worker)
     with pytest.raises(OSError, match="Ray could not finish the work"):
@@ -166,7 +164,7 @@ def test_who_is_given_up_is_not_asked_again(maze: Database, tmp_path: Path) -> N
 
 
 def test_a_dataset_that_was_written_anew_is_not_the_old_one(tmp_path: Path) -> None:
-    learner, folder, opened = RLVC(max_stages=3), tmp_path / "shards", list[Spread]()
+    learner, folder, opened = RLVC(max_stages=3), tmp_path / "shards", list[Database]()
     for n in (60, 90, 120):
         data = meet(n)
         write_dataset(data, folder, 1, learner.new_extractor(data.percepts))
@@ -183,7 +181,7 @@ def test_a_dataset_that_was_written_anew_is_not_the_old_one(tmp_path: Path) -> N
 
 def test_a_worker_on_a_machine_without_the_shards_says_so(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="All machines must have them under this name"):
-        Worker().answer(str(tmp_path / "nowhere"), 0, 1, [0], "returns", ())
+        ShardFile(str(tmp_path / "nowhere"), 0, 0).load()
 
 
 def test_another_cluster_is_not_taken_for_the_one_that_is_named() -> None:
@@ -192,63 +190,12 @@ def test_another_cluster_is_not_taken_for_the_one_that_is_named() -> None:
     assert list(Ray(address="auto", workers=2).run(abs, [-1], 1)) == [1]
 
 
-def test_no_shards_are_left_where_no_team_could_be_made(
-    maze: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def nobody(n: int) -> list[Any]:
-        raise ConnectionError(f"{n} workers are too many")
-
-    monkeypatch.setattr("rlvc.distributed.ray.hire", nobody)
-    with pytest.raises(ConnectionError, match="2 workers are too many"):
-        replace(RAY, folder=str(tmp_path)).spread(maze, 1)
-    assert not list(tmp_path.iterdir())
-
-
-def test_shards_are_removed_when_nobody_needs_them(maze: Database, tmp_path: Path) -> None:
-    engine = replace(RAY, folder=str(tmp_path))
-    spread = engine.spread(maze, 1)
-    assert len(list(tmp_path.glob("*/interactions/*"))) == 3
-    del spread
-    for _ in range(50):
-        if not list(tmp_path.iterdir()):
-            break
-        time.sleep(0.1)
-    assert not list(tmp_path.iterdir())
-
-
-class Mine:
-    """A generator of one's own."""
-
-    def start(self) -> GeneratorState:
-        return Canonical.generate.__get__(self)  # type: ignore[no-any-return]
-
-
-def test_what_is_no_matter_of_sums_is_refused(maze: Database) -> None:
-    learner = RLVC(engine=RAY, max_stages=2)
+def test_what_needs_all_percepts_is_refused(maze: Database) -> None:
+    learner = RLVC(engine=RAY, max_stages=2, selector=Selector(test="ks"))
     with pytest.raises(ValueError, match="test of Selector must be student or welch where sums"):
-        replace(learner, selector=Selector(test="ks")).learn(maze)
-    with pytest.raises(TypeError, match="Choose the generator canonical or composites, or the"):
-        replace(learner, generator=Mine()).learn(maze)
-
-
-class Own:
-    """Parts of one's own that know nothing of sums."""
-
-    min_samples = 2
-
-    def select(self, *more: Any) -> Any:
-        raise NotImplementedError
-
-    extend = select
-
-
-def test_parts_of_ones_own_are_told_what_they_lack(maze: Database) -> None:
-    own: Any = Own()
-    learner = RLVC(engine=RAY, max_stages=2)
-    with pytest.raises(TypeError, match="Own selects from interactions that are in memory"):
-        replace(learner, selector=own).learn(maze)
-    with pytest.raises(TypeError, match="Own needs interactions that are in memory"):
-        replace(learner, surrogates=own).learn(maze)
+        learner.learn(maze)
+    with pytest.raises(TypeError, match=r"are in shards elsewhere, .* Choose the engine local, or"):
+        RAY.distribute(maze, 1).index  # noqa: B018
 
 
 def test_it_says_how_to_install_ray(monkeypatch: pytest.MonkeyPatch) -> None:

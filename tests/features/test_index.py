@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import gc
 import math
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,12 +19,10 @@ from rlvc.features import (
     FeatureGraph,
     FeatureIndex,
     InCell,
-    Incidence,
     LazyFeatures,
     OccurrenceTable,
     Primitive,
 )
-from rlvc.features.incidence import Joined
 from rlvc.features.kinds import MOST
 from rlvc.vision import InterestPoints, SymbolOccurrences
 from tests.oracle import composites as oracle
@@ -501,25 +496,3 @@ def test_a_graph_without_features_shows_nothing() -> None:
     index = scene.see(FeatureGraph())
     assert index.incidence.indptr.tolist() == [0, 0]
     assert index.incidence.n_features == 0
-
-
-def test_of_many_stages_few_matrices_are_there_as_a_whole() -> None:
-    rng = np.random.default_rng(0)
-    dense = rng.random((40, 30)) < 0.3
-    stages = [Incidence.from_dense(dense[:, :10])]
-    for n in range(10, 30):
-        alone = dense[:, : n + 1].copy()
-        alone[:, :n] = False
-        stages.append(Joined(stages[-1], Incidence.from_dense(alone)))
-    alive = weakref.WeakValueDictionary[int, Any]()
-    for n, stage in enumerate(stages):
-        whole = Incidence.from_dense(dense[:, : 10 + n])
-        assert np.array_equal(stage.indptr, whole.indptr)
-        assert np.array_equal(stage.indices, whole.indices)
-        assert stage.n_features == whole.n_features
-        alive[n] = stage.indices
-    del stage
-    gc.collect()
-    assert 1 <= len(alive) <= 10 < len(stages)
-    first = Incidence.from_dense(dense[:, :12])
-    assert np.array_equal(stages[2].indices, first.indices)  # made again

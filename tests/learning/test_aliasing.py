@@ -16,8 +16,7 @@ from rlvc.learning.aliasing import (
     bellman_residuals,
     variance_of,
 )
-from rlvc.learning.database import map_interactions
-from rlvc.learning.mdp import MappedSequence
+from rlvc.learning.mdp import MappedSequence, map_interactions
 from tests.oracle import rlvc as oracle
 from tests.support.builders import Problem
 
@@ -35,7 +34,7 @@ def test_aliased_is_algorithm_2(seed: int, n: int, largest: int, quarters: int) 
     fractions = [Fraction(int(d), 4) for d in delta]
     classes = (group // 2).tolist()
     tau = quarters / 4
-    residuals = Residuals(delta, FixedPoint(2), group, 3, 2)
+    residuals = Residuals(delta, FixedPoint(2), group, 3, 2).sums()
     expected = [oracle.aliased(V, sequence, classes, fractions, 2, tau) for V in range(3)]
     assert AbsoluteVariance(tau=tau).detect(residuals, 123.0).tolist() == expected
     assert RelativeVariance(tau=tau).detect(residuals, 1.0).tolist() == expected
@@ -116,6 +115,6 @@ def test_residuals_in_threads_are_those_of_the_formula(seed: int, threads: int) 
     sums = found.sums()
     assert sums is found.sums()  # added up once
     assert int(sums.square.sum()) == sum(d * d for d in expected.tolist())
-    assert found.rms() == pytest.approx(np.sqrt(np.mean(found.values**2)))
+    assert sums.rms() == pytest.approx(np.sqrt(np.mean(found.values**2)))
     means, _ = found.by_percept(end)
     assert int(means.sums().count.sum()) == len(means.integers) < n

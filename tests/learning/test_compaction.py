@@ -488,7 +488,7 @@ def forgetful() -> Database:
         np.zeros(80, np.bool_), 2,
     )  # fmt: skip
     dense = np.array([[p % 2, p // 2] for p in range(4)], np.bool_)
-    return Database(interactions, index_of(Incidence.from_dense(dense)), blind_extractor(2))
+    return Database.of(interactions, index_of(Incidence.from_dense(dense)), blind_extractor(2))
 
 
 def compacted_at(compaction: Compaction, n_stages: int) -> list[int]:
@@ -767,7 +767,7 @@ def test_the_loop_with_merging_is_that_of_the_paper_stage_by_stage(
         stages = list(learner.stages(problem.database))
         assert len(stages) == len(expected)
         for stage, wanted in zip(stages, expected, strict=True):
-            classes = stage.classifier.classify(stage.database.whole().incidence)
+            classes = stage.classifier.classify(stage.database.incidence)
             assert classes.tolist() == wanted.classes
             table = [[wanted.q[V, a] for a in range(3)] for V in range(len(stage.q))]
             assert stage.q == pytest.approx(np.array(table), abs=1e-6)

@@ -35,7 +35,7 @@ PLAIN = literal()
 def test_a_part_of_the_sightings_keeps_all_numbers() -> None:
     looked = RLVC(threads=1).extract(database(COLOUR))
     *_, last = RLVC(threads=1).stages(looked)
-    index = last.database.whole().index  # with features that have parts
+    index = last.database.index  # with features that have parts
     assert any(one.parts for one in index.graph.features)
     kept = draw_symbols(index.graph, 0.5, np.random.default_rng(0))
     part, n_higher = index.only(kept), 0

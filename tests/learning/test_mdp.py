@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlvc.learning.database import map_interactions
-from rlvc.learning.mdp import MappedSequence, estimate
+from rlvc.learning.mdp import MappedSequence, estimate, map_interactions
 from rlvc.policies import greedy
 from tests.oracle import rlvc as oracle
 from tests.support.builders import Problem

@@ -15,7 +15,8 @@ from rlvc.learning.aliasing import AbsoluteVariance
 from rlvc.learning.compaction import Keep, Solve, Step
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.rlvc import largest_first
-from rlvc.learning.selection.selector import Selector, SplitChoice
+from rlvc.learning.selection.base import SplitChoice
+from rlvc.learning.selection.selector import Selector
 from rlvc.learning.solvers.base import solvers
 from rlvc.learning.surrogates import Surrogates
 from rlvc.vision import Harris, InterestPoints
@@ -99,7 +100,7 @@ def test_the_loop_is_algorithm_1_stage_by_stage(rules: oracle.Rules) -> None:
         assert len(stages) == len(expected)
         for k, (stage, wanted) in enumerate(zip(stages, expected, strict=True)):
             assert stage.number == k
-            incidence = stage.database.whole().incidence
+            incidence = stage.database.incidence
             assert stage.classifier.classify(incidence).tolist() == wanted.classes
             table = [[wanted.q[V, a] for a in range(3)] for V in range(len(stage.q))]
             assert stage.q == pytest.approx(np.array(table), abs=1e-6)
@@ -185,7 +186,7 @@ def test_the_order_of_the_interactions_does_not_change_the_policy() -> None:
         np.arange(len(old)), old.terminated[order], old.truncated[order], 3,
     )  # fmt: skip
     one = problem.database
-    other = Database(mixed, one.index, one.extractor)
+    other = Database.of(mixed, one.index, one.extractor)
     assert RLVC(selector=LOOSE).learn(one).n_classes > 5
     assert same(RLVC(selector=LOOSE).learn(one), RLVC(selector=LOOSE).learn(other))
 
@@ -389,7 +390,7 @@ def test_an_action_that_was_never_tried_is_not_chosen() -> None:
     )  # fmt: skip
     symbols = Problem.draw(0).incidence
     extractor = blind_extractor(symbols.n_features)
-    policy = RLVC().learn(Database(interactions, index_of(symbols), extractor))
+    policy = RLVC().learn(Database.of(interactions, index_of(symbols), extractor))
     assert policy.count.tolist() == [[10, 10, 0]]
     assert policy.actions.tolist() == [0]
 

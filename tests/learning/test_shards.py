@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -11,52 +11,52 @@ import numpy as np
 import pytest
 
 from rlvc import RLVC, Database, Interactions, collect
+from rlvc._core.arrays import Bools
 from rlvc._core.fixed_point import Scale
 from rlvc.classifiers import Tree
-from rlvc.distributed.disk import read_shard, write_shards
-from rlvc.features import Composite
+from rlvc.features import Composite, FeatureGraph, FeatureIndex, InCell
 from rlvc.learning.compaction import Compaction
-from rlvc.learning.generation.base import Canonical
+from rlvc.learning.generation.base import Candidates, Canonical, ClassStatistics, GeneratorState
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.selection.selector import Selector
-from rlvc.learning.shard import Facts, Glass, Part
+from rlvc.learning.shard import KnownFeatures, Shard, ViewSpec
 from rlvc.learning.solvers.base import solvers
-from rlvc.learning.spread import Spread
 from rlvc.learning.surrogates import Surrogates
 from rlvc.policies.io import describe_policy
 
 
-@dataclass(frozen=True)
-class Here:
-    """A team in this process; parts that are lost are made again, as on a cluster."""
+@dataclass
+class SeveralShards:
+    """Asks several shards in this process; some are lost and made again, as on a cluster."""
 
-    folder: Path
-    facts: Facts
-    n: int
-    lose: int = 0  # every so many answers, a part forgets all that it knew
+    whole: Shard
+    n_shards: int
+    lose: int = 0  # every so many answers, a shard forgets all that it knew
+    shard: Shard | None = None
+    asked: int = 0
 
-    def ask(self, question: str, *more: Any) -> list[Any]:
-        parts = KEPT.setdefault(str(self.folder), {})
+    def __post_init__(self) -> None:
+        self.shards = list(self.whole.split(self.n_shards))
+
+    @property
+    def n_base(self) -> int:
+        return len(self.whole.base.graph)
+
+    def ask(self, question: Any, *args: Any, **kwargs: Any) -> list[Any]:
         answers = []
-        for number in range(self.n):
-            COUNT[0] += 1
-            if number not in parts or (self.lose and COUNT[0] % self.lose == 0):
-                parts[number] = Part(read_shard(self.folder, number), self.facts, threads=2)
-            answers.append(getattr(parts[number], question)(*more))
+        for number in range(self.n_shards):
+            self.asked += 1
+            if self.lose and self.asked % self.lose == 0:
+                self.shards[number] = copy(self.shards[number])
+            answers.append(question(self.shards[number], *args, **kwargs))
         return answers
 
+    def gather(self) -> Shard:
+        return self.whole
 
-KEPT: dict[str, dict[int, Part]] = {}
-COUNT = [0]
 
-
-def spread(database: Database, folder: Path, shards: int, lose: int = 0) -> Spread:
-    facts = Facts.of(write_shards(database, folder, shards))
-    team = Here(folder, facts, shards, lose)
-    known = len(database.graph)
-    return Spread(
-        database.interactions, database.extractor, database.graph, team, known, lambda: database
-    )
+def spread(database: Database, n_shards: int, lose: int = 0) -> Database:
+    return replace(database, client=SeveralShards(database.client.gather(), n_shards, lose))
 
 
 def look(env_id: str, n: int, learner: RLVC, seed: int = 0) -> Database:
@@ -115,12 +115,12 @@ def walk(seed: int) -> Database:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", ["default", "grid", "compact", "welch"])
-def test_parts_that_share_percepts_count_them_once(name: str, seed: int, tmp_path: Path) -> None:
+def test_parts_that_share_percepts_count_them_once(name: str, seed: int) -> None:
     learner, strip = LEARNERS[name], walk(seed)
     stages = list(learner.stages(strip))
     assert stages[-1].number > 2
-    parts = spread(strip, tmp_path / "parts", 5)
-    shared = sum(len(read_shard(tmp_path / "parts", n).percepts) for n in range(5))
+    parts = spread(strip, 5)
+    shared = sum(len(shard.base.table) for shard in strip.client.gather().split(5))
     assert shared > 2 * len(strip.interactions.percepts)
     others = list(learner.stages(parts))
     assert [one.residual for one in others] == [one.residual for one in stages]
@@ -129,12 +129,12 @@ def test_parts_that_share_percepts_count_them_once(name: str, seed: int, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNERS)
-def test_parts_teach_what_the_whole_does(name: str, maze: Database, tmp_path: Path) -> None:
+def test_parts_teach_what_the_whole_does(name: str, maze: Database) -> None:
     learner = LEARNERS[name]
     stages = list(learner.stages(maze))
     assert stages[-1].number > 2
     for shards in (1, 3):
-        others = list(learner.stages(spread(maze, tmp_path / str(shards), shards)))
+        others = list(learner.stages(spread(maze, shards)))
         assert [one.residual for one in others] == [one.residual for one in stages]
         assert [one.n_refinable for one in others] == [one.n_refinable for one in stages]
         same(stages[-1].policy(), others[-1].policy())
@@ -145,15 +145,15 @@ def test_parts_teach_what_the_whole_does(name: str, maze: Database, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["default", "canonical"])
-def test_two_cameras_share_images_between_parts(name: str, hill: Database, tmp_path: Path) -> None:
+def test_two_cameras_share_images_between_parts(name: str, hill: Database) -> None:
     learner = replace(LEARNERS[name], gamma=0.75)
     policy = learner.learn(hill)
     assert policy.n_classes > 5
-    same(policy, learner.learn(spread(hill, tmp_path / "parts", 4)))
+    same(policy, learner.learn(spread(hill, 4)))
 
 
-def test_several_may_learn_from_the_same_parts(maze: Database, tmp_path: Path) -> None:
-    parts = spread(maze, tmp_path / "parts", 2)
+def test_several_may_learn_from_the_same_parts(maze: Database) -> None:
+    parts = spread(maze, 2)
     again = replace(parts)
     for learner in (
         RLVC(max_stages=4),
@@ -164,49 +164,69 @@ def test_several_may_learn_from_the_same_parts(maze: Database, tmp_path: Path) -
             same(learner.learn(maze), learner.learn(one))
 
 
-def test_parts_tell_composites_of_one_learner_from_as_many_of_another(
-    maze: Database, tmp_path: Path
-) -> None:
-    facts = Facts.of(write_shards(maze, tmp_path / "parts", 1))
-    data = read_shard(tmp_path / "parts", 0)
-    used, scale = Part(data, facts), Scale.of(data.reward)
+def test_shards_tell_composites_of_one_learner_from_as_many_of_another(maze: Database) -> None:
+    (used,), (data,) = maze.client.gather().split(1), maze.client.gather().split(1)
+    scale, n_symbols = Scale.of(maze.interactions.reward), len(maze.graph)
     often = np.argsort(-np.bincount(maze.incidence.indices), kind="stable")[:3].tolist()
     for number, second in enumerate(often[1:]):
         composite = Composite(
             first=often[0], second=second, mean=50.0, deviation=50.0, likelihood=0.2
         )
-        glass = Glass(number, (composite,), Tree(), None, scale)
-        one, other = (
-            part.sample(glass, [0], 0, 0, 600, 2).places for part in (used, Part(data, facts))
-        )
-        assert (other.feature == len(facts.features)).any()
+        known = KnownFeatures(maze.graph.add([composite])[0], n_symbols)
+        spec = ViewSpec(number, known, Tree(), None, scale, 1)
+        fresh = copy(data)
+        one, other = (shard.sample(spec, [0], 0, 0, 2).places for shard in (used, fresh))
+        assert (other.feature == n_symbols).any()
         for name in ("begin", "feature", "marks"):
             assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True)
 
 
-def test_parts_remember_what_earlier_stages_knew(
-    maze: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    facts = Facts.of(write_shards(maze, tmp_path / "parts", 1))
-    part = Part(read_shard(tmp_path / "parts", 0), facts)
-    added, known = list[int](), Database.add
+def test_a_shard_finds_features_once(maze: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    shard, added, extend = copy(maze.client.gather()), list[int](), FeatureIndex.extend
 
-    def add(self: Database, features: Any) -> Any:
-        many = list(features)
-        added.append(len(many))
-        return known(self, many)
+    def count(self: FeatureIndex, graph: FeatureGraph) -> FeatureIndex:
+        added.append(len(graph) - len(self.graph))
+        return extend(self, graph)
 
-    monkeypatch.setattr(Database, "add", add)
-    extra = tuple(
-        Composite(first=0, second=n, mean=50.0, deviation=9.0, likelihood=0.2) for n in (1, 2)
-    )
+    monkeypatch.setattr(FeatureIndex, "extend", count)
+    some = [Composite(first=0, second=n, mean=50.0, deviation=9.0, likelihood=0.2) for n in (1, 2)]
     for n in (0, 1, 2, 1, 2, 0, 2):  # policies of earlier stages may be asked for at any time
-        part.usage(extra[:n], Tree())
-    assert added == [1, 1]
+        graph = maze.graph.add(some[:n])[0]
+        index = shard.index_of(KnownFeatures(graph, len(maze.graph)))
+        assert index.graph == graph
+        expected = maze.client.gather().base.add(some[:n])[0]
+        assert np.array_equal(index.incidence.indices, expected.incidence.indices)
+    assert sum(added) == 2 + 8  # the second is what is expected
+    other = shard.index_of(KnownFeatures(maze.graph.add(some[1:])[0], len(maze.graph)))
+    assert other.graph.features[-1] == some[1]
 
 
-def test_a_part_that_is_lost_is_made_again(maze: Database, tmp_path: Path) -> None:
+def test_what_needs_all_percepts_asks_for_one_shard(maze: Database) -> None:
+    learner, parts = RLVC(max_stages=2), spread(maze, 3)
+    with pytest.raises(ValueError, match="test of Selector must be student or welch where sums"):
+        replace(learner, selector=Selector(test="ks")).learn(parts)
+    with pytest.raises(TypeError, match=r"in shards elsewhere, .* Choose the engine local, or"):
+        replace(learner, generator=Quarters()).learn(parts)
+    assert replace(learner, generator=Quarters()).learn(maze).n_classes > 1
+
+
+@dataclass(frozen=True)
+class Quarters:
+    """The most frequent symbols, in the left half of the frame; it asks for the index."""
+
+    def start(self) -> GeneratorState:
+        return self
+
+    def generate(self, view: ClassStatistics, is_aliased: Bools, attempt: int) -> Candidates | None:
+        if attempt:
+            return None
+        often = np.argsort(-np.bincount(view.index.incidence.indices), kind="stable")[:9].tolist()
+        half = [InCell(part=n, level=1, column=0, line=line) for n in often for line in (0, 1)]
+        return Candidates(new=[one for one in half if one not in view.graph.numbers])
+
+
+def test_a_part_that_is_lost_is_made_again(maze: Database) -> None:
     learner = LEARNERS["default"]
     policy = learner.learn(maze)
     for lose in (2, 3, 7):
-        same(policy, learner.learn(spread(maze, tmp_path / str(lose), 2, lose)))
+        same(policy, learner.learn(spread(maze, 2, lose)))

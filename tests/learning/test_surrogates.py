@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -24,8 +26,18 @@ from rlvc.features import (
     Primitive,
 )
 from rlvc.learning.aliasing import Residuals
-from rlvc.learning.selection.selector import Selector, SplitChoice
-from rlvc.learning.surrogates import Surrogates, best_from, tally
+from rlvc.learning.selection.base import SplitChoice
+from rlvc.learning.selection.selector import Selector
+from rlvc.learning.surrogates import (
+    Cooccurrence,
+    Group,
+    Surrogates,
+    Tally,
+    best_from,
+    cooccurrences_of,
+    tallies_of,
+    tally,
+)
 from tests.oracle import rlvc as oracle
 from tests.support.builders import Problem, blind_extractor, index_of, literal, percept_store
 
@@ -46,6 +58,26 @@ def sightings_with(
     return FeatureIndex(graph, (camera,), (nowhere,), table, (incidence,), incidence)
 
 
+@dataclass(frozen=True)
+class ArrayStatistics:
+    """What surrogates ask, of arrays."""
+
+    index: FeatureIndex
+    classes: NDArray[np.int64]
+    residuals: Residuals
+    start: NDArray[np.int64]
+
+    @property
+    def graph(self) -> FeatureGraph:
+        return self.index.graph
+
+    def cooccurrences(self, pairs: Sequence[tuple[int, int]]) -> list[Cooccurrence]:
+        return cooccurrences_of(self.index.incidence, self.classes, pairs)
+
+    def tallies(self, asked: Sequence[Group]) -> list[Tally]:
+        return tallies_of(self.index.incidence, self.residuals, self.start, asked)
+
+
 def extend(
     rules: Surrogates, index: FeatureIndex, feature: int, start: NDArray[np.int64],
     delta: NDArray[np.int64], min_samples: int = 1,
@@ -56,9 +88,8 @@ def extend(
     one = np.array([feature])
     choice = SplitChoice(one, np.zeros(1, np.int64), np.zeros(1), np.ones(1, np.int64))
     classes = np.zeros(index.incidence.n_percepts, np.int64)
-    (test,) = rules.extend(
-        [Split(0, feature)], choice, index, classes, residuals, start, min_samples
-    )
+    statistics = ArrayStatistics(index, classes, residuals, start)
+    (test,) = rules.extend([Split(0, feature)], choice, statistics, min_samples)
     return test
 
 
@@ -195,7 +226,7 @@ def twins(n: int) -> Interactions:
 def test_a_percept_that_misses_a_feature_goes_the_same_way(features: int) -> None:
     dense = np.zeros((8, 5), np.bool_)
     dense[4:] = True  # five features tell the second place from the first
-    database = Database(twins(80), index_of(Incidence.from_dense(dense)), blind_extractor(5))
+    database = Database.of(twins(80), index_of(Incidence.from_dense(dense)), blind_extractor(5))
     stage = list(RLVC(threads=1, surrogates=Surrogates(features=features)).stages(database))[-1]
     graph, tree = stage.database.graph, stage.classifier
     (number,) = tree.features.tolist()

@@ -94,7 +94,7 @@ def test_one_image_or_many_alone_or_in_bulk(
     stage = list(learner.stages(looked))[-1]
     policy = stage.policy()
     assert policy.n_classes >= 3
-    bulk = stage.classifier.classify(stage.database.whole().incidence)
+    bulk = stage.classifier.classify(stage.database.incidence)
     percepts = looked.interactions.percepts
     stack = np.stack([np.asarray(percept) for percept in percepts])
     assert policy.classify(stack).tolist() == bulk.tolist()

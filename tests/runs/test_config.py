@@ -334,6 +334,7 @@ def test_nothing_of_a_learner_is_left_out_of_the_list() -> None:
 def test_what_python_prints_can_be_set(gamma: float, max_splits: int, alpha: float) -> None:
     settings = [f"gamma={gamma}", f"max_splits={max_splits}", f"selector.alpha={alpha}"]
     learner = make_learner("default", settings, RLVC(gamma=0.5))
+    assert isinstance(learner.selector, Selector)
     assert (learner.gamma, learner.max_splits, learner.selector.alpha) == (gamma, max_splits, alpha)
 
 

@@ -114,7 +114,7 @@ class Problem:
     @property
     def database(self) -> Database:
         extractor = blind_extractor(self.dense.shape[1])
-        return Database(self.interactions, index_of(self.incidence), extractor)
+        return Database.of(self.interactions, index_of(self.incidence), extractor)
 
 
 def literal(**parts: Any) -> RLVC:

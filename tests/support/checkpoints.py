@@ -84,7 +84,7 @@ def parts() -> Parts:
     ExtractionCache(recorder).extract(
         LEARNER.new_extractor(data.interactions.percepts), data.interactions.percepts
     )
-    classes = last.classifier.classify(last.database.whole().incidence)
+    classes = last.classifier.classify(last.database.incidence)
     policy = last.policy()
     policy = replace(policy, patches=policy.patches[:, :2, :2])  # small, to be broken elsewhere
     grown = GrownTree(policy, classes, np.ones(len(data.interactions), bool))
@@ -107,9 +107,13 @@ def load_stage(path: Path) -> Decision:
     """Go on from what the first stage decided."""
     manifest, _ = parts()["stage-0"]
     rms = float.fromhex(manifest["residual"])
-    found = Decisions(OneFile(path)).find(0, database(), manifest["classes"], rms)
+    found = Decisions(OneFile(path), _refuse).find(0, database(), manifest["classes"], rms)
     assert found is not None
     return found
+
+
+def _refuse(*_: Any) -> Decision:
+    raise AssertionError("what was kept is not decided again")
 
 
 def load_tree(path: Path) -> GrownTree:
@@ -128,9 +132,7 @@ def load_looks(path: Path) -> list[Keypoints]:
 def split(decision: Decision) -> None:
     """Split the one class of all percepts."""
     tree = Tree().refine(decision.splits)
-    assert len(tree.classify(decision.database.whole().incidence)) == len(
-        database().interactions.percepts
-    )
+    assert len(tree.classify(decision.database.incidence)) == len(database().interactions.percepts)
 
 
 def see(keypoints: list[Keypoints]) -> None:

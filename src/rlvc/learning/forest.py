@@ -147,9 +147,13 @@ class Forest:
         episodes = draw(np.unique(interactions.episode), self.episodes, rng)
         part, percepts = interactions.of_episodes(episodes)
         shown = index.only(symbols).of_percepts(index.table[percepts])
-        selector = replace(self.learner.selector, relevant=self.relevant)
+        selector: Any = self.learner.selector
         learner = replace(
-            self.learner, threads=1, max_splits=self.max_splits, selector=selector, engine=Local()
+            self.learner,
+            threads=1,
+            max_splits=self.max_splits,
+            selector=replace(selector, relevant=self.relevant),
+            engine=Local(),
         )
         for stage in learner.stages(Database.of(part, shown, database.extractor)):  # noqa: B007 - the last
             pass

@@ -371,7 +371,8 @@ class _Run:
 
     def evaluate(self, number: int, classifier: Classifier) -> tuple[View, Floats]:
         """Return the interactions of a stage as a classifier shows them, and the optimal values."""
-        learner, known = self._learner, self._decision and self._decision.database
+        learner = self._learner
+        known = None if self._decision is None else self._decision.database
         database = self._fetch(number, self._stage, known)
         if database.interactions is not self._interactions:
             self._interactions = database.interactions

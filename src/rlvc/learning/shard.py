@@ -9,7 +9,7 @@ that it replaces; what was computed for one question is kept for the next.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,6 +123,8 @@ class Shard:
         interactions: The interactions; percepts and images have numbers of their own here.
         index: What the percepts show.
         numbers: Their numbers in the whole database; unless given, this is all of it.
+
+    Attributes:
         threads: How many threads to use, whatever a view says; None for what it says.
     """
 
@@ -131,11 +133,11 @@ class Shard:
         interactions: Interactions,
         index: FeatureIndex,
         numbers: ShardNumbers | None = None,
-        threads: int | None = None,
     ) -> None:
         self.base = index
-        self._given = interactions, index, numbers, threads
-        self._interactions, self._index, self._threads = interactions, index, threads
+        self.threads: int | None = None
+        self._given = interactions, index, numbers
+        self._interactions, self._index = interactions, index
         self._numbers = numbers or ShardNumbers.of_all(index)
         self._features = ShardFeatures(index.table, self._numbers.images, self._numbers.n_images)
         self._transitions: tuple[float | None, EffectiveTransitions] | None = None
@@ -221,7 +223,7 @@ class Shard:
     ) -> Any:
         """Return what a selector measures of candidates; see :meth:`FeatureSelector.measure`."""
         residuals = self._residuals_of(spec, q, gamma)
-        incidence = self._exhibit(self._classify(spec), candidates, is_open)
+        incidence = exhibit(self._features, self._classify(spec), candidates, is_open)
         start, is_all = self._interactions.start, self._numbers.n_shards == 1
         threads = self._threads_of(spec)
         return selector.measure(Samples(residuals, start, incidence, is_open, threads, is_all))
@@ -249,7 +251,7 @@ class Shard:
         self, known: KnownFeatures, classifier: Classifier, threads: int
     ) -> tuple[Ints, Ints]:
         """Return the percepts that no shard before has, and their classes."""
-        numbers, threads = self._numbers, threads if self._threads is None else self._threads
+        numbers, threads = self._numbers, threads if self.threads is None else self.threads
         classes = self._classes(self.index_of(known), classifier, threads)
         return numbers.percepts[numbers.is_first], classes[numbers.is_first]
 
@@ -271,12 +273,11 @@ class Shard:
             found.append(spot)
         return found
 
-    def split(self, n_shards: int) -> list[Shard]:
-        """Return all that there is as several shards, with about as many interactions each."""
+    def split(self, n_shards: int) -> Iterator[Shard]:
+        """Yield all that there is as several shards, with about as many interactions each."""
         whole, index = self._interactions, self.base
         cut = cut_episodes(whole.episode, n_shards)
-        shards, is_known = list[Shard](), np.zeros(len(index.table), np.bool_)
-        is_stuck = whole.is_stuck
+        is_stuck, is_known = whole.is_stuck, np.zeros(len(index.table), np.bool_)
         for first, last in itertools.pairwise(cut.tolist()):
             rows = slice(first, last)
             is_here = np.zeros(len(index.table), np.bool_)
@@ -299,12 +300,11 @@ class Shard:
                 is_stuck[rows], n_shards,
             )  # fmt: skip
             part = FeatureIndex.at(index.graph, index.cameras, tuple(places), table)
-            shards.append(Shard(interactions, part, numbers))
+            yield Shard(interactions, part, numbers)
             is_known |= is_here
-        return shards
 
     def _threads_of(self, spec: ViewSpec) -> int:
-        return spec.threads if self._threads is None else self._threads
+        return spec.threads if self.threads is None else self.threads
 
     def _classify(self, spec: ViewSpec) -> ClassifiedPercepts:
         """Return the percepts of a view, and forget those of others."""
@@ -338,34 +338,42 @@ class Shard:
         seen, known = self._classify(spec), self._residuals
         if known is not None and known[0] == seen.number:
             residuals = known[1]
-            if residuals.gamma == gamma and np.array_equal(residuals.q, q):
+            if residuals.gamma == gamma and np.array_equal(np.asarray(residuals.q), q):
                 return residuals
         self._residuals = None
         found = bellman_residuals(self.sequence(spec), q, gamma, spec.scale, seen.threads)
         self._residuals = seen.number, found
         return found
 
-    def _exhibit(
-        self, seen: ClassifiedPercepts, candidates: Candidates, is_open: Bools
-    ) -> Incidence:
-        """Return which percepts exhibit which candidates; new ones come after known ones."""
-        index, new, is_known = seen.index, candidates.new, candidates.known
-        if len(new) and not isinstance(new, NewFeatures):
-            grown, numbers = index.add(new)
-            if numbers != list(range(len(index.graph), len(grown.graph))):
-                raise ValueError(
-                    "new of Candidates must be features that the graph does not have, each once."
-                )
-            is_new = np.arange(len(grown.graph)) >= len(index.graph)
-            return grown.incidence if is_known else grown.incidence.only(is_new)
-        incidence = index.incidence
-        if not is_known:
-            begin = np.zeros(incidence.n_percepts + 1, np.int64)
-            incidence = Incidence(begin, np.empty(0, np.int32), incidence.n_features)
-        if isinstance(new, NewFeatures):
-            for one in self._features.exhibit(seen, new, is_open):
-                incidence = incidence.append(one)
-        return incidence
+
+def exhibit(
+    features: ShardFeatures, seen: ClassifiedPercepts, candidates: Candidates, is_open: Bools
+) -> Incidence:
+    """Return which percepts exhibit which candidates; new ones come after known ones.
+
+    Args:
+        features: The images of the shard.
+        seen: Its percepts as a classifier shows them.
+        candidates: The features that a generator offers.
+        is_open: (n_classes,) the classes that it offers them for.
+    """
+    index, new, is_known = seen.index, candidates.new, candidates.known
+    if len(new) and not isinstance(new, NewFeatures):
+        grown, numbers = index.add(new)
+        if numbers != list(range(len(index.graph), len(grown.graph))):
+            raise ValueError(
+                "new of Candidates must be features that the graph does not have, each once."
+            )
+        is_new = np.arange(len(grown.graph)) >= len(index.graph)
+        return grown.incidence if is_known else grown.incidence.only(is_new)
+    incidence = index.incidence
+    if not is_known:
+        begin = np.zeros(incidence.n_percepts + 1, np.int64)
+        incidence = Incidence(begin, np.empty(0, np.int32), incidence.n_features)
+    if isinstance(new, NewFeatures):
+        for one in features.exhibit(seen, new, is_open):
+            incidence = incidence.append(one)
+    return incidence
 
 
 def cut_episodes(episode: Ints, shards: int) -> Ints:

@@ -106,7 +106,7 @@ def check_aliasing_detector(detector: AliasingDetector) -> None:
     require = Require(detector)
     group = np.arange(60) % 12  # of three classes and four actions
     for integers in (group * 7, np.random.default_rng(0).integers(-99, 99, 60)):
-        residuals = Residuals(integers, FixedPoint(2), group, 3, 4)
+        residuals = Residuals(integers, FixedPoint(2), group, 3, 4).sums()
         mask = detector.detect(residuals, 10.0)
         require.array(mask, (3,), np.bool_, "the mask (n_classes,)")
         again = detector.detect(residuals, 10.0)

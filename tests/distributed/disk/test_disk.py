@@ -22,8 +22,8 @@ from rlvc.data import Image
 from rlvc.distributed.disk import ShardData, is_shards, read_about, read_shard, write_shards
 from rlvc.distributed.disk.format import BLOCK, LONGEST, MOST_IMAGES, checksum, file_of
 from rlvc.distributed.disk.tables import sum_up
-from rlvc.distributed.disk.write import cut_episodes
 from rlvc.errors import DamagedFileError, FileFormatError, ImageError, InvalidFileError
+from rlvc.learning.shard import cut_episodes
 from rlvc.vision import Harris, InterestPoints
 from tests.robustness.test_unwritable import limited
 from tests.support.builders import blocks
@@ -400,7 +400,8 @@ def test_a_detector_of_another_kind(tmp_path: Path) -> None:
     places = database.index.places[0]
     for change in (1e-9, np.nan):
         odd = replace(places, marks=places.marks + np.array([0, 0, change, 0]))
-        strange = replace(database, index=replace(database.index, places=(odd,)))
+        index = replace(database.index, places=(odd,))
+        strange = Database.of(database.interactions, index, database.extractor)
         with pytest.raises(ValueError, match="must be float32, and positions and scales finite"):
             write_shards(strange, tmp_path / "shards", 1)
         extractor = RLVC().new_extractor(database.interactions.percepts)

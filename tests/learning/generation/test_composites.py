@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Policy
 from rlvc.features import Composite, Feature, FeatureGraph, FeatureIndex, InCell, Primitive
-from rlvc.learning.generation.base import Candidates, GeneratorState, generators
+from rlvc.learning.generation.base import GeneratorState, generators
 from rlvc.learning.generation.clustering import CompleteLinkage, Tails, clusterings
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.generation.cooccurrence import TRIES
@@ -27,6 +27,7 @@ from tests.features.test_index import Scene, draw_graph, draw_points
 from tests.oracle import composites as oracle
 from tests.oracle.rlvc import TooCloseError
 from tests.policies.test_composite_policies import act, draw_all
+from tests.support.candidates import Offer, offer
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -100,12 +101,12 @@ class Case:
         wanted: Sequence[int] | None = None,
         threads: int = 1,
         composer: GeneratorState | None = None,
-    ) -> Candidates:
+    ) -> Offer:
         """Return the new features that are offered for some classes, or for all."""
         is_aliased = np.zeros(self.n_classes, np.bool_)
         is_aliased[list(range(self.n_classes) if wanted is None else wanted)] = True
         composer, attempt = composer or rules.start(), 0 if rules.together else 1
-        found = composer.generate(self.index, self.classes, is_aliased, attempt, threads)
+        found = offer(composer, self.index, self.classes, is_aliased, attempt, threads)
         assert found is not None
         return found
 
@@ -138,7 +139,7 @@ def alone(rules: Composites) -> oracle.Cluster:
     return cluster
 
 
-def new_of(candidates: Candidates, row: int) -> Counter[Feature]:
+def new_of(candidates: Offer, row: int) -> Counter[Feature]:
     """Return the new features that a percept is said to exhibit."""
     columns = candidates.incidence.row(row).tolist()
     return Counter(
@@ -156,7 +157,7 @@ def assert_same_composites(offered: Sequence[Feature], expected: list[Composite]
     assert not rest
 
 
-def assert_same_offer(one: Candidates, other: Candidates) -> None:
+def assert_same_offer(one: Offer, other: Offer) -> None:
     assert list(one.new) == list(other.new)
     assert one.incidence.n_features == other.incidence.n_features
     for name in ("indptr", "indices"):
@@ -306,16 +307,16 @@ def test_known_features_come_first(seed: int) -> None:
     everything = np.ones(case.n_classes, np.bool_)
     apart, together = (Composites(together=flag, grid=1) for flag in (False, True))
 
-    def attempts(rules: Composites) -> list[Candidates]:
-        composer, offers = rules.start(), list[Candidates]()
+    def attempts(rules: Composites) -> list[Offer]:
+        composer, offers = rules.start(), list[Offer]()
         while True:
-            one = composer.generate(case.index, case.classes, everything, len(offers))
+            one = offer(composer, case.index, case.classes, everything, len(offers))
             if one is None:
                 return offers
             offers.append(one)
 
     known, new = attempts(apart)
-    assert_same_offer(known, Candidates(case.index.incidence))
+    assert_same_offer(known, Offer(case.index.incidence, ()))
     (both,) = attempts(together)
     assert list(both.new) == list(new.new)
     assert known.n_known == new.n_known == both.n_known == len(case.graph)
@@ -723,12 +724,12 @@ def test_classes_may_be_of_one_percept_or_of_none() -> None:
     for n_classes in (6, 8):  # the last are numbers of no percept
         is_aliased = np.ones(n_classes, np.bool_)
         for threads in (1, 2, 3):
-            offered = composer.generate(case.index, case.classes, is_aliased, 1, threads)
+            offered = offer(composer, case.index, case.classes, is_aliased, 1, threads)
             assert offered is not None
             assert_same_offer(offered, case.offer(EVERYTHING, [1]))
             assert len(offered.new) > 2
     nobody = np.array([True, False, True, False, True, False, True])
-    offered = EVERYTHING.start().generate(case.index, case.classes, nobody, 1)
+    offered = offer(EVERYTHING.start(), case.index, case.classes, nobody, 1)
     assert offered is not None
     assert len(offered.new) == 0
 
@@ -800,9 +801,9 @@ def test_angles_need_a_detector_that_gives_them() -> None:
     rules = Composites(together=False, use_angle=True)
     composer = rules.start()
     everything = np.ones(1, np.bool_)
-    assert composer.generate(case.index, case.classes, everything, 0) is not None
+    assert offer(composer, case.index, case.classes, everything, 0) is not None
     with pytest.raises(ValueError, match="use_angle of Composites needs a detector"):
-        composer.generate(case.index, case.classes, everything, 1)
+        offer(composer, case.index, case.classes, everything, 1)
     with pytest.raises(ValueError, match="sift or orb"):
         RLVC(detector=Harris(), generator=rules, threads=1).learn(
             act([one.picture for one in DRAWN], RIGHT)
@@ -887,7 +888,7 @@ def test_labels_that_compiled_code_could_not_trust_are_refused(kind: str) -> Non
     index = Scene({"": views}, [(i,) for i in range(6)]).see(graph)
     offering = Composites(clustering=Wrong(kind), together=False).start()
     with pytest.raises(ValueError, match=r"^Wrong\.cluster must return an array of int64 of shape"):
-        offering.generate(index, np.zeros(6, np.int64), np.array([True]), 1)
+        offer(offering, index, np.zeros(6, np.int64), np.array([True]), 1)
 
 
 @pytest.mark.parametrize(

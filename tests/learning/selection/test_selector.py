@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from rlvc._core.fixed_point import FixedPoint
 from rlvc.features import Incidence
 from rlvc.learning.aliasing import Residuals
-from rlvc.learning.selection.selector import Selector, SplitChoice, reductions
-from rlvc.learning.selection.sums import merge
+from rlvc.learning.selection.base import Samples, SplitChoice
+from rlvc.learning.selection.selector import Selector, reductions
 from tests.oracle import rlvc as oracle
+from tests.support.candidates import select
 
 RULES = pytest.mark.parametrize(
     ("ranking", "test", "correction"),
@@ -70,7 +71,7 @@ def check(
     )  # fmt: skip
     fixed = FixedPoint(0)
     given = Residuals(delta, fixed, group, N_CLASSES, N_ACTIONS, values.astype(np.float64))
-    choice = chooser.select(given, percept, Incidence.from_dense(dense), is_aliased, threads)
+    choice = select(chooser, given, percept, Incidence.from_dense(dense), is_aliased, threads)
     for V, found in enumerate(expected):
         got = oracle.Found(
             None if choice.feature[V] < 0 else int(choice.feature[V]),
@@ -156,8 +157,12 @@ def one_group(
     n = len(delta)
     nothing = np.zeros(n, np.int64)
     residuals = Residuals(np.array(delta), FixedPoint(0), nothing, 1, 1, np.zeros((1, 1)))
-    choice = chooser.select(
-        residuals, np.arange(n), Incidence.from_dense(np.array(dense, np.bool_)), np.ones(1, bool)
+    choice = select(
+        chooser,
+        residuals,
+        np.arange(n),
+        Incidence.from_dense(np.array(dense, np.bool_)),
+        np.ones(1, bool),
     )
     return (
         int(choice.feature[0]), int(choice.action[0]), float(choice.p_value[0]),
@@ -194,7 +199,7 @@ def test_relevance_needs_the_values_and_is_asked_for() -> None:
     residuals = Residuals(np.array([1, 2]), FixedPoint(0), np.zeros(2, np.int64), 1, 1)
     nothing = Incidence.from_dense(np.zeros((2, 1), np.bool_))
     with pytest.raises(ValueError, match=r"^relevant of Selector needs residuals that know the "):
-        Selector().select(residuals, np.arange(2), nothing, np.ones(1, bool))
+        select(Selector(), residuals, np.arange(2), nothing, np.ones(1, bool))
 
 
 def test_a_reduction_is_what_the_parts_leave_of_the_sum_of_squares() -> None:
@@ -235,8 +240,12 @@ def test_a_complement_ties_to_the_bit_in_large_groups(n: int) -> None:
         nothing = np.zeros(n, np.int64)
         residuals = Residuals(delta, FixedPoint(0), nothing, 1, 1, np.zeros((1, 1)))
         dense = np.array([[False, True], [True, False]])
-        choice = Selector().select(
-            residuals, shown.astype(np.int64), Incidence.from_dense(dense), np.ones(1, bool)
+        choice = select(
+            Selector(),
+            residuals,
+            shown.astype(np.int64),
+            Incidence.from_dense(dense),
+            np.ones(1, bool),
         )
         assert choice.feature.tolist() == [0]
 
@@ -263,8 +272,12 @@ def test_two_perfect_splits_tie_to_the_lowest_action() -> None:
         percept, action = rng.integers(0, 2, (2, n))
         level = rng.integers(-(2**26), 2**26, (2, 2))
         residuals = Residuals(level[action, percept], FixedPoint(0), action, 1, 2)
-        choice = Selector(ranking="remaining", relevant=False).select(
-            residuals, percept, Incidence.from_dense(np.array([[True], [False]])), np.ones(1, bool)
+        choice = select(
+            Selector(ranking="remaining", relevant=False),
+            residuals,
+            percept,
+            Incidence.from_dense(np.array([[True], [False]])),
+            np.ones(1, bool),
         )
         assert (choice.feature.tolist(), choice.action.tolist()) == ([0], [0])
 
@@ -312,9 +325,9 @@ def test_samples_that_share_a_percept_count_once() -> None:
     incidence = Incidence.from_dense(np.array([[True], [False]]))
     aliased = np.array([True])
     plain = Selector(min_samples=2, relevant=False)
-    assert plain.select(residuals, percept, incidence, aliased).feature.tolist() == [0]
+    assert select(plain, residuals, percept, incidence, aliased).feature.tolist() == [0]
     apart = dataclasses.replace(plain, samples="percepts")
-    assert apart.select(residuals, percept, incidence, aliased).feature.tolist() == [-1]
+    assert select(apart, residuals, percept, incidence, aliased).feature.tolist() == [-1]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -356,12 +369,14 @@ def test_sums_of_shards_choose_what_one_search_chooses(
     def residuals(rows: NDArray[np.int64]) -> Residuals:
         return Residuals(delta[rows], fixed, group[rows], N_CLASSES, N_ACTIONS, values)
 
-    expected = selector.select(residuals(np.arange(size)), percept, incidence, is_aliased)
+    expected = select(selector, residuals(np.arange(size)), percept, incidence, is_aliased)
     parts = [
-        selector.sums(residuals(rows), percept[rows], incidence, is_aliased)
+        selector.measure(
+            Samples(residuals(rows), percept[rows], incidence, is_aliased, is_all=n_shards == 1)
+        )
         for rows in np.array_split(rng.permutation(size), n_shards)
     ]
-    found = selector.choose(*merge(parts, min_samples), values, fixed, N_CLASSES, N_ACTIONS)
+    found = selector.choose(parts, residuals(np.arange(size)).sums())
     for one, other in zip(dataclasses.astuple(found), dataclasses.astuple(expected), strict=True):
         assert np.array_equal(one, other)
 
@@ -379,7 +394,4 @@ def test_what_is_no_matter_of_sums_is_refused(parameters: dict[str, str], messag
     residuals = Residuals(nothing, FixedPoint(0), nothing, 1, 1, np.zeros((1, 1)))
     incidence, every = Incidence.from_dense(np.zeros((2, 1), np.bool_)), np.ones(1, np.bool_)
     with pytest.raises(ValueError, match=message):
-        selector.sums(residuals, nothing, incidence, every)
-    groups, candidates = Selector().sums(residuals, nothing, incidence, every)
-    with pytest.raises(ValueError, match=message):
-        selector.choose(groups, candidates, np.zeros((1, 1)), FixedPoint(0), 1, 1)
+        selector.measure(Samples(residuals, nothing, incidence, every, is_all=False))

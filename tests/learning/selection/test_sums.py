@@ -10,7 +10,7 @@ from rlvc._core.fixed_point import FixedPoint, group_sums
 from rlvc.features import Incidence
 from rlvc.learning.aliasing import Residuals
 from rlvc.learning.selection.sums import (
-    Candidates,
+    CandidateSums,
     GroupSums,
     group_interactions,
     merge,
@@ -35,7 +35,7 @@ def by_hand(
     return sums
 
 
-def as_dict(candidates: Candidates) -> Sums:
+def as_dict(candidates: CandidateSums) -> Sums:
     rows = zip(
         candidates.group.tolist(), candidates.feature.tolist(), candidates.count.tolist(),
         candidates.total.tolist(), candidates.square.tolist(), strict=True,
@@ -136,7 +136,7 @@ def test_merged_shards_are_one_pass(seed: int, n: int, n_shards: int, min_sample
     delta = rng.integers(-(2**25), 2**25, n)
     is_aliased = rng.random(2) < 0.8
 
-    def shard(rows: NDArray[np.int64], least: int) -> tuple[GroupSums, Candidates]:
+    def shard(rows: NDArray[np.int64], least: int) -> tuple[GroupSums, CandidateSums]:
         residuals = Residuals(delta[rows], FixedPoint(0), group[rows], 2, 2)
         groups = group_interactions(residuals, is_aliased)
         incidence = Incidence.from_dense(dense[percept[rows]].reshape(-1, n_features))

@@ -90,9 +90,8 @@ class Dataset:
         extractor, interactions = self.extractor(), self.interactions()
         seen = [self._seen(camera) for camera in range(len(self.about.cameras))]
         graph = FeatureGraph().add_symbols(extractor)
-        return Database(
-            interactions, FeatureIndex.of(graph, interactions.percepts, seen), extractor
-        )
+        index = FeatureIndex.of(graph, interactions.percepts, seen)
+        return Database.of(interactions, index, extractor)
 
     def _seen(self, camera: int) -> SymbolOccurrences:
         """Return what all images of a camera show."""

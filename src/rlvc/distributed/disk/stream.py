@@ -31,7 +31,8 @@ from rlvc.data.percepts import Images
 from rlvc.distributed.disk.format import FRAMES, GROUP, VOCABULARY, About
 from rlvc.distributed.disk.tables import sum_up
 from rlvc.distributed.disk.unique import sample_unique
-from rlvc.distributed.disk.write import Seen, ShardWriter, as_written, cut_episodes
+from rlvc.distributed.disk.write import Seen, ShardWriter, as_written
+from rlvc.learning.shard import cut_episodes
 from rlvc.vision.descriptors import Descriptors
 from rlvc.vision.detectors import InterestPoints
 from rlvc.vision.extractor import ExtractionBackend, FeatureExtractor, extract_in_threads

@@ -42,6 +42,7 @@ from rlvc.distributed.disk.tables import (
 )
 from rlvc.features.occurrences import OccurrenceTable
 from rlvc.learning.database import Database
+from rlvc.learning.shard import cut_episodes
 from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.io import describe_extractor
 
@@ -99,25 +100,6 @@ def write_shards(database: Database, folder: Pathlike, shards: int) -> About:
             seen = _seen(places, symbols, images)
             writer.add_camera(images.camera, images.shape, len(symbols), seen)
         return writer.finish(interactions, index.table, cut, database.extractor)
-
-
-def cut_episodes(episode: Ints, shards: int) -> Ints:
-    """Return the (shards + 1,) rows at which shards of whole episodes begin and end.
-
-    >>> cut_episodes(np.array([0, 0, 0, 1, 2, 2]), 2).tolist()
-    [0, 3, 6]
-    """
-    begin = np.flatnonzero(np.concatenate([[True], episode[1:] != episode[:-1]]))
-    if not 1 <= shards <= len(begin):
-        raise ValueError(
-            f"shards must be between 1 and {len(begin)}, as there are so many episodes; "
-            f"got {shards}."
-        )
-    cut = [0]
-    for k in range(1, shards):
-        near = int(np.searchsorted(begin, len(episode) * k / shards))
-        cut.append(min(max(near, cut[-1] + 1), len(begin) - shards + k))
-    return np.append(begin[cut], len(episode))
 
 
 class ShardWriter:

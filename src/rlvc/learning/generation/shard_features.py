@@ -128,10 +128,10 @@ class ShardFeatures:
         key = seen.number, tuple(wanted)
         known, order, images = self._images.get(camera, (None, -1, None))
         if images is None or known != key or seed not in (-1, order):
-            is_drawn, n = seed >= 0, len(self.numbers[camera])
-            order = self._draw(seed)[1][camera] if is_drawn else np.arange(n)
+            n = len(self.numbers[camera])
+            turn = self._draw(seed)[1][camera] if seed >= 0 else np.arange(n)
             image = self.table[:, camera]
-            images = ClassImages.of(seen.classes, seen.n_classes, wanted, image, order)
+            images = ClassImages.of(seen.classes, seen.n_classes, wanted, image, turn)
             self._images[camera] = key, seed, images
         return images
 

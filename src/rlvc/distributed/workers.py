@@ -1,0 +1,287 @@
+"""Ray workers that hold the shards of databases.
+
+A worker that is lost is replaced. The new one gets the same shards from Ray's object store, or from
+their files, and is asked the same question again, so that nothing changes but the time it takes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import socket
+import weakref
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
+
+from rlvc.data.interactions import Interactions
+from rlvc.data.percepts import PerceptPlaceholders
+from rlvc.distributed.disk.format import FILE, About, read_about
+from rlvc.distributed.disk.read import read_shard
+from rlvc.errors import DamagedFileError
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.index import FeatureIndex
+from rlvc.features.kinds import Primitive
+from rlvc.features.occurrences import OccurrenceTable
+from rlvc.learning.shard import Shard, ShardNumbers
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+LOSSES: Final = 100  # times that a worker may be lost before it is given up
+PATIENCE: Final = 5.0  # seconds until a cluster must answer
+
+_NAMES = itertools.count()  # of databases, so that workers can tell one from another
+
+
+class ShardSource(Protocol):
+    """Where a worker gets a shard from, as often as it is needed."""
+
+    def load(self) -> Shard:
+        """Return the shard."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredShard:
+    """A shard in Ray's object store, which outlives the worker that uses it.
+
+    Attributes:
+        reference: Of the pickled shard. Arrays that Ray shares are read-only, for which every
+            kernel would be compiled once more.
+    """
+
+    reference: Any
+
+    @classmethod
+    def put(cls, shard: Shard) -> StoredShard:
+        """Put a shard into the object store."""
+        return cls(import_ray().put(pickle.dumps(shard, pickle.HIGHEST_PROTOCOL)))
+
+    def load(self) -> Shard:
+        """Return a copy of the shard."""
+        shard: Shard = pickle.loads(import_ray().get(self.reference))  # noqa: S301 - our own
+        return shard
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFile:
+    """A shard of a dataset on disk.
+
+    Attributes:
+        folder: Of the dataset, under the name that all machines have for it.
+        number: Of the shard.
+        stamp: Tells the dataset from another one in the same folder.
+    """
+
+    folder: str
+    number: int
+    stamp: int
+
+    def load(self) -> Shard:
+        """Return the shard, or raise an error unless the dataset is there."""
+        try:
+            found = stamp_of(self.folder)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"A worker finds no shards in {self.folder}. All machines must have them under "
+                "this name: move the dataset to a shared folder."
+            ) from error
+        if found != self.stamp:
+            raise DamagedFileError(
+                f"{self.folder} was written anew since it was opened. Start learning again."
+            )
+        return load_shard(self.folder, self.number, read_about(self.folder))
+
+
+def stamp_of(folder: str) -> int:
+    """Return what tells a dataset from another one in the same folder."""
+    return zlib.crc32((Path(folder) / FILE).read_bytes())
+
+
+def load_shard(folder: str, number: int, about: About) -> Shard:
+    """Return a shard of a dataset on disk, of which ``about`` says what there is."""
+    data, cameras = read_shard(folder, number, about), about.cameras
+    graph = FeatureGraph(
+        tuple(Primitive(one.name, symbol) for one in cameras for symbol in range(one.symbols))
+    )
+    places = [
+        OccurrenceTable(
+            images.begin, graph.symbols(camera.name)[images.symbol], images.marks, images.size
+        )
+        for camera, images in zip(cameras, data.images, strict=True)
+    ]
+    interactions = Interactions(
+        PerceptPlaceholders(len(data.percepts)), data.start, data.action, data.reward, data.end,
+        data.episode, data.terminated, data.truncated, about.n_actions,
+    )  # fmt: skip
+    numbers = ShardNumbers(
+        data.percepts, data.is_first, tuple(images.numbers for images in data.images),
+        tuple(one.images for one in cameras), data.stuck, len(about.shards),
+    )  # fmt: skip
+    names = tuple(one.name for one in cameras)
+    return Shard(interactions, FeatureIndex.at(graph, names, tuple(places), data.table), numbers)
+
+
+class Worker:
+    """A process that holds shards of databases; it loads them when they are first asked."""
+
+    def __init__(self) -> None:
+        self._shards: dict[tuple[int, int], Shard] = {}
+
+    def answer(
+        self,
+        database: int,
+        sources: dict[int, ShardSource],
+        threads: int,
+        question: str,
+        asked: tuple[tuple[Any, ...], dict[str, Any]],
+    ) -> list[Any]:
+        """Return what some shards of a database answer."""
+        args, kwargs = asked
+        return [
+            getattr(self._shard(database, number, source, threads), question)(*args, **kwargs)
+            for number, source in sources.items()
+        ]
+
+    def _shard(self, database: int, number: int, source: ShardSource, threads: int) -> Shard:
+        name = database, number
+        if name not in self._shards:
+            self._shards[name] = source.load()
+            self._shards[name].threads = threads
+        return self._shards[name]
+
+    def forget(self, database: int) -> None:
+        """Forget the shards of a database that is no longer used."""
+        self._shards = {name: one for name, one in self._shards.items() if name[0] != database}
+
+
+class RayShards:
+    """Asks the shards of a database, which workers hold.
+
+    Args:
+        sources: Where a worker gets each shard from.
+        workers: How many workers share them.
+        threads: How many threads each worker uses.
+        n_base: How many features every shard has from the start.
+        gather: Brings all of them into this process.
+    """
+
+    def __init__(
+        self,
+        sources: Iterable[ShardSource],
+        workers: int,
+        threads: int,
+        n_base: int,
+        gather: Callable[[], Shard],
+    ) -> None:
+        self._workers, self._connection = hire(workers), connection()
+        every = dict(enumerate(sources))
+        numbers = [list(every)[i::workers] for i in range(workers)]
+        self._sources = [{number: every[number] for number in some} for some in numbers]
+        self._name, self._threads, self._gather = next(_NAMES), threads, gather
+        self.n_base = n_base
+        weakref.finalize(self, _dismiss, self._workers, self._connection, self._name)
+
+    @property
+    def shard(self) -> None:
+        """No shard is in this process."""
+        return
+
+    def ask(
+        self, question: Callable[Concatenate[Shard, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> list[R]:
+        """Return what each shard answers, in the order of the shards."""
+        ray = import_ray()
+        if connection() != self._connection:
+            raise ConnectionError(
+                "The workers that hold this database are gone, as Ray was shut down. Learn from "
+                "the interactions or from the dataset again."
+            )
+        asked = ray.put((args, kwargs))
+        waiting = [
+            worker.answer.remote(self._name, sources, self._threads, question.__name__, asked)
+            for worker, sources in zip(self._workers, self._sources, strict=True)
+        ]
+        answers: dict[int, R] = {}
+        for sources, found in zip(self._sources, fetch(waiting), strict=True):
+            answers |= zip(sources, found, strict=True)
+        return [answers[number] for number in sorted(answers)]
+
+    def gather(self) -> Shard:
+        """Return one shard in this process that has everything."""
+        return self._gather()
+
+
+Connection = tuple[str, str]  # a node of a cluster, and this process as it knows it
+reached: dict[Connection | None, str] = {}  # by which address
+_hired: dict[Connection, list[Any]] = {}  # starting a process takes longer than a stage
+
+
+def connection() -> Connection | None:
+    """Return what tells a connection to a cluster from one before; None if there is none."""
+    ray = import_ray()
+    if not ray.is_initialized():
+        return None
+    here = ray.get_runtime_context()
+    return here.get_node_id(), here.get_job_id()
+
+
+def hire(n: int) -> list[Any]:
+    """Return so many workers: those that are there, and new ones if they are too few."""
+    ray, here = import_ray(), connection()
+    assert here is not None  # an engine connects before it hires
+    known = _hired.setdefault(here, [])
+    make = ray.remote(Worker).options(
+        max_restarts=LOSSES, max_task_retries=LOSSES, scheduling_strategy="SPREAD"
+    )
+    known += [make.remote() for _ in range(n - len(known))]
+    return known[:n]
+
+
+def _dismiss(workers: Sequence[Any], whose: Connection | None, database: int) -> None:
+    """Let workers forget a database, if they are still there."""
+    if connection() == whose:
+        for worker in workers:
+            worker.forget.remote(database)
+
+
+def import_ray() -> Any:
+    """Return Ray, or say how to install it."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told that it is used
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # the first of them is told
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError(
+            "The engine ray needs Ray. Install it with: pip install 'rlvc[ray]'"
+        ) from error
+    return ray
+
+
+def knock(address: str) -> None:
+    """Raise an OSError if nobody listens at an address; Ray itself would wait for very long."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), PATIENCE).close()
+
+
+def fetch(asked: Any) -> Any:
+    """Return results, once they are there; what went wrong elsewhere went wrong here."""
+    ray = import_ray()
+    try:
+        return ray.get(asked)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, Exception):
+            raise error.cause from None
+        raise
+    except ray.exceptions.RayError as error:
+        if isinstance(error, ray.exceptions.RayActorError):
+            _hired.clear()  # who was lost for good does not come back; hire others next time
+        raise OSError(
+            f"Ray could not finish the work: {error} If workers run out of memory, use more "
+            "machines, or fewer workers on each: engine.workers says how many."
+        ) from error

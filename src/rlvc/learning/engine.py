@@ -92,3 +92,4 @@ class Local:
 
 engines: Registry[Engine] = Registry("engine")
 engines.register("local", Local)
+engines.register("ray", "rlvc.distributed.ray:Ray")

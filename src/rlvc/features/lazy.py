@@ -53,17 +53,15 @@ class LazyFeatures:
     def exhibits(self, number: int) -> bool:
         """Tell whether the percept exhibits a feature; this is the cost of one test of a policy."""
         if number not in self._exhibited:
-            self._exhibited[number] = self._exhibits(number)
+            feature = self._graph[number]
+            if isinstance(feature, Primitive):
+                _, rows, search = self._extract(feature.camera)
+                self._exhibited[number] = search.has_match(rows, feature.symbol)
+            elif isinstance(feature, AtLeast):
+                self._exhibited[number] = self.count(feature) >= feature.least
+            else:
+                self._exhibited[number] = len(self.find(number)) > 0
         return self._exhibited[number]
-
-    def _exhibits(self, number: int) -> bool:
-        feature = self._graph[number]
-        if isinstance(feature, Primitive):
-            _, rows, search = self._extract(feature.camera)
-            return search.has_match(rows, feature.symbol)
-        if isinstance(feature, AtLeast):
-            return self.count(feature) >= feature.least
-        return len(self.find(number)) > 0
 
     def count(self, feature: AtLeast) -> int:
         """Return how many of the parts of a feature the percept exhibits."""

@@ -1,13 +1,13 @@
-"""The Ray engine beside the local one: the same policies, whoever is lost, and how fast.
+"""The Ray engine beside the local one: the same policies, also after lost workers, and the speed.
 
-Run it with ``python benchmarks/engines.py same|kills|looking|stages``; Ray is needed: ``pip install
-'rlvc[ray]'``.
+Run it with ``python benchmarks/engines.py same|kills|extraction|stages``; it needs Ray: ``pip
+install 'rlvc[ray]'``.
 
 * ``same``: learns the maze, the campus and the hill with the local engine, and with two workers of
   Ray on 1, 2 and 4 shards, by the command line; compares the policy files byte for byte.
 * ``kills``: learns one classifier and a small forest on two workers again and again; each time one
   of the processes that work is killed (SIGKILL) at a random moment. Compares the files.
-* ``looking``: times extraction with two workers over one, alternately.
+* ``extraction``: times extraction with two workers over one, alternately.
 * ``stages``: times the stages of a million interactions (``large_mazes.py`` makes them) with two
   workers over two threads, alternately.
 """
@@ -58,18 +58,21 @@ def main() -> None:
     kills.add_argument("--kills", type=int, default=20)
     kills.add_argument("--seed", type=int, default=0)
     kills.add_argument("--interactions", type=int, default=1500)
-    looking = commands.add_parser("looking")
-    looking.add_argument("--workers", type=int, default=0, help=argparse.SUPPRESS)
-    looking.add_argument("--images", type=int, default=2000)
-    looking.add_argument("--repeats", type=int, default=3)
+    extraction = commands.add_parser("extraction")
+    extraction.add_argument("--workers", type=int, default=0, help=argparse.SUPPRESS)
+    extraction.add_argument("--images", type=int, default=2000)
+    extraction.add_argument("--repeats", type=int, default=3)
     stages = commands.add_parser("stages")
     stages.add_argument("--interactions", type=float, default=1e6)
     stages.add_argument("--stages", type=int, default=20)
     stages.add_argument("--repeats", type=int, default=2)
     options = vars(parser.parse_args())
-    {"same": check_same, "kills": check_kills, "looking": time_looking, "stages": time_stages}[
-        options.pop("command")
-    ](**options)
+    {
+        "same": check_same,
+        "kills": check_kills,
+        "extraction": time_extraction,
+        "stages": time_stages,
+    }[options.pop("command")](**options)
 
 
 def check_same(tasks: list[str], interactions: int, trees: int, pictures: str) -> None:
@@ -151,8 +154,8 @@ def check_kills(kills: int, seed: int, interactions: int) -> None:
 def learn(
     learner: RLVC, data: Interactions, folder: Path, on_phase: Callable[[str], None]
 ) -> list[bytes]:
-    """Look, learn and grow a few trees; return the files of what was learned."""
-    on_phase("looking")
+    """Extract, learn and grow a few trees; return the files of the policies."""
+    on_phase("extracting")
     database = learner.extract(data)
     on_phase("the stages")
     policies = [learner.learn(database)]
@@ -195,7 +198,7 @@ def meet(n: int) -> Interactions:
     return collect(gymnasium.make("rlvc/Maze-v0", disable_env_checker=True), n, seed=0)
 
 
-def time_looking(workers: int, images: int, repeats: int) -> None:
+def time_extraction(workers: int, images: int, repeats: int) -> None:
     """Time extraction with one worker and with two, each in a process of its own."""
     if workers:
         data = meet(images)
@@ -206,7 +209,7 @@ def time_looking(workers: int, images: int, repeats: int) -> None:
             learner.extract(data)
             print(time.perf_counter() - begin, flush=True)
         return
-    command = [sys.executable, __file__, "looking", "--images", str(images), "--workers"]
+    command = [sys.executable, __file__, "extraction", "--images", str(images), "--workers"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     asked = {n: subprocess.Popen([*command, str(n)], **pipes) for n in (1, 2)}
     seconds: dict[int, list[float]] = {1: [], 2: []}

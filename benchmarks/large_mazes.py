@@ -37,16 +37,16 @@ EPISODES = 500  # that walk together
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Which symbols stand where on the maze's picture, and who saw them.
+    """The symbols of the maze's picture and their positions.
 
     Attributes:
-        extractor: Who looked.
+        extractor: The extractor that found them.
         xy: (n, 2) whole pixels of the padded picture, cell by cell.
         symbol: (n,) the symbol of each.
-        begin: Where those of each cell begin, row by row of the cells.
+        begin: The first index of each cell, row by row of the cells.
         width: Cells in a row.
-        margin: Pixels at the border of a window in which nothing is seen.
-        offset: From the place of an agent, at the nearest whole pixel, to its window's corner.
+        margin: Pixels at the border of a window in which no points are detected.
+        offset: From the position of the agent, in whole pixels, to the corner of its window.
     """
 
     extractor: FeatureExtractor
@@ -58,8 +58,8 @@ class Scene:
     offset: int
 
     @classmethod
-    def look(cls, learner: RLVC, env: PictureEnv) -> Scene:
-        """Look once at the whole picture, with what suits its percepts."""
+    def extract(cls, learner: RLVC, env: PictureEnv) -> Scene:
+        """Extract the symbols of the whole picture, with an extractor that suits its percepts."""
         one = Percepts()
         one.add(env.padded)
         extractor = learner.new_extractor(one)

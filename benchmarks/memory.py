@@ -1,6 +1,6 @@
 """How much memory looking takes: the peak of a whole process, images and symbols included.
 
-Percepts of 640×480 are made, stored, and looked at: detection, description, vocabulary,
+Percepts of 640×480 are created, stored, and extracted: detection, description, vocabulary,
 quantization, sightings. *Filmed* ones are views of photographs, turned and zoomed, with noise, so
 that no point looks the same twice: of those in ``RLVC_DATA`` if it is set, else of scikit-image.
 *Drawn* ones are windows of one picture, moved by whole pixels, so that points come back exactly.

@@ -190,7 +190,7 @@ def search_and_floor(learner: RLVC, database: Database, stage: Stage) -> dict[st
 
 
 def check(n: int = 10_000) -> None:
-    """Print the real database, looked at image by image, beside the one that is made of arrays."""
+    """Print the real database, extracted image by image, beside the one that is made of arrays."""
     learner, env = maze()
     scene = Scene.extract(learner, env)
     rng = np.random.default_rng(1)

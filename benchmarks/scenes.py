@@ -67,7 +67,7 @@ class Scene:
 
     Attributes:
         data: The interactions.
-        database: The same, looked at.
+        database: The same, with its features extracted.
         pixels: (n_percepts, …) all percepts as few pixels.
         best: (n_percepts,) the best action where each percept was perceived.
         measure: From an agent to its measures.
@@ -112,7 +112,7 @@ def shrink(percepts: Percepts) -> Floats:
 
 
 def batch_of(images: list[Any], database: Database) -> Batch:
-    """Return a batch of images that are looked at when an agent asks for it."""
+    """Return a batch of images that are extracted on demand."""
     percepts = Percepts()
     numbers = np.asarray([percepts.add(image) for image in images])
 
@@ -164,7 +164,7 @@ def picture_scene(
     """Return a database of the maze or the subway.
 
     With ``nearby`` an agent perceives the percept of the nearest point of the grid, so that these
-    are looked at once for all agents.
+    are extracted once for all agents.
     """
     task = find_task(name)
     made = gymnasium.make(task.env_id, pictures=pictures, disable_env_checker=True)

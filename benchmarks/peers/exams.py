@@ -84,7 +84,7 @@ class Exam(ABC):
 
 
 def act_of(policy: AnyPolicy, database: Database) -> Act:
-    """Return what a policy does, which looks as its database was looked at."""
+    """Return the actions of a policy, with the extraction of its database."""
     decide = act_of_policy(policy) if isinstance(policy, Policy) else act_of_forest(policy)
 
     def act(percepts: Sequence[Any]) -> Ints:
@@ -172,7 +172,7 @@ class Campus(Exam):
                                       np.tile(self.states, times)))  # fmt: skip
 
     def measure_policy(self, policy: AnyPolicy, database: Database, episodes: int) -> Measures:
-        """Look at the views once for all policies on a database with the same eye."""
+        """Extract the views once for all policies on a database with the same extractor."""
         key = id(database.extractor)
         if key not in self._shown:
             store = Percepts()

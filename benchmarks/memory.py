@@ -1,7 +1,7 @@
 """How much memory looking takes: the peak of a whole process, images and symbols included.
 
 Percepts of 640×480 are created, stored, and extracted: detection, description, vocabulary,
-quantization, sightings. *Filmed* ones are views of photographs, turned and zoomed, with noise, so
+quantization, index. *Filmed* ones are views of photographs, turned and zoomed, with noise, so
 that no point looks the same twice: of those in ``RLVC_DATA`` if it is set, else of scikit-image.
 *Drawn* ones are windows of one picture, moved by whole pixels, so that points come back exactly.
 Each line is a process of its own. The default is what rlvc chooses for such percepts.
@@ -146,11 +146,11 @@ def measure(case: str, n: int) -> None:
         nonlocal n_images
         n_images += 1
         if n_images == n:
-            peaks.append(f"looked {mebibytes('VmRSS')}")
+            peaks.append(f"extracted {mebibytes('VmRSS')}")
 
     database = learner.extract(data, on_image=on_image, extractor=extractor)
     seconds = time.perf_counter() - begin
-    steps += [*peaks, f"sightings {mebibytes('VmRSS')}"]
+    steps += [*peaks, f"index {mebibytes('VmRSS')}"]
     name = type(learner.detector).__name__.lower()
     points = len(database.index.places[0].feature)
     print(

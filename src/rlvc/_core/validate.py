@@ -102,9 +102,14 @@ def from_json(kind: Any, value: Any) -> Any:
     if origin in (Union, types.UnionType):
         return None if value is None else from_json(inner[0], value)
     if origin is tuple:
-        require(isinstance(value, (list, tuple)), "lists")
+        if not isinstance(value, (list, tuple)):
+            raise ValueError(f"it has {_short(value)} where a list must be")
         kinds = inner[:1] * len(value) if inner[-1] is ... else inner
-        return tuple(from_json(one, each) for one, each in zip(kinds, value, strict=True))
+        if len(kinds) != len(value):
+            raise ValueError(f"a list has {len(value)} entries, not {len(kinds)}")
+        return tuple(map(from_json, kinds, value))
+    if not isinstance(value, dict):
+        raise ValueError(f"it has {_short(value)} where an object must be")
     if origin is Mapping:
         return {as_text(name): from_json(inner[1], one) for name, one in value.items()}
     given = {

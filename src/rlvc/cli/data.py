@@ -139,7 +139,7 @@ def write_shards(
     from rlvc.cli.progress import ProgressDisplay
     from rlvc.data.io.folder import check_new_folder
     from rlvc.data.io.table import import_pyarrow
-    from rlvc.distributed.disk import Telling, is_shards, write_dataset
+    from rlvc.distributed.disk import is_shards, write_dataset
     from rlvc.learning.rlvc import RLVC
     from rlvc.runs.config import make_learner
     from rlvc.tasks.custom import is_data, read_data
@@ -168,7 +168,7 @@ def write_shards(
         )  # fmt: skip
         about = write_dataset(
             data, to, shards, learner.new_extractor(data.percepts), threads=learner.threads,
-            telling=Telling(callbacks.on_phase, callbacks.on_step), backend=learner.engine.extract,
+            on_phase=callbacks.on_phase, on_step=callbacks.on_step, backend=learner.engine.extract,
         )  # fmt: skip
     n_images = sum(camera.images for camera in about.cameras)
     n_symbols = sum(camera.symbols for camera in about.cameras)

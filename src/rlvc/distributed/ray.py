@@ -103,7 +103,7 @@ class Ray:
         """
         self._connect()
         extractor, interactions = dataset.extractor(), dataset.interactions()
-        graph, n_shards = FeatureGraph().add_symbols(extractor), len(dataset.about.shards)
+        graph, n_shards = FeatureGraph().add_symbols(extractor), len(dataset.info.shards)
         folder = str(dataset.folder.resolve())
         stamp = stamp_of(folder)
         client = RayShards(

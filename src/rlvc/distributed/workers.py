@@ -19,7 +19,7 @@ from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import PerceptPlaceholders
-from rlvc.distributed.disk.format import FILE, About, read_about
+from rlvc.distributed.disk.format import FILE, DatasetInfo, read_info
 from rlvc.distributed.disk.read import read_shard
 from rlvc.errors import DamagedFileError
 from rlvc.features.graph import FeatureGraph
@@ -94,7 +94,7 @@ class ShardFile:
             raise DamagedFileError(
                 f"{self.folder} was written anew since it was opened. Start learning again."
             )
-        return load_shard(self.folder, self.number, read_about(self.folder))
+        return load_shard(self.folder, self.number, read_info(self.folder))
 
 
 def stamp_of(folder: str) -> int:
@@ -102,9 +102,9 @@ def stamp_of(folder: str) -> int:
     return zlib.crc32((Path(folder) / FILE).read_bytes())
 
 
-def load_shard(folder: str, number: int, about: About) -> Shard:
-    """Return a shard of a dataset on disk, of which ``about`` says what there is."""
-    data, cameras = read_shard(folder, number, about), about.cameras
+def load_shard(folder: str, number: int, info: DatasetInfo) -> Shard:
+    """Return a shard of a dataset on disk, of which ``info`` says what there is."""
+    data, cameras = read_shard(folder, number, info), info.cameras
     graph = FeatureGraph(
         tuple(Primitive(one.name, symbol) for one in cameras for symbol in range(one.symbols))
     )
@@ -116,11 +116,11 @@ def load_shard(folder: str, number: int, about: About) -> Shard:
     ]
     interactions = Interactions(
         PerceptPlaceholders(len(data.percepts)), data.start, data.action, data.reward, data.end,
-        data.episode, data.terminated, data.truncated, about.n_actions,
+        data.episode, data.terminated, data.truncated, info.n_actions,
     )  # fmt: skip
     numbers = ShardNumbers(
         data.percepts, data.is_first, tuple(images.numbers for images in data.images),
-        tuple(one.images for one in cameras), data.stuck, len(about.shards),
+        tuple(one.images for one in cameras), data.stuck, len(info.shards),
     )  # fmt: skip
     names = tuple(one.name for one in cameras)
     return Shard(interactions, FeatureIndex.at(graph, names, tuple(places), data.table), numbers)

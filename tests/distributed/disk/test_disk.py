@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from rlvc import RLVC, Database, Interactions, Percepts, open_dataset, write_dataset
 from rlvc.data import Image
-from rlvc.distributed.disk import ShardData, is_shards, read_about, read_shard, write_shards
-from rlvc.distributed.disk.format import BLOCK, LONGEST, MOST_IMAGES, checksum, file_of
-from rlvc.distributed.disk.tables import sum_up
+from rlvc.distributed.disk import ShardData, is_shards, read_info, read_shard, write_shards
+from rlvc.distributed.disk.format import BLOCK, MAX_BYTES, MAX_IMAGES, checksum, file_of
+from rlvc.distributed.disk.tables import describe_file
 from rlvc.errors import DamagedFileError, FileFormatError, ImageError, InvalidFileError
 from rlvc.learning.shard import cut_episodes
 from rlvc.vision import Harris, InterestPoints
@@ -107,7 +107,7 @@ def test_what_is_written_is_read(
     n_episodes = len(np.unique(database.interactions.episode))
     folder = tmp_path_factory.mktemp("data") / "shards"
     about = write_shards(database, folder, min(shards, n_episodes))
-    assert read_about(folder) == about
+    assert read_info(folder) == about
     first, seen = 0, set[int]()
     for number in range(len(about.shards)):
         data = read_shard(folder, number)
@@ -162,7 +162,7 @@ def copy(whole: Path, tmp_path: Path) -> Path:
 def read_all(folder: Path) -> None:
     """Read all that there is."""
     dataset = open_dataset(folder)
-    for number in range(len(dataset.about.shards)):
+    for number in range(len(dataset.info.shards)):
         dataset.shard(number)
     for one in dataset.database().interactions.percepts.images:
         for number in range(len(one)):
@@ -197,7 +197,7 @@ def test_damage_is_noticed(
     (folder / file).write_bytes(new)
     if file.name == "dataset.json":  # a blank is as good as another
         with suppress(FileFormatError):
-            assert read_about(folder) == read_about(whole)
+            assert read_info(folder) == read_info(whole)
         return
     if file.suffix == ".png":  # some bytes of it mean nothing
         with suppress(ImageError):
@@ -211,7 +211,7 @@ def test_a_number_that_changed_is_noticed(copy: Path) -> None:
     text = (copy / "dataset.json").read_text("utf-8")
     (copy / "dataset.json").write_text(text.replace('"action_start": 0', '"action_start": 1'))
     with pytest.raises(DamagedFileError, match="is damaged: its checksum does not fit"):
-        read_about(copy)
+        read_info(copy)
 
 
 def change_about(folder: Path, change: Callable[[Any], object]) -> None:
@@ -228,28 +228,28 @@ def one_less(piece: dict[str, int]) -> None:
 
 
 STRANGE: list[tuple[Callable[[Any], object], str]] = [
-    (lambda told: told.update(format="rlvc-dataset"), "it says format 'rlvc-dataset'"),
+    (lambda told: told.update(format="rlvc-dataset"), "its format is 'rlvc-dataset'"),
     (lambda told: told.update(version=2), "has version 2 of the format; this rlvc reads version 1"),
     (lambda told: told.pop("cameras"), "it has no 'cameras'"),
     (lambda told: told.update(n_actions=0), "its actions do not fit the rest"),
     (lambda told: told.update(action_names=["go"]), "its actions do not fit the rest"),
-    (lambda told: told.update(action_names="go"), "its lists do not fit"),
+    (lambda told: told.update(action_names="go"), "where a list must be"),
     (lambda told: told.update(interactions=31), "its shards do not fit the rest"),
     (lambda told: told.update(interactions=2**50), "its counts do not fit the rest"),
     (lambda told: told.update(interactions=-1), "its counts do not fit the rest"),
     (lambda told: told.update(interactions=30.0), "it has 30.0 where an integer must be"),
     (lambda told: told.update(lowest=-99), "its rewards do not fit the rest"),
     (lambda told: told.update(lowest="low"), "it has 'low' where a number must be"),
-    (lambda told: told.update(extractor="mine"), "its extractor do not fit the rest"),
+    (lambda told: told.update(extractor="mine"), "where an object must be"),
     (lambda told: told["cameras"].reverse(), "its cameras do not fit the rest"),
     (lambda told: told["cameras"][0].update(images=6), "its blocks do not fit the rest"),
-    (lambda told: told["cameras"][0].update(shape=[3, 3]), "not enough values"),
+    (lambda told: told["cameras"][0].update(shape=[3, 3]), "a list has 2 entries, not 3"),
     (lambda told: told["cameras"][0].update(shape=[3, 3, 2]), "its cameras do not fit the rest"),
     (lambda told: told["cameras"][0].update(symbols=2**31), "its symbols do not fit the rest"),
     (lambda told: told["cameras"][0].update(symbols=1), "its symbols do not fit the rest"),
     (lambda told: told["blocks"].reverse(), "its blocks do not fit the rest"),
     (lambda told: told["blocks"][0]["symbols"].update(rows=1), "its symbols do not fit the rest"),
-    (lambda told: one_less(told["shards"][0]["percepts"]), "are told"),
+    (lambda told: one_less(told["shards"][0]["percepts"]), "are expected"),
     (lambda told: told["shards"][0]["percepts"].update(rows=1), "its percepts do not fit the rest"),
     (lambda told: told["shards"].clear(), "its shards do not fit the rest"),
     (lambda told: told.update(percepts=2), "its shards do not fit the rest"),
@@ -293,7 +293,7 @@ def rewrite(folder: Path, kind: str, number: int, name: str, change: Any) -> Non
     at, nullable = table.column_names.index(name), table.schema.field(name).nullable
     table = table.set_column(at, pyarrow.field(name, column.type, nullable), column)
     pyarrow.parquet.write_table(table, path, store_schema=False)
-    piece = asdict(sum_up(path, table.num_rows))
+    piece = asdict(describe_file(path, table.num_rows))
     place = "shards" if kind in ("interactions", "percepts") else "blocks"
     change_about(folder, lambda told: told[place][number].update({kind: piece}))
 
@@ -355,8 +355,8 @@ def test_no_room_is_asked_for_on_the_word_of_a_stranger(copy: Path) -> None:
 def test_a_file_that_is_no_table(copy: Path) -> None:
     path = copy / file_of("symbols", 0)
     path.write_bytes(b"PAR1" * 20)
-    rows = read_about(copy).blocks[0].symbols.rows
-    piece = asdict(sum_up(path, rows))
+    rows = read_info(copy).blocks[0].symbols.rows
+    piece = asdict(describe_file(path, rows))
     change_about(copy, lambda told: told["blocks"][0].update(symbols=piece))
     with pytest.raises(InvalidFileError, match="is not a Parquet file that can be read"):
         read_all(copy)
@@ -427,7 +427,7 @@ def test_there_may_be_so_many_images_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = logged(20, cameras=("left", "right"), n_images=3)
-    monkeypatch.setattr("rlvc.distributed.disk.write.MOST_IMAGES", 5)
+    monkeypatch.setattr("rlvc.distributed.disk.write.MAX_IMAGES", 5)
     with pytest.raises(ValueError, match="may have at most 5 images; got 6"):
         write_dataset(data, tmp_path / "shards", 1, RLVC().new_extractor(data.percepts))
     assert not list(tmp_path.iterdir())
@@ -435,6 +435,6 @@ def test_there_may_be_so_many_images_and_no_more(
 
 def test_so_many_images_can_be_told_of() -> None:
     told = {"rows": 10**9, "bytes": 10**9, "crc32": 2**32 - 1}
-    block = {"camera": 0, "first": MOST_IMAGES, "images": told, "symbols": told}
+    block = {"camera": 0, "first": MAX_IMAGES, "images": told, "symbols": told}
     n_bytes = len(json.dumps({"blocks": [block] * 10}, indent=1)) / 10
-    assert n_bytes * MOST_IMAGES / BLOCK < LONGEST
+    assert n_bytes * MAX_IMAGES / BLOCK < MAX_BYTES

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, open_dataset, read_folder, write_dataset, write_folder
-from rlvc.distributed.disk import Telling, write_shards
+from rlvc.distributed.disk import write_shards
 from rlvc.distributed.disk.unique import sample_unique
 from rlvc.errors import FileFormatError, ImageError
 from rlvc.vision import Descriptors, Euclidean, Harris
@@ -188,11 +188,12 @@ def test_distinct_rows_are_sampled_from_files(
 def test_it_tells_how_it_goes(tmp_path: Path) -> None:
     data = logged(20)
     told, steps = list[tuple[str, int | None]](), list[str]()
-    telling = Telling(
-        lambda phase, total: told.append((phase, total)), lambda: steps.append(told[-1][0])
-    )
     extractor = RLVC(detector=Harris()).new_extractor(data.percepts)
-    write_dataset(data, tmp_path / "shards", 1, extractor, telling=telling)
+    write_dataset(
+        data, tmp_path / "shards", 1, extractor,
+        on_phase=lambda phase, total: told.append((phase, total)),
+        on_step=lambda: steps.append(told[-1][0]),
+    )  # fmt: skip
     n = len(data.percepts)
     assert told == [("extract", n), ("learn", 1), ("write", n)]
     assert [steps.count(phase) for phase, _ in told] == [n, 1, n]

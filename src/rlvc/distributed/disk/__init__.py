@@ -1,20 +1,24 @@
-"""Interactions, and the symbols that were seen, as shards on disk: Parquet files in a folder."""
+"""Datasets on disk: interactions and the symbols of their percepts as shards of Parquet files.
+
+`format` describes the files, `stream` and `write` write them, `dataset` and `read` read them;
+`tables` is the Parquet of both, and `unique` samples distinct descriptors. The room may import all
+below `distributed`.
+"""
 
 from rlvc.distributed.disk.dataset import Dataset, open_dataset
-from rlvc.distributed.disk.format import About, is_shards, read_about
+from rlvc.distributed.disk.format import DatasetInfo, is_shards, read_info
 from rlvc.distributed.disk.read import ShardData, ShardImages, read_shard
-from rlvc.distributed.disk.stream import Telling, write_dataset
+from rlvc.distributed.disk.stream import write_dataset
 from rlvc.distributed.disk.write import write_shards
 
 __all__ = [
-    "About",
     "Dataset",
+    "DatasetInfo",
     "ShardData",
     "ShardImages",
-    "Telling",
     "is_shards",
     "open_dataset",
-    "read_about",
+    "read_info",
     "read_shard",
     "write_dataset",
     "write_shards",

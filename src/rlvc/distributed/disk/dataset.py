@@ -1,4 +1,4 @@
-"""A dataset of shards, opened: all of it as a database, or one shard at a time."""
+"""Open a dataset of shards: as a database, or one shard at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlvc._core.validate import explain_invalid, require
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.image_files import FileImages
 from rlvc.data.percepts import Percepts
-from rlvc.distributed.disk.format import FILE, VOCABULARY, About, file_of, read_about
+from rlvc.distributed.disk.format import FILE, VOCABULARY, DatasetInfo, file_of, read_info
 from rlvc.distributed.disk.read import (
     ShardData,
     read_interactions,
@@ -22,7 +22,7 @@ from rlvc.distributed.disk.read import (
     read_shard,
     read_symbols,
 )
-from rlvc.distributed.disk.tables import IMAGES, TableReader, read_piece
+from rlvc.distributed.disk.tables import IMAGES, TableReader, read_bytes
 from rlvc.errors import FileFormatError
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.index import FeatureIndex
@@ -34,69 +34,69 @@ from rlvc.vision.io import load_vocabulary
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Interactions on disk, and what was seen on their images.
+    """Interactions on disk, and the symbols of their images.
 
     Attributes:
-        folder: Where they are.
-        about: What there is.
+        folder: The folder of the dataset.
+        info: The content of its ``dataset.json``.
     """
 
     folder: Path
-    about: About
+    info: DatasetInfo
 
     def shard(self, number: int) -> ShardData:
         """Return one shard as arrays; see :func:`rlvc.distributed.disk.read.read_shard`."""
-        return read_shard(self.folder, number, self.about)
+        return read_shard(self.folder, number, self.info)
 
     def interactions(self) -> Interactions:
-        """Return all interactions; images stay in their files, and are read when asked for."""
-        about = self.about
+        """Return all interactions; images stay in their files, and are read when needed."""
+        info = self.info
         columns = [
-            read_interactions(self.folder, number, about) for number in range(len(about.shards))
+            read_interactions(self.folder, number, info) for number in range(len(info.shards))
         ]
         joined = {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
         stuck = joined.pop("stuck")
         with explain_invalid(self.folder / FILE, "sound dataset"):
-            for before, after in itertools.pairwise(columns):  # workers take them for whole ones
+            for before, after in itertools.pairwise(columns):  # shards have whole episodes
                 require(before["episode"][-1] != after["episode"][0], "episodes")
             found = Interactions(
                 percepts=Percepts.of(self._images(), self._table()),
-                n_actions=about.n_actions,
-                action_start=about.action_start,
-                action_names=about.action_names,
+                n_actions=info.n_actions,
+                action_start=info.action_start,
+                action_names=info.action_names,
                 **joined,
             )
             require(np.array_equal(found.is_stuck, stuck), "interactions")
-            require(len(np.unique(found.episode)) == about.episodes, "episodes")
+            require(len(np.unique(found.episode)) == info.episodes, "episodes")
         return found
 
     def extractor(self) -> FeatureExtractor:
-        """Return who looked, and all that it knows."""
-        if self.about.vocabulary is None:
+        """Return the feature extractor, with its vocabularies."""
+        if self.info.vocabulary is None:
             raise FileFormatError(
                 f"{self.folder} has no vocabulary: it was written for workers that know it. Make "
                 "a dataset from the images with: rlvc data shard"
             )
         path = self.folder / VOCABULARY
-        read_piece(path, self.about.vocabulary)
+        read_bytes(path, self.info.vocabulary)
         extractor = load_vocabulary(path)
         with explain_invalid(path, "vocabulary of this dataset"):
             n_symbols = {name: words.n_symbols for name, words in extractor.vocabularies.items()}
-            require(n_symbols == {one.name: one.symbols for one in self.about.cameras}, "symbols")
+            require(n_symbols == {one.name: one.symbols for one in self.info.cameras}, "symbols")
         return extractor
 
     def database(self) -> Database:
-        """Return what a learner takes; it learns what it would from the images themselves."""
+        """Return the database; what is learned from it is what is learned from the images."""
         extractor, interactions = self.extractor(), self.interactions()
-        seen = [self._seen(camera) for camera in range(len(self.about.cameras))]
+        occurrences = [self._occurrences(camera) for camera in range(len(self.info.cameras))]
         graph = FeatureGraph().add_symbols(extractor)
-        index = FeatureIndex.of(graph, interactions.percepts, seen)
+        index = FeatureIndex.of(graph, interactions.percepts, occurrences)
         return Database.of(interactions, index, extractor)
 
-    def _seen(self, camera: int) -> SymbolOccurrences:
-        """Return what all images of a camera show."""
-        wanted = np.arange(self.about.cameras[camera].images)
-        found = read_symbols(self.folder, camera, self.about, wanted)
+    def _occurrences(self, camera: int) -> SymbolOccurrences:
+        """Return the symbols of all images of a camera."""
+        wanted = np.arange(self.info.cameras[camera].images)
+        found = read_symbols(self.folder, camera, self.info, wanted)
         n = len(found.symbol)
         xy = np.column_stack([found.x, found.y])
         points = InterestPoints(xy, found.scale, found.angle, np.zeros(n, np.int32))
@@ -104,9 +104,9 @@ class Dataset:
 
     def _table(self) -> NDArray[np.int64]:
         """Return the (n_percepts, n_cameras) images of all percepts."""
-        table = np.full((self.about.percepts, len(self.about.cameras)), -1, np.int64)
-        for number in range(len(self.about.shards)):
-            percept, images, is_first = read_percepts(self.folder, number, self.about)
+        table = np.full((self.info.percepts, len(self.info.cameras)), -1, np.int64)
+        for number in range(len(self.info.shards)):
+            percept, images, is_first = read_percepts(self.folder, number, self.info)
             with explain_invalid(self.folder / file_of("percepts", number), "shard"):
                 require(np.array_equal(table[percept, 0] < 0, is_first), "percepts")
                 require(np.array_equal(table[percept[~is_first]], images[~is_first]), "percepts")
@@ -115,11 +115,11 @@ class Dataset:
         return table
 
     def _images(self) -> list[FileImages]:
-        """Return the images of every camera, which stay in their files."""
+        """Return the images of all cameras, which stay in their files."""
         found = []
-        for number, camera in enumerate(self.about.cameras):
+        for number, camera in enumerate(self.info.cameras):
             paths, digests = list[str | None](), list[bytes]()
-            for file, block in self.about.blocks_of(number):
+            for file, block in self.info.blocks_of(number):
                 path = self.folder / file_of("images", file)
                 columns = TableReader(path, IMAGES, block.images).read(["path", "digest"])
                 paths += columns["path"].tolist()
@@ -135,6 +135,6 @@ def open_dataset(folder: Pathlike) -> Dataset:
     """Open a folder of shards.
 
     Raises:
-        FileFormatError: It is none, or is damaged, or was written by a newer rlvc.
+        FileFormatError: It is no dataset, is damaged, or was written by a newer rlvc.
     """
-    return Dataset(Path(folder), read_about(folder))
+    return Dataset(Path(folder), read_info(folder))

@@ -1,4 +1,4 @@
-"""One shard of a dataset as arrays: what a worker needs, and nothing of the others."""
+"""Read one shard of a dataset as arrays, with the symbols of its own images alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rlvc._core.atomic import Pathlike
 from rlvc._core.validate import explain_invalid, require
 from rlvc.data.io.table import camera_column
 from rlvc.data.validation import check_rewards
-from rlvc.distributed.disk.format import About, Block, file_of, read_about
+from rlvc.distributed.disk.format import DatasetInfo, ImageBlock, file_of, read_info
 from rlvc.distributed.disk.tables import (
     IMAGES,
     INTERACTIONS,
@@ -32,17 +32,17 @@ PLACE = ("x", "y", "scale", "angle")
 
 @dataclass(frozen=True, slots=True)
 class ShardImages:
-    """What some images of one camera show; rows are in the order of ``index.OccurrenceTable``.
+    """The symbols of images of one camera, in the order of an ``OccurrenceTable``.
 
     Attributes:
         numbers: (n_images,) their numbers in the whole dataset, in ascending order.
         begin: (n_images + 1,) where the symbols of each image begin.
         symbol: (n,) the symbols of the camera's vocabulary, in ascending order on every image.
-        x: (n,) where they are, pixels.
-        y: (n,) the same.
-        scale: (n,) how large they are, pixels.
-        angle: (n,) how they are turned, degrees; NaN where that is not known.
-        n_symbols: How many symbols the vocabulary has.
+        x: (n,) their columns, pixels.
+        y: (n,) their rows, pixels.
+        scale: (n,) their scales, pixels.
+        angle: (n,) their orientations, degrees; NaN where unknown.
+        n_symbols: The number of symbols of the vocabulary.
         size: The width and height of the images.
     """
 
@@ -58,22 +58,22 @@ class ShardImages:
 
     @property
     def marks(self) -> NDArray[np.float64]:
-        """(n, 4) x, y, scale and angle, as ``index.OccurrenceTable`` has them."""
+        """(n, 4) x, y, scale and angle, as in an ``OccurrenceTable``."""
         return np.column_stack([self.x, self.y, self.scale, self.angle]).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class ShardData:
-    """N interactions of whole episodes, the percepts that they mention, and what these show.
+    """N interactions of whole episodes, their percepts, and the symbols of these.
 
-    Percepts and images have numbers of their own here, in the order of those in the whole dataset.
+    Percepts and images are numbered within the shard, in the order of the whole dataset.
 
     Attributes:
         start: (N,) the percept s_t.
         action: (N,) the action, counted from 0.
         reward: (N,) the reward.
         end: (N,) the percept s_{t+1}.
-        episode: (N,) the number of the episode, that of the whole dataset.
+        episode: (N,) the number of the episode in the whole dataset.
         terminated: (N,) whether s_{t+1} is terminal.
         truncated: (N,) whether the episode was cut after it.
         stuck: (N,) whether that action in that percept never led to another, in the whole dataset.
@@ -100,26 +100,24 @@ class ShardData:
         return len(self.start)
 
 
-def read_shard(folder: Pathlike, number: int, about: About | None = None) -> ShardData:
-    """Read a shard; of the symbols, only those of its images.
-
-    All numbers are checked to be in range, so that compiled code may trust them.
+def read_shard(folder: Pathlike, number: int, info: DatasetInfo | None = None) -> ShardData:
+    """Read a shard, and check that all numbers are in range, as compiled code does not.
 
     Args:
-        folder: Of the dataset.
-        number: Of the shard, from 0.
-        about: What ``dataset.json`` says, if that was read already.
+        folder: The folder of the dataset.
+        number: The number of the shard, from 0.
+        info: The content of ``dataset.json``, if it was read already.
 
     Raises:
         DamagedFileError: Bytes of a file changed or are missing.
         InvalidFileError: A file does not make sense.
         FileFormatError: A file is not there.
     """
-    place, about = Path(folder), about or read_about(folder)
-    if not 0 <= number < len(about.shards):
-        raise IndexError(f"{place} has {len(about.shards)} shards; there is no number {number}.")
-    percept, images, is_first = read_percepts(place, number, about)
-    columns = read_interactions(place, number, about)
+    place, info = Path(folder), info or read_info(folder)
+    if not 0 <= number < len(info.shards):
+        raise IndexError(f"{place} has {len(info.shards)} shards; there is no number {number}.")
+    percept, images, is_first = read_percepts(place, number, info)
+    columns = read_interactions(place, number, info)
     local = [np.unique(column, return_inverse=True) for column in images.T]
     file = place / file_of("interactions", number)
     with explain_invalid(file, "shard"):
@@ -133,64 +131,64 @@ def read_shard(folder: Pathlike, number: int, about: About | None = None) -> Sha
         is_first=is_first,
         table=np.column_stack([which for _, which in local]).astype(np.int64, copy=False),
         images=tuple(
-            read_symbols(place, camera, about, numbers) for camera, (numbers, _) in enumerate(local)
+            read_symbols(place, camera, info, numbers) for camera, (numbers, _) in enumerate(local)
         ),
     )
 
 
-def read_interactions(folder: Path, number: int, about: About) -> dict[str, NDArray[Any]]:
-    """Return the columns of a shard; percepts have the numbers of the whole dataset."""
-    path, piece = folder / file_of("interactions", number), about.shards[number].interactions
+def read_interactions(folder: Path, number: int, info: DatasetInfo) -> dict[str, NDArray[Any]]:
+    """Return the columns of a shard, with the numbers of percepts in the whole dataset."""
+    path, piece = folder / file_of("interactions", number), info.shards[number].interactions
     found = TableReader(path, INTERACTIONS, piece).read(list(INTERACTIONS))
     with explain_invalid(path, "shard"):
         columns = {name: np.array(column) for name, column in found.items()}
         columns["action"] = columns["action"].astype(np.int64)
-        require(_is_within(columns["action"], about.n_actions), "actions")
+        require(_is_within(columns["action"], info.n_actions), "actions")
         for name in ("start", "end"):
-            require(_is_within(columns[name], about.percepts), "percepts")
+            require(_is_within(columns[name], info.percepts), "percepts")
         for error in check_rewards(columns["reward"]):
             raise error
         reward = columns["reward"]
-        require(reward.min() >= about.lowest and np.abs(reward).max() <= about.largest, "rewards")
+        require(reward.min() >= info.lowest and np.abs(reward).max() <= info.largest, "rewards")
     return columns
 
 
-def read_percepts(folder: Path, number: int, about: About) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """Return the percepts of a shard, the images of each, and which no shard before it has."""
-    path, piece = folder / file_of("percepts", number), about.shards[number].percepts
-    names = [camera_column(camera.name) for camera in about.cameras]
-    kinds = percepts_kinds([camera.name for camera in about.cameras])
+def read_percepts(
+    folder: Path, number: int, info: DatasetInfo
+) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """Return the percepts of a shard, the images of each, and which are in no shard before."""
+    path, piece = folder / file_of("percepts", number), info.shards[number].percepts
+    names = [camera_column(camera.name) for camera in info.cameras]
+    kinds = percepts_kinds([camera.name for camera in info.cameras])
     found = TableReader(path, kinds, piece).read(list(kinds))
     with explain_invalid(path, "shard"):
         percept = np.array(found["percept"])
-        require(_is_within(percept, about.percepts) and (np.diff(percept) > 0).all(), "percepts")
+        require(_is_within(percept, info.percepts) and (np.diff(percept) > 0).all(), "percepts")
         table = np.column_stack([found[name] for name in names])
-        for camera, images in zip(about.cameras, table.T, strict=True):
+        for camera, images in zip(info.cameras, table.T, strict=True):
             require(_is_within(images, camera.images), "images")
     return percept, table, np.array(found["is_first"])
 
 
-def read_symbols(folder: Path, camera: int, about: About, wanted: Ints) -> ShardImages:
-    """Return what some images of a camera show.
-
-    Only the blocks are read that have some of them, and of these only the groups of images.
+def read_symbols(folder: Path, camera: int, info: DatasetInfo, wanted: Ints) -> ShardImages:
+    """Return the symbols of images of a camera; read only the blocks and groups that have them.
 
     Args:
-        folder: Of the dataset.
+        folder: The folder of the dataset.
         camera: The number of the camera.
-        about: What ``dataset.json`` says.
-        wanted: The images, in ascending order.
+        info: The content of ``dataset.json``.
+        wanted: The numbers of the images, in ascending order.
     """
-    one, parts = about.cameras[camera], list[_Part]()
+    one, parts = info.cameras[camera], list[_BlockRows]()
     count = np.zeros(len(wanted), np.int64)
-    for number, block in about.blocks_of(camera):
+    for number, block in info.blocks_of(camera):
         first, last = np.searchsorted(wanted, [block.first, block.first + block.images.rows])
         if first < last:
-            here = _read_counts(folder, number, block)
-            is_wanted = np.zeros(len(here), np.bool_)
+            counts = _read_counts(folder, number, block)
+            is_wanted = np.zeros(len(counts), np.bool_)
             is_wanted[wanted[first:last] - block.first] = True
-            count[first:last] = here[is_wanted]
-            parts.append(_Part(number, block, np.repeat(is_wanted, here)))
+            count[first:last] = counts[is_wanted]
+            parts.append(_BlockRows(number, block, np.repeat(is_wanted, counts)))
     begin = np.concatenate([[0], np.cumsum(count)])
     symbol = np.empty(begin[-1], np.int32)
     place = {name: np.empty(begin[-1], np.float32) for name in PLACE}
@@ -205,7 +203,7 @@ def read_symbols(folder: Path, camera: int, about: About, wanted: Ints) -> Shard
     with explain_invalid(folder, "sound dataset"):
         require(n == len(symbol) and _is_within(symbol, one.symbols), "symbols")
         climbs = np.diff(symbol) >= 0
-        climbs[begin[(begin > 0) & (begin < n)] - 1] = True  # each image begins anew
+        climbs[begin[(begin > 0) & (begin < n)] - 1] = True  # another image
         require(climbs.all(), "symbols")
         for name in ("x", "y", "scale"):
             require(np.isfinite(place[name]).all(), "symbols")
@@ -214,15 +212,15 @@ def read_symbols(folder: Path, camera: int, about: About, wanted: Ints) -> Shard
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """The rows of a block that are wanted."""
+class _BlockRows:
+    """The rows of a block that are read."""
 
     number: int
-    block: Block
+    block: ImageBlock
     is_wanted: NDArray[np.bool_]
 
     def read(self, folder: Path) -> Iterator[Columns]:
-        """Yield the rows that are wanted, a group of images at a time."""
+        """Yield the rows, a group of images at a time."""
         path = folder / file_of("symbols", self.number)
         reader = TableReader(path, SYMBOLS, self.block.symbols)
         for group, (first, last) in enumerate(itertools.pairwise(reader.begin.tolist())):
@@ -233,8 +231,8 @@ class _Part:
                 yield {name: one if is_all else one[is_wanted] for name, one in rows.items()}
 
 
-def _read_counts(folder: Path, number: int, block: Block) -> Ints:
-    """Return how many symbols each image of a block shows."""
+def _read_counts(folder: Path, number: int, block: ImageBlock) -> Ints:
+    """Return the number of symbols of each image of a block."""
     path = folder / file_of("images", number)
     count = TableReader(path, IMAGES, block.images).read(["symbols"])["symbols"].astype(np.int64)
     with explain_invalid(path, "block of images"):

@@ -1,8 +1,8 @@
-"""A dataset made in a stream: neither images nor what is seen on them need fit in memory.
+"""Write a dataset in a stream: neither images nor their keypoints need fit in memory.
 
-Images are looked at a group at a time, and what is seen goes to disk. The vocabulary grows group by
-group, in their order; then each group is put in its words, and written. What stays in memory are
-the interactions, less than a kilobyte for each distinct image, and the vocabulary.
+Keypoints are extracted from a group of images at a time, and go to disk. The vocabulary grows group
+by group, in their order; then each group is quantized and written. The interactions, less than a
+kilobyte for each distinct image, and the vocabulary stay in memory.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +27,10 @@ from rlvc.data.io.frames import image_folder
 from rlvc.data.io.image_files import FileImages, encode
 from rlvc.data.io.table import import_pyarrow
 from rlvc.data.percepts import Images
-from rlvc.distributed.disk.format import FRAMES, GROUP, VOCABULARY, About
-from rlvc.distributed.disk.tables import sum_up
+from rlvc.distributed.disk.format import FRAMES, GROUP, VOCABULARY, DatasetInfo
+from rlvc.distributed.disk.tables import describe_file
 from rlvc.distributed.disk.unique import sample_unique
-from rlvc.distributed.disk.write import Seen, ShardWriter, as_written
+from rlvc.distributed.disk.write import GroupSymbols, ShardWriter, as_written
 from rlvc.learning.shard import cut_episodes
 from rlvc.vision.descriptors import Descriptors
 from rlvc.vision.detectors import InterestPoints
@@ -41,21 +40,8 @@ from rlvc.vision.keypoints import KeypointBuffer, Keypoints, UniqueRows
 from rlvc.vision.metrics import SAMPLE, Euclidean, Hamming, Mahalanobis, Metric
 from rlvc.vision.vocabulary import Vocabulary
 
-HIDDEN = ".looks"  # what was seen, until it is written
-LOOKS = "rlvc-looks"
-
-
-@dataclass(frozen=True, slots=True)
-class Telling:
-    """Who is told how it goes on.
-
-    Attributes:
-        on_phase: Called with the phase that begins and its number of steps.
-        on_step: Called after each of these steps.
-    """
-
-    on_phase: Callable[[str, int | None], None] = lambda phase, total: None
-    on_step: Callable[[], None] = lambda: None
+HIDDEN = ".keypoints"  # the folder of keypoints that are not quantized yet
+KEYPOINTS = "rlvc-keypoints"
 
 
 def write_dataset(
@@ -65,27 +51,26 @@ def write_dataset(
     extractor: FeatureExtractor,
     *,
     threads: int = 0,
-    telling: Telling | None = None,
+    on_phase: Callable[[str, int | None], None] = lambda phase, total: None,
+    on_step: Callable[[], None] = lambda: None,
     backend: ExtractionBackend = extract_in_threads,
-) -> About:
-    """Look at the images of interactions and write all of it as shards, in a stream.
+) -> DatasetInfo:
+    """Extract the keypoints of all images, and write interactions and symbols as shards.
 
-    The folder appears whole or not at all. Images that have a file are named by it; the others are
-    written as PNG. What is learned from the dataset is what would be learned from the interactions,
-    to the last bit, however many shards there are. The true states are not written.
-
-    A metric that is fitted to all descriptors costs more: Mahalanobis' one more copy of them on
-    disk; one that is not of rlvc, all distinct ones in memory.
+    The write is atomic. What is learned from the dataset does not depend on the number of shards.
+    True states are not written. A metric that is fitted to all descriptors costs more: Mahalanobis
+    another copy of them on disk, a custom one all distinct descriptors in memory.
 
     Args:
-        interactions: What to write; :func:`rlvc.read_folder` with ``lazy`` leaves the images in
+        interactions: The interactions; :func:`rlvc.read_folder` with ``lazy`` leaves the images in
             their files.
-        folder: One that does not exist yet, or is empty.
-        shards: In how many; each has whole episodes, and about as many interactions as the others.
-        extractor: Who looks, and has seen nothing yet: :meth:`rlvc.RLVC.new_extractor` makes one.
+        folder: A new or an empty folder.
+        shards: The number of shards; each has whole episodes, and about as many interactions.
+        extractor: A new extractor, such as :meth:`rlvc.RLVC.new_extractor` returns.
         threads: How many threads to use, 0 for all cores; the result does not depend on it.
-        telling: Who is told how it goes on.
-        backend: Who looks at the images.
+        on_phase: Called with each phase that begins and its number of steps.
+        on_step: Called after each of these steps.
+        backend: The execution backend of the extraction.
 
     >>> import tempfile, rlvc
     >>> from rlvc.distributed.disk import open_dataset
@@ -95,82 +80,101 @@ def write_dataset(
     ... )
     >>> extractor = rlvc.RLVC().new_extractor(data.percepts)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     about = write_dataset(data, f"{folder}/log", 2, extractor)
+    ...     info = write_dataset(data, f"{folder}/log", 2, extractor)
     ...     database = open_dataset(f"{folder}/log").database()
     >>> database.interactions.end.tolist(), len(database.graph) == database.extractor.n_symbols
     ([1, 2, 3], True)
     """
-    telling = telling or Telling()
     cut = cut_episodes(interactions.episode, shards)
     import_pyarrow()
     check_new_folder(folder, "write_dataset")
     if extractor.vocabularies:
-        raise ValueError("eye of write_dataset must be new; got one that knows symbols.")
+        raise ValueError("extractor of write_dataset must be new; got one with symbols.")
     percepts = interactions.percepts
     with atomic_folder(folder) as place:
-        writer, hidden = ShardWriter(place, sum(map(len, percepts.images))), place / HIDDEN
+        writer = ShardWriter(place, sum(map(len, percepts.images)))
         for images in percepts.images:
-            hidden.mkdir()
-            stream = _Stream(extractor, images, hidden, threads)
-            telling.on_phase("extract", len(images))
-            stream.extract(backend, telling.on_step)
-            telling.on_phase("learn", stream.n_groups)
-            stream.learn(telling.on_step)
-            telling.on_phase("write", len(images))
-            paths = _paths(images, place, threads)
-            n_symbols = extractor.vocabularies[images.camera].n_symbols
-            seen = stream.quantize(paths, telling.on_step)
-            writer.add_camera(images.camera, images.shape, n_symbols, seen)
-            shutil.rmtree(hidden)
+            _write_camera(writer, place, extractor, images, threads, on_phase, on_step, backend)
         save_vocabulary(extractor, place / VOCABULARY)
-        return writer.finish(
-            interactions, percepts.table(), cut, extractor, sum_up(place / VOCABULARY)
-        )
+        file = describe_file(place / VOCABULARY)
+        return writer.finish(interactions, percepts.table(), cut, extractor, file)
 
 
-class _Stream:
-    """What is seen on the images of one camera, in files of GROUP images each."""
+def _write_camera(
+    writer: ShardWriter,
+    folder: Path,
+    extractor: FeatureExtractor,
+    images: Images,
+    threads: int,
+    on_phase: Callable[[str, int | None], None],
+    on_step: Callable[[], None],
+    backend: ExtractionBackend,
+) -> None:
+    """Write the images and the symbols of a camera."""
+    hidden = folder / HIDDEN
+    hidden.mkdir()
+    stream = _CameraStream(extractor, images, hidden, threads)
+    on_phase("extract", len(images))
+    stream.extract(backend, on_step)
+    on_phase("learn", stream.n_groups)
+    stream.learn(on_step)
+    on_phase("write", len(images))
+    groups = stream.quantize(_paths(images, folder, threads), on_step)
+    n_symbols = extractor.vocabularies[images.camera].n_symbols
+    writer.add_camera(images.camera, images.shape, n_symbols, groups)
+    shutil.rmtree(hidden)
+
+
+class _CameraStream:
+    """The keypoints of the images of one camera, in files of GROUP images each."""
 
     def __init__(
         self, extractor: FeatureExtractor, images: Images, folder: Path, threads: int
     ) -> None:
-        self._eye, self._images, self._folder, self._threads = extractor, images, folder, threads
+        self._extractor, self._images, self._folder, self._threads = (
+            extractor,
+            images,
+            folder,
+            threads,
+        )
         self._first = range(0, len(images), GROUP)
         self.n_groups = len(self._first)
 
     def extract(self, backend: ExtractionBackend, on_image: Callable[[], None]) -> None:
-        """Look once at each image."""
-        extractor, images, kind = self._eye, self._images, None
+        """Extract the keypoints of each image once."""
+        extractor, images, kind = self._extractor, self._images, None
         keypoints = backend(extractor, images, range(len(images)), self._threads)
         for number, first in enumerate(self._first):
-            gathering = KeypointBuffer()
+            buffer = KeypointBuffer()
             for _ in range(first, min(first + GROUP, len(images))):
                 points, rows = next(keypoints)
                 if len(rows):
                     kind = kind or (rows.dtype, rows.shape[1])
-                    _check_kind(kind, rows)
-                as_written(_places(points))  # refused now, not when all is seen
-                gathering.add([len(points)], points, rows)
+                    _check_rows(kind, rows)
+                as_written(_places(points))  # refused now, not after all images
+                buffer.add([len(points)], points, rows)
                 on_image()
-            _keep(self._folder / f"{number}.rlvc", gathering.finish())
+            _write_keypoints(self._folder / f"{number}.rlvc", buffer.finish())
 
     def learn(self, on_group: Callable[[], None]) -> None:
-        """Let the vocabulary grow, as if all descriptors were shown to it at once."""
-        extractor, camera = self._eye, self._images.camera
+        """Learn the vocabulary, as if from all descriptors at once."""
+        extractor, camera = self._extractor, self._images.camera
         metric = self._fit(extractor.metric)
         words = Vocabulary(
             metric or extractor.metric, extractor.threshold, is_fitted=metric is not None
         )
         extractor.vocabularies[camera] = words
         for first, keypoints in self._groups():
-            extractor.learn(_Rest(self._images, first), keypoints, self._threads)
+            extractor.learn(_ImagesFrom(self._images, first), keypoints, self._threads)
             on_group()
 
-    def quantize(self, paths: Iterator[str | None], on_image: Callable[[], None]) -> Iterator[Seen]:
-        """Yield what each group shows, put in words."""
+    def quantize(
+        self, paths: Iterator[str | None], on_image: Callable[[], None]
+    ) -> Iterator[GroupSymbols]:
+        """Yield the symbols of each group."""
         camera, digests = self._images.camera, self._images.digests(0, len(self._images))
         for first, keypoints in self._groups():
-            seen = self._eye.quantize(camera, keypoints, self._threads)
+            seen = self._extractor.quantize(camera, keypoints, self._threads)
             count = np.diff(seen.begin)
             image = np.repeat(np.arange(len(count)), count)
             order = np.lexsort((seen.symbol, image))
@@ -179,13 +183,13 @@ class _Stream:
             for _ in range(len(count)):
                 files.append(next(paths))
                 on_image()
-            there = digests[first : first + len(count)]
-            yield Seen(count, seen.symbol[order], place, files, there)
+            known = digests[first : first + len(count)]
+            yield GroupSymbols(count, seen.symbol[order], place, files, known)
 
     def _groups(self) -> Iterator[tuple[int, Keypoints]]:
-        """Yield the number of the first image of each group, and what was seen."""
+        """Yield the number of the first image of each group, and its keypoints."""
         for number, first in enumerate(self._first):
-            yield first, _restore(self._folder / f"{number}.rlvc")
+            yield first, _read_keypoints(self._folder / f"{number}.rlvc")
 
     def _rows(self) -> Iterator[Descriptors]:
         """Yield the descriptors of each group."""
@@ -194,12 +198,12 @@ class _Stream:
     def _fit(self, metric: Metric) -> Metric | None:
         """Return the metric fitted to all distinct descriptors; None if there are none."""
         if isinstance(metric, (Euclidean, Hamming)):  # they have nothing to learn
-            some = next((rows for rows in self._rows() if len(rows)), None)
+            rows = next((group for group in self._rows() if len(group)), None)
         elif isinstance(metric, Mahalanobis):
-            some = sample_unique(self._rows, SAMPLE, self._folder)
+            rows = sample_unique(self._rows, SAMPLE, self._folder)
         else:
-            some = _distinct(self._rows())
-        return None if some is None else metric.fit(some)
+            rows = _distinct(self._rows())
+        return None if rows is None else metric.fit(rows)
 
 
 def _places(points: InterestPoints) -> NDArray[np.floating]:
@@ -207,25 +211,25 @@ def _places(points: InterestPoints) -> NDArray[np.floating]:
     return np.column_stack([points.xy, points.scale, points.angle])
 
 
-class _Rest(Images):
-    """The images of a camera from one on, by numbers of their own."""
+class _ImagesFrom(Images):
+    """The images of a camera from one on, numbered from 0."""
 
     def __init__(self, images: Images, first: int) -> None:
         super().__init__(images.camera)
-        self.shape, self._whole, self._begin = images.shape, images, first
+        self.shape, self._all, self._begin = images.shape, images, first
 
     def __len__(self) -> int:
-        return len(self._whole) - self._begin
+        return len(self._all) - self._begin
 
     def __getitem__(self, number: int) -> Image:
-        return self._whole[self._begin + number]
+        return self._all[self._begin + number]
 
 
 def _paths(images: Images, folder: Path, threads: int) -> Iterator[str | None]:
-    """Yield the file of each image; one that has none is written."""
+    """Yield the file of each image; write those that have none."""
     if isinstance(images, FileImages):
         for path in images.paths:
-            # A path that depends on where a program was started would mean nothing to the next one.
+            # A relative path would depend on the working directory.
             yield None if path is None else os.path.abspath(images.folder / path)  # noqa: PTH100
         return
     place = image_folder(FRAMES, images.camera)
@@ -240,7 +244,7 @@ def _paths(images: Images, folder: Path, threads: int) -> Iterator[str | None]:
 
 
 def _distinct(groups: Iterator[Descriptors]) -> Descriptors | None:
-    """Return all distinct rows in the order in which they are met."""
+    """Return all distinct rows in the order of their first occurrence."""
     distinct: UniqueRows | None = None
     for rows in groups:
         if len(rows):
@@ -249,8 +253,8 @@ def _distinct(groups: Iterator[Descriptors]) -> Descriptors | None:
     return None if distinct is None else distinct.finish()
 
 
-def _check_kind(kind: tuple[np.dtype[np.generic], int], rows: Descriptors) -> None:
-    """Raise an error unless rows are like those before: they go to different files."""
+def _check_rows(kind: tuple[np.dtype[np.generic], int], rows: Descriptors) -> None:
+    """Raise an error unless rows are like those before."""
     if rows.shape[1] != kind[1]:
         raise ValueError(
             f"Descriptors must have {kind[1]} numbers each, as before; got {rows.shape[1]}."
@@ -259,16 +263,16 @@ def _check_kind(kind: tuple[np.dtype[np.generic], int], rows: Descriptors) -> No
         raise TypeError(f"Descriptors must be of {kind[0]}, as before; got {rows.dtype}.")
 
 
-def _keep(path: Path, keypoints: Keypoints) -> None:
+def _write_keypoints(path: Path, keypoints: Keypoints) -> None:
     points = keypoints.points
     arrays: dict[str, NDArray[Any]] = {
         "begin": keypoints.begin, "xy": points.xy, "scale": points.scale, "angle": points.angle,
         "octave": points.octave, "descriptors": keypoints.descriptors, "row": keypoints.row,
     }  # fmt: skip
-    write_archive(path, {"format": LOOKS, "version": 1}, arrays)
+    write_archive(path, {"format": KEYPOINTS, "version": 1}, arrays)
 
 
-def _restore(path: Path) -> Keypoints:
-    arrays = read_archive(path, LOOKS, 1)[1]
+def _read_keypoints(path: Path) -> Keypoints:
+    arrays = read_archive(path, KEYPOINTS, 1)[1]
     points = InterestPoints(*(arrays[name] for name in ("xy", "scale", "angle", "octave")))
     return Keypoints(arrays["begin"], points, arrays["descriptors"], arrays["row"])

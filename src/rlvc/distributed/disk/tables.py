@@ -1,4 +1,4 @@
-"""Parquet files of plain columns: written in parts, and read only if they are what they must be."""
+"""Parquet files of plain columns: write them in parts, read them and check them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.data.io.table import camera_column, import_pyarrow
-from rlvc.distributed.disk.format import CURE, Piece
+from rlvc.distributed.disk.format import CURE, FileInfo
 from rlvc.errors import DamagedFileError, FileFormatError, InvalidFileError
 
-Kinds = Mapping[str, str]  # of each column, by Arrow's name of its type
+Kinds = Mapping[str, str]  # the type of each column, as Arrow names it
 Columns = Mapping[str, Any]
 
 INTERACTIONS: Kinds = {
@@ -44,7 +44,7 @@ SYMBOLS: Kinds = {
     "scale": "float",
     "angle": "float",
 }
-FEW = ("camera", "image", "episode", "path")  # columns in which values come again and again
+FEW = ("camera", "image", "episode", "path")  # columns with few distinct values
 
 
 def percepts_kinds(cameras: Sequence[str]) -> Kinds:
@@ -57,7 +57,7 @@ class TableWriter:
     """A Parquet file that is written a part at a time; each part is a row group.
 
     Args:
-        path: The file; its folder must be there.
+        path: The file; its folder must exist.
         kinds: Its columns.
     """
 
@@ -71,7 +71,7 @@ class TableWriter:
         )
 
     def add(self, columns: Columns) -> None:
-        """Add rows, if there are any; a text stands for a column of it."""
+        """Add rows, if there are any; a text fills its column."""
         n = max(len(one) for one in columns.values() if not isinstance(one, str))
         arrays = [_array(columns[field.name], field.type, n) for field in self._schema]
         table = self._pyarrow.Table.from_arrays(arrays, schema=self._schema)
@@ -79,54 +79,54 @@ class TableWriter:
             self._writer.write_table(table, row_group_size=table.num_rows)
             self._rows += table.num_rows
 
-    def close(self) -> Piece:
-        """Finish the file; return what it must be found to be."""
+    def close(self) -> FileInfo:
+        """Finish the file, and describe it."""
         self._writer.close()
-        return sum_up(self._path, self._rows)
+        return describe_file(self._path, self._rows)
 
 
 @contextmanager
 def table_writer(path: Path, kinds: Kinds) -> Iterator[TableWriter]:
-    """Open a file to write, which is closed whatever happens."""
+    """Open a file to write, and close it after an error."""
     writer = TableWriter(path, kinds)
     try:
         yield writer
     except BaseException:
-        with suppress(Exception):  # the first error is told
+        with suppress(Exception):  # the first error counts
             writer._writer.close()
         raise
 
 
-def write_table(path: Path, kinds: Kinds, columns: Columns) -> Piece:
+def write_table(path: Path, kinds: Kinds, columns: Columns) -> FileInfo:
     """Write a file of one part."""
     with table_writer(path, kinds) as writer:
         writer.add(columns)
         return writer.close()
 
 
-def sum_up(path: Path, rows: int = 0) -> Piece:
+def describe_file(path: Path, rows: int = 0) -> FileInfo:
     """Return the size and the checksum of a file."""
     crc, size = 0, 0
     with path.open("rb") as file:
         while data := file.read(2**22):
             crc, size = zlib.crc32(data, crc), size + len(data)
-    return Piece(rows, size, crc)
+    return FileInfo(rows, size, crc)
 
 
 class TableReader:
-    """A Parquet file that is what it was when it was written.
+    """Read a Parquet file that has not changed since it was written.
 
     Raises:
         DamagedFileError: Bytes changed or are missing.
-        InvalidFileError: It has other columns, or other rows, than it must.
-        FileFormatError: It is not there.
+        InvalidFileError: It has other columns or rows than expected.
+        FileFormatError: There is no such file.
     """
 
-    def __init__(self, path: Path, kinds: Kinds, piece: Piece) -> None:
+    def __init__(self, path: Path, kinds: Kinds, piece: FileInfo) -> None:
         pyarrow = import_pyarrow()
         self._path, self._piece = path, piece
-        data = read_piece(path, piece)
-        with self._believing(pyarrow):
+        data = read_bytes(path, piece)
+        with self._explain_arrow(pyarrow):
             self._file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data))
             found, metadata = self._file.schema_arrow, self._file.metadata
             if not found.equals(_schema(kinds), check_metadata=False):
@@ -139,7 +139,7 @@ class TableReader:
             or min(groups, default=0) < 0
         ):
             raise InvalidFileError(
-                f"{path} has {metadata.num_rows} rows; {piece.rows} are told. {CURE}"
+                f"{path} has {metadata.num_rows} rows; {piece.rows} are expected. {CURE}"
             )
         self.begin = np.concatenate([[0], np.cumsum(groups, dtype=np.int64)]).astype(np.int64)
 
@@ -147,7 +147,7 @@ class TableReader:
         """Return some columns: of one row group, or of all."""
         groups = list(range(len(self.begin) - 1)) if group is None else [group]
         rows = self._piece.rows if group is None else int(self.begin[group + 1] - self.begin[group])
-        with self._believing(import_pyarrow()):
+        with self._explain_arrow(import_pyarrow()):
             table = self._file.read_row_groups(groups, columns=list(names))
             columns = {name: np.asarray(table.column(name).to_numpy()) for name in names}
         if any(len(column) != rows for column in columns.values()):
@@ -155,8 +155,8 @@ class TableReader:
         return columns
 
     @contextmanager
-    def _believing(self, pyarrow: Any) -> Iterator[None]:
-        """Turn what Arrow says of a file that it cannot read into an error of ours."""
+    def _explain_arrow(self, pyarrow: Any) -> Iterator[None]:
+        """Turn an error of Arrow into an InvalidFileError."""
         try:
             yield
         except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
@@ -165,13 +165,13 @@ class TableReader:
             ) from error
 
 
-def read_piece(path: Path, piece: Piece) -> bytes:
-    """Return the bytes of a file, if they are those that were written."""
+def read_bytes(path: Path, piece: FileInfo) -> bytes:
+    """Return the bytes of a file, if they have not changed."""
     if not path.exists():
         raise FileFormatError(f"There is no file {path}. {CURE}")
     if not path.is_file():
         raise InvalidFileError(f"{path} is no ordinary file. {CURE}")
-    is_whole = path.stat().st_size == piece.bytes  # asked first: what is told may be beyond memory
+    is_whole = path.stat().st_size == piece.bytes  # first, as a large file may not fit in memory
     data = path.read_bytes() if is_whole else b""
     if not is_whole or len(data) != piece.bytes or zlib.crc32(data) != piece.crc32:
         raise DamagedFileError(f"{path} is damaged: it changed since it was written. {CURE}")
@@ -182,7 +182,7 @@ def _array(column: Any, kind: Any, n: int) -> Any:
     pyarrow = import_pyarrow()
     if isinstance(column, str):
         return pyarrow.repeat(pyarrow.scalar(column, kind), n)
-    return pyarrow.array(column, kind, from_pandas=False)  # NaN is a number, not a gap
+    return pyarrow.array(column, kind, from_pandas=False)  # keep NaN, which is no gap
 
 
 def _schema(kinds: Kinds) -> Any:

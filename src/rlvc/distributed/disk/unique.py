@@ -1,8 +1,8 @@
-"""Some of the distinct rows of files, for a metric that learns from them all.
+"""Sample the distinct rows of files that do not fit in memory.
 
-A metric such as Mahalanobis' is fitted to rows that are evenly spaced among all distinct
-descriptors. Which these are is known only when all have been met, so rows are first spread over
-files by a hash: rows that are the same come together, in a file that fits in memory.
+The Mahalanobis metric is fitted to rows that are evenly spaced among all distinct descriptors. To
+find these, rows are first spread over files by a hash: equal rows are in the same file, which fits
+in memory.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ MOST_FILES: Final = 4096
 
 
 def sample_unique(groups: Callable[[], Iterable[Descriptors]], most: int, folder: Path) -> Any:
-    """Return at most so many of all distinct rows, evenly spaced in the order they are met in.
+    """Return a sample of all distinct rows, evenly spaced in the order of their first occurrence.
 
     It costs one more copy of the rows on disk while it runs, three reads of them, and a bit of
     memory for each.
 
     Args:
         groups: Yield the rows, a group at a time; it is called three times.
-        most: Of them all, each k-th is returned, with the least k for which these are not more.
-        folder: For files that are removed again.
+        most: The size of the sample: every k-th row, with the least k for which this is enough.
+        folder: The folder for temporary files.
 
     Returns:
         What ``distinct[::k]`` would be if all were in memory; None if there are no rows.
@@ -60,22 +60,22 @@ def sample_unique(groups: Callable[[], Iterable[Descriptors]], most: int, folder
 
 
 def _record(file: Path) -> np.dtype[Any]:
-    """Return what a file of rows holds: where each was met, and its bytes."""
+    """Return the type of the records of a file: the position of each row, and its bytes."""
     return np.dtype([("at", np.int64), ("row", np.uint8, (int(file.suffix[1:]),))])
 
 
 def _spread(groups: Iterable[Descriptors], n_files: int, folder: Path) -> list[Path]:
-    """Write rows to files by a hash; return the files that there are."""
+    """Write rows to files by a hash; return the files."""
     files, begin = set[Path](), 0
     for rows in groups:
         if len(rows):
             whole = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)
             file_of = _hash(whole) % np.uint64(n_files)
             for number in np.unique(file_of).tolist():
-                here = np.flatnonzero(file_of == number)
+                rows_of = np.flatnonzero(file_of == number)
                 file = folder / f"rows-{number}.{whole.shape[1]}"
-                met = np.empty(len(here), _record(file))
-                met["at"], met["row"] = begin + here, whole[here]
+                met = np.empty(len(rows_of), _record(file))
+                met["at"], met["row"] = begin + rows_of, whole[rows_of]
                 with file.open("ab") as stream:
                     stream.write(met.tobytes())
                 files.add(file)
@@ -84,7 +84,7 @@ def _spread(groups: Iterable[Descriptors], n_files: int, folder: Path) -> list[P
 
 
 def _hash(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Return a number for each row, the same for rows that are the same."""
+    """Return a hash of each row."""
     key = np.full(len(rows), 14695981039346656037, np.uint64)  # Fowler, Noll and Vo's hash
     for column in rows.T:
         key = (key ^ column) * np.uint64(1099511628211)

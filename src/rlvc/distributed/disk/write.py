@@ -1,4 +1,4 @@
-"""Shards of what is in memory: what workers need to learn together, each from its own."""
+"""Write a database that is in memory as shards, for workers."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from rlvc.data.percepts import Images
 from rlvc.distributed.disk.format import (
     BLOCK,
     GROUP,
-    MOST_IMAGES,
-    About,
-    Block,
-    Camera,
-    Piece,
-    Shard,
+    MAX_IMAGES,
+    CameraInfo,
+    DatasetInfo,
+    FileInfo,
+    ImageBlock,
+    ShardFiles,
     file_of,
-    write_about,
+    write_info,
 )
 from rlvc.distributed.disk.tables import (
     IMAGES,
@@ -48,15 +48,15 @@ from rlvc.vision.io import describe_extractor
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """The symbols of some images of a camera, in the order of an ``OccurrenceTable``.
+class GroupSymbols:
+    """The symbols of a group of images of a camera, in the order of an ``OccurrenceTable``.
 
     Attributes:
-        count: (n_images,) how many symbols each image shows.
-        symbol: (n,) which; in ascending order on every image.
+        count: (n_images,) the number of symbols of each image.
+        symbol: (n,) the symbols, in ascending order on every image.
         place: (n, 4) x, y, scale and angle.
-        paths: Where each image is; None where it has no file.
-        digests: What tells each image from any other.
+        paths: The file of each image; None if it has none.
+        digests: The digest of each image.
     """
 
     count: Ints
@@ -66,16 +66,15 @@ class Seen:
     digests: Sequence[bytes]
 
 
-def write_shards(database: Database, folder: Pathlike, shards: int) -> About:
-    """Write interactions and the symbols of their percepts as shards, for workers that learn.
+def write_shards(database: Database, folder: Pathlike, shards: int) -> DatasetInfo:
+    """Write interactions and the symbols of their percepts as shards.
 
-    The folder appears whole or not at all. Neither images nor the vocabulary are written; nor are
-    features made of symbols, if any are known.
+    The write is atomic. Images, the vocabulary and composite features are not written.
 
     Args:
-        database: What to write.
-        folder: One that does not exist yet, or is empty.
-        shards: In how many; each has whole episodes, and about as many interactions as the others.
+        database: The database.
+        folder: A new or an empty folder.
+        shards: The number of shards; each has whole episodes, and about as many interactions.
 
     >>> import tempfile, rlvc
     >>> from rlvc.distributed.disk.read import read_shard
@@ -84,7 +83,7 @@ def write_shards(database: Database, folder: Pathlike, shards: int) -> About:
     ...     images[:3], [0, 1, 0], [0, 0, 1], [False, True, True], next_observations=images[1:]
     ... )
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     about = write_shards(rlvc.RLVC().extract(data), f"{folder}/shards", 2)
+    ...     info = write_shards(rlvc.RLVC().extract(data), f"{folder}/shards", 2)
     ...     shard = read_shard(f"{folder}/shards", 1)
     >>> shard.percepts.tolist(), shard.start.tolist(), shard.is_first.tolist()
     ([2, 3], [0], [False, True])
@@ -97,66 +96,66 @@ def write_shards(database: Database, folder: Pathlike, shards: int) -> About:
         writer = ShardWriter(place, sum(one.n_images for one in index.places))
         for images, places in zip(interactions.percepts.images, index.places, strict=True):
             symbols = index.graph.symbols(images.camera)
-            seen = _seen(places, symbols, images)
-            writer.add_camera(images.camera, images.shape, len(symbols), seen)
+            groups = _groups_of(places, symbols, images)
+            writer.add_camera(images.camera, images.shape, len(symbols), groups)
         return writer.finish(interactions, index.table, cut, database.extractor)
 
 
 class ShardWriter:
-    """The files of a dataset, written one after the other into a folder.
+    """Write the files of a dataset one after the other into a folder.
 
     Args:
-        folder: Where; it must be there, and empty.
-        n_images: How many images of all cameras there will be.
+        folder: An empty folder.
+        n_images: The number of images of all cameras.
     """
 
     def __init__(self, folder: Path, n_images: int) -> None:
-        if n_images > MOST_IMAGES:
+        if n_images > MAX_IMAGES:
             raise ValueError(
-                f"A dataset of shards may have at most {MOST_IMAGES:,} images; got {n_images:,}. "
+                f"A dataset of shards may have at most {MAX_IMAGES:,} images; got {n_images:,}. "
                 "Write several datasets."
             )
         self._folder = folder
-        self._cameras: list[Camera] = []
-        self._blocks: list[Block] = []
+        self._cameras: list[CameraInfo] = []
+        self._blocks: list[ImageBlock] = []
         for kind in ("interactions", "percepts", "images", "symbols"):
             (folder / kind).mkdir()
 
     def add_camera(
-        self, name: str, shape: tuple[int, ...] | None, symbols: int, seen: Iterable[Seen]
+        self, name: str, shape: tuple[int, ...] | None, symbols: int, groups: Iterable[GroupSymbols]
     ) -> None:
-        """Write what the images of a camera show.
+        """Write the symbols of the images of a camera.
 
         Args:
-            name: Of the camera.
-            shape: Of its images.
-            symbols: How many its vocabulary has.
-            seen: GROUP images at a time, and the rest; they are asked for one after the other.
+            name: The name of the camera.
+            shape: The shape of its images.
+            symbols: The number of symbols of its vocabulary.
+            groups: The symbols of GROUP images each; the last group may be smaller.
         """
-        groups, first = iter(seen), 0
-        for head in groups:
-            block = itertools.chain([head], itertools.islice(groups, BLOCK // GROUP - 1))
+        rest, first = iter(groups), 0
+        for head in rest:
+            block = itertools.chain([head], itertools.islice(rest, BLOCK // GROUP - 1))
             first += self._add_block(name, first, block)
         height, width, channels = shape or (1, 1, 1)
-        self._cameras.append(Camera(name, (height, width, channels), first, symbols))
+        self._cameras.append(CameraInfo(name, (height, width, channels), first, symbols))
 
-    def _add_block(self, camera: str, first: int, groups: Iterable[Seen]) -> int:
-        """Write a block; return how many images it has."""
+    def _add_block(self, camera: str, first: int, groups: Iterable[GroupSymbols]) -> int:
+        """Write a block; return its number of images."""
         number, n = len(self._blocks), 0
         with (
             table_writer(self._folder / file_of("images", number), IMAGES) as images,
             table_writer(self._folder / file_of("symbols", number), SYMBOLS) as symbols,
         ):
-            for seen in groups:
-                image = first + n + np.arange(len(seen.count))
-                digest = [one.hex() for one in seen.digests]
-                told = {"image": image, "path": seen.paths, "digest": digest}
-                images.add({"camera": camera, **told, "symbols": seen.count})
-                places = dict(zip(("x", "y", "scale", "angle"), seen.place.T, strict=True))
-                shown = {"image": np.repeat(image, seen.count), "symbol": seen.symbol}
+            for group in groups:
+                image = first + n + np.arange(len(group.count))
+                digest = [one.hex() for one in group.digests]
+                about = {"image": image, "path": group.paths, "digest": digest}
+                images.add({"camera": camera, **about, "symbols": group.count})
+                places = dict(zip(("x", "y", "scale", "angle"), group.place.T, strict=True))
+                shown = {"image": np.repeat(image, group.count), "symbol": group.symbol}
                 symbols.add({"camera": camera, **shown, **places})
                 n += len(image)
-            block = Block(len(self._cameras), first, images.close(), symbols.close())
+            block = ImageBlock(len(self._cameras), first, images.close(), symbols.close())
         self._blocks.append(block)
         return n
 
@@ -166,19 +165,19 @@ class ShardWriter:
         table: Ints,
         cut: Ints,
         extractor: FeatureExtractor,
-        vocabulary: Piece | None = None,
-    ) -> About:
+        vocabulary: FileInfo | None = None,
+    ) -> DatasetInfo:
         """Write the shards, and ``dataset.json``.
 
         Args:
-            interactions: All of them.
+            interactions: All interactions.
             table: (n_percepts, n_cameras) the images that make up each percept.
-            cut: See :func:`cut_episodes`.
-            extractor: What the symbols were seen with.
-            vocabulary: The file of the eye, if it was written.
+            cut: What :func:`cut_episodes` returns.
+            extractor: The extractor of the symbols.
+            vocabulary: The file of the vocabulary, if it was written.
         """
         scale = Scale.of(interactions.reward)
-        about = About(
+        info = DatasetInfo(
             interactions=len(interactions),
             episodes=len(np.unique(interactions.episode)),
             percepts=len(table),
@@ -193,23 +192,25 @@ class ShardWriter:
             extractor=_describe(extractor),
             vocabulary=vocabulary,
         )
-        write_about(self._folder, about)
-        return about
+        write_info(self._folder, info)
+        return info
 
-    def _add_shards(self, interactions: Interactions, table: Ints, cut: Ints) -> Iterator[Shard]:
+    def _add_shards(
+        self, interactions: Interactions, table: Ints, cut: Ints
+    ) -> Iterator[ShardFiles]:
         stuck, is_known = interactions.is_stuck, np.zeros(len(table), np.bool_)
         kinds = percepts_kinds([camera.name for camera in self._cameras])
         for number, (first, last) in enumerate(itertools.pairwise(cut.tolist())):
             rows = slice(first, last)
             names = [name for name in INTERACTIONS if name != "stuck"]
             columns = {name: getattr(interactions, name)[rows] for name in names}
-            is_here = np.zeros(len(table), np.bool_)
-            is_here[columns["start"]] = is_here[columns["end"]] = True
+            is_used = np.zeros(len(table), np.bool_)
+            is_used[columns["start"]] = is_used[columns["end"]] = True
             if number == len(cut) - 2:
-                is_here |= ~is_known  # what no interaction mentions is there as well, once
-            percept = np.flatnonzero(is_here)
+                is_used |= ~is_known  # percepts of no interaction are in the last shard
+            percept = np.flatnonzero(is_used)
             images = zip(self._cameras, table[percept].T, strict=True)
-            yield Shard(
+            yield ShardFiles(
                 write_table(
                     self._folder / file_of("interactions", number),
                     INTERACTIONS,
@@ -222,23 +223,25 @@ class ShardWriter:
                     | {camera_column(camera.name): image for camera, image in images},
                 ),
             )
-            is_known |= is_here
+            is_known |= is_used
 
 
-def _seen(places: OccurrenceTable, symbols: NDArray[np.int32], images: Images) -> Iterator[Seen]:
-    """Yield what the images of a camera show, GROUP images at a time."""
+def _groups_of(
+    places: OccurrenceTable, symbols: NDArray[np.int32], images: Images
+) -> Iterator[GroupSymbols]:
+    """Yield the symbols of the images of a camera, GROUP images at a time."""
     digests = images.digests(0, len(images)) or [b""] * places.n_images
     for first in range(0, places.n_images, GROUP):
         begin = places.begin[first : first + GROUP + 1]
         rows = slice(begin[0], begin[-1])
         symbol = np.searchsorted(symbols, places.feature[rows]).astype(np.int32)
         place = as_written(places.marks[rows])
-        count, there = np.diff(begin), digests[first : first + GROUP]
-        yield Seen(count, symbol, place, [None] * len(count), there)
+        count, known = np.diff(begin), digests[first : first + GROUP]
+        yield GroupSymbols(count, symbol, place, [None] * len(count), known)
 
 
 def as_written(marks: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Return (n, 4) positions, scales and angles as shards have them, if nothing is lost by it."""
+    """Return (n, 4) positions, scales and angles as float32, if that loses nothing."""
     place = marks.astype(np.float32)
     if not np.array_equal(place, marks, equal_nan=True) or not np.isfinite(place[:, :3]).all():
         raise ValueError(
@@ -249,8 +252,8 @@ def as_written(marks: NDArray[np.floating]) -> NDArray[np.float32]:
 
 
 def _describe(extractor: FeatureExtractor) -> dict[str, Any] | None:
-    """Return what an eye sees with; None if a part of it has no name."""
+    """Return the parts of an extractor; None if one of them has no name."""
     with suppress(TypeError, ValueError):
-        told, _ = describe_extractor(extractor, [])
-        return {name: told[name] for name in ("detector", "descriptor", "metric", "threshold")}
+        manifest, _ = describe_extractor(extractor, [])
+        return {name: manifest[name] for name in ("detector", "descriptor", "metric", "threshold")}
     return None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,9 +15,12 @@ from hypothesis import strategies as st
 
 from rlvc import testing
 from rlvc.classifiers import Diagrams, Split, Tree
+from rlvc.features import InCell
 from rlvc.learning.aliasing import AbsoluteVariance, aliasing_detectors
 from rlvc.learning.compaction import Keep, post_processes
+from rlvc.learning.generation.base import Candidates, Canonical, generators
 from rlvc.learning.generation.clustering import Tails, clusterings
+from rlvc.learning.selection.selector import Selector
 from rlvc.learning.solvers.base import solvers
 from rlvc.learning.solvers.dynamic import ValueIteration
 from rlvc.vision import Euclidean, Harris, InterestPoints, Invariants
@@ -30,8 +34,9 @@ CHECKS: dict[str, tuple[Any, Callable[..., None]]] = {
     "metric": (metrics, testing.check_metric),
     "solver": (solvers, testing.check_solver),
     "aliasing detector": (aliasing_detectors, testing.check_aliasing_detector),
+    "generator": (generators, testing.check_generator),
     "clustering": (clusterings, testing.check_clustering),
-    "post-processing": (post_processes, testing.check_post_process),
+    "post process": (post_processes, testing.check_post_process),
 }
 PARTS = [(kind, name) for kind, (registry, _) in CHECKS.items() for name in registry]
 seeds = st.integers(0, 2**32 - 1)
@@ -48,6 +53,13 @@ def test_a_registered_part_keeps_its_contract(kind: str, name: str) -> None:
 def test_a_contract_holds_on_any_data(kind: str, name: str, seed: int) -> None:
     registry, check = CHECKS[kind]
     check(registry.make(name), seed)
+
+
+@pytest.mark.parametrize("test", ["student", "welch", "ks"])
+@pytest.mark.parametrize("samples", ["interactions", "percepts"])
+@pytest.mark.parametrize("ranking", ["reduction", "remaining"])
+def test_a_selector_keeps_its_contract(test: str, samples: str, ranking: str) -> None:
+    testing.check_selector(Selector(test=test, samples=samples, ranking=ranking))
 
 
 @pytest.mark.parametrize("kind", [Tree, Diagrams])
@@ -112,6 +124,40 @@ def all_segments_as_one(cluster: Any, begin: Any, values: Any) -> Any:
     return whole if len(begin) > 2 else cluster(begin, values)
 
 
+def the_first_feature(choose: Any, measured: Any, residuals: Any) -> Any:
+    choice = choose(measured, residuals)
+    return replace(choice, feature=np.minimum(choice.feature, 0))
+
+
+def for_all_classes(measure: Any, samples: Any) -> Any:
+    return measure(replace(samples, is_aliased=np.ones_like(samples.is_aliased)))
+
+
+class Endless:
+    """A generator's state that returns the known features again and again."""
+
+    def generate(self, view: Any, is_aliased: Any, attempt: int) -> Candidates:
+        return Candidates()
+
+
+@dataclass
+class Growing:
+    """A generator's state that proposes another feature in every run."""
+
+    runs: ClassVar[Iterator[int]] = itertools.count()
+
+    def generate(self, view: Any, is_aliased: Any, attempt: int) -> Candidates | None:
+        new = InCell(part=0, level=3, column=next(self.runs) % 8, line=0)
+        return Candidates(new=[new]) if attempt == 0 else None
+
+
+class Repeating:
+    """A generator's state that proposes what is known."""
+
+    def generate(self, view: Any, is_aliased: Any, attempt: int) -> Candidates | None:
+        return None if attempt else Candidates(new=view.graph.features[:1])
+
+
 BROKEN: dict[str, tuple[str, Any]] = {
     "xy of points must be float32(50, 2); got float64(50, 2)":
         ("detector", changed(Harris(), "detect", in_double_precision)),
@@ -141,13 +187,23 @@ BROKEN: dict[str, tuple[str, Any]] = {
         ("solver", changed(ValueIteration(), "solve", short_sighted)),
     "no class may be aliased where no residuals vary":
         ("aliasing detector",
-         changed(AbsoluteVariance(), "detect", lambda f, r, s: np.ones(r.n_classes, np.bool_))),
+         changed(AbsoluteVariance(), "detect", lambda f, r, s: np.ones(len(r.count), np.bool_))),
     "the labels of a segment must not depend on other segments":
         ("clustering", changed(Tails(), "cluster", all_segments_as_one)),
     "labels must count from 0; -1 is for no cluster":
         ("clustering", changed(Tails(), "cluster", lambda f, b, v: f(b, v) + 2)),
     "walk must end in the class that refine and merge lead to":
         ("classifier", changed(Tree(), "walk", lambda f, exhibits: ([], 1))),
+    "the feature that explains the residuals must be selected":
+        ("selector", changed(Selector(), "choose", the_first_feature)),
+    "classes that are not aliased must get -1":
+        ("selector", changed(Selector(), "measure", for_all_classes)),
+    "generate must return None when it has no more candidates":
+        ("generator", changed(Canonical(), "start", lambda f: Endless())),
+    "generate must return the same candidates in every run, whatever the threads":
+        ("generator", changed(Canonical(), "start", lambda f: Growing())),
+    "features that are known must not be proposed as new":
+        ("generator", changed(Canonical(), "start", lambda f: Repeating())),
     "n_classes must count the classes":
         ("classifier", changed(Tree(), "refine", lambda f, splits: f([]))),
     "classify must return the class in which walk ends":
@@ -155,7 +211,7 @@ BROKEN: dict[str, tuple[str, Any]] = {
     "usage must count the percepts on which walk tests each feature":
         ("classifier", changed(Tree(), "usage", lambda f, i: np.append(f(i), 1))),
     "a step must only merge classes, and number them from 0 without gaps":
-        ("post-processing",
+        ("post process",
          changed(Keep(), "start", lambda f: lambda n, c, s, is_last: c.refine([Split(0, 1)]))),
 }  # fmt: skip
 
@@ -163,7 +219,7 @@ BROKEN: dict[str, tuple[str, Any]] = {
 @pytest.mark.parametrize("message", BROKEN)
 def test_a_broken_part_is_told_what_is_wrong(message: str) -> None:
     kind, part = BROKEN[message]
-    check = testing.check_classifier if kind == "classifier" else CHECKS[kind][1]
+    check = getattr(testing, f"check_{kind.replace(' ', '_')}")
     with pytest.raises(AssertionError, match=re.escape(f"Broken breaks its contract: {message}")):
         check(part)
 

@@ -15,7 +15,9 @@ from rlvc.testing.learning import (
     check_aliasing_detector,
     check_classifier,
     check_clustering,
+    check_generator,
     check_post_process,
+    check_selector,
     check_solver,
 )
 from rlvc.testing.vision import check_descriptor, check_detector, check_metric
@@ -26,7 +28,9 @@ __all__ = [
     "check_clustering",
     "check_descriptor",
     "check_detector",
+    "check_generator",
     "check_metric",
     "check_post_process",
+    "check_selector",
     "check_solver",
 ]

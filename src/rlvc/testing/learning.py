@@ -8,13 +8,20 @@ from numpy.typing import NDArray
 from rlvc._core.fixed_point import FixedPoint
 from rlvc.classifiers.base import Classifier, Split
 from rlvc.classifiers.tree import Tree
+from rlvc.data.interactions import Interactions
+from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
+from rlvc.features.kinds import Feature
 from rlvc.learning.aliasing import AliasingDetector, Residuals
 from rlvc.learning.compaction import PostProcess
+from rlvc.learning.generation.base import Generator
 from rlvc.learning.generation.clustering import Clustering
 from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate
+from rlvc.learning.rlvc import RLVC
+from rlvc.learning.selection.base import FeatureSelector, Samples
 from rlvc.learning.solvers.base import Solver
 from rlvc.testing.require import Require
+from rlvc.vision.detectors import Harris
 
 
 def check_classifier(classifier: Classifier, seed: int = 0) -> None:
@@ -113,6 +120,76 @@ def check_aliasing_detector(detector: AliasingDetector) -> None:
         require.equal(again, mask, "detect must return the same mask for the same residuals")
         if not residuals.variances().any():
             require(not mask.any(), "no class may be aliased where no residuals vary")
+
+
+def check_selector(selector: FeatureSelector) -> None:
+    """Check that a selector finds the one feature that explains residuals, on one shard or two."""
+    require = Require(selector)
+    rng = np.random.default_rng(0)
+    dense = rng.random((40, 5)) < 0.5
+    percepts, action = rng.integers(0, 40, 600), rng.integers(0, 2, 600)
+    classes = (
+        percepts % 3
+    )  # feature 2 explains the residuals of class 0, of class 1 it does as well
+    integers = rng.integers(-9, 9, 600) + np.where(dense[percepts, 2] & (classes < 2), 300, 0)
+    q, is_aliased = np.zeros((3, 2)), np.array([True, False, True])
+
+    def samples(part: slice, threads: int) -> Samples:
+        group = (classes * 2 + action)[part]
+        residuals = Residuals(integers[part], FixedPoint(4), group, 3, 2, q)
+        incidence, is_all = Incidence.from_dense(dense), part == slice(None)
+        return Samples(residuals, percepts[part], incidence, is_aliased, threads, is_all)
+
+    total = samples(slice(None), 1).residuals.sums()
+    choice = selector.choose([selector.measure(samples(slice(None), 1))], total)
+    require.array(choice.feature, (3,), np.int64, "the features (n_classes,)")
+    require(choice.feature[0] == 2, "the feature that explains the residuals must be selected")
+    require(choice.feature[1] == -1, "classes that are not aliased must get -1")
+    require(((choice.p_value >= 0) & (choice.p_value <= 1)).all(), "p-values must be in [0, 1]")
+    again = selector.choose([selector.measure(samples(slice(None), 2))], total)
+    require.equal(again.feature, choice.feature, "the choice must not depend on the threads")
+    try:
+        shards = [selector.measure(samples(part, 1)) for part in (slice(250), slice(250, None))]
+    except ValueError:
+        return  # it needs all interactions at once, and says so
+    parts = selector.choose(shards, total)
+    require.equal(parts.feature, choice.feature, "the choice must not depend on the shards")
+
+
+def check_generator(generator: Generator) -> None:
+    """Check that a generator proposes valid features, the same ones in every run, and ends.
+
+    It is asked about the images of one class, with two marks that are near or far from each other.
+    """
+    require = Require(generator)
+    images, number = np.full((24, 64, 96, 3), 128, np.uint8), np.arange(24)
+    for n, (x, y) in enumerate(np.random.default_rng(0).integers(24, 34, (24, 2))):
+        images[n, y : y + 7, x : x + 7] = 255, 0, 0
+        images[n, y : y + 7, x + 15 + n % 2 * 15 :][:, :7] = 0, 0, 255
+    data = Interactions.from_arrays(
+        images, number % 2, number % 4 < 2, number >= 0, next_observations=images
+    )
+    database = RLVC(detector=Harris()).extract(data)
+
+    def propose(threads: int) -> list[tuple[bool, list[Feature]]]:
+        state, view = generator.start(), database.view(Tree(), threads=threads)
+        found = list[tuple[bool, list[Feature]]]()
+        while (one := state.generate(view, np.array([True]), len(found))) is not None:
+            found.append((one.known, list(one.new)))
+            require(len(found) < 100, "generate must return None when it has no more candidates")
+        return found
+
+    found = propose(1)
+    require(found, "generate must return candidates at the first attempt")
+    require(sum(bool(new) for _, new in found) <= 1, "new features must all be in one attempt")
+    new = [feature for _, features in found for feature in features]
+    require(len(set(new)) == len(new), "a new feature must be named once")
+    known = set(database.graph.features)
+    require(known.isdisjoint(new), "features that are known must not be proposed as new")
+    height = FeatureGraph((*database.graph.features, *new)).height  # of parts that exist
+    require(all(height[len(known) :]), "new features must be made of known ones")
+    what = "generate must return the same candidates in every run, whatever the threads"
+    require(propose(2) == found, what)
 
 
 def check_clustering(clustering: Clustering, seed: int = 0) -> None:

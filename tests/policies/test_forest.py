@@ -16,7 +16,7 @@ from rlvc.classifiers import Tree
 from rlvc.errors import FileFormatError
 from rlvc.features import LazyFeatures
 from rlvc.learning.compaction import Compaction
-from rlvc.policies import cautious_values, mean_values
+from rlvc.policies import combine_values
 from tests.support.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
 from tests.support.mutations import forge
 
@@ -108,7 +108,7 @@ def test_what_nobody_tried_never_wins_and_ties_go_to_the_lowest() -> None:
         (np.array([-3.0, 1.0, 8.0]), np.array([True, True, False])),
         (np.array([99.0, 99.0, 7.0]), np.array([False, False, False])),
     ]
-    q, is_tried = mean_values(trees)
+    q, is_tried = combine_values(trees)
     assert q.tolist() == [1.0, 1.0, 0.0]
     assert is_tried.tolist() == [True, True, False]
 
@@ -120,7 +120,7 @@ def test_caution_takes_standard_deviations_from_the_mean(
     rng = np.random.default_rng(seed)
     values = rng.choice([-3.0, 0.1, 0.1, 1e6], (5, 4, 2))
     counts = rng.random(values.shape) < 0.7
-    q, is_tried = cautious_values(zip(values, counts, strict=True), uncertainty_penalty)
+    q, is_tried = combine_values(zip(values, counts, strict=True), uncertainty_penalty)
     for at in np.ndindex(q.shape):
         known = values[(slice(None), *at)][counts[(slice(None), *at)]]
         assert is_tried[at] == (len(known) > 0)
@@ -132,7 +132,7 @@ def test_what_trees_agree_on_is_taken_at_its_value() -> None:
     known = np.ones(2, np.bool_)
     for value in (0.1, 1 / 3, 1e300):
         trees = [(np.full(2, value), known)] * 7
-        assert cautious_values(trees, 3.0)[0].tolist() == [value, value]
+        assert combine_values(trees, 3.0)[0].tolist() == [value, value]
 
 
 def test_a_cautious_forest_takes_the_sure_action(forest: ForestPolicy) -> None:

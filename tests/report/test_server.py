@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from rlvc.report.server import HEADERS, Server
+from rlvc.report import Server, render
+from rlvc.report.server import HEADERS
 from rlvc.report.web.watch import RunPage
 
 
@@ -215,10 +216,6 @@ class Now:
         return self.now
 
 
-def watched(folder: Path, author: Author, **more: Any) -> RunPage:
-    return RunPage(folder, author.describe, lambda data: f"<p>{data}</p>", json.dumps, **more)
-
-
 def put(folder: Path, **contents: str) -> None:
     for name, content in contents.items():
         path = folder / name.replace("_", ".")
@@ -233,8 +230,8 @@ WAITING = {
 
 def test_a_run_is_watched_from_before_its_beginning_to_its_end(tmp_path: Path) -> None:
     author = Author()
-    run = watched(tmp_path, author, now=Now())
-    assert run.page() == b"<p>None</p>"
+    run = RunPage(tmp_path, author.describe, now=Now())
+    assert run.page() == render(None).encode()
     first, is_over = run.version()
     assert not is_over
     assert not run.is_begun
@@ -264,7 +261,7 @@ def test_a_run_is_watched_from_before_its_beginning_to_its_end(tmp_path: Path) -
 
 def test_what_an_earlier_run_left_is_not_shown_in_its_stead(tmp_path: Path) -> None:
     put(tmp_path, policy_rlvc="old", result_json="old")
-    run = watched(tmp_path, Author(), is_new=True, now=Now())
+    run = RunPage(tmp_path, Author().describe, is_new=True, now=Now())
     first, is_over = run.version()
     assert not is_over
     assert json.loads(run.data())["live"]["phase"] == "waiting"
@@ -275,12 +272,12 @@ def test_what_an_earlier_run_left_is_not_shown_in_its_stead(tmp_path: Path) -> N
     assert json.loads(run.data())["live.json"] == "0"
     put(tmp_path, result_json="old")
     assert run.version()[1]
-    assert watched(tmp_path, Author()).version()[1]
+    assert RunPage(tmp_path, Author().describe).version()[1]
 
 
 def test_data_that_take_long_are_made_seldom(tmp_path: Path) -> None:
     now, author = Now(), Author()
-    run = watched(tmp_path, author, share=0.25, now=now)
+    run = RunPage(tmp_path, author.describe, share=0.25, now=now)
 
     def describe(folder: Path) -> dict[str, Any]:
         before = run.version()
@@ -315,7 +312,7 @@ def test_files_may_change_while_they_are_read(tmp_path: Path) -> None:
     put(tmp_path, live_json="0")
     author = Author()
     author.failing = [FileNotFoundError(), KeyError()]
-    assert "live.rlvc" in json.loads(watched(tmp_path, author).data())
+    assert "live.rlvc" in json.loads(RunPage(tmp_path, author.describe).data())
     assert author.n == 3
 
     def fail(folder: Path) -> dict[str, Any]:
@@ -323,18 +320,18 @@ def test_files_may_change_while_they_are_read(tmp_path: Path) -> None:
 
     author.describe = fail  # type: ignore[method-assign]
     with pytest.raises(ValueError, match="damaged"):
-        watched(tmp_path, author).data()
+        RunPage(tmp_path, author.describe).data()
 
 
 def test_the_same_data_are_made_once_however_many_ask(tmp_path: Path) -> None:
     put(tmp_path, live_json="0")
     author = Author()
     author.seconds = 0.05
-    run, found = watched(tmp_path, author), list[bytes]()
+    run, found = RunPage(tmp_path, author.describe), list[bytes]()
     threads = [threading.Thread(target=lambda: found.append(run.data())) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert author.n == 1
-    assert found == [b'{"live.json": "0"}'] * 8
+    assert found == [b'{"live.json":"0"}'] * 8

@@ -138,11 +138,10 @@ def live_page(folder: Path, is_live: bool, port: int | None) -> Iterator[Callabl
 
 def watch_folder(folder: Path, *, is_new: bool = False) -> RunPage:
     """Return the page of a folder, made anew when there is something new in it."""
-    from rlvc.report.page import render, to_json
     from rlvc.report.web.data import Author
     from rlvc.report.web.watch import RunPage
 
-    return RunPage(folder, Author().describe, render, to_json, is_new=is_new)
+    return RunPage(folder, Author().describe, is_new=is_new)
 
 
 def find_folder(run: Path) -> Path:

@@ -33,7 +33,7 @@ from rlvc.learning.mdp import map_interactions
 from rlvc.learning.rlvc import RLVC
 from rlvc.policies.forest import ForestPolicy
 from rlvc.policies.policy import Policy
-from rlvc.policies.values import mean_values
+from rlvc.policies.values import combine_values
 from rlvc.vision.cache import ExtractionCache
 
 
@@ -232,8 +232,8 @@ def out_of_bag_error(
     spread = float(np.std(interactions.returns(learner.gamma)))
     percepts = np.arange(len(interactions.percepts))
     steps = map_interactions(interactions, percepts, learner.absorbing_gamma)
-    here, is_here_known = mean_values(_out_of_bag(one, steps.start) for one in grown)
-    ahead, is_known = mean_values(_out_of_bag(one, steps.end) for one in grown)
+    here, is_here_known = combine_values(_out_of_bag(one, steps.start) for one in grown)
+    ahead, is_known = combine_values(_out_of_bag(one, steps.end) for one in grown)
     rows = np.arange(len(steps))
     best = np.where(is_known, ahead, -np.inf).max(axis=1)
     best[steps.terminated] = 0.0

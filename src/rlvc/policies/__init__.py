@@ -8,7 +8,7 @@ from rlvc.policies.evaluate import Evaluation, check_fit, evaluate
 from rlvc.policies.explanation import DecisiveTest, Explanation, FeatureTest, ForestExplanation
 from rlvc.policies.forest import AnyPolicy, ForestPolicy, ForestTree, load_policy
 from rlvc.policies.policy import Policy
-from rlvc.policies.values import cautious_values, greedy, mean_values
+from rlvc.policies.values import combine_values, greedy
 
 __all__ = [
     "AnyPolicy",
@@ -20,10 +20,9 @@ __all__ = [
     "ForestPolicy",
     "ForestTree",
     "Policy",
-    "cautious_values",
     "check_fit",
+    "combine_values",
     "evaluate",
     "greedy",
     "load_policy",
-    "mean_values",
 ]

@@ -21,7 +21,7 @@ from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.explanation import DecisiveTest, FeatureTest, ForestExplanation
 from rlvc.policies.forest_io import FOREST, read_forest, write_forest
 from rlvc.policies.policy import Policy
-from rlvc.policies.values import cautious_values, greedy, lead_of
+from rlvc.policies.values import combine_values, greedy
 from rlvc.vision.extractor import FeatureExtractor
 
 
@@ -168,7 +168,7 @@ class ForestPolicy:
             is_tried: (..., n_actions) where some tree did.
         """
         pairs = zip(self.trees, classes, strict=True)
-        return cautious_values(
+        return combine_values(
             ((one.q[at], one.count[at] > 0) for one, at in pairs), self.uncertainty_penalty
         )
 
@@ -210,7 +210,9 @@ class ForestPolicy:
     def _lead(self, q: Floats, is_tried: Bools, action: int) -> float:
         """Return how far an action is ahead; actions never tried count as the lowest value."""
         lowest = min(float(one.q[one.count > 0].min(initial=0.0)) for one in self.trees)
-        return lead_of(q, is_tried, action, lowest)
+        value = np.where(is_tried, q, lowest)
+        others = np.delete(value, action)
+        return float(value[action] - others.max()) if len(others) else 0.0
 
     def _flip(
         self, classes: Ints, number: int, trees: list[int], exhibits: Callable[[int], bool]

@@ -15,18 +15,8 @@ def greedy(q: Floats, is_tried: Bools) -> Ints:
     return best
 
 
-def mean_values(values: Iterable[tuple[Floats, Bools]]) -> tuple[Floats, Bools]:
-    """Return the means over the trees that tried an action, and where any tree did.
-
-    >>> one, other = (np.array([1.0, 5.0]), np.array([True, False])), (np.ones(2), np.ones(2, bool))
-    >>> mean_values([one, other])[0].tolist()
-    [1.0, 1.0]
-    """
-    return cautious_values(values, 0.0)
-
-
-def cautious_values(
-    values: Iterable[tuple[Floats, Bools]], uncertainty_penalty: float
+def combine_values(
+    values: Iterable[tuple[Floats, Bools]], uncertainty_penalty: float = 0.0
 ) -> tuple[Floats, Bools]:
     """Return means less some standard deviations over the trees that tried an action.
 
@@ -38,10 +28,9 @@ def cautious_values(
         q: The values; 0 where no tree tried the action.
         is_tried: Where some tree did.
 
-
     >>> one, other = np.array([2.0, 0.0]), np.array([2.0, 5.0])  # of a safe and a risky action
     >>> known = np.ones(2, bool)
-    >>> cautious_values([(one, known), (other, known)], uncertainty_penalty=1.0)[0].tolist()
+    >>> combine_values([(one, known), (other, known)], uncertainty_penalty=1.0)[0].tolist()
     [2.0, 0.0]
     """
     mean: Floats | float = 0.0
@@ -54,10 +43,3 @@ def cautious_values(
         squares = squares + off * np.where(is_tried, q - mean, 0.0)
     spread = np.sqrt(squares / np.maximum(count, 1))
     return np.asarray(mean - uncertainty_penalty * spread), np.asarray(count) > 0
-
-
-def lead_of(q: Floats, is_tried: Bools, action: int, lowest: float) -> float:
-    """Return how far an action is ahead of the best other; untried ones count as ``lowest``."""
-    value = np.where(is_tried, q, lowest)
-    others = np.delete(value, action)
-    return float(value[action] - others.max()) if len(others) else 0.0

@@ -20,7 +20,7 @@ from rlvc.data import Percept
 from rlvc.envs.hill.env import HillEnv
 from rlvc.envs.photos.views import campus_views
 from rlvc.envs.picture import PictureEnv
-from rlvc.report.page import render, to_json
+from rlvc.report.page import render
 from rlvc.report.server import Server
 from rlvc.report.web.data import Author
 from rlvc.report.web.watch import RunPage
@@ -451,7 +451,7 @@ def test_a_large_graph_pans_and_zooms_without_visible_delay(
 def test_a_page_follows_a_run_that_goes_on(browser: Browser, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
-    watched = RunPage(folder, Author().describe, render, to_json, share=1.0)
+    watched = RunPage(folder, Author().describe, share=1.0)
 
     def tell(n_classes: int, stage: int) -> None:
         large_policy(n_classes).save(folder / "live.rlvc")

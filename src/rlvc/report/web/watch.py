@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlvc.errors import RlvcError
+from rlvc.report.page import render, to_json
 from rlvc.report.web.data import FORMAT, POLICIES, RESULT, VERSION
 from rlvc.runs.live import POLICY as DRAFT_POLICY
 from rlvc.runs.live import RESULT as DRAFT
@@ -31,8 +31,6 @@ class RunPage:
     Args:
         folder: The folder of the run.
         describe: Computes the data of the page from a folder.
-        render: Returns the page with its data, or, given None, one that fetches them.
-        to_json: Returns the data as text.
         is_new: Ignore the files that are in the folder now, as they belong to an earlier run.
         share: The share of the time that may be spent on computing data while the run is learning.
         now: Returns the time in seconds.
@@ -42,15 +40,13 @@ class RunPage:
         self,
         folder: Path,
         describe: Callable[[Path], dict[str, Any]],
-        render: Callable[[dict[str, Any] | None], str],
-        to_json: Callable[[dict[str, Any]], str],
         *,
         is_new: bool = False,
         share: float = 0.5,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder, self._share, self._now = folder, share, now
-        self._describe, self._render, self._to_json = describe, render, to_json
+        self._describe = describe
         self._old = self._stamps() if is_new else None
         self._seen = self._stamps()
         self._number = int(time.time())  # higher than that of any earlier server
@@ -66,7 +62,7 @@ class RunPage:
 
     def page(self) -> bytes:
         """Return a page that fetches its data."""
-        return self._render(None).encode()
+        return render(None).encode()
 
     def version(self) -> tuple[int, bool]:
         """Return a number that grows when the data change, and whether the run is finished."""
@@ -108,8 +104,8 @@ class RunPage:
             waiting = {"phase": "waiting", "stage": None}
             name = self._folder.resolve().name
             empty = {"format": FORMAT, "version": VERSION, "title": name, "live": waiting}
-            return json.dumps(empty).encode()
-        return self._to_json(self._describe(self._folder)).encode()
+            return to_json(empty).encode()
+        return to_json(self._describe(self._folder)).encode()
 
     def _stamps(self) -> Stamps:
         """Return the stamps of all files; of a finished run, those of its results only."""

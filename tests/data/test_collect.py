@@ -10,7 +10,8 @@ import pytest
 from gymnasium import spaces
 
 from rlvc import RLVC, collect, evaluate
-from rlvc.data.collect import Explorer, names_of_actions
+from rlvc.data import Explorer
+from rlvc.data.collect import names_of_actions
 from rlvc.errors import EnvError, RlvcError
 from tests.support.worlds import WALK, Always, Corridor, Fixed, Walk, identical, tried
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlvc import RLVC, Interactions, collect
-from rlvc.data.explore import CachedPolicy, Round, explore
+from rlvc import RLVC, Interactions, Round, collect, explore
+from rlvc.data import CachedPolicy
 from tests.support.worlds import GREYS, PICTURES, REAR, Always, Corridor, Fixed, identical, tried
 
 

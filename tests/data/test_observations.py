@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Policy, collect
-from rlvc.data.observations import as_percept, frame_name, frame_of
-from rlvc.data.spaces import check_spaces, tell_left_out
-from rlvc.policies.evaluate import check_fit, evaluate
-from rlvc.report.video.play import play
+from rlvc import RLVC, Policy, collect, evaluate
+from rlvc.data import as_percept, check_spaces
+from rlvc.data.observations import frame_name, frame_of
+from rlvc.data.spaces import tell_left_out
+from rlvc.policies import check_fit
+from rlvc.report.video import play
 from tests.support.builders import pictures
 from tests.support.worlds import (
     BEST,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from rlvc.envs import register_envs
+from rlvc import register_envs
 
 register_envs()
 START: dict[str, dict[str, Any]] = {  # from which an agent can idle for ever

@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rlvc._core.arrays import Bools, Ints
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.incidence import Incidence
-from rlvc.features.index import FeatureIndex
-from rlvc.features.kinds import Feature
+from rlvc.features import Feature, FeatureGraph, FeatureIndex, Incidence
 from rlvc.learning.aliasing import Residuals
 from rlvc.learning.generation.base import GeneratorState
 from rlvc.learning.generation.class_images import class_keys

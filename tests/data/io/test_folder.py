@@ -18,9 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Interactions, collect
-from rlvc.data.io.folder import read_folder, write_folder
-from rlvc.data.io.image_files import FileImages
+from rlvc import RLVC, Interactions, collect, read_folder, write_folder
+from rlvc.data.io import FileImages
 from rlvc.errors import DataError, ImageError
 from tests.support.builders import pictures
 from tests.support.worlds import Walk, identical

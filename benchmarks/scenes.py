@@ -34,7 +34,7 @@ from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
 from rlvc.runs.direct_perception import compare
-from rlvc.runs.forests import show_more, values_of
+from rlvc.runs.forest import add_features, forest_values
 from rlvc.runs.metrics import grid_over, optimal_actor, walk
 from rlvc.tasks import hill_metrics as hill_measures
 from rlvc.tasks.campus import direct_error, error_of
@@ -320,7 +320,7 @@ def act_of_policy(policy: Policy) -> Act:
     """Return what a policy does, in bulk."""
 
     def act(batch: Batch) -> Ints:
-        shown, numbers = show_more(batch.index(), policy.graph)
+        shown, numbers = add_features(batch.index(), policy.graph)
         return policy.actions[policy.classifier.renumber(numbers).classify(shown.incidence)]
 
     return act
@@ -328,4 +328,4 @@ def act_of_policy(policy: Policy) -> Act:
 
 def act_of_forest(policy: ForestPolicy) -> Act:
     """Return what a forest does, in bulk."""
-    return lambda batch: greedy(*values_of(policy, batch.index()))
+    return lambda batch: greedy(*forest_values(policy, batch.index()))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import sys
+from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from rlvc import RLVC, Policy
 from tests.support.builders import COLOUR, database
+from tests.support.commands import run_command
 from tests.support.pages import Page, write_page
+from tests.support.tasks import small_task, without_figures
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
@@ -32,3 +37,34 @@ def saved(policy: Policy, tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def page_about(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Page]:
     """Return what learns a small task and writes its page, once for each kind of task."""
     return cache(lambda kind: write_page(kind, tmp_path_factory.mktemp("page") / kind))
+
+
+@pytest.fixture
+def call(
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Any]:
+    """Give a function that runs a command line as a shell would, without starting a process."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("RLVC_CACHE", str(tmp_path_factory.mktemp("cache")))
+    for name in ("RLVC_DATA", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "path", sys.path[:])  # to which the current folder is added
+    handlers = logging.getLogger().handlers[:]
+    yield lambda *arguments: run_command(capfd, *arguments)
+    logging.getLogger().handlers[:] = handlers
+
+
+@pytest.fixture
+def small() -> Iterator[None]:
+    """Let the small task be known."""
+    with small_task():
+        yield
+
+
+@pytest.fixture
+def unpainted() -> Iterator[None]:
+    """Leave the figures out."""
+    with without_figures():
+        yield

@@ -1,109 +1,41 @@
 from __future__ import annotations
 
 import functools
-import json
-import logging
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import pytest
-from rich.console import Console
 
 import rlvc
-from rlvc import RLVC, Policy, cli
+from rlvc import RLVC, Policy
 from rlvc.classifiers import Diagrams, Tree
 from rlvc.cli import app, main
-from rlvc.runs import folder as files
 from rlvc.runs.config import describe_parameters
 from rlvc.runs.metrics import grid_over
-from rlvc.tasks import navigation
-from rlvc.tasks.navigation import Task
+from rlvc.runs.task import evaluate_policy
+from rlvc.tasks.maze import Maze
 from tests.support.builders import COLOUR, GREY, RIGHT, database
-from tests.tasks.test_navigation import SMALL, known_task
+from tests.support.commands import SMALL_RUN, Done, contents, read, strict
+from tests.support.tasks import SMALL, small_task
 
 PICTURES = {"policy.png", "values.png", "learning.png", "features.png", "percept.png"}
 FILES = PICTURES | {"result.json", "policy.rlvc", "stages.csv"}
 Capture = pytest.CaptureFixture[str]
 
 
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def call(
-    capfd: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Any]:
-    """Give a function that runs a command line as a shell would, without starting a process."""
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("RLVC_CACHE", str(tmp_path_factory.mktemp("cache")))
-    for name in ("RLVC_DATA", "FORCE_COLOR", "TTY_COMPATIBLE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(cli, "console", Console(width=80))
-    handlers = logging.getLogger().handlers[:]
-
-    def run(*arguments: object) -> Done:
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        out, err = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in (out, err))  # colours
-        assert "Traceback" not in out + err
-        assert isinstance(end.value.code, int)
-        return Done(end.value.code, out, err)
-
-    yield run
-    logging.getLogger().handlers[:] = handlers
-
-
-@pytest.fixture(name="task")
-def task_fixture() -> Iterator[Task]:
-    yield from known_task()
-
-
-SMALL_RUN = ["run", "small", "--interactions", "300", "--episodes", "5"]
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run the small task once; nobody may write here."""
     folder = tmp_path_factory.mktemp("cli") / "small"
-    known = known_task()
-    next(known)
-    with pytest.raises(SystemExit, match=r"^0$"):
+    with small_task(), pytest.raises(SystemExit, match=r"^0$"):
         main([*SMALL_RUN, "--out", str(folder)])
-    next(known, None)
     return folder
-
-
-def strict(text: str) -> Any:
-    """Read JSON as others do: without NaN and infinity."""
-
-    def refuse(constant: str) -> None:
-        raise AssertionError(constant)
-
-    return json.loads(text, parse_constant=refuse)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def read(path: Path) -> Any:
-    image = cv2.imread(str(path))
-    assert image is not None, path
-    return image
 
 
 # A whole run of the maze -------------------------------------------------------------------------
@@ -154,7 +86,7 @@ def test_the_maze_from_its_run_to_an_explanation(
     call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     coarse = functools.partial(grid_over, spacing=51.2)  # a quarter of the percepts to look at
-    monkeypatch.setattr(navigation, "grid_over", coarse)
+    monkeypatch.setattr("rlvc.tasks.navigation.task.grid_over", coarse)
     folder = tmp_path / "maze"
     done = call("run", "maze", "--interactions", 400, "--episodes", 5, "--out", folder)
     assert done.code == 0, done.err
@@ -192,7 +124,7 @@ def test_a_run_writes_all_it_promises(folder: Path) -> None:
     assert len(policy.classifier.features) == result["features"]["selected"]
 
 
-@pytest.mark.usefixtures("task")
+@pytest.mark.usefixtures("small")
 def test_a_second_run_needs_another_folder_or_a_word(
     call: Any, folder: Path, tmp_path: Path
 ) -> None:
@@ -219,12 +151,11 @@ def test_a_second_run_needs_another_folder_or_a_word(
     assert first == second
 
 
-@pytest.mark.usefixtures("task")
+@pytest.mark.usefixtures("small", "unpainted")
 def test_the_folder_is_named_after_the_task_unless_given(
     call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(files, "to_png", lambda figure: b"")  # painting takes its time
     done = call(
         "run", "small", "--seed", 3, "--interactions", 40, "--episodes", 1, "--preset", "paper",
         "--set", "solver=q_learning", "--set", "selector.min_samples=4", "--set", "max_splits=2",
@@ -243,11 +174,10 @@ def test_the_folder_is_named_after_the_task_unless_given(
     assert (found["max_splits"], found["gamma"]) == (2, SMALL.gamma)
 
 
-@pytest.mark.usefixtures("task")
+@pytest.mark.usefixtures("small", "unpainted")
 def test_classes_are_merged_when_told(
     call: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "to_png", lambda figure: b"")  # painting takes its time
     out = tmp_path / "out"
     done = call(*SMALL_RUN, "--compact", "--set", "post_process.epsilon=0.4", "--out", out)
     assert done.code == 0, done.err
@@ -271,7 +201,7 @@ def test_classes_are_merged_when_told(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("task")
+@pytest.mark.usefixtures("small")
 def test_a_floor_without_any_feature_is_learned_all_the_same(
     call: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -293,16 +223,14 @@ def test_a_floor_without_any_feature_is_learned_all_the_same(
 # Evaluate and explain ----------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("task")
+@pytest.mark.usefixtures("small")
 def test_evaluating_prints_the_measures(call: Any, folder: Path) -> None:
     done = call("evaluate", folder / "policy.rlvc", "--episodes", 20, "--json")
     assert (done.code, done.err) == (0, "")
     found = strict(done.out)
     assert list(found) == ["task", "pictures", "success", "mean_steps", "suboptimal"]
     assert (found["task"], found["pictures"]) == ("small", "photos")
-    expected = navigation.evaluate_policy(
-        Policy.load(folder / "policy.rlvc"), seed=1000, episodes=20
-    )
+    expected = evaluate_policy(Policy.load(folder / "policy.rlvc"), seed=1000, episodes=20)
     assert found == expected
     result = strict((folder / "result.json").read_text(encoding="utf-8"))
     assert found["suboptimal"] == result["measures"]["suboptimal"]  # whatever the seed
@@ -484,8 +412,8 @@ def test_a_policy_for_nothing_in_particular_needs_a_task(
         (lambda path, data: path.write_text("hello"),
          "PATH is not a rlvc-policy file: rlvc did not write it."),
         (lambda path, data: path.write_bytes(data[: len(data) // 2]),
-         "PATH is damaged: bytes are missing at its end. Copy it again from where it is whole, or "
-         "make it again."),
+         "PATH is damaged: its header does not fit, or bytes are missing at its end. Copy it again "
+         "from an intact copy, or make it again."),
     ],
     ids=["missing", "folder", "text", "cut"],
 )  # fmt: skip
@@ -577,7 +505,7 @@ def test_what_breaks_off_a_run_is_told_in_one_line(
     def break_off(*arguments: object, **options: object) -> None:
         raise error
 
-    monkeypatch.setattr(navigation, "run", break_off)
+    monkeypatch.setattr(Maze, "collect", break_off)
     done = call("run", "maze", "--out", tmp_path / "out")
     assert done.code == code
     assert done.err == f"rlvc: {message}\n"
@@ -626,7 +554,7 @@ def test_the_defaults_in_the_help_are_those_of_the_task(call: Any) -> None:
 
 
 def test_all_parameters_are_listed(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "console", Console(width=400))
+    monkeypatch.setenv("COLUMNS", "400")
     done = call("parameters")
     assert (done.code, done.err) == (0, "")
     lines = [" ".join(line.split()) for line in done.out.split("\n")]

@@ -9,18 +9,10 @@ from rich.console import Console
 
 from rlvc.cli import data as cli_data
 from rlvc.envs.photos.download import SETS
-from tests.cli import test_cli
 from tests.envs.photos import test_download
 from tests.envs.photos.test_download import CONTENT, Server, contents
 
 server = test_download.server
-in_process = test_cli.call
-
-
-@pytest.fixture
-def call(in_process: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(cli_data, "console", Console(width=80))
-    return in_process
 
 
 def test_list_says_what_there_is_and_where(
@@ -68,9 +60,8 @@ def test_get_shows_a_bar_on_a_terminal(
     call: Any, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = io.StringIO()
-    monkeypatch.setattr(
-        cli_data, "console", Console(file=screen, width=80, force_terminal=True, color_system=None)
-    )
+    shown = Console(file=screen, width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr(cli_data, "Console", lambda: shown)
     server.mode = "short"
     assert call("data", "get", "small").code == 1
     server.mode = "good"

@@ -5,7 +5,7 @@ import re
 import shlex
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +13,14 @@ import pytest
 from rich.console import Console
 
 from rlvc import Policy, evaluate
-from rlvc.cli import learn as cli_own
 from rlvc.cli import report as cli_report
-from rlvc.cli.options import command_of
+from rlvc.cli.options import print_plain
+from rlvc.cli.session import command_of
 from rlvc.report import render
 from rlvc.report.web import data as web_contents
-from rlvc.runs import folder as files
-from rlvc.runs.callbacks import Callbacks
-from rlvc.tasks import custom_figures as own
-from tests.cli import test_cli
-from tests.cli.test_cli import SMALL_RUN, contents, strict
-from tests.tasks.test_navigation import known_task
+from rlvc.runs.callbacks import Callback
+from tests.support.commands import SMALL_RUN, contents, strict
 
-in_process = test_cli.call
 CORRIDOR = "tests.support.worlds:Corridor-v0"
 LEARN = ["learn", CORRIDOR, "--interactions", 60, "--rounds", 2, "--episodes", 2]
 
@@ -33,13 +28,13 @@ LEARN = ["learn", CORRIDOR, "--interactions", 60, "--rounds", 2, "--episodes", 2
 class Author:
     """Says what a folder holds, in place of what takes long."""
 
-    def __init__(self, callbacks: Callbacks | None = None) -> None:
-        self._watcher = callbacks or Callbacks()
+    def __init__(self, callback: Callback | None = None) -> None:
+        self._callback = callback or Callback()
 
     def describe(self, folder: Path) -> dict[str, Any]:
-        self._watcher.on_phase("draw", None)
-        self._watcher.on_phase("look", 2)
-        self._watcher.on_step()
+        self._callback.on_phase("draw", None)
+        self._callback.on_phase("look", 2)
+        self._callback.on_step()
         finished = folder / "result.json"
         live = folder / "live.json"
         said = json.loads((finished if finished.exists() else live).read_text())
@@ -55,19 +50,9 @@ def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unpainted: None) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def call(in_process: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    for module in (cli_own, cli_report):
-        monkeypatch.setattr(module, "console", Console(width=80))
-    for name in ("draw_classes", "draw_own_learning", "draw_features"):
-        monkeypatch.setattr(own, name, lambda *_: None)
-    monkeypatch.setattr(own, "write_figures", lambda *_: None)
-    return in_process
 
 
 @pytest.fixture
@@ -80,11 +65,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr("webbrowser.open", open_it)
     return addresses
-
-
-@pytest.fixture(name="task")
-def task_fixture() -> Iterator[Any]:
-    yield from known_task()
 
 
 def put(folder: Path, **results: dict[str, Any]) -> Path:
@@ -152,8 +132,8 @@ def test_where_there_is_no_run_the_cure_is_named(call: Any, root: Path) -> None:
         done = call("report", given)
         assert (done.code, done.out) == (1, "")
         assert done.err == (
-            "rlvc: There is no run in empty: it has no result.json. If one was stopped there, "
-            "go on with it by --resume; or make one, such as: rlvc run maze --out empty\n"
+            "rlvc: There is no run in empty: it has no result.json. If one was interrupted "
+            "there, resume it with --resume; or make one, such as: rlvc run maze --out empty\n"
         )
     assert list(contents(root / "empty")) == ["policy.rlvc"]
 
@@ -187,10 +167,10 @@ class Visitor:
             raise KeyboardInterrupt
         self.visits.pop(0)(self.url)
 
-    def say(self, text: str) -> None:
+    def print_plain(self, console: Console, text: str) -> None:
         if found := re.search(r"http://127\.0\.0\.1:\d+/", text):
             self.url = found[0]
-        cli_report.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        print_plain(console, text)
 
 
 @pytest.fixture
@@ -198,7 +178,7 @@ def visit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Visitor]:
     def visit(*visits: Callable[[str], None]) -> Visitor:
         visitor = Visitor(*visits)
         monkeypatch.setattr(cli_report, "pause", visitor.pause)
-        monkeypatch.setattr(cli_report, "say", visitor.say)
+        monkeypatch.setattr(cli_report, "print_plain", visitor.print_plain)
         return visitor
 
     return visit
@@ -255,7 +235,7 @@ def test_a_run_that_is_finished_is_shown_all_the_same(
     )  # fmt: skip
 
 
-@pytest.mark.usefixtures("task")
+@pytest.mark.usefixtures("small")
 def test_a_run_of_a_task_shows_itself(
     call: Any, root: Path, visit: Callable[..., Visitor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,7 +246,7 @@ def test_a_run_of_a_task_shows_itself(
         seen.append((live, json.loads(get(visitor.url, "data"))))
         return {}
 
-    monkeypatch.setattr(files, "draw_figures", look)
+    monkeypatch.setattr("rlvc.tasks.navigation.figures.draw_figures", look)
     visitor = visit(lambda url: seen.append(json.loads(get(url, "data"))))
     put(root / "out", result={"task": "an earlier run"})
     done = call(*SMALL_RUN, "--out", "out", "--live", "--overwrite")
@@ -287,7 +267,7 @@ def test_a_run_of_a_task_shows_itself(
     assert len(live["history"]) == len(result["history"])
 
 
-def test_a_task_of_ones_own_shows_itself(
+def test_a_custom_task_shows_itself(
     call: Any, root: Path, visit: Callable[..., Visitor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Any] = []
@@ -298,7 +278,7 @@ def test_a_task_of_ones_own_shows_itself(
         assert (root / "out" / "examples.rlvc").exists()
         return evaluate(*given, **more)
 
-    monkeypatch.setattr("rlvc.tasks.custom.evaluate", look)
+    monkeypatch.setattr("rlvc.tasks.custom.task.evaluate", look)
     visitor = visit()
     done = call(*LEARN, "--out", "out", "--live")
     assert (done.code, done.err) == (0, "")

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from rlvc import Policy, open_dataset, write_folder
-from tests.cli import test_cli
 from tests.distributed.disk.test_stream import views
 
-call = test_cli.call
 duckdb: Any = importlib.import_module("duckdb")
 polars: Any = importlib.import_module("polars")
 

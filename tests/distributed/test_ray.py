@@ -25,13 +25,11 @@ from rlvc.learning.compaction import Compaction
 from rlvc.learning.engine import Local
 from rlvc.learning.selection.selector import Selector
 from rlvc.vision import ExtractionCache
-from tests.cli import test_cli
 from tests.support.lost_workers import working
 
 pytestmark = pytest.mark.ray
 
 RAY = Ray(workers=2, shards=3)
-call = test_cli.call
 
 
 @pytest.fixture(scope="module", autouse=True)

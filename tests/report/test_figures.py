@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterator
+import shlex
 from pathlib import Path
 from typing import Any
 
 import cv2
-import gymnasium
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from rich.console import Console
 
 from rlvc import RLVC, Interactions, Policy
 from rlvc.cli.progress import ProgressDisplay, show_summary
-from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import MOVES
 from rlvc.features import AtLeast, Composite, FeatureGraph, Primitive
 from rlvc.policies.explanation import MAX_SHOWN
@@ -32,29 +30,24 @@ from rlvc.report.figures import (
     title_of,
     to_png,
 )
-from rlvc.report.figures.curves import (
-    draw_features,
-    draw_figures,
-    draw_learning,
-    draw_policy,
-    draw_values,
-)
+from rlvc.report.figures.curves import draw_features
 from rlvc.report.figures.style import ORANGE
-from rlvc.runs.folder import prepare_folder, write_figures, write_run
-from rlvc.runs.metrics import Measures, grid_over
-from rlvc.tasks.navigation import TASKS, Run, Task, run
-from tests.support.builders import GREY, database
-from tests.tasks.test_navigation import known_task
+from rlvc.runs.folder import prepare_folder, write_run
+from rlvc.runs.metrics import Measures
+from rlvc.runs.run import Outcome
+from rlvc.runs.task import tasks
+from rlvc.tasks.maze import Maze
+from rlvc.tasks.navigation.figures import draw_figures, draw_learning, draw_policy, draw_values
+from rlvc.tasks.navigation.task import Navigation, NavigationEvaluation
+from tests.support.builders import COLOUR, GREY, database
+from tests.support.tasks import run_small, texts
 
-
-@pytest.fixture(scope="module", name="task")
-def task_fixture() -> Iterator[Task]:
-    yield from known_task()
+NavigationOutcome = Outcome[NavigationEvaluation]
 
 
 @pytest.fixture(scope="module")
-def small_run(task: Task) -> Run:
-    return run(task, interactions=300, episodes=5, learner=RLVC(threads=1))
+def small_run() -> NavigationOutcome:
+    return run_small(RLVC(threads=1), episodes=5)
 
 
 @pytest.fixture(scope="module")
@@ -78,22 +71,22 @@ def pixels(figure: Figure, dpi: int = 50) -> NDArray[np.uint8]:
     return np.asarray(image, np.uint8)
 
 
-def made_up(name: str, policy: Policy, actions: int | None = None) -> Run:
+def made_up(name: str, policy: Policy, actions: int | None = None) -> NavigationOutcome:
     """Return a run on a task that nobody had to learn, with values and actions out of thin air."""
-    task = TASKS[name]
-    env = gymnasium.make(task.env_id, disable_env_checker=True).unwrapped
-    assert isinstance(env, PictureEnv)
-    grid = grid_over(task.world)
-    n = len(grid.positions)
+    task = tasks.make(name)
+    assert isinstance(task, Navigation)
+    n = len(task.grid.positions)
     chosen = np.arange(n) % 4 if actions is None else np.full(n, actions)
-    return Run(result(name), policy, env, grid, chosen, np.linspace(0.0, 120.0, n))
+    found = NavigationEvaluation({}, task.env, task.grid, chosen, np.linspace(0.0, 120.0, n))
+    data = database(COLOUR)
+    return Outcome(task, result(name), data, {"learn": policy}, found)
 
 
 def result(name: str = "maze", n_stages: int = 3, **measures: Any) -> dict[str, Any]:
     found = {"success": 0.5, "mean_steps": 7.0, "suboptimal": 0.25, **measures}
     return {
         "task": name, "classes": 3, "stages": n_stages - 1, "measures": found, "optimum": found,
-        "features": {"selected": 2, "distinct": 9}, "paper": TASKS[name].paper,
+        "features": {"selected": 2, "distinct": 9}, "paper": Maze.paper,
         "seconds": {"learn": 0.1},
         "direct": {"equal": {"cells": 4, **found}, "best": {"cells": 64, **found}},
         "history": [
@@ -101,16 +94,6 @@ def result(name: str = "maze", n_stages: int = 3, **measures: Any) -> dict[str, 
             for k in range(n_stages)
         ],
     }  # fmt: skip
-
-
-def texts(figure: Figure) -> str:
-    """Return all that is written on a figure."""
-    found = []
-    for axes in figure.axes:
-        found += [axes.get_title(loc=loc) for loc in ("left", "center")]
-        found += [axes.get_xlabel(), axes.get_ylabel(), *(text.get_text() for text in axes.texts)]
-        found += [label.get_text() for label in axes.get_xticklabels()]
-    return "\n".join(found)
 
 
 # The figures of a run ----------------------------------------------------------------------------
@@ -133,9 +116,11 @@ def quivers(axes: Axes) -> list[Quiver]:
     return [drawn for drawn in axes.collections if isinstance(drawn, Quiver)]
 
 
-def test_arrows_point_where_the_agent_goes_and_tell_the_good_from_the_bad(small_run: Run) -> None:
+def test_arrows_point_where_the_agent_goes_and_tell_the_good_from_the_bad(
+    small_run: NavigationOutcome,
+) -> None:
     (axes,) = draw_policy(small_run).axes
-    grid, actions = small_run.grid, small_run.actions
+    grid, actions = small_run.evaluation.grid, small_run.evaluation.actions
     good = grid.is_optimal(actions)
     assert good.any()
     assert not good.all()
@@ -153,28 +138,30 @@ def test_arrows_point_where_the_agent_goes_and_tell_the_good_from_the_bad(small_
 
 def test_arrows_of_one_kind_alone_will_do(policy: Policy) -> None:
     made = made_up("maze", policy, actions=0)
-    best = made.grid.optimal_q.argmax(axis=1)
-    (axes,) = draw_policy(dataclasses.replace(made, actions=best)).axes
+    best = made.evaluation.grid.optimal_q.argmax(axis=1)
+    found = dataclasses.replace(made.evaluation, actions=best)
+    (axes,) = draw_policy(dataclasses.replace(made, evaluation=found)).axes
     assert [arrows.get_label() for arrows in quivers(axes)] == ["optimal"]
 
 
-def test_values_are_painted_on_one_scale(small_run: Run) -> None:
-    figure = draw_values(small_run)
+def test_values_are_painted_on_one_scale(small_run: NavigationOutcome) -> None:
+    found, figure = small_run.evaluation, draw_values(small_run)
     learned, optimal = (axes.images[0] for axes in figure.axes[:2])
     assert learned.get_clim() == optimal.get_clim()
     low, high = learned.get_clim()
     assert (low, high) == (
-        0.0, max(small_run.values.max(), small_run.grid.optimal_q.max())
+        0.0, max(found.values.max(), found.grid.optimal_q.max())
     )  # fmt: skip
     painted: NDArray[np.float64] = np.ma.filled(np.ma.asarray(learned.get_array(), float), np.nan)
-    assert np.array_equal(painted, small_run.grid.paint(small_run.values), equal_nan=True)
+    assert np.array_equal(painted, found.grid.paint(found.values), equal_nan=True)
     assert "value V" in texts(figure)
 
 
-def test_values_that_are_all_zero_can_be_drawn(small_run: Run) -> None:
-    grid = dataclasses.replace(small_run.grid, optimal_q=np.zeros_like(small_run.grid.optimal_q))
-    nothing = dataclasses.replace(small_run, grid=grid, values=np.zeros_like(small_run.values))
-    pixels(draw_values(nothing))
+def test_values_that_are_all_zero_can_be_drawn(small_run: NavigationOutcome) -> None:
+    found = small_run.evaluation
+    grid = dataclasses.replace(found.grid, optimal_q=np.zeros_like(found.grid.optimal_q))
+    nothing = dataclasses.replace(found, grid=grid, values=np.zeros_like(found.values))
+    pixels(draw_values(dataclasses.replace(small_run, evaluation=nothing)))
 
 
 @pytest.mark.parametrize("n_stages", [1, 40])
@@ -202,7 +189,7 @@ def test_a_success_that_is_not_known_leaves_a_gap() -> None:
     pixels(draw_learning(found))
 
 
-def test_no_failure_is_too_complete_to_be_drawn(small_run: Run) -> None:
+def test_no_failure_is_too_complete_to_be_drawn(small_run: NavigationOutcome) -> None:
     nobody = Measures(0.0, float("nan"), 1.0).as_dict()
     lost = copy.deepcopy(small_run.result)
     lost["measures"] = nobody
@@ -211,7 +198,7 @@ def test_no_failure_is_too_complete_to_be_drawn(small_run: Run) -> None:
     pixels(figure)
 
 
-def test_the_features_tested_most_are_shown_first(small_run: Run) -> None:
+def test_the_features_tested_most_are_shown_first(small_run: NavigationOutcome) -> None:
     policy = small_run.policy
     tested, usage = policy.classifier.features.tolist(), policy.usage.tolist()
     assert len(tested) > 3
@@ -283,10 +270,13 @@ def test_a_policy_without_features_has_a_figure_too(one_class: Policy) -> None:
 # Explanations ------------------------------------------------------------------------------------
 
 
-def test_what_was_seen_is_marked_where_it_was_seen(small_run: Run) -> None:
-    policy, env = small_run.policy, small_run.env
+def test_what_was_seen_is_marked_where_it_was_seen(small_run: NavigationOutcome) -> None:
+    policy, env = small_run.policy, small_run.evaluation.env
     n_marks = 0
-    seen = [(env.percept(p), policy.explain(env.percept(p))) for p in small_run.grid.positions]
+    seen = [
+        (env.percept(p), policy.explain(env.percept(p)))
+        for p in small_run.evaluation.grid.positions
+    ]
     seen.sort(key=lambda pair: sum(len(test.occurrences) for test in pair[1].tests))
     for percept, explanation in (seen[0], seen[len(seen) // 2], seen[-1]):
         figure = draw_explanation(policy, percept, explanation)
@@ -307,9 +297,9 @@ def test_what_was_seen_is_marked_where_it_was_seen(small_run: Run) -> None:
 
 
 @pytest.mark.parametrize("n_seen", [0, 3, MAX_SHOWN, MAX_SHOWN + 2])
-def test_a_long_path_shows_what_was_seen(n_seen: int, small_run: Run) -> None:
+def test_a_long_path_shows_what_was_seen(n_seen: int, small_run: NavigationOutcome) -> None:
     policy = small_run.policy
-    percept = small_run.env.percept(small_run.grid.positions[0])
+    percept = small_run.task.sample_percept(small_run)[""]
     explanation = policy.explain(percept)
     a_test = dataclasses.replace(explanation.tests[0], feature=Primitive("", 0))
     long = tuple(
@@ -349,11 +339,13 @@ def test_a_grey_percept_can_be_explained() -> None:
 
 
 @pytest.mark.slow
-def test_drawing_leaves_the_settings_of_matplotlib_alone(small_run: Run, tmp_path: Path) -> None:
+def test_drawing_leaves_the_settings_of_matplotlib_alone(
+    small_run: NavigationOutcome, tmp_path: Path
+) -> None:
     with mpl.rc_context({"font.size": 31.0, "axes.grid": False}):
         before = dict(mpl.rcParams)
-        write_figures(draw_figures(small_run), tmp_path)
-        percept = small_run.env.percept(small_run.grid.positions[0])
+        assert len(list(draw_figures(small_run))) == 4
+        percept = small_run.task.sample_percept(small_run)[""]
         draw_explanation(small_run.policy, percept, small_run.policy.explain(percept))
         assert dict(mpl.rcParams) == before
         with house_style():
@@ -370,13 +362,13 @@ def test_the_same_figure_gives_the_same_bytes() -> None:
 
 
 def test_a_run_is_written_with_a_percept_that_reads_as_it_was(
-    small_run: Run, tmp_path: Path
+    small_run: NavigationOutcome, tmp_path: Path
 ) -> None:
     write_run(small_run, tmp_path)
     image = cv2.imread(str(tmp_path / "percept.png"))
     assert image is not None
-    world = small_run.grid.world
-    expected = small_run.env.percept((world.width / 2, world.height / 2))
+    world = small_run.evaluation.grid.world
+    expected = small_run.evaluation.env.percept((world.width / 2, world.height / 2))
     assert np.array_equal(image[:, :, ::-1], expected)
     assert np.array_equal(
         Policy.load(tmp_path / "policy.rlvc").predict(expected)[0],
@@ -405,26 +397,31 @@ def test_a_folder_is_made_once_and_kept(tmp_path: Path) -> None:
 # The terminal ------------------------------------------------------------------------------------
 
 
-def test_the_summary_tells_what_happened_and_where(tmp_path: Path) -> None:
+def test_the_summary_tells_what_happened_and_where(policy: Policy, tmp_path: Path) -> None:
     console = Console(width=80, force_terminal=False)
     folder = tmp_path / "a folder with [bold]odd[/] [/red] signs that is much too long for a line"
+    folder.mkdir(parents=True)
+    names = ("policy.png", "values.png", "learning.png", "features.png")
+    for name in names:
+        (folder / name).touch()
+    made = dataclasses.replace(made_up("maze", policy), result=result(mean_steps=None))
     with console.capture() as capture:
-        show_summary(console, result(mean_steps=None), folder)
+        show_summary(console, made, folder)
     text = capture.get()
     assert "50.0%" in text
     assert "75.0%" in text
     assert "3 classes by 2 tests for some of 9 features" in text.replace("\n", " ")
-    for name in ("policy.png", "values.png", "learning.png", "features.png"):
+    for name in names:
         assert f"  {folder / name}  " in text
-    assert f"rlvc explain {folder / 'policy.rlvc'} {folder / 'percept.png'}\n" in text
+    files = [str(folder / name) for name in ("policy.rlvc", "percept.png")]
+    assert f"rlvc explain {shlex.join(files)}\n" in text
 
 
-def test_progress_shows_the_phases_the_stages_and_the_time(task: Task) -> None:
+@pytest.mark.usefixtures("small")
+def test_progress_shows_the_phases_the_stages_and_the_time() -> None:
     console = Console(width=120, force_terminal=False)
-    with console.capture() as capture, ProgressDisplay(console) as live:
-        done = run(
-            task, interactions=130, episodes=2, learner=RLVC(threads=1), callbacks=live.callbacks
-        )
+    with console.capture() as capture, ProgressDisplay(console) as display:
+        done = run_small(RLVC(threads=1), interactions=130, episodes=2, callbacks=[display])
     lines = [line.split() for line in capture.get().strip().split("\n")]
     assert [line[0] for line in lines] == ["explore", "look", "learn", "measure"]
     assert "130/130" in lines[0]
@@ -436,13 +433,13 @@ def test_progress_shows_the_phases_the_stages_and_the_time(task: Task) -> None:
     assert all(line[-1] == "s" for line in lines)
 
 
-def test_progress_stops_where_the_run_fails(task: Task) -> None:
+def test_progress_stops_where_the_run_fails() -> None:
     console = Console(width=120, force_terminal=False)
-    live = ProgressDisplay(console)
+    display = ProgressDisplay(console)
 
     def fail() -> None:
-        with live:
-            live.callbacks.on_phase("collect", 10)
+        with display:
+            display.on_phase("collect", 10)
             raise LookupError
 
     with console.capture(), pytest.raises(LookupError):

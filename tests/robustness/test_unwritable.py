@@ -36,7 +36,6 @@ from rlvc import (
 )
 from rlvc.data.io.minari import check_minari_id, largest_size
 from rlvc.errors import DataError
-from tests.cli import test_cli
 from tests.data.io.test_folder import chain
 from tests.support.builders import COLOUR, database, pictures
 from tests.support.worlds import Corridor
@@ -46,7 +45,6 @@ if sys.platform == "win32":
 
 import resource
 
-in_process, task = test_cli.call, test_cli.task_fixture
 Write = Callable[[Path], None]
 
 
@@ -361,11 +359,11 @@ def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 COLLECT = ("collect", "tests.support.worlds:Corridor-v0", "--interactions", 30, "--to")
 
 
-def test_collecting_where_there_is_no_room(ready: Path, in_process: Any) -> None:
+def test_collecting_where_there_is_no_room(ready: Path, call: Any) -> None:
     before = contents(ready)
     for where in ("disk/new", "minari:new-v0"):
         with limited(5000):
-            done = in_process(*COLLECT, where)
+            done = call(*COLLECT, where)
         assert done.code == 1
         assert "File too large; a file may not be that large here" in " ".join(done.err.split())
         assert contents(ready) == before
@@ -374,7 +372,7 @@ def test_collecting_where_there_is_no_room(ready: Path, in_process: Any) -> None
 
 @pytest.mark.parametrize("where", ["disk/policy.rlvc/new", "minari:new-v0"])
 def test_where_nothing_can_be_written_is_found_before_collecting(
-    where: str, ready: Path, in_process: Any, monkeypatch: pytest.MonkeyPatch
+    where: str, ready: Path, call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = contents(ready)
 
@@ -383,7 +381,7 @@ def test_where_nothing_can_be_written_is_found_before_collecting(
 
     monkeypatch.setattr(Corridor, "reset", reset)
     Path("datasets").write_bytes(b"")
-    done = in_process(*COLLECT, where)
+    done = call(*COLLECT, where)
     assert (done.code, contents(ready)) == (1, before)
     assert "a part of this path is a file; choose another place" in " ".join(done.err.split())
 
@@ -391,26 +389,26 @@ def test_where_nothing_can_be_written_is_found_before_collecting(
 LEARN = ("learn", "log", "--set", "threads=1", "--overwrite", "--out", "disk")
 
 
-def test_learning_where_there_is_no_room(ready: Path, in_process: Any) -> None:
+def test_learning_where_there_is_no_room(ready: Path, call: Any) -> None:
     write_folder(collect(Corridor(), 60), "log")
     before, data = contents(ready), contents(Path("log"))
     for n_bytes in (500, 4000):  # before any work, and when the policy is written
         with limited(n_bytes):
-            done = in_process(*LEARN)
+            done = call(*LEARN)
         assert done.code == 1
         assert "File too large; a file may not be that large here" in " ".join(done.err.split())
         after = contents(ready)
         assert {name: after.get(name) for name in before} == before
         assert not [name for name in after if name.endswith(".part")]
         assert contents(Path("log")) == data
-    assert in_process(*LEARN).code == 0
+    assert call(*LEARN).code == 0
     assert Policy.load(ready / "policy.rlvc").n_classes > 1
 
 
-def test_running_where_there_is_no_room(ready: Path, in_process: Any, task: Any) -> None:
+def test_running_where_there_is_no_room(ready: Path, call: Any, small: None) -> None:
     before = contents(ready)
     with limited(500):
-        done = in_process("run", "small", "--out", "disk/run")
+        done = call("run", "small", "--out", "disk/run")
     assert done.code == 1
     assert "File too large; a file may not be that large here" in " ".join(done.err.split())
     shutil.rmtree(ready / "run", ignore_errors=True)
@@ -421,26 +419,26 @@ def test_running_where_there_is_no_room(ready: Path, in_process: Any, task: Any)
     ("command", "where"), [(LEARN[:-2], "disk/policy.rlvc"), (("run", "small"), "disk/policy.rlvc")]
 )
 def test_a_run_in_a_path_that_is_a_file(
-    command: tuple[str, ...], where: str, ready: Path, in_process: Any, task: Any
+    command: tuple[str, ...], where: str, ready: Path, call: Any, small: None
 ) -> None:
     write_folder(chain(), "log")
     before = contents(ready)
     for out, code in ((where, 2), (f"{where}/run", 1)):
-        done = in_process(*command, "--out", out)
+        done = call(*command, "--out", out)
         assert (done.code, contents(ready)) == (code, before)
         assert "policy.rlvc" in done.err
 
 
 @pytest.mark.parametrize("command", [LEARN[:-2], ("run", "small")])
 def test_a_run_where_nobody_may_write(
-    command: tuple[str, ...], locked: Path, ready: Path, in_process: Any, task: Any
+    command: tuple[str, ...], locked: Path, ready: Path, call: Any, small: None
 ) -> None:
     write_folder(chain(), locked.parent / "log")
     words = [str(locked.parent / word) if word == "log" else word for word in command]
-    in_process(*command, "--out", "disk/policy.rlvc/run")  # imports what is needed
+    call(*command, "--out", "disk/policy.rlvc/run")  # imports what is needed
     before = contents(locked)
     with unprivileged():
-        done = in_process(*words, "--out", locked / "run")
+        done = call(*words, "--out", locked / "run")
     assert (done.code, contents(locked)) == (1, before)
     assert "cannot be written to (Permission denied" in " ".join(done.err.split())
     assert "give another folder with --out" in " ".join(done.err.split())

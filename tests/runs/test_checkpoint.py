@@ -19,13 +19,12 @@ from rlvc.learning.compaction import Compaction
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.grown_trees import GrownTree, Trees
 from rlvc.policies import AnyPolicy
-from rlvc.runs.callbacks import Callbacks
 from rlvc.runs.checkpoint import Checkpoint
-from rlvc.tasks.custom import learn_task
 from rlvc.vision import ExtractionCache, FeatureExtractor
 from rlvc.vision import cache as memory_module
 from rlvc.vision.cache import CacheChunks
 from tests.support.builders import COLOUR, database, pictures
+from tests.support.tasks import RecordingCallback, run_custom
 from tests.support.worlds import Corridor
 
 
@@ -93,9 +92,9 @@ def world(kind: str) -> Corridor:
 
 def learn(checkpoint: Checkpoint | None, kind: str = "colour") -> AnyPolicy:
     """Learn in rounds, and a forest."""
-    return learn_task(
-        "corridor", world(kind), learner=RLVC(threads=1, max_splits=1), interactions=80,
-        rounds=2, seed=5, episodes=0, trees=2, checkpoint=checkpoint,
+    return run_custom(
+        world(kind), RLVC(threads=1, max_splits=1), interactions=80, rounds=2, seed=5, episodes=0,
+        trees=2, checkpoint=checkpoint,
     ).best  # fmt: skip
 
 
@@ -142,9 +141,9 @@ def test_rounds_are_kept_before_they_are_learned_from(tmp_path: Path) -> None:
 
     for expected in (80, 0):
         steps.clear()
-        learn_task(
-            "corridor", Counting(), learner=RLVC(threads=1), interactions=80, rounds=2,
-            episodes=0, checkpoint=Checkpoint(tmp_path),
+        run_custom(
+            Counting(), RLVC(threads=1), interactions=80, rounds=2, episodes=0,
+            checkpoint=Checkpoint(tmp_path),
         )  # fmt: skip
         assert len(steps) == expected
 
@@ -531,32 +530,27 @@ def test_chunks_are_saved_after_a_pause() -> None:
     assert list(CacheChunks(notes, "here", images, 1).restore()) == []
 
 
-def listening(seen: list[Any]) -> Callbacks:
-    return Callbacks(
-        on_phase=lambda phase, total: seen.append((phase, total)),
-        on_step=lambda: seen.append("step"),
-        on_stage=lambda stage: seen.append(stage.number),
-        on_round=seen.append,
-    )
-
-
-def test_a_watcher_is_told_of_what_is_only_repeated(tmp_path: Path) -> None:
-    told: dict[str, list[Any]] = {"whole": [], "again": []}
-    for name, seen in told.items():
-        callbacks = listening(seen)
-        learn_task(
-            name, Corridor(), learner=RLVC(threads=1), interactions=60, rounds=2, episodes=3,
-            callbacks=callbacks, checkpoint=Checkpoint(tmp_path),
+def test_callbacks_also_follow_what_is_only_repeated(tmp_path: Path) -> None:
+    whole, again = RecordingCallback(), RecordingCallback()
+    for callback in (whole, again):
+        run_custom(
+            Corridor(), RLVC(threads=1), interactions=60, rounds=2, episodes=3,
+            callbacks=[callback], checkpoint=Checkpoint(tmp_path),
         )  # fmt: skip
-    assert told["again"] == told["whole"]
+    assert again.phases == whole.phases
+    assert again.steps == whole.steps
+    assert again.rounds == whole.rounds
+    assert [len(stages) for stages in again.stages.values()] == [
+        len(stages) for stages in whole.stages.values()
+    ]
 
 
 def test_interactions_that_are_given_are_looked_at_once(tmp_path: Path, count: list[int]) -> None:
     data: Interactions = database(COLOUR)
     learner = RLVC(threads=1)
     for _ in range(2):
-        learn_task("places", data, learner=learner, checkpoint=Checkpoint(tmp_path))
+        run_custom(data, learner, checkpoint=Checkpoint(tmp_path))
     sample = len(count)
     count.clear()
-    learn_task("places", data, learner=learner)
+    run_custom(data, learner)
     assert sample < 2 * len(count)

@@ -31,7 +31,7 @@ from rlvc.runs.config import (
     paper_learner,
     paper_selector,
 )
-from rlvc.tasks.catalogue import settings_of
+from rlvc.runs.task import tasks
 from rlvc.vision import Euclidean, Harris, Invariants
 
 
@@ -65,10 +65,10 @@ def test_the_paper_composes_with_hierarchical_clustering_where_nothing_helps() -
     settings = ["generator=composites", "generator.pairs=3", "generator.together=true"]
     expected = dataclasses.replace(expected, pairs=3, together=True)
     assert make_learner("paper", settings, RLVC()).generator == expected
-    hill = settings_of("hill", "paper")
+    hill = tasks.make("hill").settings("paper")
     assert make_learner("paper", [*hill, *settings], RLVC()).generator == expected
     assert make_learner("paper", [*hill, "generator=canonical"], RLVC()).generator == Canonical()
-    assert settings_of("maze", "paper") == settings_of("hill", "default") == []
+    assert tasks.make("maze").settings("paper") == tasks.make("hill").settings("default") == []
 
 
 def test_a_setting_wins_over_the_preset() -> None:

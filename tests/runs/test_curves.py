@@ -11,10 +11,10 @@ import pytest
 from tensorboardX.proto.event_pb2 import Event
 
 from rlvc import RLVC
-from rlvc.cli.progress import combine_callbacks
-from rlvc.runs.callbacks import Callbacks
+from rlvc.runs.callbacks import CallbackList
 from rlvc.runs.curves import CsvCurves, Curves, describe_stage, import_tensorboard, open_curves
 from tests.support.builders import COLOUR, database
+from tests.support.tasks import RecordingCallback
 
 
 def lines(file: Path) -> list[list[str]]:
@@ -159,7 +159,7 @@ def test_stages_are_counted_on() -> None:
     journals = Curves(lambda: [kept])
     stages = list(RLVC(threads=1).stages(database(COLOUR)))
     for stage in [*stages, *stages]:
-        journals.write_stage(stage)
+        journals.on_stage(stage)
     assert [step for _, step, _ in kept.written] == list(range(2 * len(stages)))
     assert {group for group, _, _ in kept.written} == {"stages"}
     assert [values for _, _, values in kept.written[: len(stages)]] == [
@@ -173,14 +173,14 @@ def test_stages_are_counted_on() -> None:
     }  # fmt: skip
 
 
-def test_who_watches_can_keep_a_journal() -> None:
-    kept, told = Kept(), list[Any]()
-    callbacks = combine_callbacks(
-        Callbacks(on_round=told.append, on_stage=told.append), Curves(lambda: [kept])
-    )
+def test_curves_are_a_callback() -> None:
+    kept, recorded = Kept(), RecordingCallback()
+    callback = CallbackList([recorded, Curves(lambda: [kept])])
     numbers = {"round": 1, "interactions": 30, "episodes": 0, "return": None, "classes": 1}
-    callbacks.on_round(numbers)
+    callback.on_phase("learn", None)
+    callback.on_round(numbers)
     stage = next(iter(RLVC(threads=1).stages(database(COLOUR))))
-    callbacks.on_stage(stage)
-    assert told == [numbers, stage]
+    callback.on_stage(stage)
+    assert recorded.rounds == [numbers]
+    assert recorded.stages == {"learn": [stage]}
     assert kept.written == [("rounds", 30, numbers), ("stages", 0, describe_stage(stage))]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,14 @@ import pytest
 from rlvc import RLVC, Policy, Stage
 from rlvc._core.params import as_json
 from rlvc.classifiers import Diagrams
-from rlvc.cli.progress import combine_callbacks
 from rlvc.learning.compaction import Compaction
 from rlvc.runs import live as snapshots_module
-from rlvc.runs.callbacks import Callbacks
+from rlvc.runs.callbacks import Callback, CallbackList
 from rlvc.runs.curves import describe_stage, open_curves
 from rlvc.runs.examples import Examples
 from rlvc.runs.live import LiveSnapshots
-from rlvc.tasks.custom import learn_task
 from tests.support.builders import COLOUR, database
+from tests.support.tasks import run_custom
 from tests.support.worlds import Corridor
 
 FACTS = {"task": "places", "source": "log", "seed": 3, "command": "rlvc learn log --seed 3"}
@@ -56,10 +54,10 @@ def n_classes(folder: Path) -> int:
 
 
 def test_a_snapshot_says_what_the_result_will(stages: list[Stage], tmp_path: Path) -> None:
-    with LiveSnapshots(tmp_path, FACTS, about={"task": "places"}, now=Time()) as shots:
-        shots.callbacks.on_phase("learn", None)
+    with LiveSnapshots(tmp_path, FACTS, about={"task": "places"}, now=Time()) as snapshots:
+        snapshots.on_phase("learn", None)
         assert names(tmp_path) == set()
-        shots.callbacks.on_stage(stages[0])
+        snapshots.on_stage(stages[0])
         assert names(tmp_path) == {"live.json", "live.rlvc"}
         stage = stages[0]
         found = said(tmp_path)
@@ -80,35 +78,35 @@ def test_a_snapshot_says_what_the_result_will(stages: list[Stage], tmp_path: Pat
 def test_the_newest_waits_its_turn_and_is_never_lost(stages: list[Stage], tmp_path: Path) -> None:
     now = Time()
     sizes = [stage.classifier.n_classes for stage in stages]
-    with LiveSnapshots(tmp_path, FACTS, now=now) as shots:
-        shots.callbacks.on_phase("learn", None)
-        shots.callbacks.on_stage(stages[0])
+    with LiveSnapshots(tmp_path, FACTS, now=now) as snapshots:
+        snapshots.on_phase("learn", None)
+        snapshots.on_stage(stages[0])
         now.now += 0.9
-        shots.callbacks.on_stage(stages[1])
+        snapshots.on_stage(stages[1])
         assert (n_classes(tmp_path), said(tmp_path)["updated"]) == (sizes[0], 1)
         now.now += 0.2
-        shots.callbacks.on_stage(stages[2])
+        snapshots.on_stage(stages[2])
         assert (n_classes(tmp_path), said(tmp_path)["updated"]) == (sizes[2], 2)
         assert [line["stage"] for line in said(tmp_path)["history"]] == [0, 1, 2]
-        shots.callbacks.on_stage(stages[3])
+        snapshots.on_stage(stages[3])
         assert (n_classes(tmp_path), said(tmp_path)["stages"]) == (sizes[2], 2)
-        shots.callbacks.on_phase("evaluate", 10)  # the end of learning
+        snapshots.on_phase("evaluate", 10)  # the end of learning
         assert (n_classes(tmp_path), said(tmp_path)["stages"]) == (sizes[3], 3)
         assert (said(tmp_path)["phase"], said(tmp_path)["updated"]) == ("evaluate", 3)
         assert set(said(tmp_path)["seconds"]) == {"learn"}
         before = (tmp_path / "live.rlvc").stat()
-        shots.callbacks.on_phase("write", None)  # nothing new was learned
+        snapshots.on_phase("write", None)  # nothing new was learned
         assert said(tmp_path)["phase"] == "write"
         assert (tmp_path / "live.rlvc").stat().st_ino == before.st_ino
 
 
 def test_merged_classes_can_be_watched_too(tmp_path: Path) -> None:
     learner = RLVC(threads=1, post_process=Compaction(every=1))
-    with LiveSnapshots(tmp_path, FACTS, now=Time()) as shots:
-        shots.callbacks.on_phase("compact", None)
+    with LiveSnapshots(tmp_path, FACTS, now=Time()) as snapshots:
+        snapshots.on_phase("compact", None)
         for stage in learner.stages(database(COLOUR)):
-            shots.callbacks.on_stage(stage)
-        shots.callbacks.on_phase("write", None)
+            snapshots.on_stage(stage)
+        snapshots.on_phase("write", None)
         assert isinstance(Policy.load(tmp_path / "live.rlvc").classifier, Diagrams)
         assert n_classes(tmp_path) == said(tmp_path)["classes"] == stage.classifier.n_classes
 
@@ -123,9 +121,9 @@ def test_snapshots_that_take_long_come_seldom(
         now.now += 0.5
 
     monkeypatch.setattr(snapshots_module, "atomic_write", write)
-    with LiveSnapshots(tmp_path, FACTS, now=now) as shots:
+    with LiveSnapshots(tmp_path, FACTS, now=now) as snapshots:
         for _ in range(100):
-            shots.callbacks.on_stage(stages[0])
+            snapshots.on_stage(stages[0])
             now.now += 1.0
     assert len(written) == 10  # each took half a second, so that 10 lie between them
 
@@ -135,8 +133,8 @@ def test_they_go_when_a_run_ends_whichever_way(
     error: BaseException | None, stages: list[Stage], tmp_path: Path
 ) -> None:
     def run() -> None:
-        with LiveSnapshots(tmp_path, FACTS, examples=True) as shots:
-            shots.callbacks.on_stage(stages[0])
+        with LiveSnapshots(tmp_path, FACTS, examples=True) as snapshots:
+            snapshots.on_stage(stages[0])
             assert names(tmp_path) == {"live.json", "live.rlvc", "examples.rlvc"}
             if error is not None:
                 raise error
@@ -154,8 +152,11 @@ def test_nothing_is_spoiled_before_the_first_stage(tmp_path: Path) -> None:
     old = ("live.json", "live.rlvc", "examples.rlvc", "result.json", "report.html")
     for name in old:
         (tmp_path / name).write_text("old")
-    with open_curves(tmp_path) as journal, LiveSnapshots(tmp_path, FACTS, examples=True) as shots:
-        combine_callbacks(Callbacks(), journal, shots.callbacks).on_phase("collect", 3)
+    with (
+        open_curves(tmp_path) as curves,
+        LiveSnapshots(tmp_path, FACTS, examples=True) as snapshots,
+    ):
+        CallbackList([curves, snapshots]).on_phase("collect", 3)
     assert {path.read_text() for path in tmp_path.iterdir()} == {"old"}
     assert names(tmp_path) == set(old)
 
@@ -165,8 +166,8 @@ def test_what_an_earlier_run_left_goes_with_the_first_stage(
 ) -> None:
     for name in ("live.json", "live.rlvc", "examples.rlvc", "result.json", "report.html"):
         (tmp_path / name).write_text("old")
-    with open_curves(tmp_path) as journal:
-        journal.write_stage(stages[0])
+    with open_curves(tmp_path) as curves:
+        curves.on_stage(stages[0])
     assert names(tmp_path) == {"stages.csv"}
 
 
@@ -182,39 +183,39 @@ def test_a_full_disk_stops_the_snapshots_and_not_the_run(
         raise OSError(28, "No space left on device")
 
     now = Time()
-    with caplog.at_level(logging.WARNING), LiveSnapshots(tmp_path, FACTS, now=now) as shots:
-        shots.callbacks.on_stage(stages[0])
+    with caplog.at_level(logging.WARNING), LiveSnapshots(tmp_path, FACTS, now=now) as snapshots:
+        snapshots.on_stage(stages[0])
         with monkeypatch.context() as patched:
             patched.setattr(where, fail)
             for stage in stages[1:]:
                 now.now += 60.0
-                shots.callbacks.on_stage(stage)
-        shots.callbacks.on_phase("write", None)
+                snapshots.on_stage(stage)
+        snapshots.on_phase("write", None)
         assert said(tmp_path)["updated"] == 1
     (message,) = caplog.messages
     assert message.startswith(
-        "The run goes on, but cannot be watched any more: its snapshots cannot be written "
+        "The run continues, but cannot be watched any more: its snapshots cannot be written "
         "([Errno 28] No space left on device"
     )
     assert names(tmp_path) == set()
 
 
-def test_a_task_of_ones_own_is_followed_round_by_round(tmp_path: Path) -> None:
+def test_a_custom_task_is_followed_round_by_round(tmp_path: Path) -> None:
     now = Time()
     seen = list[Any]()
 
-    def on_phase(phase: str, total: int | None) -> None:
-        callbacks.on_phase(phase, total)
-        if phase in ("collect 2", "evaluate"):
-            seen.append((said(tmp_path), Examples.load(tmp_path / "examples.rlvc")))
+    class Follower(Callback):
+        def on_phase(self, phase: str, total: int | None) -> None:
+            if phase in ("collect 2", "evaluate"):
+                seen.append((said(tmp_path), Examples.load(tmp_path / "examples.rlvc")))
 
-    with open_curves(tmp_path) as journal, LiveSnapshots(
-        tmp_path, FACTS, examples=True, now=now
-    ) as shots:  # fmt: skip
-        callbacks = combine_callbacks(Callbacks(), journal, shots.callbacks)
-        run = learn_task(
-            "corridor", Corridor(kind="cameras"), learner=RLVC(gamma=0.5, threads=1),
-            interactions=60, rounds=2, episodes=2, callbacks=replace(callbacks, on_phase=on_phase),
+    with (
+        open_curves(tmp_path) as curves,
+        LiveSnapshots(tmp_path, FACTS, examples=True, now=now) as snapshots,
+    ):
+        run = run_custom(
+            Corridor(kind="cameras"), RLVC(gamma=0.5, threads=1), interactions=60, rounds=2,
+            episodes=2, callbacks=[curves, snapshots, Follower()],
         )  # fmt: skip
     (first, few), (second, more) = seen
     assert (first["phase"], second["phase"]) == ("collect 2", "evaluate")

@@ -14,21 +14,16 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from rich.console import Console
 
 from rlvc._core.lock import LOCK_FILE, FolderLockedError, lock_folder
-from rlvc.cli import learn as cli_own
 from rlvc.errors import StoppedError
 from rlvc.report.web.overview import describe_overview
 from rlvc.runs import resources as needs
-from rlvc.runs.callbacks import Callbacks
 from rlvc.runs.checkpoint import Checkpoint
-from rlvc.runs.interrupt import SIGNALS, Stop, stoppable
-from rlvc.tasks import custom_figures as own
-from tests.cli import test_cli
+from rlvc.runs.interrupt import SIGNALS, Interrupt, interruptible
+from rlvc.runs.task import task_of
 from tests.support.worlds import Corridor
 
-in_process = test_cli.call
 ENV = "tests.runs.test_resume:Stopping-v0"
 WORDS = ("learn", ENV, "--interactions", 60, "--rounds", 3, "--episodes", 2, "--trees", 2)
 
@@ -64,19 +59,13 @@ def attentive() -> Iterator[None]:
         signal.signal(one, handler)
 
 
-@pytest.fixture
-def call(in_process: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """Call the command line in a folder of its own, without pictures."""
-    monkeypatch.setattr(cli_own, "console", Console(width=80))
-    monkeypatch.setattr(sys, "path", sys.path[:])
+@pytest.fixture(autouse=True)
+def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unpainted: None) -> None:
+    """Work in a folder of its own, without pictures."""
     monkeypatch.chdir(tmp_path)
-    for name in ("draw_classes", "draw_own_learning", "draw_features"):
-        monkeypatch.setattr(own, name, lambda *_: None)
-    monkeypatch.setattr(own, "write_figures", lambda figures, folder: None)
     monkeypatch.setattr(Stopping, "at", None)
     monkeypatch.setattr(Stopping, "steps", 0)
     monkeypatch.setattr(Stopping, "fails", False)
-    return in_process
 
 
 def stop_at(step: int | None) -> None:
@@ -94,9 +83,9 @@ def test_a_run_that_is_stopped_says_how_to_go_on(call: Any, tmp_path: Path) -> N
     stop_at(50)  # in the third round
     done = call(*WORDS, "--out", stopped)
     assert done.code == 1
-    assert "Stopping as soon as this stage is kept; Ctrl-C again stops at once." in done.out
+    assert "Stopping as soon as this stage is saved; Ctrl-C again stops at once." in done.out
     why, how = done.err.splitlines()
-    assert why == "rlvc: Stopped, and all that was completed is kept. Go on with:"
+    assert why == "rlvc: Stopped, and all completed work is saved. Resume it with:"
     assert how.strip() == shlex.join(["rlvc", *map(str, WORDS), "--resume", str(stopped)])
     assert signal.getsignal(signal.SIGINT) is before
     assert "rlvc-checkpoint" in names(stopped)
@@ -106,8 +95,8 @@ def test_a_run_that_is_stopped_says_how_to_go_on(call: Any, tmp_path: Path) -> N
     stop_at(None)
     done = call(*shlex.split(how)[1:])
     assert (done.code, done.err) == (0, "")
-    assert f"Going on with the run in {stopped}." in "".join(done.out.splitlines())
-    assert "was stopped and gone on with 1×; all times are" in " ".join(done.out.split())
+    assert f"Resuming the run in {stopped}." in "".join(done.out.splitlines())
+    assert "was interrupted and resumed 1×; all times are" in " ".join(done.out.split())
     assert Stopping.steps < 50  # of the last round, and to measure with
     assert names(stopped) == names(whole)
     for name in ("policy.rlvc", "one.rlvc", "examples.rlvc"):
@@ -119,8 +108,11 @@ def test_a_run_that_is_stopped_says_how_to_go_on(call: Any, tmp_path: Path) -> N
     assert [one["resumed"] for one in results] == [0, 1]
     assert results[1]["command"] == shlex.join(["rlvc", *map(str, WORDS), "--out", str(stopped)])
     assert results[1]["history"] == results[0]["history"]
-    assert describe_overview(results[1])["facts"][-1][0] == "stopped and gone on with"
-    labels = [[one["label"] for one in describe_overview(r)["headline"]] for r in results]
+    assert describe_overview(results[1], task_of(results[1]))["facts"][-1][0] == (
+        "interrupted and resumed"
+    )
+    overviews = [describe_overview(one, task_of(one)) for one in results]
+    labels = [[one["label"] for one in overview["headline"]] for overview in overviews]
     assert [label for label in labels[0] if label not in labels[1]] == ["to learn"]
     # Once more: it is finished.
     done = call(*shlex.split(how)[1:])
@@ -146,8 +138,8 @@ def test_a_run_goes_on_as_it_was_begun(call: Any, tmp_path: Path) -> None:
         "  seed was 0, and is 7 now",
     ]
     for words, message in (
-        (["--out", out], "holds a run that is not finished. Go on with it:"),
-        (["--resume", out, "--overwrite"], "--overwrite begins a run anew and --resume goes on"),
+        (["--out", out], "holds a run that is not finished. Resume it:"),
+        (["--resume", out, "--overwrite"], "--overwrite begins a run anew and --resume resumes"),
         (["--resume", out, "--out", tmp_path / "other"], "leave out --out"),
         (["--out", tmp_path / "new", "--resume", tmp_path / "new"], "begins now"),
     ):
@@ -192,12 +184,12 @@ def test_a_run_that_fails_can_be_gone_on_with(call: Any, tmp_path: Path) -> None
     Stopping.fails = True
     done = call(*WORDS, "--out", out)  # there is nothing to go on with
     assert (done.code, names(out)) == (1, [])
-    assert "kept" not in done.out + done.err
+    assert "saved" not in done.out + done.err
     stop_at(50)
     done = call(*WORDS, "--out", out)
     assert done.code == 1
     assert "The environment failed in step" in done.err
-    assert "What was done is kept. Once the cause is mended, go on with:" in done.out
+    assert "Completed work is saved. Once the cause is fixed, resume it with:" in done.out
     Stopping.fails = False
     how = done.out.splitlines()[-1].strip()
     assert call(*shlex.split(how)[1:]).code == 0
@@ -219,7 +211,7 @@ def test_a_checkpoint_that_makes_no_sense_is_refused(call: Any, tmp_path: Path) 
     # If only that is damaged, the rest shall not be lost.
     done = call(*WORDS, "--resume", out)
     assert done.code == 0
-    assert "It is taken for the run that is asked for." in " ".join(done.out.split())
+    assert "The run is assumed to be the present one." in " ".join(done.out.split())
 
 
 def test_packages_that_changed_are_told(call: Any, tmp_path: Path) -> None:
@@ -274,7 +266,7 @@ def test_a_run_that_was_stopped_too_soon_leaves_another_one_waiting(
     stop_at(3)
     done = call(*WORDS, "--seed", 9, "--out", out, "--overwrite")
     assert (done.code, names(out)) == (1, before)
-    assert done.err == f"rlvc: Stopped. The run that waited in {out} waits on.\n"
+    assert done.err == f"rlvc: Stopped. The interrupted run in {out} is still there.\n"
     stop_at(None)
     assert call(*WORDS, "--resume", out).code == 0
 
@@ -291,27 +283,27 @@ def test_a_disk_that_is_full_for_a_while_does_not_lock_a_run_out(
     with monkeypatch.context() as full:
         full.setattr("rlvc.runs.checkpoint.write_folder", fail)
         full.setattr("rlvc.runs.curves.CsvCurves.write", fail)
-        full.setattr("rlvc.tasks.custom.evaluate", fail)
+        full.setattr("rlvc.tasks.custom.task.evaluate", fail)
         done = call(*WORDS, "--out", out)
     assert done.code == 1
     assert "nothing more of it can be kept" in caplog.text
     assert "its curves cannot be written" in caplog.text
-    assert "go on with:" in done.out
+    assert "resume it with:" in done.out
     done = call(*WORDS, "--resume", out)
     assert done.code == 0
     assert "rounds.csv" in names(out)
 
 
 def test_a_helper_that_a_signal_killed_is_no_failure() -> None:
-    def fail(stop: Stop) -> None:
-        stop.is_wanted = True
+    def fail(interrupt: Interrupt) -> None:
+        interrupt.is_requested = True
         raise RuntimeError("a process of the pool is gone")
 
     with (
         pytest.raises(StoppedError, match="for a test"),
-        stoppable(lambda: "for a test", lambda: None) as stop,
+        interruptible(lambda: "for a test", lambda: None) as interrupt,
     ):
-        fail(stop)
+        fail(interrupt)
 
 
 def test_two_runs_never_write_into_one_folder(call: Any, tmp_path: Path) -> None:
@@ -353,27 +345,26 @@ def test_a_folder_is_free_when_its_holder_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_second_signal_kills() -> None:
-    told, seen = list[int](), list[str]()
+    told = list[int]()
     before = [signal.getsignal(one) for one in SIGNALS]
-    with stoppable(lambda: "for a test", lambda: told.append(1)) as stop:
-        callbacks = stop.watch(Callbacks(on_phase=lambda phase, total: seen.append(phase)))
-        callbacks.on_phase("learn 2", None)
-        callbacks.on_step()
+    with interruptible(lambda: "for a test", lambda: told.append(1)) as interrupt:
+        interrupt.on_phase("learn 2", None)
+        interrupt.on_step()
         signal.raise_signal(signal.SIGTERM)
         assert [signal.getsignal(one) for one in SIGNALS] == [signal.SIG_DFL] * 2
         with pytest.raises(StoppedError, match="for a test"):
-            callbacks.on_phase("learn", None)
+            interrupt.on_phase("learn", None)
         with pytest.raises(StoppedError, match="for a test"):
-            callbacks.on_step()
+            interrupt.on_step()
         with pytest.raises(StoppedError, match="for a test"):
-            callbacks.on_round({})
-    assert (told, seen) == ([1], ["learn 2"])
+            interrupt.on_round({})
+    assert told == [1]
     assert [signal.getsignal(one) for one in SIGNALS] == before
 
 
 def test_what_keeps_nothing_stops_at_once() -> None:
-    with stoppable(lambda: "for a test", lambda: None) as stop:
-        stop.watch(Callbacks()).on_phase("evaluate", None)
+    with interruptible(lambda: "for a test", lambda: None) as interrupt:
+        interrupt.on_phase("evaluate", None)
         with pytest.raises(StoppedError, match="for a test"):
             signal.raise_signal(signal.SIGINT)
 
@@ -381,15 +372,15 @@ def test_what_keeps_nothing_stops_at_once() -> None:
 def test_signals_that_are_ignored_stay_so(monkeypatch: pytest.MonkeyPatch) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with stoppable(str, lambda: None) as stop:
+        with interruptible(str, lambda: None) as interrupt:
             signal.raise_signal(signal.SIGINT)
-            assert not stop.is_wanted
+            assert not interrupt.is_requested
     finally:
         signal.signal(signal.SIGINT, before)
     handlers = list[Any]()
 
     def elsewhere() -> None:  # only the main thread may listen
-        with stoppable(str, lambda: None):
+        with interruptible(str, lambda: None):
             handlers.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=elsewhere)

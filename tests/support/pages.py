@@ -10,7 +10,6 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-import pytest
 
 from rlvc import RLVC, Policy, load_policy
 from rlvc.classifiers import Split, Tree
@@ -19,17 +18,20 @@ from rlvc.learning.generation.composites import Composites
 from rlvc.policies import AnyPolicy
 from rlvc.report.page import render
 from rlvc.report.web.data import Author
-from rlvc.runs import folder as files
 from rlvc.runs.folder import write_run
-from rlvc.tasks import campus, hill, navigation
-from rlvc.tasks import custom_figures as own
-from rlvc.tasks.custom import learn_task
-from rlvc.tasks.custom_figures import write_own_run
+from rlvc.runs.run import Run
+from rlvc.tasks.hill.task import Hill
 from rlvc.vision import Euclidean, FeatureExtractor, Harris, Invariants, Vocabulary
 from rlvc.vision.extractor import SIDE
 from tests.support.builders import pictures
-from tests.tasks import test_campus
-from tests.tasks import test_navigation as test_experiments
+from tests.support.tasks import (
+    run_campus,
+    run_custom,
+    run_small,
+    small_task,
+    without_figures,
+    write_photographs,
+)
 
 KINDS = ("maze", "forest", "campus", "hill", "own")
 
@@ -60,17 +62,6 @@ def write_page(kind: str, folder: Path) -> Page:
     return page_of(kind, folder)
 
 
-@contextmanager
-def without_figures() -> Iterator[None]:
-    """Write runs without figures, which pages do not need."""
-    with pytest.MonkeyPatch.context() as patched:
-        for name in ("draw_figures", "draw_campus_figures", "draw_hill_figures"):
-            patched.setattr(files, name, lambda run: {})
-        for name in ("draw_classes", "draw_own_learning", "draw_features", "write_figures"):
-            patched.setattr(own, name, lambda *_: None)
-        yield
-
-
 def page_of(kind: str, folder: Path) -> Page:
     """Write the page of a run that is in a folder."""
     with known(kind):
@@ -86,38 +77,33 @@ def known(kind: str) -> Iterator[None]:
     if kind not in ("maze", "forest"):
         yield
         return
-    with contextmanager(test_experiments.known_task)():
+    with small_task():
         yield
 
 
 def _maze(folder: Path, trees: int = 0) -> None:
-    with known("maze"):
-        learner = RLVC(threads=1)
-        run = navigation.run(
-            test_experiments.TASK, interactions=400, episodes=20, trees=trees, learner=learner
-        )
-        write_run(run, folder)
+    with small_task():
+        write_run(run_small(RLVC(threads=1), interactions=400, trees=trees), folder)
 
 
 def _campus(folder: Path) -> None:
-    photographs = test_campus.write_photographs(folder / "photographs", test_campus.photograph)
-    learner = test_campus.LEARNER
-    write_run(campus.run(pictures=str(photographs), interactions=800, learner=learner), folder)
+    photographs = write_photographs(folder / "photographs")
+    write_run(run_campus(photographs, interactions=800), folder)
 
 
 def _hill(folder: Path) -> None:
     learner = RLVC(gamma=0.75, generator=Composites(), max_stages=8)
-    write_run(hill.run(interactions=400, trials=20, learner=learner), folder)
+    write_run(Run(Hill(interactions=400, episodes=20), learner).execute(), folder)
 
 
 def _own(folder: Path) -> None:
     env = gymnasium.make(
         "tests.support.worlds:Corridor-v0", kind="cameras", disable_env_checker=True
     )
-    run = learn_task("corridor", env, learner=RLVC(threads=1), interactions=300, rounds=2,
-                     episodes=5)  # fmt: skip
-    run.result["source"] = "corridor"
-    write_own_run(run, folder)
+    run = run_custom(
+        env, RLVC(threads=1), interactions=300, rounds=2, episodes=5, source="corridor"
+    )
+    write_run(run, folder)
 
 
 RUNS: dict[str, Callable[[Path], None]] = {

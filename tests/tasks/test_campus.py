@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from rich.console import Console
 
@@ -22,64 +21,45 @@ from rlvc._core.params import as_json
 from rlvc.classifiers import Diagrams, Tree
 from rlvc.cli.progress import show_summary
 from rlvc.envs.campus.graph_world import CAMPUS
-from rlvc.envs.photos.views import Views, campus_views, state_name
+from rlvc.envs.photos.views import Views, campus_views
 from rlvc.learning.compaction import Compaction, Keep
-from rlvc.learning.selection.selector import Selector
 from rlvc.learning.solvers.dynamic import ValueIteration
-from rlvc.runs import callbacks as running
-from rlvc.runs import folder as files
-from rlvc.runs.callbacks import Callbacks
 from rlvc.runs.folder import write_run
-from rlvc.tasks import campus, catalogue, neighbours
-from rlvc.tasks.campus import PAPER, CampusRun, compaction_of, direct_error
-from rlvc.tasks.campus_figures import draw_campus_figures, draw_errors, draw_map, draw_sizes
+from rlvc.runs.run import Outcome
+from rlvc.runs.task import NEW_SEED, evaluate_policy
+from rlvc.tasks import neighbours
+from rlvc.tasks.campus.figures import draw_errors, draw_figures, draw_map, draw_sizes
+from rlvc.tasks.campus.task import ERRORS, Campus, CampusEvaluation, direct_error
 from rlvc.tasks.neighbours import vote
 from rlvc.vision import ExtractionCache, InterestPoints, Keypoints
-from tests.cli import test_cli
-from tests.support.builders import blocks, database
+from tests.support.builders import database
+from tests.support.commands import read
+from tests.support.tasks import (
+    CAMPUS_LEARNER,
+    N_VIEWS,
+    SHAPE,
+    Draw,
+    RecordingCallback,
+    photograph,
+    run_campus,
+    texts,
+    write_photographs,
+)
 
-call = test_cli.call
-
-N_VIEWS = 4  # three to learn from and one to test with
-SHAPE = (48, 64, 3)
-LEARNER = RLVC(
-    gamma=0.8, threads=1, max_splits=0, selector=Selector(ranking="remaining", min_samples=1),
-    post_process=Compaction(every=5, epsilon=0.02),
-)  # fmt: skip
-Draw = Callable[[int, int], NDArray[np.uint8]]
-
-
-def photograph(state: int, view: int) -> NDArray[np.uint8]:
-    """Return a noisy part of the wall of a state; the last four states look like the first."""
-    wall = blocks(state % 40, (56, 75, 3), side=10)
-    rng = np.random.default_rng([state, view])
-    y, x = rng.integers(0, (8, 11))
-    shown = wall[y : y + SHAPE[0], x : x + SHAPE[1]] + rng.normal(0, 10, SHAPE)
-    return shown.clip(0, 255).astype(np.uint8)
-
-
+CampusOutcome = Outcome[CampusEvaluation]
 PHOTOGRAPHS = Percepts()
 for state in range(10):
     PHOTOGRAPHS.add(photograph(state, 0))
 
 
-def write_photographs(root: Path, draw: Draw) -> Path:
-    for state in range(CAMPUS.n_states):
-        (root / state_name(state)).mkdir(parents=True)
-        for view in range(N_VIEWS):
-            file = root / state_name(state) / f"{view}.png"
-            assert cv2.imwrite(str(file), draw(state, view))
-    return root
-
-
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_photographs(tmp_path_factory.mktemp("campus") / "photographs", photograph)
+    return write_photographs(tmp_path_factory.mktemp("campus") / "photographs")
 
 
 @pytest.fixture(scope="module")
-def done(photographs: Path) -> CampusRun:
-    return campus.run(pictures=str(photographs), interactions=500, learner=LEARNER)
+def done(photographs: Path) -> CampusOutcome:
+    return run_campus(photographs)
 
 
 def literal_optimum() -> list[set[int]]:
@@ -107,6 +87,10 @@ def wrong_views(policy: Policy, views: Views, division: str) -> list[int]:
     ]
 
 
+def views_of(photographs: Path, seed: int = 0) -> Views:
+    return Campus(pictures=str(photographs)).views(seed)
+
+
 def without_seconds(result: dict[str, Any]) -> dict[str, Any]:
     kept = copy.deepcopy(result)
     for part in (kept, kept["basic"], kept["compact"]):
@@ -117,16 +101,16 @@ def without_seconds(result: dict[str, Any]) -> dict[str, Any]:
 # What a run finds --------------------------------------------------------------------------------
 
 
-def test_a_result_has_all_its_numbers(done: CampusRun, photographs: Path) -> None:
+def test_a_result_has_all_its_numbers(done: CampusOutcome, photographs: Path) -> None:
     result = done.result
-    assert list(result) == [
+    assert set(result) == {
         "task", "pictures", "seed", "interactions", "percepts", "features", "basic", "compact",
         "ceiling", "direct", "seconds", "paper", "parameters", "versions",
-    ]  # fmt: skip
+    }  # fmt: skip
     assert (result["task"], result["pictures"]) == ("campus", str(photographs))
     assert (result["seed"], result["interactions"]) == (0, 500)
     assert result["percepts"] == 44 * 3
-    assert result["paper"] == PAPER
+    assert result["paper"] == Campus.paper
     assert set(result["seconds"]) == {"collect", "extract", "learn", "evaluate"}
     assert json.loads(json.dumps(result)) == result
     for version in ("basic", "compact"):
@@ -152,14 +136,16 @@ def test_a_result_has_all_its_numbers(done: CampusRun, photographs: Path) -> Non
 
 @pytest.mark.parametrize("version", ["basic", "compact"])
 def test_errors_are_those_of_a_literal_recount(
-    done: CampusRun, version: str, tmp_path: Path
+    done: CampusOutcome, version: str, photographs: Path, tmp_path: Path
 ) -> None:
     done.policies[version].save(tmp_path / "policy.rlvc")
     policy, found = Policy.load(tmp_path / "policy.rlvc"), done.result[version]
-    wrong = wrong_views(policy, done.views, "test")
+    wrong = wrong_views(policy, views_of(photographs), "test")
     assert found["test_error"] == pytest.approx(sum(wrong) / 44)
-    assert done.optimal[version] == pytest.approx(1 - np.array(wrong))  # one view of each state
-    wrong = wrong_views(policy, done.views, "learn")
+    assert done.evaluation.optimal[version] == pytest.approx(
+        1 - np.array(wrong)
+    )  # one view of each state
+    wrong = wrong_views(policy, views_of(photographs), "learn")
     assert found["train_error"] == pytest.approx(sum(wrong) / (3 * 44))
     assert policy.n_classes == found["classes"]
     assert len(policy.classifier.features) == found["features"]
@@ -168,7 +154,7 @@ def test_errors_are_those_of_a_literal_recount(
     }  # fmt: skip
 
 
-def test_compaction_leaves_fewer_classes(done: CampusRun) -> None:
+def test_compaction_leaves_fewer_classes(done: CampusOutcome) -> None:
     basic, compact = done.result["basic"], done.result["compact"]
     assert compact["classes"] < basic["classes"]
     assert isinstance(done.policies["basic"].classifier, Tree)
@@ -178,23 +164,23 @@ def test_compaction_leaves_fewer_classes(done: CampusRun) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_seed_gives_the_same_result(done: CampusRun, photographs: Path) -> None:
-    learner = dataclasses.replace(LEARNER, threads=2)
-    again = campus.run(pictures=str(photographs), interactions=500, learner=learner)
+def test_the_same_seed_gives_the_same_result(done: CampusOutcome, photographs: Path) -> None:
+    learner = dataclasses.replace(CAMPUS_LEARNER, threads=2)
+    again = run_campus(photographs, learner=learner)
     first, second = without_seconds(done.result), without_seconds(again.result)
     assert first["parameters"].pop("threads") != second["parameters"].pop("threads")
     assert first == second
-    other = campus.run(pictures=str(photographs), interactions=500, learner=LEARNER, seed=1)
+    other = run_campus(photographs, seed=1)
     assert without_seconds(other.result)["compact"] != first["compact"]
-    assert other.views.test != done.views.test
+    assert views_of(photographs, 1).test != views_of(photographs).test
 
 
 @pytest.mark.slow
 def test_both_versions_learn_from_the_parameters_given(photographs: Path) -> None:
-    plain = dataclasses.replace(LEARNER, post_process=Keep())
-    assert compaction_of(LEARNER) == LEARNER.post_process
-    assert compaction_of(plain) == Compaction()
-    found = campus.run(pictures=str(photographs), interactions=200, learner=plain)
+    plain = dataclasses.replace(CAMPUS_LEARNER, post_process=Keep())
+    given = Campus().variants(CAMPUS_LEARNER)["compact"]
+    assert given.post_process == CAMPUS_LEARNER.post_process
+    found = run_campus(photographs, 200, plain)
     expected = as_json(dataclasses.replace(plain.fitted(PHOTOGRAPHS), post_process=Compaction()))
     assert found.result["parameters"] == expected
     assert expected["detector"]["type"] == "Sift"
@@ -203,35 +189,25 @@ def test_both_versions_learn_from_the_parameters_given(photographs: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("interactions", [1, 30])
 def test_few_interactions_will_do(photographs: Path, interactions: int) -> None:
-    found = campus.run(pictures=str(photographs), interactions=interactions, learner=LEARNER)
+    found = run_campus(photographs, interactions)
     for version in ("basic", "compact"):
         assert found.result[version]["classes"] >= 1
-        wrong = wrong_views(found.policies[version], found.views, "learn")
+        wrong = wrong_views(found.policies[version], views_of(photographs), "learn")
         assert found.result[version]["train_error"] == pytest.approx(sum(wrong) / (3 * 44))
     assert found.result["percepts"] == 44 * 3  # those that were not met are measured all the same
 
 
 @pytest.mark.slow
-def test_the_watcher_is_told_of_all_that_happens(photographs: Path) -> None:
-    phases: list[tuple[str, int | None]] = []
-    steps: list[str] = []
-    stages: list[str] = []
-    callbacks = Callbacks(
-        lambda phase, total: phases.append((phase, total)),
-        lambda: steps.append(phases[-1][0]),
-        lambda stage: stages.append(phases[-1][0]),
-    )
-    found = campus.run(
-        pictures=str(photographs), interactions=300, learner=LEARNER, callbacks=callbacks
-    )
-    assert phases == [
-        ("collect", 300), ("extract", 132), ("test", 44), ("vote", None), ("basic", None),
-        ("compact", None),
+def test_callbacks_follow_a_run(photographs: Path) -> None:
+    recorded = RecordingCallback()
+    found = run_campus(photographs, 300, callbacks=[recorded])
+    assert recorded.phases == [
+        ("collect", 300), ("extract", 132), ("basic", None), ("compact", None), ("test", 44),
+        ("vote", None),
     ]  # fmt: skip
-    for phase, total in phases[:3]:
-        assert steps.count(phase) == total
+    assert recorded.steps == {"collect": 300, "extract": 132, "test": 44}
     for version in ("basic", "compact"):
-        assert stages.count(version) == found.result[version]["stages"] + 1
+        assert len(recorded.stages[version]) == found.result[version]["stages"] + 1
 
 
 def test_photographs_in_which_nothing_can_be_told_are_learned_all_the_same(
@@ -249,7 +225,7 @@ def test_photographs_in_which_nothing_can_be_told_are_learned_all_the_same(
     draws: tuple[Draw, ...] = (only_when_learning, only_when_testing, lambda s, v: blank + s)
     for number, draw in enumerate(draws):
         root = write_photographs(tmp_path / str(number), draw)
-        found = campus.run(pictures=str(root), interactions=200, learner=LEARNER)
+        found = run_campus(root, 200)
         best = literal_optimum()
         (action,) = best[0]  # the vote takes every view for one of state 0
         wrong = sum(action not in actions for actions in best)
@@ -337,8 +313,8 @@ def test_ties_in_a_vote_go_to_the_first_descriptor_and_to_the_lowest_label() -> 
     assert found.tolist() == [2, 2, 1, 0]
 
 
-def test_the_ceiling_is_the_error_of_the_vote(done: CampusRun) -> None:
-    views, extractor = done.views, LEARNER.new_extractor(PHOTOGRAPHS)
+def test_the_ceiling_is_the_error_of_the_vote(done: CampusOutcome, photographs: Path) -> None:
+    views, extractor = views_of(photographs), CAMPUS_LEARNER.new_extractor(PHOTOGRAPHS)
     seen = {}
     for division in ("learn", "test"):
         percepts = Percepts()
@@ -358,9 +334,9 @@ def test_the_ceiling_is_the_error_of_the_vote(done: CampusRun) -> None:
 
 
 @pytest.mark.slow
-def test_a_policy_is_evaluated_on_both_divisions(done: CampusRun, photographs: Path) -> None:
+def test_a_policy_is_evaluated_on_both_divisions(done: CampusOutcome, photographs: Path) -> None:
     policy, compact = done.policies["compact"], done.result["compact"]
-    found = campus.evaluate_policy(policy, pictures=str(photographs), seed=0)
+    found = evaluate_policy(policy, pictures=str(photographs), seed=0)
     assert found == {
         "task": "campus",
         "pictures": str(photographs),
@@ -369,16 +345,16 @@ def test_a_policy_is_evaluated_on_both_divisions(done: CampusRun, photographs: P
         "test_error": pytest.approx(compact["test_error"]),
     }
     # A folder is divided as it was to learn from, unless told otherwise.
-    assert catalogue.evaluate_policy(policy) == found
-    other = catalogue.evaluate_policy(policy, seed=5)
+    assert evaluate_policy(policy) == found
+    other = evaluate_policy(policy, seed=5)
     views = campus_views(str(photographs), 5)
     for division, n in (("learn", 3 * 44), ("test", 44)):
         wrong = sum(wrong_views(policy, views, division))
-        assert other[campus.ERRORS[division]] == pytest.approx(wrong / n)
+        assert other[ERRORS[division]] == pytest.approx(wrong / n)
 
 
 def test_views_that_are_drawn_are_new_and_a_folder_is_divided_as_it_was(
-    done: CampusRun, photographs: Path, monkeypatch: pytest.MonkeyPatch
+    done: CampusOutcome, photographs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
     two = Views(photograph, SHAPE, [2], seed=0)
@@ -387,7 +363,7 @@ def test_views_that_are_drawn_are_new_and_a_folder_is_divided_as_it_was(
         asked.append((pictures, seed))
         return two  # what they show does not matter
 
-    monkeypatch.setattr(campus, "campus_views", remember)
+    monkeypatch.setattr("rlvc.tasks.campus.task.campus_views", remember)
     policy = done.policies["compact"]
     learned = dataclasses.replace(policy, about={**policy.about, "seed": "7"})
     stranger = dataclasses.replace(policy, about={"task": "maze", "pictures": "coil", "seed": "7"})
@@ -395,17 +371,17 @@ def test_views_that_are_drawn_are_new_and_a_folder_is_divided_as_it_was(
         (learned, None), (learned, "photos"), (learned, "places"), (stranger, None),
         (stranger, str(photographs)),
     ):  # fmt: skip
-        catalogue.evaluate_policy(one, task="campus", pictures=pictures)
+        evaluate_policy(one, task="campus", pictures=pictures)
     folder = str(photographs)
-    new = running.NEW
+    new = NEW_SEED
     assert asked == [(folder, 7), ("photos", new), ("places", new), ("photos", new), (folder, 0)]
 
 
-def test_actions_may_be_numbered_from_one(done: CampusRun, photographs: Path) -> None:
+def test_actions_may_be_numbered_from_one(done: CampusOutcome, photographs: Path) -> None:
     policy = done.policies["basic"]
     from_one = dataclasses.replace(policy, action_start=1)
-    assert campus.evaluate_policy(from_one, pictures=str(photographs), seed=0) == (
-        campus.evaluate_policy(policy, pictures=str(photographs), seed=0)
+    assert evaluate_policy(from_one, pictures=str(photographs), seed=0) == (
+        evaluate_policy(policy, pictures=str(photographs), seed=0)
     )
 
 
@@ -417,43 +393,17 @@ def test_a_policy_with_other_actions_is_refused(photographs: Path) -> None:
     policy = RLVC(threads=1).learn(data)
     message = r"^The actions of the policy must be those of the campus, 3; got 4\.$"
     with pytest.raises(ValueError, match=message):
-        catalogue.evaluate_policy(policy, task="campus", pictures=str(photographs))
+        evaluate_policy(policy, task="campus", pictures=str(photographs))
 
 
 def test_a_policy_of_something_else_can_be_tried_on_the_campus(photographs: Path) -> None:
     images = np.stack([photograph(state, 0) for state in range(6)])
     policy = RLVC(threads=1).learn(database(images))
-    found = catalogue.evaluate_policy(policy, task="campus", pictures=str(photographs))
+    found = evaluate_policy(policy, task="campus", pictures=str(photographs))
     assert 0.0 < found["test_error"] <= 1.0
 
 
-# The catalogue -----------------------------------------------------------------------------------
-
-
-def test_the_campus_is_a_task_by_name(done: CampusRun, photographs: Path) -> None:
-    found = catalogue.run(
-        "campus", pictures=str(photographs), interactions=500, learner=LEARNER, episodes=1
-    )
-    assert isinstance(found, CampusRun)
-    assert without_seconds(found.result) == without_seconds(done.result)
-    assert as_json(catalogue.base_learner("campus")) == as_json(campus.base_learner())
-    assert catalogue.base_learner("maze").gamma == RLVC().gamma
-
-
-def test_a_task_that_is_not_known_is_named() -> None:
-    message = r"^Unknown task 'campsu'\. Did you mean 'campus'\? Known: campus, hill, maze, "
-    for use in (catalogue.run, catalogue.base_learner):
-        with pytest.raises(ValueError, match=message):
-            use("campsu")
-
-
 # Figures and files -------------------------------------------------------------------------------
-
-
-def read(path: Path) -> NDArray[np.uint8]:
-    image = cv2.imread(str(path))
-    assert image is not None, path
-    return np.asarray(image, np.uint8)
 
 
 FIGURES = {"map.png", "errors.png", "sizes.png", "features.png"}
@@ -475,24 +425,17 @@ def check_folder(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_run_is_written_and_reads_as_it_was(done: CampusRun, tmp_path: Path) -> None:
+def test_a_run_is_written_and_reads_as_it_was(
+    done: CampusOutcome, photographs: Path, tmp_path: Path
+) -> None:
     write_run(done, tmp_path)
     assert check_folder(tmp_path) == done.result
     shown = read(tmp_path / "percept.png")[:, :, ::-1]
-    assert np.array_equal(shown, done.views.image(0, done.views.test[0][0]))
+    views = views_of(photographs)
+    assert np.array_equal(shown, views.image(0, views.test[0][0]))
 
 
-def texts(figure: Figure) -> str:
-    found = []
-    for axes in figure.axes:
-        found += [axes.get_title(loc=loc) for loc in ("left", "center")]
-        found += [axes.get_xlabel(), axes.get_ylabel(), *(text.get_text() for text in axes.texts)]
-        legend = axes.get_legend()
-        found += [text.get_text() for text in legend.get_texts()] if legend else []
-    return "\n".join(found)
-
-
-def test_lines_are_those_of_the_history(done: CampusRun) -> None:
+def test_lines_are_those_of_the_history(done: CampusOutcome) -> None:
     figures = {
         ("train_error", "test_error"): draw_errors(done.result),
         ("classes", "features"): draw_sizes(done.result),
@@ -511,7 +454,7 @@ def test_lines_are_those_of_the_history(done: CampusRun) -> None:
     assert f"compacted: {done.result['compact']['classes']} at the end" in words
 
 
-def test_the_map_shows_what_is_best_in_every_state(done: CampusRun) -> None:
+def test_the_map_shows_what_is_best_in_every_state(done: CampusOutcome) -> None:
     figure = draw_map(done)
     letters = [note.get_text() for note in figure.axes[0].texts]
     expected = ["/".join("LRF"[a] for a in sorted(best)) for best in literal_optimum()]
@@ -524,17 +467,18 @@ def test_the_map_shows_what_is_best_in_every_state(done: CampusRun) -> None:
 
 @pytest.mark.slow
 def test_figures_of_one_stage_can_be_drawn(photographs: Path) -> None:
-    found = campus.run(pictures=str(photographs), interactions=1, learner=LEARNER)
+    found = run_campus(photographs, 1)
     assert found.result["basic"]["stages"] == 0
-    figures = draw_campus_figures(found)
-    assert set(figures) == FIGURES
-    assert all(line.get_marker() == "o" for line in figures["sizes.png"].axes[0].lines)
+    assert {name for name, _ in draw_figures(found)} == FIGURES
+    assert all(line.get_marker() == "o" for line in draw_sizes(found.result).axes[0].lines)
 
 
-def test_the_summary_compares_the_versions(done: CampusRun, tmp_path: Path) -> None:
+def test_the_summary_compares_the_versions(done: CampusOutcome, tmp_path: Path) -> None:
     console = Console(width=100, force_terminal=False)
+    for name in FIGURES:
+        (tmp_path / name).touch()
     with console.capture() as capture:
-        show_summary(console, done.result, tmp_path)
+        show_summary(console, done, tmp_path)
     check_summary(capture.get(), done.result, tmp_path)
 
 
@@ -572,7 +516,7 @@ def test_the_campus_from_its_run_to_an_explanation(
     result = check_folder(out)
     assert (result["interactions"], result["seed"]) == (200, 0)
     assert result["pictures"] == str(photographs)
-    learner = campus.base_learner().fitted(PHOTOGRAPHS)
+    learner = Campus().base_learner().fitted(PHOTOGRAPHS)
     assert result["parameters"] == as_json(dataclasses.replace(learner, post_process=Compaction()))
     check_summary(done.out, result, out)
 
@@ -596,9 +540,8 @@ def test_the_campus_from_its_run_to_an_explanation(
 
 
 def test_compaction_on_the_campus_takes_settings(
-    call: Any, photographs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: Any, photographs: Path, tmp_path: Path, unpainted: None
 ) -> None:
-    monkeypatch.setattr(files, "draw_campus_figures", lambda run: {})  # drawing takes its time
     done = call(
         "run", "campus", "--pictures", photographs, "--out", tmp_path, "--interactions", 100,
         "--compact", "--set", "post_process.every=2", "--set", "detector=harris", "--set",

@@ -17,7 +17,6 @@ import numpy as np
 import PIL.Image
 import pytest
 from numpy.typing import NDArray
-from rich.console import Console
 
 from rlvc import (
     RLVC,
@@ -35,20 +34,19 @@ from rlvc import (
     write_folder,
     write_minari,
 )
-from rlvc.cli import learn as cli_own
 from rlvc.data import CachedPolicy, Explorer
-from rlvc.runs.callbacks import Callbacks
 from rlvc.runs.examples import Examples
-from rlvc.tasks import custom_figures as own
-from rlvc.tasks.custom import CustomRun, describe_round, is_data, learn_task, read_data
-from rlvc.tasks.custom_figures import draw_classes, draw_own_learning
-from tests.cli import test_cli
-from tests.cli.test_cli import contents, read, strict
+from rlvc.runs.run import Outcome
+from rlvc.tasks.custom.figures import draw_classes, draw_learning
+from rlvc.tasks.custom.sources import is_data, read_data
+from rlvc.tasks.custom.task import CustomEvaluation, describe_round
 from tests.data.io.test_folder import HEADER, write_images
 from tests.data.io.test_folder import write as write_rows
+from tests.support.commands import contents, read, strict
+from tests.support.tasks import RecordingCallback, run_custom
 from tests.support.worlds import PICTURES, SIDE, Corridor, identical
 
-in_process = test_cli.call
+CustomOutcome = Outcome[CustomEvaluation]
 CORRIDOR = "tests.support.worlds:Corridor-v0"
 PICTURE_FILES = {"classes.png", "learning.png", "features.png"}
 ENV_FILES = PICTURE_FILES | {
@@ -68,26 +66,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def call(in_process: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(cli_own, "console", Console(width=80))
-    monkeypatch.setattr(sys, "path", sys.path[:])  # to which the current folder is added
-    return in_process
-
-
-@pytest.fixture
-def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the pictures out: they take longer than all the rest."""
-
-    def write(figures: dict[str, Any], folder: Path) -> None:
-        for name in figures:
-            (folder / name).write_bytes(b"")
-
-    for name in ("draw_classes", "draw_own_learning", "draw_features"):
-        monkeypatch.setattr(own, name, lambda *_: None)
-    monkeypatch.setattr(own, "write_figures", write)
 
 
 class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -159,8 +137,8 @@ def test_all_roads_lead_to_the_same_policy(kind: str, rounds: int, start: int, r
     policies = {road: learner.learn(met) for road, met in read.items()}
     policies["environment"] = learner.learn(Corridor(kind=kind, start=start), **given)
     policies["rounds"] = last.policy
-    policies["task"] = learn_task(
-        "corridor", Corridor(kind=kind, start=start), learner=learner, episodes=0, **given
+    policies["task"] = run_custom(
+        Corridor(kind=kind, start=start), learner, episodes=0, **given
     ).policy
     for road, met in read.items():
         assert identical(met, data), road
@@ -234,29 +212,21 @@ def test_what_is_collected_is_learned_alike_wherever_it_is_kept(call: Any, root:
 # In Python ---------------------------------------------------------------------------------------
 
 
-def test_a_task_of_ones_own_from_an_environment() -> None:
-    phases, rounds, stages = list[tuple[str, int | None]](), list[Any](), list[Any]()
-    steps: dict[str, int] = {}
-
-    def begin(phase: str, total: int | None) -> None:
-        phases.append((phase, total))
-
-    def step() -> None:
-        steps[phases[-1][0]] = steps.get(phases[-1][0], 0) + 1
-
-    callbacks = Callbacks(begin, step, stages.append, rounds.append)
-    run = learn_task(
-        "corridor", Corridor(), learner=RLVC(gamma=0.5, threads=1), interactions=100, rounds=2,
-        epsilon=0.5, seed=4, episodes=7, callbacks=callbacks,
+def test_a_custom_task_from_an_environment() -> None:
+    recorded = RecordingCallback()
+    run = run_custom(
+        Corridor(), RLVC(gamma=0.5, threads=1), interactions=100, rounds=2, epsilon=0.5, seed=4,
+        episodes=7, callbacks=[recorded],
     )  # fmt: skip
-    assert [name for name, _ in phases] == [
+    phases, steps = dict(recorded.phases), recorded.steps
+    assert list(phases) == [
         "collect 1", "extract 1", "learn 1", "collect 2", "extract 2", "learn 2", "evaluate",
     ]  # fmt: skip
     assert steps == {"collect 1": 50, "extract 1": 5, "collect 2": 50, "evaluate": 7}
-    assert {total for name, total in phases if name.startswith("learn")} == {None}
-    assert dict(phases) | steps == dict(phases) | {"extract 2": 0}  # as many as was promised
-    assert rounds == run.result["rounds"]
-    assert [one["interactions"] for one in rounds] == [50, 100]
+    assert {total for name, total in phases.items() if name.startswith("learn")} == {None}
+    assert phases | steps == phases | {"extract 2": 0}  # as many as was promised
+    assert recorded.rounds == run.result["rounds"]
+    assert [one["interactions"] for one in recorded.rounds] == [50, 100]
     result = run.result
     assert (result["task"], result["seed"], result["interactions"]) == ("corridor", 4, 100)
     assert (result["actions"], result["percepts"]) == (2, 5)
@@ -266,19 +236,19 @@ def test_a_task_of_ones_own_from_an_environment() -> None:
     assert set(result["seconds"]) == {"collect", "extract", "learn", "evaluate"}
     assert result["parameters"]["gamma"] == 0.5
     assert result["parameters"]["detector"]["type"] == "Harris"  # that which was chosen
-    assert len(stages) >= len(result["history"]) == result["stages"] + 1
+    assert len(recorded.stages["learn 2"]) == len(result["history"]) == result["stages"] + 1
     expected = evaluate(CachedPolicy(run.policy), Corridor(), episodes=7, seed=1004)
     assert result["measures"] == expected.summary()
     assert result["measures"]["episodes"] == 7
     strict(json.dumps(result))  # no NaN
     assert run.best is run.policy
     for number, percept in enumerate(run.interactions.percepts):
-        assert run.classes[number] == run.policy.classify(percept)
+        assert run.evaluation.classes[number] == run.policy.classify(percept)
 
 
-def test_a_task_of_ones_own_from_data() -> None:
+def test_a_custom_task_from_data() -> None:
     data = collect(Corridor(kind="cameras"), 150)
-    run = learn_task("log", data, learner=RLVC(gamma=0.5, threads=1), trees=2, seed=1)
+    run = run_custom(data, RLVC(gamma=0.5, threads=1), trees=2, seed=1)
     assert run.interactions is data
     assert run.result["measures"] is None
     assert run.result["rounds"] == []
@@ -322,33 +292,30 @@ def test_data_is_known_by_its_name(root: Path) -> None:
 def test_data_is_read_with_what_is_known_of_its_actions(root: Path) -> None:
     data = replace(collect(Corridor(), 20), action_names=())
     write_folder(data, root / "log")
-    told: list[Any] = []
-    callbacks = Callbacks(lambda *phase: told.append(phase), lambda: told.append(1))
-    read = read_data("log", n_actions=3, action_names=("a", "b", "c"), callbacks=callbacks)
+    recorded = RecordingCallback()
+    read = read_data("log", n_actions=3, action_names=("a", "b", "c"), callback=recorded)
     assert (read.n_actions, read.action_names) == (3, ("a", "b", "c"))
-    assert told[0] == ("read", None)
-    assert told[1:] == [1] * len(data.percepts)
+    assert recorded.phases == [("read", None)]
+    assert recorded.steps == {"read": len(data.percepts)}
 
 
 # Pictures ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def runs() -> dict[str, CustomRun]:
+def runs() -> dict[str, CustomOutcome]:
     learner = RLVC(gamma=0.5, threads=1)
     return {
-        "environment": learn_task(
-            "corridor", Corridor(), learner=learner, interactions=90, rounds=3, episodes=5
-        ),
-        "data": learn_task("log", collect(Corridor(kind="nested", start=3), 150), learner=learner),
+        "environment": run_custom(Corridor(), learner, interactions=90, rounds=3, episodes=5),
+        "data": run_custom(collect(Corridor(kind="nested", start=3), 150), learner),
     }
 
 
-def test_classes_are_shown_with_what_is_done_there(runs: dict[str, CustomRun]) -> None:
+def test_classes_are_shown_with_what_is_done_there(runs: dict[str, CustomOutcome]) -> None:
     run = runs["environment"]
     figure = draw_classes(run)
     titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
-    here = run.classes[run.interactions.start]
+    here = run.evaluation.classes[run.interactions.start]
     size = np.bincount(here, minlength=run.policy.n_classes)
     shown = [int(re.findall(r"class (\d+)", title)[0]) for title in titles]
     assert shown == [int(c) for c in np.argsort(-size, kind="stable") if size[c]]
@@ -358,25 +325,31 @@ def test_classes_are_shown_with_what_is_done_there(runs: dict[str, CustomRun]) -
         assert title == f"class {number}: “{name}”\nvalue {value:.2f}, {size[number]}×"
     few = draw_classes(run, n=2)
     assert sum(bool(axes.get_title()) for axes in few.axes) == 2
-    nameless = replace(runs["data"], policy=replace(runs["data"].policy, action_names=()))
+    nameless = replace(
+        runs["data"], policies={"learn": replace(runs["data"].policy, action_names=())}
+    )
     titles = [axes.get_title() for axes in draw_classes(nameless).axes if axes.get_title()]
     assert {re.findall("“(.*)”", title)[0] for title in titles} <= {"3", "4"}
 
 
-def test_the_curve_of_rounds_needs_returns(runs: dict[str, CustomRun]) -> None:
+def test_the_curve_of_rounds_needs_returns(runs: dict[str, CustomOutcome]) -> None:
     result = runs["environment"].result
-    titles = [axes.get_title() for axes in draw_own_learning(result).axes]
+    titles = [axes.get_title() for axes in draw_learning(result).axes]
     assert "Return while exploring" in titles
     silent = result | {"rounds": [one | {"return": None} for one in result["rounds"]]}
     for other in (silent, runs["data"].result, result | {"measures": None}):
-        found = [axes.get_title() for axes in draw_own_learning(other).axes]
+        found = [axes.get_title() for axes in draw_learning(other).axes]
         assert ("Return while exploring" in found) == (other["measures"] is None and bool(
             other["rounds"]))  # fmt: skip
 
 
-def test_each_camera_has_a_percept_to_try(runs: dict[str, CustomRun]) -> None:
-    assert list(own.percept_files(runs["environment"])) == ["percept.png"]
-    assert list(own.percept_files(runs["data"])) == [
+def test_each_camera_has_a_percept_to_try(runs: dict[str, CustomOutcome]) -> None:
+    files = {
+        kind: [run.task.percept_file(camera) for camera in run.task.sample_percept(run)]
+        for kind, run in runs.items()
+    }
+    assert files["environment"] == ["percept.png"]
+    assert files["data"] == [
         "percept-front-frame-1.png", "percept-front-frame-2.png",
         "percept-rear-frame-1.png", "percept-rear-frame-2.png",
     ]  # fmt: skip
@@ -843,7 +816,7 @@ def test_the_policy_is_kept_before_it_is_measured(
     def stop(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rlvc.tasks.custom.evaluate", stop)
+    monkeypatch.setattr("rlvc.tasks.custom.task.evaluate", stop)
     done = call("learn", CORRIDOR, "--interactions", 60, "--out", root / "out")
     assert done.code == 1
     assert load_policy(root / "out" / "policy.rlvc").n_actions == 2

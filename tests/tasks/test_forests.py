@@ -10,31 +10,30 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from rlvc import RLVC, Forest, ForestPolicy, Policy, load_policy
 from rlvc.envs.hill.scene import gauge_image, ground_image
 from rlvc.learning.compaction import Compaction
 from rlvc.report.figures import draw_forest_explanation
-from rlvc.runs import folder as files
 from rlvc.runs.folder import write_run
-from rlvc.tasks import campus, catalogue, hill
-from rlvc.tasks.campus import CampusRun
-from rlvc.tasks.campus_figures import draw_errors, draw_map
-from rlvc.tasks.hill import HillRun
-from rlvc.tasks.hill_figures import draw_state_values, draw_trials
-from rlvc.tasks.hill_index import GAUGE, GROUND
-from tests.cli import test_cli
-from tests.cli.test_cli import FILES, SMALL_RUN, contents, strict
+from rlvc.runs.run import Outcome, Run
+from rlvc.runs.task import evaluate_policy
+from rlvc.tasks.campus.figures import draw_errors, draw_map
+from rlvc.tasks.campus.task import CampusEvaluation
+from rlvc.tasks.hill.figures import draw_state_values, draw_trials
+from rlvc.tasks.hill.index import GAUGE, GROUND
+from rlvc.tasks.hill.task import Hill, HillEvaluation
+from tests.cli.test_cli import FILES
 from tests.support.builders import COLOUR, GREY, N_PLACES, database
+from tests.support.commands import SMALL_RUN, contents, read, strict
+from tests.support.tasks import CAMPUS_LEARNER, run_campus, texts, without_figures
 from tests.tasks import test_campus
 
 pytestmark = pytest.mark.slow
 
-call = test_cli.call
-task_fixture = test_cli.task_fixture
 photographs = test_campus.photographs
+HillOutcome = Outcome[HillEvaluation]
+CampusOutcome = Outcome[CampusEvaluation]
 KEYS = {"trees", "measures", "out_of_bag", "classes", "features", "seconds", "parameters"}
 
 
@@ -47,17 +46,11 @@ def check_forest(found: dict[str, Any], trees: int, measures: set[str]) -> None:
     assert found["seconds"] > 0
 
 
-def texts(figure: Figure) -> str:
-    return "\n".join(one.get_text() for one in figure.findobj(Text) if isinstance(one, Text))
-
-
 # The small maze, from the command line -----------------------------------------------------------
 
 
-@pytest.mark.usefixtures("task")
-def test_a_run_with_trees_from_the_command_line(
-    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("small")
+def test_a_run_with_trees_from_the_command_line(call: Any, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     done = call(*SMALL_RUN, "--trees", 2, "--seed", 3, "--out", folder)
     assert done.code == 0
@@ -79,10 +72,10 @@ def test_a_run_with_trees_from_the_command_line(
     why = tmp_path / "why.png"
     told = call("explain", folder / "policy.rlvc", folder / "percept.png", "--out", why)
     assert told.out.startswith("2 trees vote: ")
-    assert test_cli.read(why).std() > 10
+    assert read(why).std() > 10
 
-    monkeypatch.setattr(files, "to_png", lambda figure: b"")  # painting takes its time
-    again = call(*SMALL_RUN, "--seed", 3, "--out", folder, "--overwrite")
+    with without_figures():
+        again = call(*SMALL_RUN, "--seed", 3, "--out", folder, "--overwrite")
     assert again.code == 0
     assert "a forest" not in again.out
     assert set(contents(folder)) == FILES  # what was there of the forest is gone
@@ -99,16 +92,16 @@ def test_trees_are_a_number(call: Any, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def on_the_hill() -> HillRun:
+def on_the_hill() -> HillOutcome:
     learner = RLVC(gamma=0.75, max_stages=4)
-    return hill.run(interactions=200, trials=20, trees=2, learner=learner)
+    return Run(Hill(interactions=200, episodes=20), learner, trees=2).execute()
 
 
-def test_a_forest_on_the_hill_is_measured(on_the_hill: HillRun, tmp_path: Path) -> None:
+def test_a_forest_on_the_hill_is_measured(on_the_hill: HillOutcome, tmp_path: Path) -> None:
     check_forest(on_the_hill.result["forest"], 2, {"missed", "mean_steps"})
     assert json.loads(json.dumps(on_the_hill.result)) == on_the_hill.result
     assert "forest" not in on_the_hill.result["seconds"]
-    found = catalogue.evaluate_policy(on_the_hill.best, seed=0, episodes=20)
+    found = evaluate_policy(on_the_hill.best, seed=0, episodes=20)
     measures = on_the_hill.result["forest"]["measures"]
     assert {key: found[key] for key in measures} == measures
     write_run(on_the_hill, tmp_path)
@@ -118,43 +111,43 @@ def test_a_forest_on_the_hill_is_measured(on_the_hill: HillRun, tmp_path: Path) 
     assert "From images, 2 trees" in texts(draw_state_values(on_the_hill))
 
 
-def test_a_forest_does_the_same_in_bulk_as_alone(on_the_hill: HillRun) -> None:
+def test_a_forest_does_the_same_in_bulk_as_alone(on_the_hill: HillOutcome) -> None:
     forest, rng = on_the_hill.best, np.random.default_rng(0)
     assert isinstance(forest, ForestPolicy)
     for row, column in zip(rng.integers(0, 361, 12), rng.integers(0, 1025, 12), strict=True):
         percept = {
-            GROUND: ground_image(on_the_hill.env.strip, int(column)),
+            GROUND: ground_image(on_the_hill.evaluation.env.strip, int(column)),
             GAUGE: gauge_image(int(row)),
         }
-        assert forest.predict(percept)[0] == on_the_hill.actions[row, column]
+        assert forest.predict(percept)[0] == on_the_hill.evaluation.actions[row, column]
         value = forest.explain(percept).q.max()
-        assert on_the_hill.values[row, column] == pytest.approx(value)
+        assert on_the_hill.evaluation.values[row, column] == pytest.approx(value)
 
 
 def test_a_forest_of_another_task_is_refused_on_the_hill() -> None:
     forest = Forest(trees=2).learn(database(COLOUR))
     with pytest.raises(ValueError, match=r"^The cameras of the policy must be those of the hill"):
-        catalogue.evaluate_policy(forest, task="hill")
+        evaluate_policy(forest, task="hill")
 
 
 # The campus --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def on_the_campus(photographs: Path) -> CampusRun:
-    learner = replace(test_campus.LEARNER, post_process=Compaction(every=0))
-    return campus.run(pictures=str(photographs), interactions=300, trees=2, learner=learner)
+def on_the_campus(photographs: Path) -> CampusOutcome:
+    learner = replace(CAMPUS_LEARNER, post_process=Compaction(every=0))
+    return run_campus(photographs, 300, learner, trees=2)
 
 
-def test_a_forest_on_the_campus_is_measured(on_the_campus: CampusRun, tmp_path: Path) -> None:
+def test_a_forest_on_the_campus_is_measured(on_the_campus: CampusOutcome, tmp_path: Path) -> None:
     result = on_the_campus.result
     check_forest(result["forest"], 2, {"train_error", "test_error"})
-    found = catalogue.evaluate_policy(on_the_campus.best)
+    found = evaluate_policy(on_the_campus.best)
     assert {key: found[key] for key in ("train_error", "test_error")} == pytest.approx(
         result["forest"]["measures"]
     )
     assert on_the_campus.best.about["version"] == "forest"
-    share = on_the_campus.optimal["forest"]
+    share = on_the_campus.evaluation.optimal["forest"]
     assert share.mean() == pytest.approx(1 - result["forest"]["measures"]["test_error"])
     write_run(on_the_campus, tmp_path)
     assert isinstance(load_policy(tmp_path / "policy.rlvc"), ForestPolicy)

@@ -7,17 +7,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from rich.console import Console
 
 from rlvc import RLVC, Percepts, Policy
-from rlvc._core.checkpoint_store import NULL_STORE
 from rlvc._core.params import as_json
 from rlvc.classifiers import Split, Tree
 from rlvc.cli.progress import show_summary
@@ -28,18 +25,17 @@ from rlvc.learning.generation.base import Canonical
 from rlvc.learning.generation.composites import Composites
 from rlvc.report.figures import arrange, brief, draw_explanation
 from rlvc.report.figures.arrangements import YELLOW
-from rlvc.runs.callbacks import NEW, Callbacks
-from rlvc.runs.folder import START
-from rlvc.tasks import catalogue, hill
-from rlvc.tasks.hill import PAPER, HillRun
-from rlvc.tasks.hill_composites import caption, draw_composites, in_words, most_tested, ranges
-from rlvc.tasks.hill_figures import draw_state_values, draw_thrusts, draw_trials
-from rlvc.tasks.hill_index import N_IMAGES, POSITIONS, VELOCITIES, Sights, actor
-from rlvc.tasks.hill_metrics import MAX_STEPS, TRIALS, starts, trials
-from tests.cli import test_cli
+from rlvc.runs.run import Outcome, Run
+from rlvc.runs.task import NEW_SEED, evaluate_policy
+from rlvc.tasks.hill.composites import caption, draw_composites, in_words, most_tested, ranges
+from rlvc.tasks.hill.figures import draw_state_values, draw_thrusts, draw_trials
+from rlvc.tasks.hill.index import N_IMAGES, POSITIONS, VELOCITIES, HillIndex, actor
+from rlvc.tasks.hill.metrics import MAX_STEPS, TRIALS, starts, trials
+from rlvc.tasks.hill.task import START, Hill, HillEvaluation
+from tests.support.commands import read
+from tests.support.tasks import RecordingCallback, texts
 
-call = test_cli.call
-
+HillOutcome = Outcome[HillEvaluation]
 LEARNER = RLVC(gamma=0.75, generator=Composites(), max_stages=8)
 N, N_TRIALS = 400, 150
 FIGURES = {"trials.png", "values.png", "policy.png", "composites.png", "features.png"}
@@ -47,35 +43,27 @@ FILES = FIGURES | {"policy.rlvc", "ground.png", "gauge.png", "result.json"}
 
 
 @pytest.fixture(scope="module")
-def told() -> list[tuple[str, int | None, int, int]]:
-    """Return the phases that the watcher was told of, their steps and their stages."""
-    return []
+def recorded() -> RecordingCallback:
+    """What the callbacks of the run are told."""
+    return RecordingCallback()
 
 
 @pytest.fixture(scope="module")
-def done(told: list[tuple[str, int | None, int, int]]) -> HillRun:
-    def on_step() -> None:
-        phase, total, steps, stages = told[-1]
-        told[-1] = phase, total, steps + 1, stages
-
-    def on_stage(stage: object) -> None:
-        phase, total, steps, stages = told[-1]
-        told[-1] = phase, total, steps, stages + 1
-
-    callbacks = Callbacks(lambda phase, total: told.append((phase, total, 0, 0)), on_step, on_stage)
-    return hill.run(interactions=N, trials=N_TRIALS, learner=LEARNER, callbacks=callbacks)
+def done(recorded: RecordingCallback) -> HillOutcome:
+    task = Hill(interactions=N, episodes=N_TRIALS)
+    return Run(task, LEARNER, callbacks=[recorded]).execute()
 
 
 @pytest.fixture(scope="module")
-def seen(done: HillRun) -> Sights:
-    return Sights.of_policy(done.policy, done.env.strip)
+def seen(done: HillOutcome) -> HillIndex:
+    return HillIndex.of_policy(done.policy, done.evaluation.env.strip)
 
 
-def blind(graph: FeatureGraph) -> Sights:
+def blind(graph: FeatureGraph) -> HillIndex:
     """Return sights that show nothing, for tests to which looking does not matter."""
     n = len(graph)
     nothing = np.zeros((len(POSITIONS), n), np.bool_), np.zeros((len(VELOCITIES), n), np.bool_)
-    return Sights(graph, *nothing)
+    return HillIndex(graph, *nothing)
 
 
 def some_states(n: int, seed: int = 0) -> NDArray[np.float64]:
@@ -86,15 +74,15 @@ def some_states(n: int, seed: int = 0) -> NDArray[np.float64]:
 # What a run finds --------------------------------------------------------------------------------
 
 
-def test_a_result_has_all_its_numbers(done: HillRun) -> None:
+def test_a_result_has_all_its_numbers(done: HillOutcome) -> None:
     result = done.result
-    assert list(result) == [
+    assert set(result) == {
         "task", "pictures", "seed", "interactions", "percepts", "images", "stages", "classes",
         "features", "seconds", "measures", "direct", "optimum", "primitive_only", "paper",
         "history", "parameters", "versions",
-    ]  # fmt: skip
+    }  # fmt: skip
     assert (result["task"], result["pictures"], result["seed"]) == ("hill", "photos", 0)
-    assert (result["interactions"], result["paper"]) == (N, PAPER)
+    assert (result["interactions"], result["paper"]) == (N, Hill.paper)
     assert N < result["percepts"] < 2 * N
     assert result["images"]["ground"] <= len(POSITIONS)
     assert result["images"]["gauge"] <= len(VELOCITIES)
@@ -102,7 +90,7 @@ def test_a_result_has_all_its_numbers(done: HillRun) -> None:
     assert set(result["direct"]) == {"equal", "best", "grid13"}
     percepts = Percepts()
     for place in np.linspace(-0.9, 0.9, 20):
-        percepts.add(done.env.percept((place, place)))
+        percepts.add(done.evaluation.env.percept((place, place)))
     assert result["parameters"] == as_json(LEARNER.fitted(percepts))
     assert result["parameters"]["detector"]["type"] == "Harris"
     assert json.loads(json.dumps(result)) == result
@@ -129,70 +117,70 @@ def test_a_result_has_all_its_numbers(done: HillRun) -> None:
     assert dict(done.policy.about) == {"task": "hill", "pictures": "photos"}
 
 
-def test_the_watcher_is_told_of_all_that_happens(
-    done: HillRun, told: list[tuple[str, int | None, int, int]]
-) -> None:
+def test_callbacks_follow_a_run(done: HillOutcome, recorded: RecordingCallback) -> None:
     n_stages, n_alone = (
         len(one["history"]) for one in (done.result, done.result["primitive_only"])
     )
     n_images = sum(done.result["images"].values())
     measured = N_IMAGES + n_stages + n_alone
-    assert told == [
-        ("collect", N, N, 0),
-        ("extract", n_images, n_images, 0),
-        ("learn", None, 0, n_stages),
-        ("primitive", None, 0, n_alone),
-        ("evaluate", measured, measured, 0),
-    ]
+    assert recorded.phases == [
+        ("collect", N), ("extract", n_images), ("learn", None), ("primitive", None),
+        ("evaluate", measured),
+    ]  # fmt: skip
+    assert recorded.steps == {"collect": N, "extract": n_images, "evaluate": measured}
+    stages = {phase: len(stages) for phase, stages in recorded.stages.items()}
+    assert stages == {"learn": n_stages, "primitive": n_alone}
 
 
-def test_the_policy_does_on_percepts_what_the_tables_say(done: HillRun, tmp_path: Path) -> None:
+def test_the_policy_does_on_percepts_what_the_tables_say(done: HillOutcome, tmp_path: Path) -> None:
     done.policy.save(tmp_path / "policy.rlvc")
     policy = Policy.load(tmp_path / "policy.rlvc")
     states = some_states(60)
-    percepts = [done.env.percept(state) for state in states]
+    percepts = [done.evaluation.env.percept(state) for state in states]
     batch = {camera: np.stack([one[camera] for one in percepts]) for camera in percepts[0]}
     expected = policy.predict(batch)[0]
     assert len(np.unique(expected)) == 2
-    assert np.array_equal(actor(done.actions)(states), expected)
+    assert np.array_equal(actor(done.evaluation.actions)(states), expected)
     classes = policy.classify(batch)
     assert len(np.unique(classes)) > 5
-    values = done.values[gauge_column(states[:, 1]), ground_column(states[:, 0])]
+    values = done.evaluation.values[gauge_column(states[:, 1]), ground_column(states[:, 0])]
     assert values == pytest.approx(policy.q[classes, policy.actions[classes]])
 
 
-def drive_alone(done: HillRun, state: NDArray[np.float64]) -> int | None:
+def drive_alone(done: HillOutcome, state: NDArray[np.float64]) -> int | None:
     """Let the policy look at every percept on its way; return its steps, None if it misses."""
     for t in range(1, MAX_STEPS + 1):
-        action = done.policy.predict(done.env.percept(state))[0]
+        action = done.policy.predict(done.evaluation.env.percept(state))[0]
         (state,), (reward,), (terminated,) = HILL.move(state[None], [int(action)])
         if terminated:
             return t if reward > 0 else None
     return None
 
 
-def test_measures_are_those_of_a_policy_that_looks(done: HillRun) -> None:
+def test_measures_are_those_of_a_policy_that_looks(done: HillOutcome) -> None:
     begin = starts(11, 6)
     steps = [drive_alone(done, state) for state in begin]
     arrived = [t for t in steps if t is not None]
-    missed, mean_steps = trials(actor(done.actions), begin)
+    missed, mean_steps = trials(actor(done.evaluation.actions), begin)
     assert missed == pytest.approx(1 - len(arrived) / len(steps))
     assert mean_steps == pytest.approx(np.mean(arrived))
 
 
 def test_what_is_already_primitive_is_not_learned_twice(
-    monkeypatch: pytest.MonkeyPatch, told: list[Any]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(hill, "see_hill", lambda extractor, graph, *_: graph)
-    monkeypatch.setattr(Sights, "of_sightings", blind)
-    phases: list[str] = []
-    callbacks = Callbacks(lambda phase, total: phases.append(phase))
+    monkeypatch.setattr("rlvc.tasks.hill.task.index_hill", lambda extractor, graph, *_: graph)
+    monkeypatch.setattr(HillIndex, "of", blind)
+    recorded = RecordingCallback()
     learner = dataclasses.replace(LEARNER, generator=Canonical())
     runs = [
-        hill.run(interactions=40, trials=20, seed=seed, learner=learner, callbacks=callbacks).result
+        Run(Hill(interactions=40, episodes=20), learner, seed=seed, callbacks=[recorded])
+        .execute()
+        .result
         for seed in (0, 0, 1)
     ]
-    assert phases == ["collect", "extract", "learn", "evaluate"] * 3
+    phases = ["collect", "extract", "learn", "evaluate"]
+    assert [phase for phase, _ in recorded.phases] == phases * 3
     alone = runs[0]["primitive_only"]
     for key in ("stages", "classes", "measures", "history"):
         assert alone[key] == runs[0][key]
@@ -207,14 +195,14 @@ def test_what_is_already_primitive_is_not_learned_twice(
 # What the images show ----------------------------------------------------------------------------
 
 
-def test_every_image_has_its_state(done: HillRun) -> None:
+def test_every_image_has_its_state(done: HillOutcome) -> None:
     assert (len(POSITIONS), len(VELOCITIES)) == (LAST_GROUND + 1, LAST_GAUGE + 1) == (1025, 361)
     assert np.array_equal(ground_column(POSITIONS), np.arange(1025))
     assert np.array_equal(gauge_column(VELOCITIES), np.arange(361))
 
 
-def test_a_policy_sees_what_its_database_shows(done: HillRun, seen: Sights) -> None:
-    policy, sights = done.policy, done.sights
+def test_a_policy_sees_what_its_database_shows(done: HillOutcome, seen: HillIndex) -> None:
+    policy, sights = done.policy, done.evaluation.index
     assert sights.graph == policy.graph
     for number in range(len(policy.graph)):
         assert np.array_equal(seen.shows(number), sights.shows(number))
@@ -223,11 +211,11 @@ def test_a_policy_sees_what_its_database_shows(done: HillRun, seen: Sights) -> N
     assert np.array_equal(seen.gauge, sights.gauge)
 
 
-def test_a_composite_of_the_gauge_tells_velocities_apart(done: HillRun) -> None:
+def test_a_composite_of_the_gauge_tells_velocities_apart(done: HillOutcome) -> None:
     graph = done.policy.graph
     on_gauge = [n for n in range(len(graph)) if graph.camera[n] == "gauge"]
     for number in on_gauge:
-        share = done.sights.shows(number).mean()
+        share = done.evaluation.index.shows(number).mean()
         assert 0 < share < 1 if graph.height[number] else share == 1
 
 
@@ -245,7 +233,7 @@ def test_classes_are_those_of_walking(seed: int, threads: int) -> None:
         tree = tree.refine([Split(int(one), int(rng.integers(n))) for one in splits])
     groups = np.array_split(rng.permutation(tree.n_classes), 3)
     merged = tree.merge([sorted(group.tolist()) for group in groups if len(group)])
-    sights = Sights(FeatureGraph(tuple(Primitive("gauge", i) for i in range(n))), ground, gauge)
+    sights = HillIndex(FeatureGraph(tuple(Primitive("gauge", i) for i in range(n))), ground, gauge)
     for classifier in (tree, merged):
         expected = [
             [classifier.walk((gauge[v] | ground[p]).__getitem__)[1] for p in range(5)]
@@ -254,27 +242,27 @@ def test_classes_are_those_of_walking(seed: int, threads: int) -> None:
         assert sights.classify(classifier, threads).tolist() == expected
 
 
-def test_only_nodes_are_classifiers_here(done: HillRun) -> None:
+def test_only_nodes_are_classifiers_here(done: HillOutcome) -> None:
     with pytest.raises(
         TypeError,
         match=r"^The classifier of a policy on the hill must be a tree or diagrams; got N",
     ):
-        done.sights.classify(None)  # type: ignore[arg-type]
+        done.evaluation.index.classify(None)  # type: ignore[arg-type]
 
 
 # Evaluating --------------------------------------------------------------------------------------
 
 
 def test_a_policy_is_evaluated_as_in_its_run(
-    done: HillRun, seen: Sights, monkeypatch: pytest.MonkeyPatch
+    done: HillOutcome, seen: HillIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Sights, "of_policy", lambda policy, strip: seen)
-    found = catalogue.evaluate_policy(done.policy, seed=0, episodes=N_TRIALS)
+    monkeypatch.setattr(HillIndex, "of_policy", lambda policy, strip: seen)
+    found = evaluate_policy(done.policy, seed=0, episodes=N_TRIALS)
     assert found == {"task": "hill", "pictures": "photos", **done.result["measures"]}
 
 
 def test_trials_are_new_unless_a_seed_is_given(
-    done: HillRun, monkeypatch: pytest.MonkeyPatch
+    done: HillOutcome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
 
@@ -282,58 +270,33 @@ def test_trials_are_new_unless_a_seed_is_given(
         asked.append((seed, n))
         return starts(seed, 5)
 
-    monkeypatch.setattr(hill, "starts", remember)
-    monkeypatch.setattr(Sights, "of_policy", lambda *_: done.sights)
-    catalogue.evaluate_policy(done.policy)
-    catalogue.evaluate_policy(done.policy, seed=3, episodes=7)
+    monkeypatch.setattr("rlvc.tasks.hill.task.starts", remember)
+    monkeypatch.setattr(HillIndex, "of_policy", lambda *_: done.evaluation.index)
+    evaluate_policy(done.policy)
+    evaluate_policy(done.policy, seed=3, episodes=7)
     stranger = dataclasses.replace(done.policy, about={"task": "maze", "pictures": "coil"})
-    assert catalogue.evaluate_policy(stranger, task="hill")["pictures"] == "photos"
-    assert asked == [(NEW, TRIALS), (3, 7), (NEW, TRIALS)]
+    assert evaluate_policy(stranger, task="hill")["pictures"] == "photos"
+    assert asked == [(NEW_SEED, TRIALS), (3, 7), (NEW_SEED, TRIALS)]
 
 
-def test_a_policy_of_something_else_is_refused(done: HillRun, policy: Policy) -> None:
+def test_a_policy_of_something_else_is_refused(done: HillOutcome, policy: Policy) -> None:
     with pytest.raises(
         ValueError,
         match=r"^The cameras of the policy must be those of the hill, gauge and ground; got a sin",
     ):
-        catalogue.evaluate_policy(policy, task="hill")
+        evaluate_policy(policy, task="hill")
     q = np.zeros((done.policy.n_classes, 3))
     wide = dataclasses.replace(done.policy, q=q, count=q.astype(np.int64))
     with pytest.raises(
         ValueError, match=r"^The actions of the policy must be those of the hill, 2; got 3\.$"
     ):
-        catalogue.evaluate_policy(wide)
-
-
-def test_the_hill_is_a_task_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(hill, "run", lambda **options: asked.append(options))
-    catalogue.run("hill", seed=4, pictures="coil", interactions=9, learner=LEARNER)
-    catalogue.run("hill", episodes=6)
-    assert asked[0] == {
-        "pictures": "coil", "seed": 4, "interactions": 9, "trials": TRIALS, "trees": 0,
-        "learner": LEARNER, "callbacks": None, "store": NULL_STORE,
-    }  # fmt: skip
-    assert asked[1]["trials"] == 6
-    assert as_json(asked[1]["learner"]) == as_json(catalogue.base_learner("hill"))
-    assert catalogue.base_learner("hill").gamma == HILL.gamma
+        evaluate_policy(wide)
 
 
 # Figures -----------------------------------------------------------------------------------------
 
 
-def texts(figure: Figure) -> str:
-    found = []
-    for axes in figure.axes:
-        found += [axes.get_title(loc=loc) for loc in ("left", "center")]
-        found += [axes.get_xlabel(), axes.get_ylabel()]
-        found += [text.get_text() for text in axes.texts]
-        legend = axes.get_legend()
-        found += [text.get_text() for text in legend.get_texts()] if legend else []
-    return "\n".join(found)
-
-
-def test_lines_are_those_of_the_history(done: HillRun) -> None:
+def test_lines_are_those_of_the_history(done: HillOutcome) -> None:
     result = done.result
     figure = draw_trials(result)
     for axes, key in zip(figure.axes, ("missed", "mean_steps"), strict=True):
@@ -353,7 +316,7 @@ def test_lines_are_those_of_the_history(done: HillRun) -> None:
     assert f"rlvc, from images: {result['measures']['missed']:.1%}" in texts(figure)
 
 
-def test_trials_that_nobody_won_can_be_drawn(done: HillRun) -> None:
+def test_trials_that_nobody_won_can_be_drawn(done: HillOutcome) -> None:
     lost = copy.deepcopy(done.result)
     for found in (lost, lost["primitive_only"]):
         found["history"] = found["history"][:1]
@@ -365,30 +328,30 @@ def test_trials_that_nobody_won_can_be_drawn(done: HillRun) -> None:
     assert figure.axes[0].lines[0].get_marker() == "o"
 
 
-def test_values_are_painted_on_one_scale_where_they_belong(done: HillRun) -> None:
+def test_values_are_painted_on_one_scale_where_they_belong(done: HillOutcome) -> None:
     figure = draw_state_values(done)
     direct, optimal, learned = (axes.images[0] for axes in figure.axes[:3])
     assert direct.norm is optimal.norm is learned.norm
-    assert np.array_equal(np.asarray(learned.get_array()), done.values)
-    assert np.asarray(optimal.get_array()).shape == done.values.shape
+    assert np.array_equal(np.asarray(learned.get_array()), done.evaluation.values)
+    assert np.asarray(optimal.get_array()).shape == done.evaluation.values.shape
     assert list(learned.get_extent()) == [-1, 1, -3, 3]
     assert learned.origin == optimal.origin == direct.origin == "lower"  # low velocities below
     assert f"From images, {done.result['classes']} classes" in texts(figure)
 
 
-def test_thrusts_are_painted_where_they_matter(done: HillRun) -> None:
+def test_thrusts_are_painted_where_they_matter(done: HillOutcome) -> None:
     learned, optimal = (
-        np.asarray(axes.images[0].get_array()) for axes in draw_thrusts(done).axes[:2]
+        np.asarray(axes.images[0].get_array()) for axes in draw_thrusts(done.evaluation).axes[:2]
     )
     lost = optimal == 2
     assert 0.05 < lost.mean() < 0.3
     assert np.array_equal(learned == 2, lost)
-    assert np.array_equal(learned[~lost], done.actions[~lost])
+    assert np.array_equal(learned[~lost], done.evaluation.actions[~lost])
     assert optimal[180, 256] == 0  # at rest in the valley it has to gain speed on the left
     assert optimal[240, 900] == 1
 
 
-def test_composites_are_drawn_where_they_are_seen(done: HillRun) -> None:
+def test_composites_are_drawn_where_they_are_seen(done: HillOutcome) -> None:
     figure = draw_composites(done)
     shown = [axes for axes in figure.axes if axes.images]
     wanted = [n for camera in ("gauge", "ground") for n in most_tested(done, camera, 6)][:6]
@@ -401,20 +364,22 @@ def test_composites_are_drawn_where_they_are_seen(done: HillRun) -> None:
         assert f"\nat {what} " in axes.get_xlabel()
 
 
-def test_a_policy_without_composites_has_a_figure_too(done: HillRun) -> None:
+def test_a_policy_without_composites_has_a_figure_too(done: HillOutcome) -> None:
     plain = dataclasses.replace(done.policy, classifier=Tree())
-    figure = draw_composites(dataclasses.replace(done, policy=plain))
+    figure = draw_composites(dataclasses.replace(done, policies={"learn": plain}))
     assert "no composite feature was selected" in texts(figure)
 
 
-def test_an_arrangement_stands_for_every_occurrence(done: HillRun) -> None:
+def test_an_arrangement_stands_for_every_occurrence(done: HillOutcome) -> None:
     graph = done.policy.graph
     n_composites = 0
     for number in done.policy.classifier.features.tolist():
         camera = graph.camera[number]
-        column = int(np.flatnonzero(done.sights.shows(number))[0])
+        column = int(np.flatnonzero(done.evaluation.index.shows(number))[0])
         state = (POSITIONS[column], 0.0) if camera == "ground" else (0.0, VELOCITIES[column])
-        features = LazyFeatures(graph, done.policy.extractor, dict(done.env.percept(state)))
+        features = LazyFeatures(
+            graph, done.policy.extractor, dict(done.evaluation.env.percept(state))
+        )
         found = arrange(graph, features, number)
         assert [one.middle for one in found] == [tuple(xy) for xy in features.find(number)[:, :2]]
         places = {
@@ -429,13 +394,13 @@ def test_an_arrangement_stands_for_every_occurrence(done: HillRun) -> None:
     assert n_composites == done.result["features"]["composite"]
 
 
-def test_what_is_in_one_part_of_the_frame_is_arranged_as_what_it_is(done: HillRun) -> None:
+def test_what_is_in_one_part_of_the_frame_is_arranged_as_what_it_is(done: HillOutcome) -> None:
     number = most_tested(done, "gauge", 1)[0]
-    column = int(np.flatnonzero(done.sights.shows(number))[0])
+    column = int(np.flatnonzero(done.evaluation.index.shows(number))[0])
     cells = [InCell(part=number, level=1, column=x, line=y) for x in range(2) for y in range(2)]
     graph, numbers = done.policy.graph.add(cells)
     features = LazyFeatures(
-        graph, done.policy.extractor, done.env.percept((0.0, VELOCITIES[column]))
+        graph, done.policy.extractor, done.evaluation.env.percept((0.0, VELOCITIES[column]))
     )
     everywhere = arrange(graph, features, number)
     inside = [one for cell in numbers for one in arrange(graph, features, cell)]
@@ -457,12 +422,14 @@ def test_ranges_bridge_small_gaps() -> None:
     assert in_words([(0.0, 0.5)] * 3 + [(2.0, 2.5)]) == "in 4 ranges from 0.00 to 2.50"
 
 
-def test_both_cameras_are_explained_with_their_own_features(done: HillRun) -> None:
+def test_both_cameras_are_explained_with_their_own_features(done: HillOutcome) -> None:
     policy, graph = done.policy, done.policy.graph
     n_composites = 0
-    velocity = VELOCITIES[np.argmax(done.sights.gauge.sum(axis=1))]  # where most is to be seen
+    velocity = VELOCITIES[
+        np.argmax(done.evaluation.index.gauge.sum(axis=1))
+    ]  # where most is to be seen
     for place in (-0.9, 0.0, 0.9):
-        percept = done.env.percept((place, velocity))
+        percept = done.evaluation.env.percept((place, velocity))
         explanation = policy.explain(percept)
         figure = draw_explanation(policy, percept, explanation)
         for axes, camera in zip(figure.axes, ("gauge", "ground"), strict=False):
@@ -483,12 +450,6 @@ def test_both_cameras_are_explained_with_their_own_features(done: HillRun) -> No
 
 
 # Files, the terminal and the command line --------------------------------------------------------
-
-
-def read(path: Path) -> NDArray[np.uint8]:
-    image = cv2.imread(str(path))
-    assert image is not None, path
-    return np.asarray(image[:, :, ::-1], np.uint8)
 
 
 def check_summary(text: str, result: dict[str, Any], folder: Path) -> None:
@@ -517,20 +478,20 @@ def check_summary(text: str, result: dict[str, Any], folder: Path) -> None:
     )
 
 
-def test_a_measure_that_does_not_exist_is_a_dash(done: HillRun, tmp_path: Path) -> None:
+def test_a_measure_that_does_not_exist_is_a_dash(done: HillOutcome, tmp_path: Path) -> None:
     lost = copy.deepcopy(done.result)
     lost["measures"] = {"missed": 1.0, "mean_steps": None}
     console = Console(width=100, force_terminal=False)
     with console.capture() as capture:
-        show_summary(console, lost, tmp_path)
+        show_summary(console, dataclasses.replace(done, result=lost), tmp_path)
     assert re.search(r"^rlvc, from images +100\.0% +- ", capture.get(), re.M)
 
 
 @pytest.mark.slow
 def test_the_hill_from_its_run_to_an_explanation(
-    call: Any, done: HillRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: Any, done: HillOutcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hill, "run", lambda **options: done)  # it was run above
+    monkeypatch.setattr(Run, "execute", lambda run, folder: done)  # it was run above
     out = tmp_path / "out"
     ended = call("run", "hill", "--out", out)
     assert (ended.code, ended.err) == (0, "")
@@ -540,8 +501,8 @@ def test_the_hill_from_its_run_to_an_explanation(
         image = read(out / name)
         assert 300 <= min(image.shape[:2]) <= max(image.shape[:2]) <= 2000
         assert len(np.unique(image @ (1, 256, 65536))) > 50  # colours
-    percept = {camera: read(out / f"{camera}.png") for camera in ("gauge", "ground")}
-    for camera, image in done.env.percept(START).items():
+    percept = {camera: read(out / f"{camera}.png")[:, :, ::-1] for camera in ("gauge", "ground")}
+    for camera, image in done.evaluation.env.percept(START).items():
         assert np.array_equal(percept[camera], image)
     assert json.loads((out / "result.json").read_text(encoding="utf-8")) == done.result
 
@@ -552,7 +513,7 @@ def test_the_hill_from_its_run_to_an_explanation(
     assert (ended.code, ended.err) == (0, "")
     picture = Path("gauge-ground-explained.png")
     assert ended.out == f"{done.policy.explain(percept)}\nThe picture is in {picture}.\n"
-    assert read(picture).std() > 5
+    assert read(Path(picture)).std() > 5
     for wrong in ([out / "ground.png"], images[:1], [*images, images[0]], [*images, "x"]):
         ended = call("explain", policy, *wrong)
         assert ended.code == 2
@@ -564,7 +525,9 @@ def test_the_hill_from_its_run_to_an_explanation(
     assert ended.code == 1
     assert ended.err.startswith("rlvc: Picture none.png cannot be read")
 
-    monkeypatch.setattr(Sights, "of_policy", lambda *_: done.sights)  # it is tested above
+    monkeypatch.setattr(
+        HillIndex, "of_policy", lambda *_: done.evaluation.index
+    )  # it is tested above
     ended = call("evaluate", policy, "--seed", 0, "--episodes", N_TRIALS, "--json")
     assert (ended.code, ended.err) == (0, "")
     assert json.loads(ended.out) == {

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Interactions, Stage, collect
-from rlvc.envs.photos.images import maze_picture
-from rlvc.envs.picture import PictureEnv
+from rlvc import RLVC, Interactions, collect
 from rlvc.envs.planar_world import MAZE, MOVES, SUBWAY, PlanarWorld
 from rlvc.learning.solvers.dynamic import PolicyIteration, ValueIteration
 from rlvc.runs import direct_perception as direct_module
-from rlvc.runs.callbacks import Callbacks
 from rlvc.runs.direct_perception import compare, direct_actor
 from rlvc.runs.metrics import (
     MAX_STEPS,
@@ -32,43 +29,16 @@ from rlvc.runs.metrics import (
     policy_actor,
     walk,
 )
-from rlvc.tasks import navigation
-from rlvc.tasks.navigation import Run, Task, evaluate_policy, find_task, run
-from tests.support.builders import COLOUR, blocks, database, percept_store
+from rlvc.runs.run import Outcome
+from rlvc.runs.task import evaluate_policy, tasks
+from rlvc.tasks.navigation import task as navigation
+from rlvc.tasks.navigation.task import NavigationEvaluation, index_of_grid
+from tests.support.builders import COLOUR, database, percept_store
+from tests.support.tasks import SMALL, RecordingCallback, SmallEnv, run_small
 
-SMALL = PlanarWorld(
-    width=256, height=205, step=51.2, noise=6.0, window=64,
-    walls=(((128, 0), (128, 110)),), exits=((204, 153, 256, 205),),
-)  # fmt: skip
+NavigationOutcome = Outcome[NavigationEvaluation]
 STILL = dataclasses.replace(SMALL, noise=0.0)
 WORLDS = pytest.mark.parametrize("world", [SMALL, MAZE, SUBWAY], ids=["small", "maze", "subway"])
-
-
-class SmallEnv(PictureEnv):
-    """A world that is explored, learned and measured within a second."""
-
-    def __init__(self, pictures: str | Path = "photos", render_mode: str | None = None) -> None:
-        shape = SMALL.height, SMALL.width, 3
-        shown = blocks(1, shape) if pictures == "photos" else maze_picture(pictures)
-        super().__init__(SMALL, shown[: shape[0], : shape[1]], render_mode)
-
-
-TASK = Task("small", "rlvc-test/Small-v0", SMALL, navigation.TASKS["maze"].paper)
-
-
-def known_task() -> Iterator[Task]:
-    """Let the small task be known by its name as long as a test needs it."""
-    with pytest.MonkeyPatch.context() as patched:
-        entry_point = f"{__name__}:SmallEnv"
-        gymnasium.register(id=TASK.env_id, entry_point=entry_point, max_episode_steps=100)
-        patched.setitem(navigation.TASKS, TASK.name, TASK)
-        yield TASK
-        del gymnasium.registry[TASK.env_id]
-
-
-@pytest.fixture(scope="module", name="task")
-def task_fixture() -> Iterator[Task]:
-    yield from known_task()
 
 
 @pytest.fixture(scope="module")
@@ -383,16 +353,17 @@ def test_every_grid_is_measured_with_the_same_episodes(
 
 
 @pytest.fixture(scope="module")
-def small_run(task: Task) -> Run:
-    return run(task, interactions=300, episodes=20, learner=RLVC(threads=1))
+def small_run() -> NavigationOutcome:
+    return run_small(RLVC(threads=1))
 
 
-def test_what_is_seen_on_the_grid_is_what_the_policy_sees_one_by_one(small_run: Run) -> None:
-    policy, env, grid = small_run.policy, small_run.env, small_run.grid
+def test_what_is_seen_on_the_grid_is_what_the_policy_sees_one_by_one(
+    small_run: NavigationOutcome,
+) -> None:
+    policy, found = small_run.policy, small_run.evaluation
+    env, grid = found.env, found.grid
     assert policy.n_classes > 5
-    for position, action, value in zip(
-        grid.positions, small_run.actions, small_run.values, strict=True
-    ):
+    for position, action, value in zip(grid.positions, found.actions, found.values, strict=True):
         percept = env.percept(position)
         visual_class = int(policy.classify(percept))
         assert policy.predict(percept)[0] == policy.actions[visual_class] == action
@@ -408,7 +379,7 @@ def test_looking_at_the_grid_gives_the_classes_of_the_policy(
     grid = grid_over(SMALL)
     n_seen = 0
     for stage in learner.stages(looked):
-        shown = navigation.look_at_grid(env, grid, stage.database, threads=2)
+        shown = index_of_grid(env, grid, stage.database, threads=2).incidence
         assert looked.extractor.n_symbols == known  # it looks, it does not learn
         classes = stage.classifier.classify(shown)
         policy = stage.policy()
@@ -418,16 +389,16 @@ def test_looking_at_the_grid_gives_the_classes_of_the_policy(
     assert n_seen > 3
 
 
-def test_an_actor_looks_where_it_stands(small_run: Run) -> None:
+def test_an_actor_looks_where_it_stands(small_run: NavigationOutcome) -> None:
     positions = SMALL.random_starts(11, np.random.default_rng(0))
-    env, policy = small_run.env, small_run.policy
+    env, policy = small_run.evaluation.env, small_run.policy
     expected = [int(policy.predict(env.percept(p))[0]) for p in positions]
     assert policy_actor(env, policy, batch=4)(positions).tolist() == expected
     shifted = dataclasses.replace(policy, action_start=3)
     assert policy_actor(env, shifted)(positions).tolist() == expected
 
 
-def test_the_result_is_about_the_run(small_run: Run) -> None:
+def test_the_result_is_about_the_run(small_run: NavigationOutcome) -> None:
     result, policy = small_run.result, small_run.policy
     history = result["history"]
     assert [line["stage"] for line in history] == list(range(result["stages"] + 1))
@@ -442,7 +413,7 @@ def test_the_result_is_about_the_run(small_run: Run) -> None:
     classes = [line["classes"] for line in history]
     assert classes == sorted(set(classes))
     assert last["suboptimal"] == result["measures"]["suboptimal"]
-    assert last["suboptimal"] == small_run.grid.suboptimal(small_run.actions)
+    assert last["suboptimal"] == small_run.evaluation.grid.suboptimal(small_run.evaluation.actions)
     assert dict(policy.about) == {"task": "small", "pictures": "photos"}
     assert result["direct"]["equal"]["cells"] == round(policy.n_classes**0.5) ** 2
     assert result["optimum"]["suboptimal"] == 0.0
@@ -450,38 +421,35 @@ def test_the_result_is_about_the_run(small_run: Run) -> None:
     assert json.loads(json.dumps(result, allow_nan=False)) == result
 
 
-def test_a_run_is_told_of_as_it_goes_on(task: Task) -> None:
-    told: list[Any] = []
-    steps = {"collect": 0, "extract": 0}
-    stages: list[Stage] = []
-    callbacks = Callbacks(
-        on_phase=lambda phase, total: told.append((phase, total)),
-        on_step=lambda: steps.update({told[-1][0]: steps[told[-1][0]] + 1}),
-        on_stage=stages.append,
-    )
-    done = run(task, interactions=60, episodes=2, learner=RLVC(threads=1), callbacks=callbacks)
+@pytest.mark.usefixtures("small")
+def test_callbacks_follow_a_run() -> None:
+    recorded = RecordingCallback()
+    done = run_small(RLVC(threads=1), interactions=60, episodes=2, callbacks=[recorded])
     images = done.result["percepts"]
-    assert told == [("collect", 60), ("extract", images), ("learn", None), ("evaluate", None)]
-    assert steps == {"collect": 60, "extract": images}
+    assert recorded.phases == [
+        ("collect", 60), ("extract", images), ("learn", None), ("evaluate", None)
+    ]  # fmt: skip
+    assert recorded.steps == {"collect": 60, "extract": images}
+    stages = recorded.stages["learn"]
     assert [stage.number for stage in stages] == list(range(done.result["stages"] + 1))
     assert list(done.result["seconds"]) == ["collect", "extract", "learn", "evaluate"]
     assert all(seconds >= 0 for seconds in done.result["seconds"].values())
 
 
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(
-    task: Task, small_run: Run, tmp_path: Path
+    small: None, small_run: NavigationOutcome, tmp_path: Path
 ) -> None:
-    again = run(task, interactions=300, episodes=20, learner=RLVC(threads=2))
+    again = run_small(RLVC(threads=2))
     assert again.result["parameters"].pop("threads") == 2
     expected = json.loads(json.dumps(small_run.result))
     del expected["parameters"]["threads"], expected["seconds"], again.result["seconds"]
     assert again.result == expected
-    assert np.array_equal(again.actions, small_run.actions)
-    assert np.array_equal(again.values, small_run.values)
+    assert np.array_equal(again.evaluation.actions, small_run.evaluation.actions)
+    assert np.array_equal(again.evaluation.values, small_run.evaluation.values)
     again.policy.save(tmp_path / "again")
     small_run.policy.save(tmp_path / "first")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "first").read_bytes()
-    other = run(task, seed=1, interactions=300, episodes=20)
+    other = run_small(seed=1)
     assert other.result["seed"] == 1
     assert other.result["history"][0]["residual"] != expected["history"][0]["residual"]
     other.policy.save(tmp_path / "other")
@@ -489,7 +457,7 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(
 
 
 def test_seeds_of_exploration_and_of_measures_are_passed_on(
-    task: Task, monkeypatch: pytest.MonkeyPatch
+    small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: dict[str, Any] = {}
 
@@ -503,22 +471,25 @@ def test_seeds_of_exploration_and_of_measures_are_passed_on(
         seen.setdefault("walks", []).append((rng.random(), episodes))
         return 0.5, 2.0
 
-    monkeypatch.setattr(navigation, "collect", fake_collect)
+    monkeypatch.setattr("rlvc.tasks.paper_task.collect", fake_collect)
     monkeypatch.setattr(navigation, "walk", fake_walk)
-    run(task, seed=9, interactions=30, episodes=3)
+    run_small(seed=9, interactions=30, episodes=3)
     assert seen["seed"] == 9
     assert set(seen["walks"]) == {(np.random.default_rng([9, 2]).random(), 3)}
 
 
 @pytest.mark.parametrize("interactions", [1, 2])
-def test_a_run_on_next_to_nothing_is_a_run(interactions: int, task: Task) -> None:
-    done = run(task, interactions=interactions, episodes=2)
+def test_a_run_on_next_to_nothing_is_a_run(interactions: int, small: None) -> None:
+    done = run_small(interactions=interactions, episodes=2)
     assert done.result["classes"] >= 1
     assert done.result["direct"]["equal"]["cells"] == 1
     json.dumps(done.result, allow_nan=False)
 
 
-def test_a_policy_is_evaluated_where_it_was_learned(small_run: Run) -> None:
+@pytest.mark.usefixtures("small")
+def test_a_policy_is_evaluated_where_it_was_learned(
+    small_run: NavigationOutcome,
+) -> None:
     found = evaluate_policy(small_run.policy, seed=0, episodes=20)
     assert found == {"task": "small", "pictures": "photos", **small_run.result["measures"]}
     stranger = dataclasses.replace(small_run.policy, about={})
@@ -527,20 +498,21 @@ def test_a_policy_is_evaluated_where_it_was_learned(small_run: Run) -> None:
         match=r"^The policy does not say which task it is for; give the id of its environment, or ",
     ):
         evaluate_policy(stranger, episodes=1)
-    assert evaluate_policy(stranger, task="small", episodes=20) == found
+    assert evaluate_policy(stranger, task="small", seed=0, episodes=20) == found
 
 
-def test_a_policy_with_other_actions_is_not_evaluated(task: Task) -> None:
+def test_a_policy_with_other_actions_is_not_evaluated(small: None) -> None:
     policy = RLVC(threads=1).learn(database(COLOUR))
     with pytest.raises(
         ValueError, match=r"^The actions of the policy must be those of the small, 4; got 3\.$"
     ):
-        evaluate_policy(policy, task=task.name, episodes=1)
+        evaluate_policy(policy, task="small", episodes=1)
 
 
 def test_an_unknown_task_is_explained() -> None:
-    assert find_task("subway").world is SUBWAY
+    assert tasks.make("subway").base_learner().gamma == SUBWAY.gamma
     with pytest.raises(
-        ValueError, match=r"^Unknown task 'Maze'\. Did you mean 'maze'\? Known: .*maze.*subway\.$"
+        ValueError,
+        match=r"^Unknown task 'Maze'\. Did you mean 'maze'\? Known: campus, hill, maze, ",
     ):
-        find_task("Maze")
+        tasks.make("Maze")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,21 +12,16 @@ from rich.console import Console
 from rich.table import Table
 
 from rlvc.cli.options import (
-    ActionsOption,
-    AddressOption,
-    EngineOption,
-    FirstActionOption,
-    PresetOption,
-    SetOption,
-    engine_settings,
-    flow,
-    parse_actions,
+    DataOptions,
+    EngineOptions,
+    format_help,
+    print_plain,
+    with_options,
 )
 
 data_app = typer.Typer(
     help="Download photographs for the tasks, and make datasets of shards.", no_args_is_help=True
 )
-console = Console()
 
 
 @data_app.command("list")
@@ -44,10 +40,14 @@ def list_sets() -> None:
         n_files, size = str(len(chosen.files)), f"{chosen.n_bytes / 1e6:.1f}"
         table.add_row(chosen.name, chosen.what, n_files, size, chosen.licence, chosen.credit, where)
         found[chosen.name] = local or cached
+    console = Console()
     console.print(table, highlight=False)
     console.print()
     for name, folder in found.items():
-        _say(f"{name} is in {folder}" if folder else f"Get {name} with: rlvc data get {name}")
+        print_plain(
+            console,
+            f"{name} is in {folder}" if folder else f"Get {name} with: rlvc data get {name}",
+        )
 
 
 @data_app.command("get")
@@ -73,7 +73,7 @@ def get_set(
 
     from rlvc.envs.photos.download import find_set, get, local_folder
 
-    chosen = find_set(name)
+    chosen, console = find_set(name), Console()
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -91,19 +91,23 @@ def get_set(
 
         folder = get(name, to=to, on_bytes=show)
     verb = "is now in" if progress.task_ids else "was already in"
-    _say(f"{name} {verb} {folder}")
-    _say(
+    print_plain(console, f"{name} {verb} {folder}")
+    print_plain(
+        console,
         f"Photographs by {chosen.credit}, {chosen.licence}: views cut from them carry the same "
-        "licence and credit."
+        "licence and credit.",
     )
     in_use = local_folder(name)
     if in_use and in_use != folder:
-        _say(f"The tasks use {in_use}, because RLVC_DATA comes first.")
+        print_plain(console, f"The tasks use {in_use}, because RLVC_DATA comes first.")
     elif to is not None and not in_use:
-        _say(f"To use what is there: export RLVC_DATA={folder.parent}")
+        print_plain(console, f"To use what is there: export RLVC_DATA={folder.parent}")
 
 
-def write_shards(
+@dataclass(frozen=True, kw_only=True)
+class ShardOptions(DataOptions, EngineOptions):
+    """The options of ``rlvc data shard``."""
+
     source: Annotated[
         str,
         typer.Argument(
@@ -111,21 +115,18 @@ def write_shards(
             help="Where interactions come from: minari:ID, a folder of images with one table, or a "
             ".npz file of arrays.",
         ),
-    ],
-    to: Annotated[Path, typer.Option(metavar="FOLDER", help="The new folder to write to.")],
+    ]
+    to: Annotated[Path, typer.Option(metavar="FOLDER", help="The new folder to write to.")]
     shards: Annotated[
         int, typer.Option(min=1, help="In how many parts: workers learn from one each.")
-    ] = 1,
-    actions: ActionsOption = None,
-    first_action: FirstActionOption = None,
-    preset: PresetOption = "default",
-    settings: SetOption = None,
-    engine: EngineOption = None,
-    address: AddressOption = None,
-) -> None:
-    """Look at the images of a log once, and keep what was seen as shards: Parquet files.
+    ] = 1
 
-    Neither images nor what is seen on them need fit in memory. Image files stay where they are;
+
+@with_options(ShardOptions)
+def write_shards(context: typer.Context, options: ShardOptions) -> None:
+    """Extract the features of a log once, and save them as shards: Parquet files.
+
+    Neither the images nor their features need fit in memory. Image files stay where they are;
     other images are written as PNG. What `rlvc learn FOLDER` learns is what it would learn from the
     source, to the last bit, however many shards there are. DuckDB, Polars and others read the files
     as they are.
@@ -139,10 +140,40 @@ def write_shards(
     from rlvc.cli.progress import ProgressDisplay
     from rlvc.data.io.folder import check_new_folder
     from rlvc.data.io.table import import_pyarrow
-    from rlvc.distributed.disk import is_shards, write_dataset
+    from rlvc.distributed.disk import write_dataset
     from rlvc.learning.rlvc import RLVC
-    from rlvc.runs.config import make_learner
-    from rlvc.tasks.custom import is_data, read_data
+    from rlvc.tasks.custom.sources import read_data
+
+    to, console = options.to, Console()
+    check_source(options.source)
+    learner = options.make_learner(RLVC())
+    arguments = options.action_arguments()
+    import_pyarrow()
+    check_new_folder(to, "rlvc data shard")
+    with console.status("getting ready"):
+        learner.engine.start()
+    with ProgressDisplay(console) as display:
+        data = read_data(options.source, callback=display, lazy=True, **arguments)
+        about = write_dataset(
+            data, to, options.shards, learner.new_extractor(data.percepts),
+            threads=learner.threads, on_phase=display.on_phase, on_step=display.on_step,
+            backend=learner.engine.extract,
+        )  # fmt: skip
+    n_images = sum(camera.images for camera in about.cameras)
+    n_symbols = sum(camera.symbols for camera in about.cameras)
+    print_plain(
+        console,
+        f"{about.interactions} interactions in {about.episodes} episodes with {about.percepts} "
+        f"distinct percepts ({n_images} images, {n_symbols} symbols) are in {to}, in "
+        f"{len(about.shards)} shard{'' if len(about.shards) == 1 else 's'}.\n"
+        f"Learn from them: rlvc learn {shlex.quote(str(to))}",
+    )
+
+
+def check_source(source: str) -> None:
+    """Refuse a source that is no data, or shards already."""
+    from rlvc.distributed.disk import is_shards
+    from rlvc.tasks.custom.sources import is_data
 
     if not is_data(source):
         raise ValueError(
@@ -153,35 +184,6 @@ def write_shards(
         raise ValueError(
             f"{source} holds shards already; name the source that they were made from."
         )
-    changes = [*engine_settings(engine, address), *(settings or [])]
-    learner = make_learner(preset, changes, RLVC())
-    n_actions, names = parse_actions(actions)
-    import_pyarrow()
-    check_new_folder(to, "rlvc data shard")
-    with console.status("getting ready"):
-        learner.engine.start()
-    with ProgressDisplay(console) as live:
-        callbacks = live.callbacks
-        data = read_data(
-            source, n_actions=n_actions, action_start=first_action, action_names=names,
-            callbacks=callbacks, lazy=True,
-        )  # fmt: skip
-        about = write_dataset(
-            data, to, shards, learner.new_extractor(data.percepts), threads=learner.threads,
-            on_phase=callbacks.on_phase, on_step=callbacks.on_step, backend=learner.engine.extract,
-        )  # fmt: skip
-    n_images = sum(camera.images for camera in about.cameras)
-    n_symbols = sum(camera.symbols for camera in about.cameras)
-    _say(
-        f"{about.interactions} interactions in {about.episodes} episodes with {about.percepts} "
-        f"distinct percepts ({n_images} images, {n_symbols} symbols) are in {to}, in "
-        f"{len(about.shards)} shard{'' if len(about.shards) == 1 else 's'}."
-    )
-    _say(f"Learn from them: rlvc learn {shlex.quote(str(to))}")
 
 
-data_app.command("shard", help=flow(write_shards.__doc__))(write_shards)
-
-
-def _say(text: str) -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+data_app.command("shard", help=format_help(write_shards.__doc__))(write_shards)

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from rlvc.cli.options import PortOption, say_on
+from rlvc.cli.options import PortOption, print_plain
 from rlvc.errors import FileFormatError
 
 if TYPE_CHECKING:
     from rlvc.report.web.watch import RunPage
-
-console = Console()
 
 RunArgument = Annotated[
     Path,
@@ -57,8 +55,8 @@ def report(
     folder = find_folder(run)
     if not any((folder / name).is_file() for name in ("result.json", "live.json")):
         raise FileFormatError(
-            f"There is no run in {folder}: it has no result.json. If one was stopped there, go "
-            "on with it by --resume; or make one, such as: "
+            f"There is no run in {folder}: it has no result.json. If one was interrupted there, "
+            "resume it with --resume; or make one, such as: "
             f"rlvc run maze --out {shlex.quote(str(folder))}"
         )
     target = out or folder / "report.html"
@@ -67,14 +65,14 @@ def report(
             f"--out of report must be a new file or a page; got {target}, which is neither. "
             "Name a file that ends in .html."
         )
-    with ProgressDisplay(console) as shown:
-        data = Author(shown.callbacks).describe(folder)
-        shown.callbacks.on_phase("write", None)
+    with ProgressDisplay(Console()) as display:
+        data = Author(display).describe(folder)
+        display.on_phase("write", None)
         page = render(data).encode()
         atomic_write(target, page)
     if data["live"] is not None:
-        say("The run is not finished; this is what it has learned so far.")
-    say(f"The report is in {target} ({len(page) / 1e6:.1f} MB).")
+        print_plain(Console(), "The run is not finished; this is what it has learned so far.")
+    print_plain(Console(), f"The report is in {target} ({len(page) / 1e6:.1f} MB).")
     if open_it:
         open_page(target.resolve().as_uri())
 
@@ -93,10 +91,10 @@ def watch(run: RunArgument, port: PortOption = None, open_it: OpenOption = False
     is_over = watched.version()[1]
     with Server(watched, port or 0) as server:
         if is_over:
-            say(f"The run in {folder} is finished.")
+            print_plain(Console(), f"The run in {folder} is finished.")
         elif not watched.is_begun:
-            say(f"No run has begun in {folder} yet.")
-        say(f"The page is at {server.url} until you press Ctrl-C.")
+            print_plain(Console(), f"No run has begun in {folder} yet.")
+        print_plain(Console(), f"The page is at {server.url} until you press Ctrl-C.")
         if open_it:
             open_page(server.url)
         with suppress(KeyboardInterrupt):
@@ -104,13 +102,7 @@ def watch(run: RunArgument, port: PortOption = None, open_it: OpenOption = False
                 pause()
                 if not is_over and watched.version()[1]:
                     is_over = True
-                    say("The run is finished now.")
-
-
-def check_page(is_live: bool, port: int | None) -> None:
-    """Refuse a port for a page that is not wanted."""
-    if port is not None and not is_live:
-        raise ValueError("--port is for the page of --live only; add --live.")
+                    print_plain(Console(), "The run is finished now.")
 
 
 @contextmanager
@@ -125,10 +117,10 @@ def live_page(folder: Path, is_live: bool, port: int | None) -> Iterator[Callabl
     from rlvc.report.server import Server
 
     with Server(watch_folder(folder, is_new=True), port or 0) as server:
-        say(f"Watch it at {server.url}")
+        print_plain(Console(), f"Watch it at {server.url}")
 
         def stay() -> None:
-            say(f"The page stays at {server.url} until you press Ctrl-C.")
+            print_plain(Console(), f"The page stays at {server.url} until you press Ctrl-C.")
             with suppress(KeyboardInterrupt):
                 while True:
                     pause()
@@ -158,14 +150,9 @@ def find_folder(run: Path) -> Path:
 def open_page(address: str) -> None:
     """Show a page in the browser of this machine, if it has one."""
     if not webbrowser.open(address):
-        say(f"There is no browser here; open {address} yourself.")
+        print_plain(Console(), f"There is no browser here; open {address} yourself.")
 
 
 def pause() -> None:
     """Wait for a moment."""
     time.sleep(0.5)
-
-
-def say(text: str) -> None:
-    """Print a line as it is."""
-    say_on(console, text)

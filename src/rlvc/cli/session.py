@@ -1,10 +1,11 @@
-"""One run of the command line: it holds its folder, keeps what it does, and can be gone on with."""
+"""One run of the command line: it owns its folder, saves its work, and can be resumed."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,18 +14,21 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from rich.console import Console
 
-from rlvc.cli.options import command_of, drop, say_on, words_typed
+from rlvc.cli.options import RunOptions, print_plain
+from rlvc.cli.report import live_page
 from rlvc.errors import DamagedFileError, FileFormatError, StoppedError
 
 if TYPE_CHECKING:
-    from rlvc.runs.callbacks import Callbacks
+    from rlvc.learning.rlvc import RLVC
     from rlvc.runs.checkpoint import Checkpoint
     from rlvc.runs.resources import ResourceEstimate
+    from rlvc.runs.task import Task
 
-FREE: Final = (  # may be others later
+FREE: Final = (  # options that may change when a run is resumed
     "overwrite", "live", "port", "tensorboard", "out", "resume", "engine", "address",
 )  # fmt: skip
-ELSEWHERE: Final = ("--overwrite", "--live", "--port", "--out", "--resume")
+FLAGS: Final = ("--live", "--overwrite")  # options without a value, among those that are dropped
+DROPPED: Final = ("--live", "--overwrite", "--port", "--resume")  # they do not change the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,79 +37,122 @@ class Session:
 
     Attributes:
         folder: Where the results go.
-        checkpoint: Where it keeps what it did.
+        checkpoint: Where its work is saved.
         facts: What the result says of it: the ``command`` that began it, how often it was
             ``resumed``, and all its ``options``.
-        how: The command line that goes on with it.
+        resume_command: The command line that resumes it.
+        console: Where to print.
     """
 
     folder: Path
     checkpoint: Checkpoint
     facts: dict[str, Any]
-    how: str
+    resume_command: str
+    console: Console
 
-    @contextmanager
-    def running(self, console: Console) -> Iterator[Callable[[Callbacks], Callbacks]]:
-        """Let the run be stopped; gives a function from its watcher to one that may stop it."""
-        from rlvc.runs.interrupt import stoppable
+    def on_interrupt(self) -> None:
+        """Say that the run will stop."""
+        self.console.show_cursor()  # whatever comes now
+        print_plain(
+            self.console, "Stopping as soon as this stage is saved; Ctrl-C again stops at once."
+        )
 
-        def tell() -> None:
-            console.show_cursor()  # whatever comes now
-            say_on(console, "Stopping as soon as this stage is kept; Ctrl-C again stops at once.")
+    def describe_interrupt(self) -> str:
+        """Return what an interrupted run has saved, and how to resume it."""
+        if self.checkpoint.is_empty and self.checkpoint.has_other:
+            return f"Stopped. The interrupted run in {self.folder} is still there."
+        if self.checkpoint.is_empty:
+            return (
+                "Stopped before there was anything to save. Begin again with:\n  "
+                f"{self.resume_command}"
+            )
+        saved = "and all" if self.checkpoint.works else "but not all"
+        return f"Stopped, {saved} completed work is saved. Resume it with:\n  {self.resume_command}"
 
-        def why() -> str:
-            kept = "and all" if self.checkpoint.works else "but not all"
-            if self.checkpoint.is_empty and self.checkpoint.has_other:
-                return f"Stopped. The run that waited in {self.folder} waits on."
-            if self.checkpoint.is_empty:
-                return f"Stopped before there was anything to keep. Begin again with:\n  {self.how}"
-            return f"Stopped, {kept} that was completed is kept. Go on with:\n  {self.how}"
-
-        def on_needs(needs: ResourceEstimate, least: ResourceEstimate | None) -> None:
-            self.check_needs(needs, least, console)
-
-        with stoppable(why, tell) as stop:
-            yield lambda callbacks: stop.watch(replace(callbacks, on_needs=on_needs))
-
-    def check_needs(
-        self, needs: ResourceEstimate, least: ResourceEstimate | None, console: Console
-    ) -> None:
-        """Say what the run needs, and refuse it politely where that is more than there is."""
+    def check_needs(self, needs: ResourceEstimate, least: ResourceEstimate | None) -> None:
+        """Say what the run needs, and refuse it if that is more than there is."""
         from rlvc.runs.resources import FreeResources
 
-        say_on(
-            console,
-            needs.describe(self.folder, FreeResources.of(self.folder), at_most=least is not None),
-        )
-        kept = sum(path.stat().st_size for path in self.checkpoint.folder.rglob("*"))
+        free = FreeResources.of(self.folder)
+        print_plain(self.console, needs.describe(self.folder, free, at_most=least is not None))
+        saved = sum(path.stat().st_size for path in self.checkpoint.folder.rglob("*"))
         sure = least or needs
         try:
-            replace(sure, disk=max(0, sure.disk - kept)).check(self.folder)
+            replace(sure, disk=max(0, sure.disk - saved)).check(self.folder)
         except OSError as error:
             raise OSError(f"{error.strerror}: {error.filename}.") from error
 
-    def finish(self) -> None:
-        """Forget what was kept: all results are written."""
-        self.checkpoint.clear()
+
+def execute_run(
+    context: typer.Context,
+    task: Task[Any],
+    learner: RLVC,
+    options: RunOptions,
+    folder: Path,
+) -> None:
+    """Run a task in its folder, write the results, and print a summary."""
+    from rlvc.cli.progress import ProgressDisplay, show_summary
+    from rlvc.runs.callbacks import Callback
+    from rlvc.runs.curves import open_curves
+    from rlvc.runs.folder import write_run
+    from rlvc.runs.interrupt import interruptible
+    from rlvc.runs.live import LiveSnapshots
+    from rlvc.runs.run import Run
+
+    class CheckNeeds(Callback):
+        """Check the resources that the run needs."""
+
+        def on_needs(self, needs: ResourceEstimate, least: ResourceEstimate | None) -> None:
+            session.check_needs(needs, least)
+
+    with (
+        open_session(context, folder, options, Console()) as session,
+        live_page(folder, options.live, options.port) as keep_page,
+    ):
+        facts = {"task": task.name, **task.facts, "seed": options.seed, **session.facts}
+        snapshots = LiveSnapshots(
+            folder, facts, about=task.about(options.seed), examples=task.has_examples
+        )
+        with (
+            interruptible(session.describe_interrupt, session.on_interrupt) as interrupt,
+            snapshots,
+            open_curves(folder, options.tensorboard) as curves,
+            ProgressDisplay(session.console) as display,
+        ):
+            outcome = Run(
+                task, learner, seed=options.seed, trees=options.trees,
+                callbacks=[CheckNeeds(), display, curves, snapshots, interrupt],
+                checkpoint=session.checkpoint,
+            ).execute(folder)  # fmt: skip
+            display.on_phase("write", None)
+            snapshots.on_phase("write", None)
+            outcome.result.update(session.facts)
+            write_run(outcome, folder)
+        session.checkpoint.clear()
+        show_summary(session.console, outcome, folder)
+        keep_page()
 
 
-def image_folder(out: Path | None, resume: Path | None, default: Path, overwrite: bool) -> Path:
+def find_place(options: RunOptions, default: Path) -> Path:
     """Return the folder of a run, from the options that may name it.
 
-    One in which no run can begin is refused here, before anything is read or collected.
+    A folder in which no run can begin is refused here, before anything is read or collected.
     """
     from rlvc._core.lock import LOCK_FILE
     from rlvc.runs.checkpoint import ASIDE, FOLDER
-    from rlvc.runs.folder import check_folder, check_strange
+    from rlvc.runs.folder import check_folder, check_foreign_files
 
+    if options.port is not None and not options.live:
+        raise ValueError("--port is for the page of --live only; add --live.")
+    out, resume, overwrite = options.out, options.resume, options.overwrite
     if resume is None:
         folder = out or default
         check_folder(folder, overwrite=overwrite)
         if folder.is_dir() and not (folder / FOLDER).exists() and not overwrite:
-            check_strange(folder, (FOLDER, ASIDE, LOCK_FILE))
+            check_foreign_files(folder, (FOLDER, ASIDE, LOCK_FILE))
         return folder
     if overwrite:
-        raise ValueError("--overwrite begins a run anew and --resume goes on with one; choose.")
+        raise ValueError("--overwrite begins a run anew and --resume resumes one; choose.")
     if out is not None and out.resolve() != resume.resolve():
         raise ValueError(f"--resume of a run says its folder, {resume}; leave out --out {out}.")
     check_folder(resume, overwrite=True)
@@ -114,73 +161,107 @@ def image_folder(out: Path | None, resume: Path | None, default: Path, overwrite
 
 @contextmanager
 def open_session(
-    context: typer.Context, folder: Path, *, overwrite: bool, resume: bool, console: Console
+    context: typer.Context, folder: Path, options: RunOptions, console: Console
 ) -> Iterator[Session]:
-    """Hold the folder of a run, and begin it or go on with it.
+    """Lock the folder of a run, and begin it or resume it.
 
     Raises:
         typer.Exit: It is finished already, and nothing is to be done.
     """
     from rlvc._core.atomic import remove_parts
-    from rlvc._core.lock import LOCK_FILE, lock_folder
-    from rlvc.runs.callbacks import versions
-    from rlvc.runs.checkpoint import ASIDE, FOLDER, RUN, Checkpoint
-    from rlvc.runs.folder import check_strange, prepare_folder
+    from rlvc._core.lock import lock_folder
+    from rlvc.runs.checkpoint import Checkpoint
+    from rlvc.runs.folder import prepare_folder
 
-    checkpoint, how = Checkpoint(folder), resuming(context, folder)
-    prepare_folder(folder, overwrite=overwrite or resume)
+    checkpoint, is_resuming = Checkpoint(folder), options.resume is not None
+    prepare_folder(folder, overwrite=options.overwrite or is_resuming)
     with lock_folder(folder):
         remove_parts(folder)
-        options = options_of(context)
-        facts = {"command": command_of(context), "resumed": 0, "options": options}
-        asked = {**facts, "versions": versions()}
-        before = read_description(checkpoint, asked, console) if resume else None
-        if before is not None:
-            check_same(before, asked, folder)
-            if before["versions"] != asked["versions"]:
-                say_on(console, "Packages have changed since it began; it may end differently.")
-            facts |= {"command": str(before["command"]), "resumed": int(before["resumed"]) + 1}
-            checkpoint.tidy()
-            checkpoint.keep(RUN, {**before, **facts}, {})
-            say_on(console, f"Going on with the run in {folder}.")
-        else:
-            if resume and is_finished(options, folder, console):
-                checkpoint.clear()
-                raise typer.Exit
-            if not resume and not overwrite:
-                check_unfinished(checkpoint, folder, how)
-            if not overwrite:
-                check_strange(folder, (FOLDER, ASIDE, LOCK_FILE))
-            if resume:
-                say_on(console, f"There is no run in {folder} to go on with; it begins now.")
-            checkpoint.begin(asked)
-        try:
-            yield Session(folder, checkpoint, facts, how)
-        except StoppedError:
-            if checkpoint.is_empty and checkpoint.has_other:
-                checkpoint.withdraw()
-            raise
-        except BaseException as error:
-            if checkpoint.is_empty and checkpoint.works:
-                checkpoint.withdraw()
-            elif not isinstance(error, FileFormatError):  # which says itself what to do
-                say_on(
-                    console,
-                    f"What was done is kept. Once the cause is mended, go on with:\n  {how}",
-                )
-            raise
+        session = Session(
+            folder, checkpoint,
+            {"command": command_of(context), "resumed": 0, "options": options_of(context)},
+            resume_command(context, folder), console,
+        )  # fmt: skip
+        if not (is_resuming and _resume(session)):
+            _begin(session, overwrite=options.overwrite, is_resuming=is_resuming)
+        with _withdrawing(session):
+            yield session
 
 
-def check_unfinished(checkpoint: Checkpoint, folder: Path, how: str) -> None:
-    """Refuse to begin where a run waits to be gone on with."""
+def _resume(session: Session) -> bool:
+    """Resume the run in the folder, if there is one."""
+    from rlvc.runs.checkpoint import RUN
+    from rlvc.runs.run import versions
+
+    checkpoint, facts = session.checkpoint, session.facts
+    asked = {**facts, "versions": versions()}
+    before = read_description(checkpoint, asked, session.console)
+    if before is None:
+        return False
+    check_same(before, asked, session.folder)
+    if before["versions"] != asked["versions"]:
+        print_plain(
+            session.console, "Packages have changed since it began; it may end differently."
+        )
+    facts |= {"command": str(before["command"]), "resumed": int(before["resumed"]) + 1}
+    checkpoint.tidy()
+    checkpoint.keep(RUN, {**before, **facts}, {})
+    print_plain(session.console, f"Resuming the run in {session.folder}.")
+    return True
+
+
+def _begin(session: Session, *, overwrite: bool, is_resuming: bool) -> None:
+    """Begin a new run, unless it is finished already or would destroy something."""
+    from rlvc._core.lock import LOCK_FILE
+    from rlvc.runs.checkpoint import ASIDE, FOLDER
+    from rlvc.runs.folder import check_foreign_files
+    from rlvc.runs.run import versions
+
+    checkpoint, folder = session.checkpoint, session.folder
+    if is_resuming and is_finished(session.facts["options"], folder, session.console):
+        checkpoint.clear()
+        raise typer.Exit
+    if not is_resuming and not overwrite:
+        check_unfinished(session)
+    if not overwrite:
+        check_foreign_files(folder, (FOLDER, ASIDE, LOCK_FILE))
+    if is_resuming:
+        print_plain(session.console, f"There is no run in {folder} to resume; it begins now.")
+    checkpoint.begin({**session.facts, "versions": versions()})
+
+
+@contextmanager
+def _withdrawing(session: Session) -> Iterator[None]:
+    """Withdraw a run that fails before it has saved anything; else say how to resume it."""
+    checkpoint = session.checkpoint
     try:
-        waits = checkpoint.description() is not None
+        yield
+    except StoppedError:
+        if checkpoint.is_empty and checkpoint.has_other:
+            checkpoint.withdraw()
+        raise
+    except BaseException as error:
+        if checkpoint.is_empty and checkpoint.works:
+            checkpoint.withdraw()
+        elif not isinstance(error, FileFormatError):  # which says itself what to do
+            print_plain(
+                session.console,
+                "Completed work is saved. Once the cause is fixed, resume it with:\n  "
+                f"{session.resume_command}",
+            )
+        raise
+
+
+def check_unfinished(session: Session) -> None:
+    """Refuse to begin in the folder of an interrupted run."""
+    try:
+        is_unfinished = session.checkpoint.description() is not None
     except FileFormatError:
-        waits = True  # whatever it is: it shall not be lost
-    if waits:
+        is_unfinished = True  # whatever it is, it must not be lost
+    if is_unfinished:
         raise ValueError(
-            f"{folder} holds a run that is not finished. Go on with it:\n  "
-            f"{how}\nor give another folder with --out, or begin anew with "
+            f"{session.folder} holds a run that is not finished. Resume it:\n  "
+            f"{session.resume_command}\nor give another folder with --out, or begin anew with "
             "--overwrite."
         )
 
@@ -188,19 +269,19 @@ def check_unfinished(checkpoint: Checkpoint, folder: Path, how: str) -> None:
 def read_description(
     checkpoint: Checkpoint, asked: dict[str, Any], console: Console
 ) -> dict[str, Any] | None:
-    """Return what a run is; if that is damaged, it is what is asked for.
+    """Return what a saved run is; if its description is damaged, that of the present run.
 
-    All that was kept is compared with what the run has now, so that no harm is done.
+    All that was saved is compared with the data of the present run, so no harm is done.
     """
     try:
         return checkpoint.description()
     except DamagedFileError as error:
-        say_on(console, f"{error} It is taken for the run that is asked for.")
+        print_plain(console, f"{error} The run is assumed to be the present one.")
         return {**asked, "format": "", "version": 0}
 
 
 def is_finished(options: dict[str, Any], folder: Path, console: Console) -> bool:
-    """Tell whether a folder holds the very run that is wanted, finished; refuse any other."""
+    """Tell whether a folder holds this very run, finished; refuse any other."""
     try:
         result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -209,31 +290,31 @@ def is_finished(options: dict[str, Any], folder: Path, console: Console) -> bool
         result = None
     before = result.get("options") if isinstance(result, dict) else None
     if before != options:
-        told = (
+        changes = (
             f":\n  {differences(before, options)}\nGive" if isinstance(before, dict) else "; give"
         )
         raise ValueError(
-            f"{folder} holds another run, which is finished{told} another folder, or leave out "
+            f"{folder} holds another run, which is finished{changes} another folder, or leave out "
             "--resume and add --overwrite."
         )
-    say_on(console, f"The run in {folder} is finished; there is nothing left to do.")
+    print_plain(console, f"The run in {folder} is finished; there is nothing left to do.")
     return True
 
 
 def check_same(before: dict[str, Any], asked: dict[str, Any], folder: Path) -> None:
-    """Refuse to go on with a run under other settings."""
+    """Refuse to resume a run with other options."""
     options, wanted = before.get("options"), asked["options"]
     if not isinstance(options, dict) or before.keys() - {"format", "version"} != asked.keys():
         raise FileFormatError(f"{folder} does not hold a run; begin one with --overwrite.")
     if listed := differences(options, wanted):
         raise ValueError(
-            f"A run is gone on with as it was begun, or it would be another one. Of that in "
-            f"{folder},\n  {listed}"
+            f"A run must be resumed with the options it was begun with. Of that in {folder},"
+            f"\n  {listed}"
         )
 
 
 def differences(options: dict[str, Any], wanted: dict[str, Any]) -> str:
-    """Return which options are others than before, a line for each."""
+    """Return which options have changed, a line for each."""
     names = sorted(options.keys() | wanted.keys())
     return "\n  ".join(
         f"{name} was {_shown(options.get(name))}, and is {_shown(wanted.get(name))} now"
@@ -245,15 +326,15 @@ def differences(options: dict[str, Any], wanted: dict[str, Any]) -> str:
 def options_of(context: typer.Context) -> dict[str, Any]:
     """Return all options that may change what is learned, ready for JSON."""
     chosen = {name: value for name, value in context.params.items() if name not in FREE}
-    if "settings" in chosen:  # whoever does the work, the result is the same
-        every = chosen["settings"] or []
-        chosen["settings"] = [one for one in every if not is_of_engine(one)] or None
+    if "settings" in chosen:  # the result does not depend on the execution backend
+        settings = chosen["settings"] or []
+        chosen["settings"] = [one for one in settings if not is_of_engine(one)] or None
     plain: dict[str, Any] = json.loads(json.dumps(chosen, default=str))
     return {"command": context.info_name, **plain}
 
 
 def is_of_engine(setting: str) -> bool:
-    """Tell whether a setting says who does the work, and so changes nothing that is learned.
+    """Tell whether a setting is of the execution backend, and so changes nothing that is learned.
 
     >>> is_of_engine("engine.workers=2"), is_of_engine("gamma=0.9")
     (True, False)
@@ -261,9 +342,37 @@ def is_of_engine(setting: str) -> bool:
     return setting.partition("=")[0].strip().partition(".")[0] == "engine"
 
 
-def resuming(context: typer.Context, folder: Path) -> str:
-    """Return the command line that goes on with a run."""
-    return shlex.join(["rlvc", *drop(words_typed(context), *ELSEWHERE), "--resume", str(folder)])
+def words_typed(context: typer.Context) -> list[str]:
+    """Return the words of the command line after ``rlvc``."""
+    words = context.find_root().obj
+    return list(sys.argv[1:] if words is None else words)
+
+
+def command_of(context: typer.Context) -> str:
+    """Return the command line as it was typed, without what does not change the run."""
+    return shlex.join(["rlvc", *drop(words_typed(context), *DROPPED)])
+
+
+def resume_command(context: typer.Context, folder: Path) -> str:
+    """Return the command line that resumes a run."""
+    words = drop(words_typed(context), *DROPPED, "--out")
+    return shlex.join(["rlvc", *words, "--resume", str(folder)])
+
+
+def drop(words: list[str], *options: str) -> list[str]:
+    """Return words of a command line without some options and their values.
+
+    >>> drop(["run", "maze", "--out", "x", "--live", "--port=1"], "--out", "--live", "--port")
+    ['run', 'maze']
+    """
+    kept, rest = list[str](), iter(words)
+    for word in rest:
+        if word in options:
+            if word not in FLAGS:
+                next(rest, None)
+        elif not word.startswith(tuple(f"{name}=" for name in options)):
+            kept.append(word)
+    return kept
 
 
 def _shown(value: object) -> str:

@@ -1,67 +1,98 @@
-"""What all experiments share: who watches, how long it takes, what it depends on."""
+"""Callbacks: objects that follow a run, and the timer of its phases."""
 
 from __future__ import annotations
 
-import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from importlib import metadata
-from typing import Any, Final
+from typing import Any
 
-from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore
-from rlvc.learning.database import Database
-from rlvc.learning.rlvc import RLVC, Stage
+from rlvc.learning.rlvc import Stage
 from rlvc.runs.resources import ResourceEstimate
 
-PACKAGES: Final = (
-    "rlvc", "gymnasium", "numpy", "scipy", "numba", "opencv-python-headless", "scikit-image",
-)  # fmt: skip
-NEW: Final = 1000  # a seed for episodes and views that nobody learned from
 
+class Callback:
+    """Follow a run; subclasses override the events that they need.
 
-@dataclass(frozen=True, slots=True)
-class Callbacks:
-    """Who is told how a run goes on.
-
-    Attributes:
-        on_phase: Called with the phase that begins and its number of steps, if known.
-        on_step: Called after each of these steps.
-        on_stage: Called after each stage of the learner.
-        on_round: Called after each round of exploration with its numbers.
-        on_needs: Called with what the run will need, before anything is collected or looked at, and
-            with what it needs in any case, if that may be less.
+    >>> class PrintPhases(Callback):
+    ...     def on_phase(self, phase, total):
+    ...         print(phase)
+    >>> with PhaseTimer(PrintPhases()).phase("learn"):
+    ...     pass
+    learn
     """
 
-    on_phase: Callable[[str, int | None], None] = lambda phase, total: None
-    on_step: Callable[[], None] = lambda: None
-    on_stage: Callable[[Stage], None] = lambda stage: None
-    on_round: Callable[[dict[str, Any]], None] = lambda numbers: None
-    on_needs: Callable[[ResourceEstimate, ResourceEstimate | None], None] = lambda needs, least: (
-        None
-    )
+    def on_needs(self, needs: ResourceEstimate, least: ResourceEstimate | None) -> None:
+        """Handle what the run needs, before it collects or extracts anything.
+
+        Args:
+            needs: The memory and disk that it needs.
+            least: What it needs in any case, if that may be less.
+        """
+
+    def on_phase(self, phase: str, total: int | None) -> None:
+        """Handle the begin of a phase that has ``total`` steps, if that is known."""
+
+    def on_step(self) -> None:
+        """Handle the end of a step of the current phase."""
+
+    def on_stage(self, stage: Stage) -> None:
+        """Handle a stage of the learner."""
+
+    def on_round(self, numbers: dict[str, Any]) -> None:
+        """Handle the numbers of a finished round of exploration."""
+
+
+class CallbackList(Callback):
+    """Call several callbacks in turn."""
+
+    def __init__(self, callbacks: Iterable[Callback] = ()) -> None:
+        self._callbacks = tuple(callbacks)
+
+    def on_needs(self, needs: ResourceEstimate, least: ResourceEstimate | None) -> None:  # noqa: D102
+        for callback in self._callbacks:
+            callback.on_needs(needs, least)
+
+    def on_phase(self, phase: str, total: int | None) -> None:  # noqa: D102
+        for callback in self._callbacks:
+            callback.on_phase(phase, total)
+
+    def on_step(self) -> None:  # noqa: D102
+        for callback in self._callbacks:
+            callback.on_step()
+
+    def on_stage(self, stage: Stage) -> None:  # noqa: D102
+        for callback in self._callbacks:
+            callback.on_stage(stage)
+
+    def on_round(self, numbers: dict[str, Any]) -> None:  # noqa: D102
+        for callback in self._callbacks:
+            callback.on_round(numbers)
 
 
 class PhaseTimer:
-    """Tell the watcher which phase begins, and keep the seconds that each took.
+    """Announce phases to a callback, and measure how long they take.
 
-    A phase that comes back in every round has the number of the round behind its name.
+    A phase that is repeated in every round carries the number of the round after its name; the
+    times of all rounds add up.
+
+    Attributes:
+        seconds: The seconds of each phase.
     """
 
-    def __init__(self, callbacks: Callbacks) -> None:
-        self._watcher = callbacks
+    def __init__(self, callback: Callback) -> None:
+        self._callback = callback
         self._running: tuple[str, float] | None = None
         self.seconds: dict[str, float] = {}
 
-    def begin(self, name: str, steps: int | None = None) -> None:
-        """Begin a phase; the one before is over."""
+    def begin(self, name: str, total: int | None = None) -> None:
+        """Begin a phase, and end the one before."""
         self.end()
-        self._watcher.on_phase(name, steps)
+        self._callback.on_phase(name, total)
         self._running = name.partition(" ")[0], time.perf_counter()
 
     def end(self) -> None:
-        """End the phase that is going on, if there is one."""
+        """End the current phase, if there is one."""
         if self._running is not None:
             name, begin = self._running
             passed = time.perf_counter() - begin
@@ -69,31 +100,8 @@ class PhaseTimer:
         self._running = None
 
     @contextmanager
-    def phase(self, name: str, steps: int | None = None) -> Iterator[None]:
-        """Time what is done under this name."""
-        self.begin(name, steps)
+    def phase(self, name: str, total: int | None = None) -> Iterator[None]:
+        """Time the body of a ``with`` statement as a phase."""
+        self.begin(name, total)
         yield
         self.end()
-
-
-def learn_stages(
-    learner: RLVC, database: Database, callbacks: Callbacks, store: CheckpointStore = NULL_STORE
-) -> list[Stage]:
-    """Return all stages of a learning, and tell the watcher of each."""
-    stages = []
-    for stage in learner.stages(database, store):
-        stages.append(stage)
-        callbacks.on_stage(stage)
-    return stages
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that a result depends on."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
-
-
-def _version(distribution: str) -> str:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:  # the same package may come under another name
-        return "unknown"

@@ -1,7 +1,7 @@
-"""Curves of a run for those who have habits: CSV files, and event files of TensorBoard.
+"""Curves of a run: CSV files, and event files of TensorBoard.
 
-A journal takes named numbers at a step, in groups: ``stages`` of learning, and ``rounds`` of
-exploration. Every line is on disk as soon as it is written, so that a run can be followed.
+A writer takes named numbers at a step, in groups: ``stages`` of learning, and ``rounds`` of
+exploration. Every line is flushed to disk, so that a run can be followed.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from rlvc.learning.rlvc import Stage
+from rlvc.runs.callbacks import Callback
 
 log = logging.getLogger(__name__)
 
 GROUPS = ("stages", "rounds")
 ABOUT = ("result.json", "live.json", "live.rlvc", "examples.rlvc", "report.html")
-Numbers = Mapping[str, float | None]  # None where there is nothing to tell
+Numbers = Mapping[str, float | None]  # None where a number does not exist
 
 
 class CurveWriter(Protocol):
-    """Anything that takes the numbers of a run."""
+    """Write the numbers of a run."""
 
     def write(self, group: str, step: int, values: Numbers) -> None:
-        """Take some numbers at a step of a group."""
+        """Write numbers at a step of a group."""
         ...
 
     def close(self) -> None:
-        """Bring everything to disk."""
+        """Write everything to disk."""
         ...
 
 
@@ -65,7 +66,7 @@ class TensorBoardCurves:
         self._writer = import_tensorboard().SummaryWriter(str(folder))
 
     def write(self, group: str, step: int, values: Numbers) -> None:
-        """Add one point to each curve of which there is one."""
+        """Add a point to each curve whose number exists."""
         for name, value in values.items():
             if value is not None:
                 self._writer.add_scalar(f"{group}/{name}", value, step)
@@ -76,56 +77,66 @@ class TensorBoardCurves:
         self._writer.close()
 
 
-class Curves:
-    """Several journals at once, opened by the first line, closed at the end of a ``with`` block."""
+class Curves(Callback):
+    """Write the numbers of stages and rounds with several writers.
 
-    def __init__(self, begin: Callable[[], Sequence[CurveWriter]]) -> None:
-        self._begin = begin
-        self._journals: Sequence[CurveWriter] | None = None
+    The writers are opened by the first line, and closed at the end of a ``with`` block.
+
+    Args:
+        open_writers: Returns the writers.
+    """
+
+    def __init__(self, open_writers: Callable[[], Sequence[CurveWriter]]) -> None:
+        self._open = open_writers
+        self._writers: Sequence[CurveWriter] | None = None
         self._n_stages = 0
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for journal in self._journals or ():
-            journal.close()
+        for writer in self._writers or ():
+            writer.close()
 
     def write(self, group: str, step: int, values: Numbers) -> None:
-        """Hand numbers to all journals, as long as they can be written."""
+        """Pass numbers to all writers, as long as they work."""
         try:
-            if self._journals is None:
-                self._journals = []
-                self._journals = self._begin()
-            for journal in self._journals:
-                journal.write(group, step, values)
+            if self._writers is None:
+                self._writers = []
+                self._writers = self._open()
+            for writer in self._writers:
+                writer.write(group, step, values)
         except OSError as error:
-            self._journals = []
-            log.warning("The run goes on, but its curves cannot be written (%s).", error)
+            self._writers = []
+            log.warning("The run continues, but its curves cannot be written (%s).", error)
 
-    def write_stage(self, stage: Stage) -> None:
-        """Take what a stage of learning found; stages are counted on over all that is learned."""
+    def on_stage(self, stage: Stage) -> None:
+        """Write the numbers of a stage; stages are counted over all that is learned."""
         self.write("stages", self._n_stages, describe_stage(stage))
         self._n_stages += 1
 
+    def on_round(self, numbers: dict[str, Any]) -> None:
+        """Write the numbers of a round at its number of interactions."""
+        self.write("rounds", numbers["interactions"], numbers)
+
 
 def open_curves(folder: Path, tensorboard: bool = False) -> Curves:
-    """Return the journals of a run: CSV files in its folder, and event files if wanted.
+    """Return the curves of a run: CSV files in its folder, and event files on request.
 
-    What an earlier run left there goes when the first line comes, and not before: a run that does
-    not get so far spoils nothing. Its result goes too, for a folder without one is not finished;
-    and so does what is said or shown of it elsewhere.
+    Files of an earlier run are removed by the first line, and not before, so that a run that does
+    not get so far spoils nothing. The result of that run and its reports are removed as well, for
+    a folder without a result is not finished.
     """
     events = folder / "tensorboard"
 
-    def begin() -> list[CurveWriter]:
+    def open_writers() -> list[CurveWriter]:
         curves = [folder / f"{group}.csv" for group in GROUPS]
         about = [folder / name for name in ABOUT]
         for old in (*about, *curves, *events.glob("events.out.tfevents.*")):
             old.unlink(missing_ok=True)
         return [CsvCurves(folder), *([TensorBoardCurves(events)] if tensorboard else [])]
 
-    return Curves(begin)
+    return Curves(open_writers)
 
 
 def import_tensorboard() -> Any:

@@ -1,4 +1,4 @@
-"""Ctrl-C: the first one ends a run when it has kept what it is doing, the second at once."""
+"""Ctrl-C: the first ends a run as soon as its work is saved, the second at once."""
 
 from __future__ import annotations
 
@@ -6,88 +6,87 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Final
 
 from rlvc.errors import StoppedError
 from rlvc.learning.rlvc import Stage
-from rlvc.runs.callbacks import Callbacks
+from rlvc.runs.callbacks import Callback
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-KEEPS_NOTHING: Final = ("evaluate",)  # phases that have nothing to bring into safety
+SAVES_NOTHING: Final = ("evaluate", "write")  # phases that may end at any moment
 
 
-class Stop:
-    """Whether somebody wants a run to stop."""
+class Interrupt(Callback):
+    """Raise an error at the next event of a run once an interrupt was requested.
+
+    Args:
+        why: Returns the message of the error that ends the run.
+
+    >>> interrupt = Interrupt(lambda: "Stopped.")
+    >>> interrupt.on_step()
+    >>> interrupt.request()
+    >>> interrupt.on_step()
+    Traceback (most recent call last):
+    rlvc.errors.StoppedError: Stopped.
+    """
 
     def __init__(self, why: Callable[[], str]) -> None:
-        self.is_wanted = False
+        self.is_requested = False
         self._why, self._phase = why, ""
 
-    def want(self) -> None:
-        """Let it stop: at once if it does nothing that is kept, else when that is kept."""
-        self.is_wanted = True
-        if self._phase in KEEPS_NOTHING:
+    def request(self) -> None:
+        """Stop at the next event; at once in a phase that saves nothing."""
+        self.is_requested = True
+        if self._phase in SAVES_NOTHING:
             self.check()
 
     def check(self) -> None:
-        """Raise a StoppedError if it shall stop."""
-        if self.is_wanted:
+        """Raise a StoppedError if an interrupt was requested."""
+        if self.is_requested:
             raise StoppedError(self._why())
 
-    def watch(self, callbacks: Callbacks) -> Callbacks:
-        """Return a watcher that stops what it watches, after having told about it."""
+    def on_phase(self, phase: str, total: int | None) -> None:  # noqa: D102
+        self.check()
+        self._phase = phase.partition(" ")[0]
 
-        def on_phase(phase: str, total: int | None) -> None:
-            self.check()
-            self._phase = phase.partition(" ")[0]
-            callbacks.on_phase(phase, total)
+    def on_step(self) -> None:  # noqa: D102
+        self.check()
 
-        def on_step() -> None:
-            callbacks.on_step()
-            self.check()
+    def on_stage(self, stage: Stage) -> None:  # noqa: D102
+        self.check()
 
-        def on_stage(stage: Stage) -> None:
-            callbacks.on_stage(stage)
-            self.check()
-
-        def on_round(numbers: dict[str, Any]) -> None:
-            callbacks.on_round(numbers)
-            self.check()
-
-        return replace(
-            callbacks, on_phase=on_phase, on_step=on_step, on_stage=on_stage, on_round=on_round
-        )
+    def on_round(self, numbers: dict[str, Any]) -> None:  # noqa: D102
+        self.check()
 
 
 @contextmanager
-def stoppable(why: Callable[[], str], tell: Callable[[], None]) -> Iterator[Stop]:
-    """Take signals to stop, in the main thread.
+def interruptible(why: Callable[[], str], on_request: Callable[[], None]) -> Iterator[Interrupt]:
+    """Handle signals in the main thread.
 
     Args:
-        why: Returns what the error says that ends the run.
-        tell: Called at the first signal; the second one kills the process as if nobody listened.
+        why: Returns the message of the error that ends the run.
+        on_request: Called at the first signal; the second one kills the process as usual.
     """
-    stop = Stop(why)
+    interrupt = Interrupt(why)
 
     def on_signal(number: int, frame: object) -> None:
-        for one in heard:
+        for one in handled:
             signal.signal(one, signal.SIG_DFL)
-        tell()
-        stop.want()
+        on_request()
+        interrupt.request()
 
-    heard = [
+    handled = [
         one for one in SIGNALS
-        # What runs in the background may have been told not to listen.
+        # A shell may let a background process ignore signals.
         if threading.current_thread() is threading.main_thread()
         and signal.getsignal(one) is not signal.SIG_IGN
     ]  # fmt: skip
-    before = {one: signal.signal(one, on_signal) for one in heard}
+    before = {one: signal.signal(one, on_signal) for one in handled}
     try:
-        yield stop
+        yield interrupt
     except Exception as error:
-        if stop.is_wanted and not isinstance(error, StoppedError):
-            raise StoppedError(why()) from error  # what stops it may have stopped a helper first
+        if interrupt.is_requested and not isinstance(error, StoppedError):
+            raise StoppedError(why()) from error  # the signal may have stopped a worker first
         raise
     finally:
         for one, handler in before.items():

@@ -30,7 +30,7 @@ from tests.support import browser as browsing
 from tests.support.browser import LAPTOP, PHONE, Browser
 from tests.support.builders import COLOUR
 from tests.support.pages import KINDS, Page, known, large_policy, page_of
-from tests.tasks import test_navigation as test_experiments
+from tests.support.tasks import Small
 
 pytestmark = pytest.mark.browser
 
@@ -142,7 +142,7 @@ def check_explanation(browser: Browser, page: Page, percept: Percept) -> None:
 def click_on_the_world(browser: Browser, page: Page) -> Iterator[Percept]:
     """Click anywhere on the maze; yield the percepts there."""
     with known(page.kind):
-        env = gymnasium.make(test_experiments.TASK.env_id, disable_env_checker=True).unwrapped
+        env = gymnasium.make(Small.env_id, disable_env_checker=True).unwrapped
     assert isinstance(env, PictureEnv)
     world, map_ = env.world, browser.wait("svg.map")
     grid = np.column_stack([numbers(page.data["task"][key]) for key in "xy"])

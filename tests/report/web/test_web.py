@@ -29,7 +29,7 @@ from rlvc.report.web.encoding import pack, picture, show_images
 from rlvc.report.web.settings import describe_settings
 from rlvc.runs.config import make_learner
 from rlvc.runs.examples import Examples
-from rlvc.tasks.scenes import scene_of
+from rlvc.runs.task import task_of
 from tests.support.builders import COLOUR, blocks, database
 from tests.support.pages import KINDS, Page, known, large_policy, page_of
 
@@ -71,7 +71,7 @@ def percepts_of(page: Page) -> Any:
         result = json.loads((page.folder / "result.json").read_text(encoding="utf-8"))
         file = page.folder / "examples.rlvc"
         examples = Examples.load(file) if file.exists() else None
-        return scene_of(result, examples, is_draft=False)
+        return task_of(result).scene(result, examples, is_draft=False)
 
 
 def test_a_page_knows_which_features_an_image_shows(page: Page) -> None:
@@ -253,7 +253,7 @@ def test_half_a_letter_in_a_name_does_no_harm(tmp_path: Path) -> None:
 def test_what_is_not_the_default_is_told(settings: list[str]) -> None:
     learner = make_learner("default", settings, RLVC())
     fitted = learner.fitted(database(COLOUR).percepts)
-    rows = describe_settings({"parameters": as_json(fitted)})
+    rows = describe_settings({"parameters": as_json(fitted)}, task_of({}))
     changed = {name for name, _, _, is_other in rows if is_other}
     assert changed == {one.partition("=")[0] for one in settings if not one.startswith("detector")}
     values = {name: value for name, value, *_ in rows}

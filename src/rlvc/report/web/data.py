@@ -15,11 +15,12 @@ from rlvc.report.web.curves import describe_learning
 from rlvc.report.web.encoding import Json, pack
 from rlvc.report.web.model import describe_policy
 from rlvc.report.web.overview import describe_overview
-from rlvc.runs.callbacks import Callbacks
+from rlvc.report.web.scene import Scene
+from rlvc.runs.callbacks import Callback
 from rlvc.runs.examples import Examples
 from rlvc.runs.live import POLICY as DRAFT_POLICY
 from rlvc.runs.live import RESULT as DRAFT
-from rlvc.tasks.scenes import Scene, scene_of
+from rlvc.runs.task import Task, task_of
 from rlvc.vision.cache import ExtractionCache
 
 FORMAT, VERSION = "rlvc-report", 1
@@ -39,8 +40,8 @@ class Author:
     What was looked at is remembered, so that the page of a run that goes on is soon written anew.
     """
 
-    def __init__(self, callbacks: Callbacks | None = None) -> None:
-        self._watcher = callbacks or Callbacks()
+    def __init__(self, callback: Callback | None = None) -> None:
+        self._callback = callback or Callback()
         self._scene: tuple[Any, Scene, ExtractionCache] | None = None
 
     def describe(self, folder: Path) -> Json:
@@ -56,14 +57,16 @@ class Author:
         with explain_invalid(folder / (DRAFT if is_draft else RESULT), "run that this rlvc knows"):
             if is_draft:
                 found["live"] = {"phase": str(result.get("phase")), "stage": _last_stage(result)}
-            found |= {"overview": describe_overview(result), "learning": describe_learning(result)}
-            scene, memory = self._see(folder, result, is_draft)
+            task = task_of(result)
+            found["overview"] = describe_overview(result, task)
+            found["learning"] = describe_learning(result)
+            scene, cache = self._scene_of(folder, result, task, is_draft=is_draft)
         images, shown = list(scene.images), list[Json]()
         for name, policy in policies.items():
             check_fit(policy, scene, folder)
-            self._watcher.on_phase("look", memory.n_new(policy.extractor, scene.percepts))
+            self._callback.on_phase("look", cache.n_new(policy.extractor, scene.percepts))
             one, more = describe_policy(
-                name, policy, scene.percepts, memory, len(images), self._watcher.on_step
+                name, policy, scene.percepts, cache, len(images), self._callback.on_step
             )
             shown.append(one)
             images += more
@@ -72,17 +75,18 @@ class Author:
         found["percepts"] = {"table": pack(scene.table), "label": scene.labels}
         return found | {"task": scene.task}
 
-    def _see(
-        self, folder: Path, result: dict[str, Any], is_draft: bool
+    def _scene_of(
+        self, folder: Path, result: dict[str, Any], task: Task[Any], *, is_draft: bool
     ) -> tuple[Scene, ExtractionCache]:
-        """Return the scene of a run, and what is remembered of it."""
+        """Return the scene of a run, and the keypoints of its percepts."""
         file = folder / "examples.rlvc"
         stamp = (file.stat().st_mtime_ns, file.stat().st_size) if file.exists() else None
         key = (*(result.get(name) for name in ("task", "pictures", "seed")), is_draft, stamp)
         if self._scene is None or self._scene[0] != key:
-            self._watcher.on_phase("draw", None)
+            self._callback.on_phase("draw", None)
             examples = Examples.load(file) if stamp else None
-            self._scene = key, scene_of(result, examples, is_draft=is_draft), ExtractionCache()
+            scene = task.scene(result, examples, is_draft=is_draft)
+            self._scene = key, scene, ExtractionCache()
         return self._scene[1], self._scene[2]
 
 

@@ -1,34 +1,24 @@
-"""What the first view of the page says: the task, the measures, the parameters, the versions."""
+"""The first view of the page: the task, the measures, the parameters, the versions."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from rlvc.report.web.comparison import describe_measures, one_digit, percent, whole
 from rlvc.report.web.encoding import Json
 from rlvc.report.web.settings import describe_settings
-
-LEADS: Final = {
-    "maze": "An agent walks over a carpet of photographs among walls of glass, sees only the "
-    "window around it, and looks for an exit.",
-    "subway": "An agent walks along a strip of photographs among walls of glass, sees only the "
-    "window around it, and looks for an exit.",
-    "campus": "An agent walks from spot to spot, turns, sees only what is in front of it, and "
-    "looks for a building.",
-    "hill": "A car whose engine is too weak to climb a hill straight away sees the ground "
-    "underneath and a gauge of its velocity, and wants to reach the top.",
-}
+from rlvc.runs.task import Task
 
 
-def describe_overview(result: dict[str, Any]) -> Json:
+def describe_overview(result: dict[str, Any], task: Task[Any]) -> Json:
     """Return what the overview says of a run, as far as it is known."""
     return {
-        "lead": LEADS.get(str(result.get("task")), "") if "pictures" in result else "",
+        "lead": task.lead,
         "headline": _headline(result),
         "measures": describe_measures(result),
         "facts": _facts(result),
         "seconds": list((result.get("seconds") or {}).items()),
-        "parameters": describe_settings(result),
+        "parameters": describe_settings(result, task),
         "versions": [[name, str(one)] for name, one in (result.get("versions") or {}).items()],
         "command": str(result["command"]) if result.get("command") else None,
     }
@@ -95,5 +85,5 @@ def _facts(result: dict[str, Any]) -> list[list[str]]:
     if error is not None:
         facts.append(["forest's error on episodes left out", f"{error:.2f} of the spread"])
     if times := result.get("resumed"):
-        facts.append(["stopped and gone on with", f"{whole(times)}×; seconds are of the last part"])
+        facts.append(["interrupted and resumed", f"{whole(times)}×; seconds are of the last part"])
     return facts

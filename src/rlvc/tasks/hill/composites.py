@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,8 +19,13 @@ from rlvc.features.lazy import LazyFeatures
 from rlvc.report.figures.arrangements import SHOWN, arrange, draw_arrangement, show_image
 from rlvc.report.figures.patches import brief
 from rlvc.report.figures.style import BLUE, GREY, INK, new_figure
-from rlvc.tasks.hill import HillRun
-from rlvc.tasks.hill_index import GAUGE, GROUND, POSITIONS, VELOCITIES
+from rlvc.tasks.hill.index import GAUGE, GROUND, POSITIONS, VELOCITIES
+
+if TYPE_CHECKING:
+    from rlvc.runs.run import Outcome
+    from rlvc.tasks.hill.task import HillEvaluation
+
+    HillOutcome: TypeAlias = Outcome[HillEvaluation]
 
 MOST: Final = {GAUGE: 6, GROUND: 4}  # features that are shown of either camera
 SPAN: Final = {GAUGE: 2, GROUND: 1}  # columns of the figure, of four, that an image takes
@@ -29,14 +34,14 @@ LINE: Final = {GAUGE: 84, GROUND: 40}  # letters of a line below an image
 GAP: Final = 3  # images in a row that may lack a feature within one range
 
 
-def draw_composites(run: HillRun) -> Figure:
+def draw_composites(outcome: HillOutcome) -> Figure:
     """Draw the composite features that are tested on the most percepts, of either camera."""
     rows: list[tuple[str, list[int]]] = []
     for camera, most in MOST.items():
-        chosen, per_row = most_tested(run, camera, most), 4 // SPAN[camera]
+        chosen, per_row = most_tested(outcome, camera, most), 4 // SPAN[camera]
         rows += [(camera, chosen[i : i + per_row]) for i in range(0, len(chosen), per_row)]
     heights = [
-        HEIGHT[camera] + 0.14 * max(len(caption(run, number)) for number in numbers)
+        HEIGHT[camera] + 0.14 * max(len(caption(outcome, number)) for number in numbers)
         for camera, numbers in rows
     ] or [1.0]
     figure = new_figure(10.0, sum(heights) + 0.3)
@@ -48,7 +53,7 @@ def draw_composites(run: HillRun) -> Figure:
     for line, (camera, numbers) in enumerate(rows):
         for i, number in enumerate(numbers):
             columns = slice(i * SPAN[camera], (i + 1) * SPAN[camera])
-            _draw_composite(figure.add_subplot(grid[line, columns]), run, number)
+            _draw_composite(figure.add_subplot(grid[line, columns]), outcome, number)
     if not rows:
         axes = figure.add_subplot(grid[0, :])
         axes.axis("off")
@@ -56,10 +61,10 @@ def draw_composites(run: HillRun) -> Figure:
     return figure
 
 
-def most_tested(run: HillRun, camera: str, n: int) -> list[int]:
+def most_tested(outcome: HillOutcome, camera: str, n: int) -> list[int]:
     """Return the composites of a camera that are tested on the most percepts."""
-    graph, usage = run.policy.graph, run.policy.usage
-    tested = run.policy.classifier.features.tolist()
+    graph, usage = outcome.policy.graph, outcome.policy.usage
+    tested = outcome.policy.classifier.features.tolist()
     ours = [k for k in tested if graph.is_arranged(k) and graph.camera[k] == camera]
     return sorted(ours, key=lambda k: (-usage[k], k))[:n]
 
@@ -77,34 +82,37 @@ def ranges(shows: NDArray[np.bool_], gap: int = GAP) -> list[tuple[int, int]]:
     return list(zip(first.tolist(), last.tolist(), strict=True))
 
 
-def caption(run: HillRun, number: int) -> list[str]:
+def caption(outcome: HillOutcome, number: int) -> list[str]:
     """Return lines that say what a feature is and when it is seen."""
-    camera, spans = run.policy.graph.camera[number], _spans(run, number)
+    camera, spans = outcome.policy.graph.camera[number], _spans(outcome, number)
     what = "velocities" if camera == GAUGE else "positions"
-    sentences = brief(run.policy.graph, number), f"at {what} {in_words(spans)}"
+    sentences = brief(outcome.policy.graph, number), f"at {what} {in_words(spans)}"
     return [line for text in sentences for line in textwrap.wrap(text, LINE[camera])]
 
 
-def _spans(run: HillRun, number: int) -> list[tuple[float, float]]:
-    scale = VELOCITIES if run.policy.graph.camera[number] == GAUGE else POSITIONS
-    return [(float(scale[a]), float(scale[b])) for a, b in ranges(run.sights.shows(number))]
+def _spans(outcome: HillOutcome, number: int) -> list[tuple[float, float]]:
+    scale = VELOCITIES if outcome.policy.graph.camera[number] == GAUGE else POSITIONS
+    return [
+        (float(scale[a]), float(scale[b]))
+        for a, b in ranges(outcome.evaluation.index.shows(number))
+    ]
 
 
-def _draw_composite(axes: Axes, run: HillRun, number: int) -> None:
+def _draw_composite(axes: Axes, outcome: HillOutcome, number: int) -> None:
     """Draw a feature on the image in the middle of its longest range, and all its ranges below."""
-    policy, shows = run.policy, run.sights.shows(number)
+    policy, shows = outcome.policy, outcome.evaluation.index.shows(number)
     first, last = max(ranges(shows), key=lambda one: one[1] - one[0], default=(0, 0))
     seen = np.flatnonzero(shows[first : last + 1])
     column = first + int(seen[len(seen) // 2]) if len(seen) else 0
     camera = policy.graph.camera[number]
     is_gauge = camera == GAUGE
-    image = gauge_image(column) if is_gauge else ground_image(run.env.strip, column)
+    image = gauge_image(column) if is_gauge else ground_image(outcome.evaluation.env.strip, column)
     show_image(axes, image)
     features = LazyFeatures(policy.graph, policy.extractor, {camera: image})
     for one in arrange(policy.graph, features, number)[:SHOWN]:
         draw_arrangement(axes, one)
-    _draw_ranges(axes, image, _spans(run, number), is_gauge)
-    axes.set_xlabel("\n".join(caption(run, number)), fontsize=7.5, color=INK)
+    _draw_ranges(axes, image, _spans(outcome, number), is_gauge)
+    axes.set_xlabel("\n".join(caption(outcome, number)), fontsize=7.5, color=INK)
 
 
 def _draw_ranges(

@@ -28,12 +28,11 @@ from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
 from rlvc.features.lazy import LazyFeatures
-from rlvc.learning.database import Database
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
-from rlvc.runs.forests import show_more
-from rlvc.tasks.hill_metrics import Actor
+from rlvc.runs.forest import add_features
+from rlvc.tasks.hill.metrics import Actor
 from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.extractor import FeatureExtractor
 
@@ -47,7 +46,7 @@ N_IMAGES: Final = len(POSITIONS) + len(VELOCITIES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sights:
+class HillIndex:
     """Which image of either camera exhibits which feature of a graph.
 
     A percept is an image of the ground and one of the gauge, and a feature is one camera's, so
@@ -64,23 +63,11 @@ class Sights:
     gauge: Bools = field(repr=False)
 
     @classmethod
-    def of_database(
-        cls,
-        database: Database,
-        strip: Image,
-        threads: int = 0,
-        on_image: Callable[[], None] | None = None,
-    ) -> Sights:
-        """Look at all images for the features that a database knows."""
-        graph = database.graph
-        return cls.of_sightings(see_hill(database.extractor, graph, strip, threads, on_image))
-
-    @classmethod
-    def of_sightings(cls, seen: FeatureIndex, graph: FeatureGraph | None = None) -> Sights:
-        """Return what :func:`see_hill` saw, of all features or of those of another graph."""
+    def of(cls, seen: FeatureIndex, graph: FeatureGraph | None = None) -> HillIndex:
+        """Return what :func:`index_hill` saw, of all features or of those of another graph."""
         columns = list(range(len(seen.graph)))
         if graph is not None:
-            seen, numbers = show_more(seen, graph)
+            seen, numbers = add_features(seen, graph)
             columns = [numbers[number] for number in range(len(graph))]
         image = dict(zip(seen.cameras, seen.table.T, strict=True))
         shown = dict(zip(seen.cameras, seen.shown, strict=True))
@@ -91,7 +78,7 @@ class Sights:
         return cls(graph or seen.graph, ground, gauge)
 
     @classmethod
-    def of_policy(cls, policy: Policy, strip: Image, threads: int = 0) -> Sights:
+    def of_policy(cls, policy: Policy, strip: Image, threads: int = 0) -> HillIndex:
         """Look at all images for the features of a policy, as it does itself."""
         graph, dense = policy.graph, {}
         for camera, images in (
@@ -109,11 +96,11 @@ class Sights:
                 dense[camera][:, ours] = list(run_threads(look, images, threads))
         return cls(graph, dense[GROUND], dense[GAUGE])
 
-    def only(self, numbers: list[int]) -> Sights:
+    def only(self, numbers: list[int]) -> HillIndex:
         """Return the sights of some features and their parts, numbered as in their graph."""
         graph, kept = self.graph.only(numbers)
         columns = list(kept)
-        return Sights(graph, self.ground[:, columns], self.gauge[:, columns])
+        return HillIndex(graph, self.ground[:, columns], self.gauge[:, columns])
 
     def shows(self, number: int) -> Bools:
         """Tell which positions or, if the gauge shows it, which velocities exhibit a feature."""
@@ -138,7 +125,7 @@ class Sights:
         return np.concatenate(share_threads(work, pieces, threads))
 
 
-def see_hill(
+def index_hill(
     extractor: FeatureExtractor,
     graph: FeatureGraph,
     strip: Image,
@@ -171,8 +158,8 @@ def see_hill(
 def actions_of(policy: AnyPolicy, strip: Image) -> Ints:
     """Return the (361, 1025) actions of a policy, counted from 0."""
     if isinstance(policy, Policy):
-        return policy.actions[Sights.of_policy(policy, strip).classify(policy.classifier)]
-    seen = see_hill(policy.extractor, FeatureGraph().add_symbols(policy.extractor), strip)
+        return policy.actions[HillIndex.of_policy(policy, strip).classify(policy.classifier)]
+    seen = index_hill(policy.extractor, FeatureGraph().add_symbols(policy.extractor), strip)
     return greedy(*values_of_forest(policy, seen))
 
 
@@ -180,7 +167,7 @@ def values_of_forest(
     forest: ForestPolicy, seen: FeatureIndex, threads: int = 0
 ) -> tuple[NDArray[np.float64], Bools]:
     """Return the (361, 1025, n_actions) values of a forest, and which any tree knows."""
-    sights = Sights.of_sightings(seen, forest.graph)
+    sights = HillIndex.of(seen, forest.graph)
     return forest.vote(sights.classify(one.classifier, threads) for one in forest.trees)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,10 +13,24 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 from matplotlib.ticker import PercentFormatter
 
-from rlvc.envs.campus.graph_world import AHEAD, HEADINGS
+from rlvc.envs.campus.graph_world import AHEAD, CAMPUS, HEADINGS
 from rlvc.report.figures.curves import draw_features, sizes_of
-from rlvc.report.figures.style import BLUE, GREEN, GREY, INK, ORANGE, house_style, new_figure
-from rlvc.tasks.campus import CampusRun
+from rlvc.report.figures.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    house_style,
+    new_figure,
+    to_png,
+)
+
+if TYPE_CHECKING:
+    from rlvc.runs.run import Outcome
+    from rlvc.tasks.campus.task import CampusEvaluation
+
+    CampusOutcome: TypeAlias = Outcome[CampusEvaluation]
 
 COLOURS: Final = {"basic": ORANGE, "compact": BLUE}
 NAMES: Final = {"basic": "the tree", "compact": "compacted"}
@@ -23,15 +38,13 @@ LETTERS: Final = ("L", "R", "F")  # in the order of the actions
 RIGHT: Final = LinearSegmentedColormap.from_list("right", [ORANGE, "#F3E9DC", "#56B4E9"])
 
 
-def draw_campus_figures(run: CampusRun) -> dict[str, Figure]:
-    """Draw all figures of a run; return them by the names of their files."""
+def draw_figures(outcome: CampusOutcome) -> Iterator[tuple[str, bytes]]:
+    """Draw all figures of a run; yield the names of their files, and these."""
     with house_style():
-        return {
-            "map.png": draw_map(run),
-            "errors.png": draw_errors(run.result),
-            "sizes.png": draw_sizes(run.result),
-            "features.png": draw_features(run.best),
-        }
+        yield "map.png", to_png(draw_map(outcome))
+        yield "errors.png", to_png(draw_errors(outcome.result))
+        yield "sizes.png", to_png(draw_sizes(outcome.result))
+        yield "features.png", to_png(draw_features(outcome.best))
 
 
 def draw_errors(result: dict[str, Any]) -> Figure:
@@ -84,9 +97,10 @@ def _draw_versions(axes: Axes, result: dict[str, Any], key: str, form: str) -> N
     axes.margins(x=0.02)
 
 
-def draw_map(run: CampusRun) -> Figure:
+def draw_map(outcome: CampusOutcome) -> Figure:
     """Draw the optimal action of every state on a map, coloured by how often it is taken."""
-    spots, share = run.spots, run.optimal.get("forest", run.optimal["compact"])
+    optimal = outcome.evaluation.optimal
+    spots, share = CAMPUS, optimal.get("forest", optimal["compact"])
     figure = new_figure(9.0, 5.9)
     axes = figure.add_subplot()
     for a, b in spots.links:
@@ -118,11 +132,11 @@ def draw_map(run: CampusRun) -> Figure:
     axes.grid(False)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    if run.forest is None:
-        found = run.result["compact"]
+    if outcome.forest is None:
+        found = outcome.result["compact"]
         sizes = f"{found['classes']} visual classes by {found['features']} tests"
     else:
-        found, sizes = run.result["forest"]["measures"], sizes_of(run.result)
+        found, sizes = outcome.result["forest"]["measures"], sizes_of(outcome.result)
     axes.set_title("Campus: what to do at every spot, looking north, east, south and west")
     axes.set_xlabel(
         "F: forward, L: turn left, R: turn right; the optimal action. The agent sees only a view "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,11 +26,17 @@ from rlvc.report.figures.style import (
     VALUES,
     house_style,
     new_figure,
+    to_png,
 )
-from rlvc.tasks.hill import HillRun
-from rlvc.tasks.hill_composites import draw_composites
-from rlvc.tasks.hill_index import POSITIONS, VELOCITIES, actor
-from rlvc.tasks.hill_metrics import MAX_STEPS, Actor, optimal_action, optimal_q
+from rlvc.tasks.hill.composites import draw_composites
+from rlvc.tasks.hill.index import POSITIONS, VELOCITIES, actor
+from rlvc.tasks.hill.metrics import MAX_STEPS, Actor, optimal_action, optimal_q
+
+if TYPE_CHECKING:
+    from rlvc.runs.run import Outcome
+    from rlvc.tasks.hill.task import HillEvaluation
+
+    HillOutcome: TypeAlias = Outcome[HillEvaluation]
 
 EXTENT: Final = (FIRST, TOP, -HILL.max_speed, HILL.max_speed)
 THRUSTS: Final = ("#F2C9A8", "#A9CFE8")  # left and right, light enough to draw upon
@@ -37,16 +44,14 @@ LOST: Final = "#E5E7EB"
 PLACES: Final = (-0.9, -0.5, 0.0, 0.5)  # where the trials begin that are drawn
 
 
-def draw_hill_figures(run: HillRun) -> dict[str, Figure]:
-    """Draw all figures of a run; return them by the names of their files."""
+def draw_figures(outcome: HillOutcome) -> Iterator[tuple[str, bytes]]:
+    """Draw all figures of a run; yield the names of their files, and these."""
     with house_style():
-        return {
-            "trials.png": draw_trials(run.result),
-            "values.png": draw_state_values(run),
-            "policy.png": draw_thrusts(run),
-            "composites.png": draw_composites(run),
-            "features.png": draw_features(run.best),
-        }
+        yield "trials.png", to_png(draw_trials(outcome.result))
+        yield "values.png", to_png(draw_state_values(outcome))
+        yield "policy.png", to_png(draw_thrusts(outcome.evaluation))
+        yield "composites.png", to_png(draw_composites(outcome))
+        yield "features.png", to_png(draw_features(outcome.best))
 
 
 def draw_trials(result: dict[str, Any]) -> Figure:
@@ -104,25 +109,25 @@ def _side(found: dict[str, Any]) -> str:
     return f"{side} × {side}"
 
 
-def draw_state_values(run: HillRun) -> Figure:
+def draw_state_values(outcome: HillOutcome) -> Figure:
     """Draw the values over position and velocity: tabular, optimal and from images."""
     figure = new_figure(10.0, 3.7)
     panels = figure.subplots(1, 3, sharey=True)
+    values, direct = outcome.evaluation.values, outcome.evaluation.direct
     optimal = optimal_q(_states()).max(axis=1).reshape(len(VELOCITIES), len(POSITIONS))
-    highest = max(float(one.max()) for one in (run.direct.value, optimal, run.values))
+    maps = direct.value, optimal, values
+    highest = max(float(one.max()) for one in maps)
     scale = PowerNorm(0.5, vmin=0.0, vmax=highest)  # values fall by a quarter with every step
-    n_trees = len(run.forest.trees) if run.forest else 0
-    n_classes = f"{n_trees} trees" if n_trees else f"{run.policy.n_classes} classes"
+    n_trees = len(outcome.forest.trees) if outcome.forest else 0
+    n_classes = f"{n_trees} trees" if n_trees else f"{outcome.policy.n_classes} classes"
     titles = (
-        f"State known, {run.direct.side} × {run.direct.side} cells",
+        f"State known, {direct.side} × {direct.side} cells",
         "Optimal",
         f"From images, {n_classes}",
     )
-    for axes, values, title in zip(
-        panels, (run.direct.value, optimal, run.values), titles, strict=True
-    ):
+    for axes, shown, title in zip(panels, maps, titles, strict=True):
         image = axes.imshow(
-            values, extent=EXTENT, origin="lower", aspect="auto", cmap=VALUES, norm=scale,
+            shown, extent=EXTENT, origin="lower", aspect="auto", cmap=VALUES, norm=scale,
             interpolation="nearest",
         )  # fmt: skip
         axes.set_title(title)
@@ -135,7 +140,7 @@ def draw_state_values(run: HillRun) -> Figure:
     return figure
 
 
-def draw_thrusts(run: HillRun) -> Figure:
+def draw_thrusts(found: HillEvaluation) -> Figure:
     """Draw the way it thrusts over position and velocity beside the best one, and some trials."""
     figure = new_figure(9.0, 4.5)
     panels = figure.subplots(1, 2, sharey=True)
@@ -143,7 +148,7 @@ def draw_thrusts(run: HillRun) -> Figure:
     q = optimal_q(_states())
     is_lost = (q.max(axis=1) < 1e-6).reshape(shape)
     drivers: tuple[tuple[str, NDArray[np.int64], Actor], ...] = (
-        ("From images", run.actions, actor(run.actions)),
+        ("From images", found.actions, actor(found.actions)),
         ("Optimal", q.argmax(axis=1).reshape(shape), optimal_action),
     )
     for axes, (title, actions, act) in zip(panels, drivers, strict=True):

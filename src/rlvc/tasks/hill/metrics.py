@@ -60,7 +60,7 @@ def trials(act: Actor, starts: Floats, max_steps: int = MAX_STEPS) -> tuple[floa
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class TabularPolicy:
     """Tabular learning on a square grid over the position and the velocity.
 
     Attributes:
@@ -75,7 +75,9 @@ class Table:
     value: Floats = field(repr=False)
 
     @classmethod
-    def learn(cls, interactions: Interactions, side: int, solver: Solver, gamma: float) -> Table:
+    def learn(
+        cls, interactions: Interactions, side: int, solver: Solver, gamma: float
+    ) -> TabularPolicy:
         """Return what the interactions, which must carry the state, tell about the cells."""
         cell = functools.partial(_cell, side=side)
         action, value = tabular(interactions, cell, side**2, solver, gamma)
@@ -110,7 +112,7 @@ def compare(
 
     @functools.cache
     def at(side: int) -> tuple[float, float]:
-        return trials(Table.learn(interactions, side, solver, gamma).act, starts, max_steps)
+        return trials(TabularPolicy.learn(interactions, side, solver, gamma).act, starts, max_steps)
 
     def rank(side: int) -> tuple[float, float, int]:
         missed, mean_steps = at(side)

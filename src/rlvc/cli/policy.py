@@ -1,0 +1,231 @@
+"""The commands about a policy file: evaluate, explain, play."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from rlvc.cli.options import EnvArgument, EnvOptions, PolicyArgument, print_plain, with_options
+
+if TYPE_CHECKING:
+    from rlvc.policies.forest import AnyPolicy
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(EnvOptions):
+    """The options of ``rlvc evaluate``."""
+
+    policy: PolicyArgument
+    env_id: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ENV_ID]",
+            help="A Gymnasium environment, with the module that brings it; none for a policy of "
+            "`rlvc run`.",
+        ),
+    ] = None
+    task: Annotated[
+        str | None, typer.Option(help="The task; the one it was learned on unless given.")
+    ] = None
+    pictures: Annotated[
+        str | None, typer.Option(help="The pictures; those it was learned on unless given.")
+    ] = None
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Of the environment, of the starts and the noise, or of the views; new ones if "
+            "not.",
+        ),
+    ] = None
+    episodes: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many episodes to walk, or trials to drive on the hill.",
+            show_default="100 in ENV_ID, 1000, on the hill 10000",
+        ),
+    ] = None
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False
+
+
+@with_options(EvaluateOptions)
+def evaluate(context: typer.Context, options: EvaluateOptions) -> None:
+    """Measure a policy, in an environment or on a task of `rlvc run`.
+
+    In an environment: returns and lengths of episodes, with confidence intervals. On the maze and
+    the subway: episodes from random starts, and decisions on a dense grid. On the campus: decisions
+    on views that are new if they are drawn; the photographs of a folder are divided as they were to
+    learn from. On the hill: trials from random places at rest.
+    """
+    from rlvc.cli.progress import show_table
+    from rlvc.policies.forest import load_policy
+    from rlvc.runs.task import evaluate_policy
+    from rlvc.tasks.custom.task import measures_table
+
+    policy, console = load_policy(options.policy), Console()
+    if options.env_id is not None:
+        if options.task is not None or options.pictures is not None:
+            raise ValueError(
+                "--task and --pictures are for policies of `rlvc run`, not for ENV_ID."
+            )
+        found = _evaluate_in_env(policy, options)
+    else:
+        if options.render or options.wrap or options.arg or options.size or options.frames > 1:
+            raise ValueError("--render, --wrap, --arg, --size and --frames need an ENV_ID.")
+        with console.status("measuring"):
+            found = evaluate_policy(
+                policy, task=options.task, pictures=options.pictures, seed=options.seed,
+                episodes=options.episodes,
+            )  # fmt: skip
+    if options.as_json:
+        sys.stdout.write(json.dumps(found) + "\n")
+    elif options.env_id is not None:
+        show_table(console, measures_table(found))
+    else:
+        table = Table(show_header=False, box=None, pad_edge=False)
+        for name, value in found.items():
+            text = "none" if value is None else value
+            table.add_row(name, escape(f"{text:.3f}" if isinstance(text, float) else str(text)))
+        console.print(table)
+
+
+def _evaluate_in_env(policy: AnyPolicy, options: EvaluateOptions) -> dict[str, Any]:
+    """Return the measures of a policy in an environment."""
+    from rlvc.cli.environment import make_env
+    from rlvc.cli.progress import ProgressDisplay
+    from rlvc.data.explore import CachedPolicy
+    from rlvc.policies.evaluate import check_fit
+    from rlvc.policies.evaluate import evaluate as evaluate_in_env
+
+    env = make_env(options.env_config(str(options.env_id)))
+    check_fit(policy, env)
+    seed = {} if options.seed is None else {"seed": options.seed}
+    episodes = options.episodes or 100
+    with ProgressDisplay(Console(stderr=options.as_json)) as display:
+        display.on_phase("evaluate", episodes)
+        return evaluate_in_env(
+            CachedPolicy(policy), env, episodes=episodes, on_episode=display.on_step, **seed
+        ).summary()
+
+
+def explain(
+    policy: PolicyArgument,
+    images: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IMAGE",
+            help="An image as the agent perceives it. If it has several cameras, CAMERA=IMAGE for "
+            "each of them.",
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The picture to write; IMAGE-explained.png unless given.")
+    ] = None,
+) -> None:
+    """Say why a policy acts as it does on one percept, and draw it.
+
+    Prints the tests on the path through the classifier, the class and the values of the actions;
+    or, of a forest, how the trees voted and which features decided. Writes the image, or the images
+    of all cameras, with the features marked.
+    """
+    import cv2
+
+    from rlvc._core.atomic import atomic_write
+    from rlvc.data.images import as_image
+    from rlvc.data.percepts import SINGLE
+    from rlvc.envs.photos.images import read_image
+    from rlvc.policies.forest import ForestPolicy, load_policy
+    from rlvc.report.figures.explanation import draw_explanation, draw_forest_explanation
+    from rlvc.report.figures.style import to_png
+
+    loaded = load_policy(policy)
+    paths = _by_camera(images, sorted(loaded.shapes))
+    shown = {camera: read_image(path) for camera, path in paths.items()}
+    for camera, image in shown.items():
+        if loaded.shapes[camera][2] == 1:  # it learned from images without colour
+            shown[camera] = as_image(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))
+    percept = shown.get(SINGLE, shown)
+    if isinstance(loaded, ForestPolicy):
+        vote = loaded.explain(percept)
+        text, figure = str(vote), draw_forest_explanation(loaded, percept, vote)
+    else:
+        explanation = loaded.explain(percept)
+        text, figure = str(explanation), draw_explanation(loaded, percept, explanation)
+    target = out or Path(f"{'-'.join(path.stem for path in paths.values())}-explained.png")
+    atomic_write(target, to_png(figure))
+    print_plain(Console(), f"{text}\nThe picture is in {target}.")
+
+
+def _by_camera(images: list[str], cameras: list[str]) -> dict[str, Path]:
+    """Return the file of each camera; a policy whose percepts are single images has one, ''."""
+    if cameras == [""]:
+        if len(images) > 1:
+            raise ValueError(
+                f"This policy has one camera, so explain takes one image; got {len(images)}."
+            )
+        return {"": Path(images[0])}
+    pairs = [image.partition("=") for image in images]
+    paths = {camera: Path(path) for camera, _, path in pairs if path}
+    if sorted(paths) != cameras or len(images) > len(cameras):
+        wanted = " ".join(f"{camera}=IMAGE" for camera in cameras)
+        raise ValueError(
+            f"This policy has cameras {', '.join(cameras)}, so explain takes {wanted}; "
+            f"got {' '.join(images)}."
+        )
+    return {camera: paths[camera] for camera in cameras}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayOptions(EnvOptions):
+    """The options of ``rlvc play``."""
+
+    policy: PolicyArgument
+    env_id: EnvArgument
+    video: Annotated[
+        Path, typer.Option(metavar="FILE", help="The film to write, .mp4 or .gif.")
+    ] = Path("play.mp4")
+    episodes: Annotated[int, typer.Option(min=1, help="How many episodes to show.")] = 1
+    max_steps: Annotated[int, typer.Option(min=1, help="Most steps of an episode to show.")] = 1000
+    fps: Annotated[float, typer.Option(min=0.1, max=60.0, help="Decisions a second.")] = 4.0
+    seed: Annotated[int, typer.Option(min=0, help="Of the environment.")] = 1000
+
+
+@with_options(PlayOptions)
+def play(context: typer.Context, options: PlayOptions) -> None:
+    """Film a policy at work, and show at every step why it does what it does.
+
+    Each frame has the percept with the features that decided marked on it, the tests, the class,
+    and the values of the actions.
+    """
+    from rlvc.cli.environment import make_visible
+    from rlvc.policies.evaluate import check_fit
+    from rlvc.policies.forest import load_policy
+    from rlvc.report.video.play import play as play_frames
+    from rlvc.report.video.write import check_video, write_video
+
+    check_video(options.video)
+    policy, console, n_frames = load_policy(options.policy), Console(), 0
+    env = make_visible(options.env_config(options.env_id))
+    check_fit(policy, env)
+    with console.status("filming") as status:
+
+        def count() -> None:
+            nonlocal n_frames
+            n_frames += 1
+            status.update(f"filming, {n_frames} frames")
+
+        frames = play_frames(
+            policy, env, episodes=options.episodes, seed=options.seed,
+            max_steps=options.max_steps, fps=options.fps, on_frame=count,
+        )  # fmt: skip
+        write_video(options.video, frames, options.fps)
+    print_plain(console, f"The film is in {options.video} ({n_frames} frames).")

@@ -1,0 +1,77 @@
+"""The commands about tasks of the paper and parameters: run, parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from rlvc.cli.options import RunOptions, with_options
+from rlvc.cli.session import execute_run, find_place
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperTaskOptions(RunOptions):
+    """The options of ``rlvc run``."""
+
+    task: Annotated[str, typer.Argument(help="The task: maze, subway, campus or hill.")]
+    pictures: Annotated[
+        str,
+        typer.Option(
+            help="What the world looks like: photos (in every installation); street (subway, hill) "
+            "or places (campus), from `rlvc data get` or the folder RLVC_DATA; coil (maze, hill) "
+            "from RLVC_DATA; or an image file or folder of yours."
+        ),
+    ] = "photos"
+    interactions: Annotated[
+        int, typer.Option(min=1, help="How many random interactions to learn from.")
+    ] = 10_000
+    episodes: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Episodes to measure with, on the maze and the subway; trials on the hill.",
+            show_default="1000, on the hill 10000",
+        ),
+    ] = None
+
+
+@with_options(PaperTaskOptions)
+def run(context: typer.Context, options: PaperTaskOptions) -> None:
+    """Learn a task of the paper, measure the policy, and write pictures.
+
+    The folder gets result.json (all numbers), policy.rlvc (the policy), stages.csv (the curves),
+    pictures of what the agent does and of how it was learned stage by stage, features.png (what it
+    looks for) and percept.png (a percept to try `rlvc explain` on). The campus is learned twice
+    from the same interactions, with a tree (basic.rlvc) and with compaction (policy.rlvc), and both
+    are compared. The hill has two cameras, so there are two images to explain, ground.png and
+    gauge.png. With --trees, policy.rlvc is the forest, and one.rlvc (on the campus compact.rlvc)
+    what it is without.
+    """
+    from rlvc.runs.task import tasks
+
+    task = tasks.make(
+        options.task, pictures=options.pictures, interactions=options.interactions,
+        episodes=options.episodes,
+    )  # fmt: skip
+    learner = options.learner_of(task)
+    folder = find_place(options, Path("runs") / options.task)
+    with Console().status("getting ready"):
+        learner.engine.start()
+    execute_run(context, task, learner, options, folder)
+
+
+def parameters() -> None:
+    """List the parameters of the learner: meaning, range, default."""
+    from rlvc.runs.config import describe_parameters
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("name", "default", "range", "meaning"):
+        table.add_column(column, overflow="fold")
+    for row in describe_parameters():
+        table.add_row(*row)
+    Console().print(table)

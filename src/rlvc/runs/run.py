@@ -1,0 +1,193 @@
+"""A run: collect, extract, learn, grow a forest, evaluate; the same for every task."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final, Generic
+
+from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, PrefixedStore
+from rlvc._core.params import as_json
+from rlvc.data.interactions import Interactions
+from rlvc.learning.database import Database
+from rlvc.learning.rlvc import RLVC, Stage
+from rlvc.policies.forest import AnyPolicy, ForestPolicy
+from rlvc.policies.policy import Policy
+from rlvc.runs.callbacks import Callback, CallbackList, PhaseTimer
+from rlvc.runs.checkpoint import Checkpoint
+from rlvc.runs.forest import GrownForest, grow_forest
+from rlvc.runs.task import E, Task
+from rlvc.vision.cache import ExtractionCache
+
+POLICY: Final = "policy.rlvc"
+PACKAGES: Final = (
+    "rlvc", "gymnasium", "numpy", "scipy", "numba", "opencv-python-headless", "scikit-image",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[E]):
+    """All that a run found: what is written, drawn and reported.
+
+    Attributes:
+        task: The task.
+        result: The contents of ``result.json``.
+        interactions: What was learned from.
+        policies: The policies of the variants that are saved.
+        evaluation: What the task measured.
+        forest: The policy of a forest, learned from the same interactions.
+    """
+
+    task: Task[E]
+    result: dict[str, Any]
+    interactions: Interactions
+    policies: dict[str, Policy]
+    evaluation: E
+    forest: ForestPolicy | None = None
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of one classifier."""
+        return self.policies[self.task.main]
+
+    @property
+    def best(self) -> AnyPolicy:
+        """The policy to act with: the forest if there is one."""
+        return self.forest or self.policy
+
+
+class Run(Generic[E]):
+    """Learn a task and measure what was learned.
+
+    Args:
+        task: The task.
+        learner: With which parameters to learn; those of the task unless given.
+        seed: Of the exploration, the environment, the forest and the evaluation.
+        trees: How many trees of a forest to learn as well; 0 for none.
+        callbacks: What follows the run.
+        checkpoint: Where finished work is saved; what is found there is not done again.
+
+    Attributes:
+        timer: The phases.
+        cache: The extracted keypoints.
+        variants: The learners of the last round, with all that was chosen from the percepts.
+        database: What they learned from.
+        stages: The stages of each.
+        policies: The policies of those that are saved.
+        rounds: The numbers of every round of exploration.
+        forest: The forest, if one was grown.
+    """
+
+    def __init__(
+        self,
+        task: Task[E],
+        learner: RLVC | None = None,
+        *,
+        seed: int = 0,
+        trees: int = 0,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        self.task, self.seed, self.trees = task, int(seed), trees
+        self.learner = learner or task.base_learner()
+        self.callback = CallbackList(callbacks)
+        self.timer = PhaseTimer(self.callback)
+        self.checkpoint = checkpoint
+        self.store: CheckpointStore = NULL_STORE if checkpoint is None else checkpoint
+        self.cache = ExtractionCache(PrefixedStore(self.store, "look"))
+        self.variants: dict[str, RLVC] = {}
+        self.database: Database
+        self.stages: dict[str, list[Stage]] = {}
+        self.policies: dict[str, Policy] = {}
+        self.rounds: list[dict[str, Any]] = []
+        self.forest: GrownForest | None = None
+
+    def execute(self, folder: Path | None = None) -> Outcome[E]:
+        """Do all phases; save the policy in a folder before it is measured, which may take long."""
+        self.task.collect(self)
+        if self.trees:
+            self._grow_forest()
+        forest = self.forest.policy if self.forest else None
+        if folder is not None:
+            (forest or self.policies[self.task.main]).save(folder / POLICY)
+        evaluation, interactions = self.task.evaluate(self), self.database.interactions
+        result = {
+            "task": self.task.name,
+            **self.task.facts,
+            "seed": self.seed,
+            "interactions": len(interactions),
+            "percepts": len(interactions.percepts),
+            "seconds": self.timer.seconds,
+            **evaluation.numbers,
+            "parameters": as_json(self.variants[self.task.main]),
+            "versions": versions(),
+        }
+        return Outcome(self.task, result, interactions, self.policies, evaluation, forest)
+
+    def learn(self, data: Interactions | Database, round_number: int | None = None) -> Policy:
+        """Extract features, learn all variants, and return the policy of the main one.
+
+        Args:
+            data: What to learn from; keypoints of images that were extracted before are reused.
+            round_number: The round of exploration, if there are several.
+        """
+        suffix = "" if round_number is None else f" {round_number}"
+        if isinstance(data, Interactions):
+            fitted = self.learner.fitted(data.percepts)
+            extractor = fitted.new_extractor(data.percepts)
+            n_new = self.cache.n_new(extractor, data.percepts)
+            with self.timer.phase(f"extract{suffix}", n_new):
+                self.database = fitted.extract(
+                    data, self.cache, self.callback.on_step, extractor=extractor
+                )
+        else:
+            fitted, self.database = self.learner, data
+            with self.timer.phase(f"extract{suffix}", 0):
+                pass
+        self.variants = self.task.variants(fitted)
+        saved = (self.task.main, *self.task.extra_files)
+        for name, learner in self.variants.items():
+            with self.timer.phase(f"{name}{suffix}"):
+                self.stages[name] = self._learn_stages(learner, f"{name}{suffix}")
+                if name in saved:
+                    policy = self.stages[name][-1].policy()
+                    about = self.task.about(self.seed, name)
+                    self.policies[name] = replace(policy, about=about)
+        return self.policies[self.task.main]
+
+    def _learn_stages(self, learner: RLVC, name: str) -> list[Stage]:
+        """Return all stages of a learner."""
+        stages = []
+        for stage in learner.stages(self.database, PrefixedStore(self.store, name)):
+            stages.append(stage)
+            self.callback.on_stage(stage)
+        return stages
+
+    def _grow_forest(self) -> None:
+        """Grow a forest beside the classifier."""
+        learner = self.variants[self.task.forest_base]
+        with self.timer.phase("forest", self.trees):
+            grown = grow_forest(
+                self.trees, learner, self.database, self.seed, self.callback.on_step,
+                PrefixedStore(self.store, "forest"),
+            )  # fmt: skip
+        about = self.task.about(self.seed, "forest")
+        self.forest = replace(
+            grown, policy=replace(grown.policy, about=about),
+            seconds=self.timer.seconds.pop("forest"),
+        )  # fmt: skip
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:  # the same package may come under another name
+        return "unknown"

@@ -1,0 +1,1 @@
+"""The campus: its evaluation, figures and map."""

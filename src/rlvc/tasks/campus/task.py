@@ -1,0 +1,333 @@
+"""The campus: the tree and its compaction, learned from the same interactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc._core.checkpoint_store import PrefixedStore
+from rlvc.data.images import Image
+from rlvc.data.interactions import Interactions
+from rlvc.data.percepts import SINGLE, Percepts
+from rlvc.data.spaces import shapes_of
+from rlvc.envs.campus.graph_world import CAMPUS
+from rlvc.envs.photos.views import DIVISIONS, Views, campus_views
+from rlvc.features.incidence import Incidence
+from rlvc.features.index import FeatureIndex
+from rlvc.learning.compaction import Compaction, Keep
+from rlvc.learning.database import Database
+from rlvc.learning.mdp import MappedSequence, estimate
+from rlvc.learning.rlvc import RLVC, Stage
+from rlvc.learning.solvers.base import Solver
+from rlvc.policies.forest import AnyPolicy, ForestPolicy
+from rlvc.policies.values import greedy
+from rlvc.runs.examples import Examples
+from rlvc.runs.forest import forest_values
+from rlvc.runs.resources import ResourceEstimate, estimate_collection
+from rlvc.runs.run import Outcome, Run
+from rlvc.runs.task import NEW_SEED, Evaluation, Summary, SummaryTable
+from rlvc.tasks.neighbours import vote
+from rlvc.tasks.paper_task import BEST, Env, PaperTask, forest_rows, forest_text
+from rlvc.vision.cache import ExtractionCache
+from rlvc.vision.keypoints import Keypoints
+
+if TYPE_CHECKING:
+    from rlvc.report.web.scene import Scene
+
+DRAWN: Final = ("photos", "places")  # pictures of which every seed makes other views
+ERRORS: Final = {"learn": "train_error", "test": "test_error"}  # by division
+VIEWS: Final = 4  # of either division that a page shows of each state
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The views of one division, and the keypoints extracted from them.
+
+    Attributes:
+        state: (n,) the state that each view shows.
+        number: (n,) the percept of each view.
+        percepts: The distinct views.
+        keypoints: Their keypoints.
+    """
+
+    state: NDArray[np.int64]
+    number: NDArray[np.int64]
+    percepts: Percepts
+    keypoints: Keypoints
+
+    def index(self, database: Database) -> FeatureIndex:
+        """Return which features of a database the distinct views exhibit."""
+        return database.index_of(self.percepts, keypoints=[self.keypoints])
+
+    def incidence(self, database: Database) -> Incidence:
+        """Return which features of a database the views exhibit, row by row."""
+        return self.index(database).incidence.take(self.number)
+
+    def is_optimal(self, forest: ForestPolicy, database: Database) -> NDArray[np.bool_]:
+        """Return for each view whether the action of a forest is optimal."""
+        actions = greedy(*forest_values(forest, self.index(database)))
+        return CAMPUS.is_optimal(actions[self.number], self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class CampusEvaluation(Evaluation):
+    """What was measured on the campus.
+
+    Attributes:
+        optimal: For each version, and for the forest, the (n_states,) share of test views on which
+            its action is optimal.
+    """
+
+    optimal: dict[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campus(PaperTask[CampusEvaluation]):
+    """The paper's campus: spots to walk between and to turn on, and views of each.
+
+    >>> Campus().base_learner().gamma
+    0.8
+    """
+
+    name = "campus"
+    lead = (
+        "An agent walks from spot to spot, turns, sees only what is in front of it, and looks for "
+        "a building."
+    )
+    main, forest_base, beside = "compact", "basic", "compact.rlvc"
+    extra_files: ClassVar = {"basic": "basic.rlvc"}
+    env_id = "rlvc/Campus-v0"
+    gamma = CAMPUS.gamma
+    n_actions = CAMPUS.reward.shape[1]
+    paper: ClassVar = {
+        "distinct": 13367,
+        "basic": {"classes": 281, "features": 264, "train_error": 0.001, "test_error": 0.08},
+        "compact": {"classes": 59, "features": 171, "train_error": 0.0, "test_error": 0.045},
+    }
+
+    def variants(self, learner: RLVC) -> dict[str, RLVC]:
+        """Return the learner of the tree and that of its compaction."""
+        is_plain = isinstance(learner.post_process, Keep)
+        compaction = Compaction() if is_plain else learner.post_process
+        return {
+            "basic": replace(learner, post_process=Keep()),
+            "compact": replace(learner, post_process=compaction),
+        }
+
+    def about(self, seed: int, variant: str | None = None) -> dict[str, str]:
+        """Return the task, the pictures, the seed of the views, and the version."""
+        about = {**super().about(seed), "seed": str(seed)}
+        return about if variant is None else {**about, "version": variant}
+
+    def make_env(self, seed: int = 0) -> Env:
+        """Return a new environment with the views of a seed."""
+        return gymnasium.make(
+            self.env_id, pictures=self.pictures, views_seed=seed, disable_env_checker=True
+        )
+
+    def views(self, seed: int) -> Views:
+        """Return the views of a seed, divided into those to learn from and to test with."""
+        return campus_views(self.pictures, seed)
+
+    def estimate(self, run: Run[CampusEvaluation], env: Env) -> ResourceEstimate:
+        """Return what a run needs: all views are extracted, whether the agent meets them or not."""
+        shapes = shapes_of(env.observation_space).values()
+        n_views = sum(map(len, self.views(run.seed).division("learn")))
+        n = max(self.interactions, n_views)
+        return estimate_collection(shapes, n, run.learner, run.trees, images=n_views)
+
+    def complete(self, data: Interactions, seed: int) -> None:
+        """Add the views that the agent missed."""
+        for image in division_of(self.views(seed), "learn")[1]:
+            data.percepts.add(image)
+
+    def evaluate(self, run: Run[CampusEvaluation]) -> CampusEvaluation:
+        """Measure both versions and the forest on views learned from and on new ones."""
+        data, solver = run.database.interactions, run.learner.solver
+        divisions = self._divisions(run)
+        learn, test = divisions["learn"], divisions["test"]
+        with run.timer.phase("vote"):
+            state_of_image = np.zeros(len(data.percepts), np.int64)
+            state_of_image[learn.number] = learn.state
+            voted = vote(learn.keypoints, state_of_image, test.keypoints)[test.number]
+        numbers: dict[str, Any] = {"features": {"distinct": run.database.extractor.n_symbols}}
+        optimal: dict[str, NDArray[np.float64]] = {}
+        for version, stages in run.stages.items():
+            last = stages[-1]
+            shown = {name: one.incidence(last.database) for name, one in divisions.items()}
+            history = [_measure_stage(stage, divisions, shown) for stage in stages]
+            actions = last.actions()[last.classifier.classify(shown["test"])]
+            optimal[version] = share_by_state(CAMPUS.is_optimal(actions, test.state), test.state)
+            sizes = {key: history[-1][key] for key in ("classes", "features", *ERRORS.values())}
+            seconds = run.timer.seconds[version]
+            numbers[version] = {
+                **sizes, "stages": last.number, "seconds": seconds, "history": history,
+            }  # fmt: skip
+        if run.forest is not None:
+            policy = run.forest.policy
+            right = {name: one.is_optimal(policy, run.database) for name, one in divisions.items()}
+            optimal["forest"] = share_by_state(right["test"], test.state)
+            errors = {ERRORS[name]: float(1.0 - one.mean()) for name, one in right.items()}
+            numbers["forest"] = run.forest.describe(errors)
+        numbers["ceiling"] = error_of(CAMPUS.optimal_q().argmax(axis=1)[voted], test.state)
+        numbers["direct"] = direct_error(data, solver, run.learner.gamma)
+        numbers |= {"seconds": _seconds(run.timer.seconds), "paper": self.paper}
+        return CampusEvaluation(numbers, optimal)
+
+    def _divisions(self, run: Run[CampusEvaluation]) -> dict[str, Division]:
+        """Return both divisions; the keypoints of the views learned from are in the cache."""
+        views, data = self.views(run.seed), run.database.interactions
+        learner, extractor = run.variants[self.main], run.database.extractor
+        settings = learner.threads, run.callback.on_step, learner.engine.extract
+        state, images = division_of(views, "learn")
+        number = np.asarray([data.percepts.add(image) for image in images])
+        (keypoints,) = run.cache.extract(extractor, data.percepts, *settings)
+        learn = Division(state, number, data.percepts, keypoints)
+        test, (state, images) = Percepts(), division_of(views, "test")
+        number = np.asarray([test.add(image) for image in images])
+        with run.timer.phase("test", len(test)):
+            cache = ExtractionCache(PrefixedStore(run.store, "test"))
+            (keypoints,) = cache.extract(extractor, test, *settings)
+        return {"learn": learn, "test": Division(state, number, test, keypoints)}
+
+    def evaluate_policy(self, policy: AnyPolicy, seed: int | None = None) -> dict[str, Any]:
+        """Return the error of a policy on both divisions of the views that a seed gives.
+
+        Views that are drawn are new, in both divisions, unless it was learned with the same seed.
+        Photographs in a folder stay the same, so by default they are divided as they were to learn
+        from.
+        """
+        if seed is None:
+            is_its_own = policy.about.get("task") == self.name
+            divided = int(policy.about.get("seed", 0)) if is_its_own else 0
+            seed = NEW_SEED if self.pictures in DRAWN else divided
+        self.check_policy(policy)
+        measures = self.measure_policy(policy, seed)
+        return {"task": self.name, **self.facts, "seed": seed, **measures}
+
+    def measure_policy(self, policy: AnyPolicy, seed: int) -> dict[str, Any]:
+        """Return the errors on the views of a seed."""
+        errors, views = {}, self.views(seed)
+        for name in DIVISIONS:
+            states, images = division_of(views, name)
+            actions = np.asarray([int(policy.predict(image)[0]) for image in images])
+            errors[ERRORS[name]] = error_of(actions - policy.action_start, states)
+        return errors
+
+    def figures(self, outcome: Outcome[CampusEvaluation]) -> Iterator[tuple[str, bytes]]:
+        """Yield the map, the errors and the sizes by stage, and the features."""
+        from rlvc.tasks.campus.figures import draw_figures
+
+        return draw_figures(outcome)
+
+    def sample_percept(self, outcome: Outcome[CampusEvaluation]) -> dict[str, Image]:
+        """Return a new view of the first state."""
+        views = self.views(outcome.result["seed"])
+        return {SINGLE: views.image(0, views.test[0][0])}
+
+    def scene(self, result: dict[str, Any], examples: Examples | None, *, is_draft: bool) -> Scene:
+        """Return views of every state."""
+        from rlvc.tasks.campus.scene import draw_scene
+
+        return draw_scene(self.views(result["seed"]), 1 if is_draft else VIEWS)
+
+    def summary(self, result: dict[str, Any]) -> Summary:
+        """Return both versions beside the paper's, the vote of neighbours, direct perception."""
+        paper, basic, compact = result["paper"], result["basic"], result["compact"]
+        forest = [
+            (name, {**result["forest"], **measures, "classes": size}, BEST)
+            for name, measures, size in forest_rows(result)
+        ]
+        rows = [
+            ([name, *(f"{found[key]:.1%}" for key in ERRORS.values()),
+              *(str(found.get(key, "-")) for key in ("classes", "features", "stages"))], style)
+            for name, found, style in (
+                ("the tree", basic, None),
+                ("compacted", compact, BEST),
+                *forest,
+                ("the paper's tree", paper["basic"], "dim"),
+                ("the paper's, compacted", paper["compact"], "dim"),
+            )
+        ]  # fmt: skip
+        rows += [
+            (["vote of neighbours", "-", f"{result['ceiling']:.1%}", "-", "-", "-"], None),
+            (["state known", f"{result['direct']:.1%}", "-", "44", "-", "-"], None),
+        ]
+        columns = ["", "error: learned", "new views", "classes", "features", "stages"]
+        text = (
+            f"From {result['features']['distinct']} distinct features (the paper: "
+            f"{paper['distinct']}). Extraction took {result['seconds']['extract']:.0f} s, learning "
+            f"{basic['seconds']:.1f} s with the tree and {compact['seconds']:.1f} s with "
+            "compaction."
+        )
+        figures = {
+            "map.png": "what the agent does in every state",
+            "errors.png": "errors on views learned and on new ones, stage by stage",
+            "sizes.png": "classes and features, stage by stage",
+            "features.png": "what it looks for",
+        }
+        return Summary([SummaryTable(columns, rows)], [*forest_text(result), text], figures)
+
+
+def division_of(views: Views, name: str) -> tuple[NDArray[np.int64], Iterator[Image]]:
+    """Return the states of the views of one division, and the views."""
+    pairs = [(s, view) for s, numbers in enumerate(views.division(name)) for view in numbers]
+    states = np.asarray([state for state, _ in pairs], np.int64)
+    return states, (views.image(state, view) for state, view in pairs)
+
+
+def share_by_state(is_optimal: NDArray[np.bool_], state: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the (n_states,) share of the views of each state on which an action is optimal."""
+    return np.bincount(state, is_optimal) / np.bincount(state)
+
+
+def error_of(actions: NDArray[np.int64], states: NDArray[np.int64]) -> float:
+    """Return the share of actions that are not optimal in the state beside them."""
+    return float(1.0 - CAMPUS.is_optimal(actions, states).mean())
+
+
+def direct_error(data: Interactions, solver: Solver, gamma: float) -> float:
+    """Return the share of states in which tabular learning on the state itself goes wrong."""
+    assert data.state is not None
+    assert data.next_state is not None
+    sequence = MappedSequence(
+        data.state.astype(np.int64).ravel(), data.action, data.reward,
+        data.next_state.astype(np.int64).ravel(), data.terminated, data.is_last,
+    )  # fmt: skip
+    mdp = estimate(sequence, CAMPUS.n_states, data.n_actions)
+    actions = greedy(solver.solve(mdp, gamma), mdp.is_tried)
+    return error_of(actions, np.arange(CAMPUS.n_states))
+
+
+def _measure_stage(
+    stage: Stage, divisions: dict[str, Division], shown: dict[str, Incidence]
+) -> dict[str, Any]:
+    """Return a line of the history."""
+    actions = stage.actions()  # solved once for both divisions
+    errors = {
+        ERRORS[name]: error_of(actions[stage.classifier.classify(shown[name])], one.state)
+        for name, one in divisions.items()
+    }
+    return {
+        "stage": stage.number,
+        "classes": stage.classifier.n_classes,
+        "features": len(stage.classifier.features),
+        **errors,
+        "residual": stage.residual,
+        "aliased": stage.n_aliased,
+    }
+
+
+def _seconds(seconds: dict[str, float]) -> dict[str, float]:
+    """Return the seconds under the names that all tasks have."""
+    return {
+        "collect": seconds["collect"],
+        "extract": seconds["extract"],
+        "learn": seconds["basic"] + seconds["compact"],
+        "evaluate": seconds["test"] + seconds["vote"],
+    }

@@ -1,0 +1,1 @@
+"""Custom tasks: environments and data of users."""

@@ -1,0 +1,95 @@
+"""The figures of a custom task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rlvc.data.percepts import Percept
+from rlvc.policies.policy import Policy
+from rlvc.report.figures.arrangements import show_image
+from rlvc.report.figures.curves import draw_features, draw_growth
+from rlvc.report.figures.style import BLUE, GREY, ORANGE, house_style, new_figure, to_png
+
+if TYPE_CHECKING:
+    from rlvc.runs.run import Outcome
+    from rlvc.tasks.custom.task import CustomEvaluation
+
+    CustomOutcome: TypeAlias = Outcome[CustomEvaluation]
+
+
+def draw_figures(outcome: CustomOutcome) -> Iterator[tuple[str, bytes]]:
+    """Draw all figures of a run, those that need images last; yield their file names and these."""
+    with house_style():
+        yield "learning.png", to_png(draw_learning(outcome.result))
+        yield "features.png", to_png(draw_features(outcome.best))
+        yield "classes.png", to_png(draw_classes(outcome))
+
+
+def draw_classes(outcome: CustomOutcome, n: int = 12) -> Figure:
+    """Draw an example of the classes in which the agent was most often, with what it does there."""
+    met, policy = outcome.interactions, outcome.policy
+    here = outcome.evaluation.classes[met.start]
+    size = np.bincount(here, minlength=policy.n_classes)
+    order = np.argsort(-size, kind="stable")[:n]
+    order = order[size[order] > 0]
+    first = met.percepts[0]
+    one = next(iter(first.values())) if isinstance(first, Mapping) else first
+    columns = 4 if one.shape[1] > 1.4 * one.shape[0] else 6
+    rows = -(-len(order) // columns)
+    figure = new_figure(10.0, rows * (9.6 / columns * one.shape[0] / one.shape[1] + 0.42) + 0.3)
+    figure.suptitle(
+        f"What it does when it sees what: the {len(order)} most visited of {policy.n_classes} "
+        "classes",
+        x=0.01, ha="left", fontweight="bold", fontsize=10,
+    )  # fmt: skip
+    cells = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in cells:
+        axes.axis("off")
+    for axes, number in zip(cells, order.tolist(), strict=False):
+        percepts, counts = np.unique(met.start[here == number], return_counts=True)
+        _show_class(
+            axes, policy, number, met.percepts[int(percepts[counts.argmax()])], size[number]
+        )
+    return figure
+
+
+def _show_class(axes: Axes, policy: Policy, number: int, percept: Percept, size: int) -> None:
+    image = list(percept.values())[-1] if isinstance(percept, Mapping) else percept
+    show_image(axes, image)
+    action = int(policy.actions[number])
+    name = policy.action_names[action] if policy.action_names else action + policy.action_start
+    axes.set_title(
+        f"class {number}: “{name}”\nvalue {policy.values[number]:.2f}, {size}×",
+        fontsize=7.5, fontweight="normal", loc="center",
+    )  # fmt: skip
+
+
+def draw_learning(result: dict[str, Any]) -> Figure:
+    """Draw classes, tests and residual by stage, and the returns of the rounds of exploration."""
+    rounds = [one for one in result["rounds"] if one["return"] is not None]
+    figure = new_figure(9.0 if rounds else 6.2, 3.2)
+    panels = figure.subplots(1, 3 if rounds else 2)
+    draw_growth(panels[0], panels[1], result["history"])
+    if not rounds:
+        return figure
+    axes = panels[2]
+    axes.set_title("Return while exploring")
+    met = [one["interactions"] for one in rounds]
+    axes.plot(met, [one["return"] for one in rounds], color=BLUE, marker="o", linewidth=1.8)
+    axes.annotate("random", (met[0], rounds[0]["return"]), color=GREY, xytext=(4, 4),
+                  textcoords="offset points", fontsize=7.5)  # fmt: skip
+    if result["measures"]:
+        final = result["measures"]["return"]
+        axes.axhline(final["mean"], color=ORANGE, linewidth=1.2, linestyle="--")
+        axes.annotate(
+            f"without exploring {final['mean']:.2f}", (met[0], final["mean"]), color=ORANGE,
+            xytext=(2, 3), textcoords="offset points", fontsize=7.5,
+        )  # fmt: skip
+    axes.set_xlabel("interactions")
+    axes.margins(y=0.15)
+    return figure

@@ -1,0 +1,258 @@
+"""A custom task: an environment to explore in rounds, or data that was collected before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvc.data.explore import EPSILON, INTERACTIONS, ROUNDS, CachedPolicy, Round, explore
+from rlvc.data.images import Image
+from rlvc.data.interactions import Interactions
+from rlvc.data.percepts import SINGLE
+from rlvc.data.spaces import shapes_of
+from rlvc.learning.database import Database
+from rlvc.learning.rlvc import CHOSEN, RLVC
+from rlvc.policies.evaluate import evaluate
+from rlvc.policies.policy import Policy
+from rlvc.runs.curves import describe_stage
+from rlvc.runs.examples import Examples
+from rlvc.runs.resources import ResourceEstimate, estimate_collection, estimate_learning
+from rlvc.runs.run import Outcome, Run
+from rlvc.runs.task import NEW_SEED, Evaluation, Summary, SummaryTable, Task
+from rlvc.vision.extractor import FeatureExtractor
+
+if TYPE_CHECKING:
+    from rlvc.report.web.scene import Scene
+
+Env = gymnasium.Env[Any, Any]
+ROW: Final = 300  # bytes of an interaction while it is collected
+EPISODES: Final = 100  # of the evaluation by default
+MEASURES: Final = {
+    "return": "return",
+    "length": "steps",
+    "terminated": "ended by the task",
+    "rewarded": "return above 0",
+    "success": "success",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CustomEvaluation(Evaluation):
+    """What was measured of a custom task.
+
+    Attributes:
+        classes: (n_percepts,) the visual classes of the percepts.
+    """
+
+    classes: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CustomTask(Task[CustomEvaluation]):
+    """An environment, or data.
+
+    Attributes:
+        name: The name of the task.
+        data: An environment; or interactions; or a database of them.
+        source: Where the data come from, as the command line says it.
+        interactions: How many to collect in an environment.
+        rounds: In how many rounds; each but the first follows what was learned so far.
+        epsilon: The share of random actions in these.
+        episodes: How many to measure with in an environment; 0 for none.
+    """
+
+    name: str
+    data: Interactions | Database | Env | None = None
+    source: str | None = None
+    interactions: int = INTERACTIONS
+    rounds: int = ROUNDS
+    epsilon: float = EPSILON
+    episodes: int = EPISODES
+
+    has_examples = True
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The source."""
+        return {} if self.source is None else {"source": self.source}
+
+    @property
+    def env(self) -> Env | None:
+        """The environment, if there is one."""
+        return self.data if isinstance(self.data, gymnasium.Env) else None
+
+    def collect(self, run: Run[CustomEvaluation]) -> None:
+        """Explore the environment and learn in rounds, or learn from the data."""
+        if isinstance(self.data, gymnasium.Env):
+            run.callback.on_needs(*self._estimate(self.data, run.learner, run.trees))
+            self._explore(self.data, run)
+        elif isinstance(self.data, Interactions):
+            learner = run.learner.fitted(self.data.percepts)
+            run.callback.on_needs(estimate_learning(self.data, learner, run.trees), None)
+            run.learn(self.data)
+        elif self.data is not None:  # its features are extracted already
+            run.learner = match_extractor(run.learner, self.data.extractor)
+            run.learn(self.data)
+
+    def _explore(self, env: Env, run: Run[CustomEvaluation]) -> None:
+        """Collect and learn in rounds."""
+        number = 0
+
+        def on_round(k: int, n: int) -> None:
+            nonlocal number
+            number = k
+            run.timer.begin(f"collect {k}", n)
+
+        for one in explore(
+            env, lambda met: run.learn(met, number), interactions=self.interactions,
+            rounds=self.rounds, epsilon=self.epsilon, seed=run.seed, on_round=on_round,
+            on_step=run.callback.on_step, store=run.checkpoint.rounds if run.checkpoint else None,
+        ):  # fmt: skip
+            numbers = describe_round(one)
+            run.rounds.append(numbers)
+            run.callback.on_round(numbers)
+
+    def _estimate(
+        self, env: Env, learner: RLVC, trees: int
+    ) -> tuple[ResourceEstimate, ResourceEstimate]:
+        """Return what exploring needs at most, and in any case.
+
+        Nobody knows beforehand how many different images an environment will show.
+        """
+        shapes = shapes_of(env.observation_space).values()
+        most = estimate_collection(shapes, self.interactions, learner, trees, keeps_images=True)
+        least = estimate_collection(shapes, self.interactions, learner, images=1)
+        return most, replace(least, memory=least.memory + self.interactions * ROW)
+
+    def evaluate(self, run: Run[CustomEvaluation]) -> CustomEvaluation:
+        """Measure the policy in episodes, if there is an environment."""
+        measures = None
+        best = run.forest.policy if run.forest else run.policies[self.main]
+        if self.env is not None and self.episodes:
+            with run.timer.phase("evaluate", self.episodes):
+                measures = evaluate(
+                    CachedPolicy(best), self.env, episodes=self.episodes, seed=run.seed + NEW_SEED,
+                    on_episode=run.callback.on_step,
+                ).summary()  # fmt: skip
+        stages, policy = run.stages[self.main], run.policies[self.main]
+        stage, data = stages[-1], run.database.interactions
+        numbers: dict[str, Any] = {
+            "episodes": int(data.episode[-1]) + 1,
+            "actions": data.n_actions,
+            "stages": stage.number,
+            "classes": policy.n_classes,
+            "features": {
+                "distinct": run.database.extractor.n_symbols,
+                "selected": len(policy.classifier.features),
+            },
+            "measures": measures,
+            "rounds": run.rounds,
+            "history": [describe_stage(one) for one in stages],
+        }
+        if run.forest is not None:
+            numbers["forest"] = run.forest.describe(measures or {})
+        return CustomEvaluation(numbers, stage.database.classes(stage.classifier))
+
+    def figures(self, outcome: Outcome[CustomEvaluation]) -> Iterator[tuple[str, bytes]]:
+        """Yield the learning, the features, and examples of the classes."""
+        from rlvc.tasks.custom.figures import draw_figures
+
+        return draw_figures(outcome)
+
+    def sample_percept(self, outcome: Outcome[CustomEvaluation]) -> dict[str, Image]:
+        """Return the first percept."""
+        first = outcome.interactions.percepts[int(outcome.interactions.start[0])]
+        return dict(first) if isinstance(first, Mapping) else {SINGLE: first}
+
+    def examples(self, outcome: Outcome[CustomEvaluation]) -> Examples:
+        """Return percepts of all classes; a forest has no single class of each."""
+        chosen = Examples.choose(outcome.interactions, outcome.evaluation.classes)
+        return chosen if outcome.forest is None else replace(chosen, classes=None)
+
+    def scene(self, result: dict[str, Any], examples: Examples | None, *, is_draft: bool) -> Scene:
+        """Return a strip of percepts."""
+        from rlvc.tasks.custom.scene import draw_scene
+
+        return draw_scene(examples)
+
+    def summary(self, result: dict[str, Any]) -> Summary:
+        """Return the rounds and the measures."""
+        tables = [rounds_table(result["rounds"])] if result["rounds"] else []
+        tables += [measures_table(result["measures"])] if result["measures"] else []
+        features, seconds = result["features"], result["seconds"]
+        text = (
+            f"{result['classes']} classes by {features['selected']} tests, from "
+            f"{features['distinct']} distinct features on {result['percepts']} percepts in "
+            f"{result['interactions']} interactions. Extraction took {seconds['extract']:.1f} s, "
+            f"learning {seconds['learn']:.1f} s."
+        )
+        figures = {
+            "classes.png": "what it does when it sees what",
+            "learning.png": "how it got there",
+            "features.png": "what it looks for",
+        }
+        return Summary(tables, [text], figures)
+
+
+def match_extractor(learner: RLVC, extractor: FeatureExtractor) -> RLVC:
+    """Return a learner with the parts of the extractor that made a dataset.
+
+    Raises:
+        ValueError: The learner asks for other parts.
+    """
+    found: dict[str, Any] = {name: getattr(extractor, name) for name in (*CHOSEN, "threshold")}
+    for name, part in found.items():
+        given = getattr(learner, name)
+        if given and given != part:
+            raise ValueError(
+                f"{name} of RLVC must be {part}, which this dataset was made with; got {given}. "
+                "Leave it out, or make the dataset again with it."
+            )
+    return replace(learner, **found)
+
+
+def describe_round(one: Round[Policy]) -> dict[str, Any]:
+    """Return the numbers of a round; there are no means if no episode came to an end."""
+    is_any = len(one.returns) > 0
+    return {
+        "round": one.number,
+        "interactions": len(one.interactions),
+        "episodes": len(one.returns),
+        "return": float(one.returns.mean()) if is_any else None,
+        "length": float(one.lengths.mean()) if is_any else None,
+        "classes": one.policy.n_classes,
+    }
+
+
+def rounds_table(rounds: list[dict[str, Any]]) -> SummaryTable:
+    """Return a table of the rounds of exploration."""
+    keys = ("round", "interactions", "classes", "episodes")
+    rows = []
+    for one in rounds:
+        means = ("-", "-")
+        if one["return"] is not None:
+            means = f"{one['return']:.2f}", f"{one['length']:.1f}"
+        rows.append(([*(str(one[key]) for key in keys), *means], None))
+    note = "Returns while exploring; the first round is random."
+    return SummaryTable([*keys, "return", "steps"], rows, note, align_first=True)
+
+
+def measures_table(measures: Mapping[str, Any]) -> SummaryTable:
+    """Return a table of the measures with their confidence intervals."""
+    rows: list[tuple[list[str], str | None]] = []
+    for key, name in MEASURES.items():
+        if key in measures:
+            one, form = measures[key], "{:.2f}" if key in ("return", "length") else "{:.1%}"
+            mean, low, high = (
+                None if one[which] is None else form.format(one[which])
+                for which in ("mean", "low", "high")
+            )
+            interval = "-" if low is None else f"{low} to {high}"
+            style = "bold green" if key in ("return", "success") else None
+            rows.append(([name, str(mean), interval], style))
+    return SummaryTable([f"{measures['episodes']} episodes", "mean", "95% confidence"], rows)

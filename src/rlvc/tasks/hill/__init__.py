@@ -1,0 +1,1 @@
+"""The car on the hill: its evaluation, figures and map."""

@@ -1,0 +1,1 @@
+"""The maze and the subway: their evaluation, figures and map."""

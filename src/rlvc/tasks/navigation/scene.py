@@ -1,0 +1,43 @@
+"""The scene of the maze or the subway: a map on which every position can be asked about."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rlvc.data.percepts import SINGLE, Percepts
+from rlvc.envs.picture import PictureEnv
+from rlvc.envs.planar_world import MOVES, PlanarWorld
+from rlvc.report.web.encoding import QUALITY, pack, picture
+from rlvc.report.web.scene import Scene
+from rlvc.runs.metrics import ENOUGH, SPACING, cells_over, grid_over
+
+
+def draw_scene(world: PlanarWorld, env: PictureEnv, *, is_draft: bool) -> Scene:
+    """Return a grid of positions on the picture of a world.
+
+    A draft has fewer of them, and says nothing of the optimum, which takes a while to find.
+    """
+    positions, cells = cells_over(world, 2 * SPACING if is_draft else SPACING)
+    percepts = Percepts()
+    numbers = [percepts.add(env.percept(position)) for position in positions]
+    corner = np.array([env.corner(position) for position in positions])
+    table = percepts.table()[numbers]
+    at = np.zeros((len(percepts.images[0]), 2), np.int64)
+    at[table[:, 0]] = corner
+    camera = {
+        "name": SINGLE, "width": world.window, "height": world.window, "file": 0,
+        "x": pack(at[:, 0]), "y": pack(at[:, 1]), "zoom": 1.0,
+    }  # fmt: skip
+    labels = [f"at ({x:.0f}, {y:.0f})" for x, y in positions]
+    about = {
+        "kind": "world", "n_actions": len(MOVES), "width": world.width, "height": world.height,
+        "walls": world.walls, "exits": world.exits, "moves": MOVES.tolist(), "margin": env.margin,
+        "columns": cells.shape[1], "rows": cells.shape[0], "cells": pack(cells),
+        "x": pack(positions[:, 0]), "y": pack(positions[:, 1]),
+    }  # fmt: skip
+    if not is_draft:
+        q = grid_over(world).optimal_q
+        best = q.max(axis=1)
+        about |= {"good": pack(q >= ENOUGH * best[:, None]), "best": pack(best)}
+    shown = picture(env.padded, QUALITY) if is_draft else picture(env.padded)
+    return Scene(percepts, table, labels, [shown], [camera], about)

@@ -30,7 +30,7 @@ from rlvc.learning.forest import Forest
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.surrogates import Surrogates
 from rlvc.policies.forest import AnyPolicy
-from rlvc.tasks.catalogue import base_learner
+from rlvc.runs.task import tasks
 from rlvc.vision.detectors import Harris, Sift
 from scenes import make_scene
 
@@ -124,7 +124,7 @@ GROUPS = {"ideas": IDEAS, "choices": CHOICES, "forests": FORESTS, "detectors": C
 
 def run(task: str, pictures: str, seed: int, variants: Variants, trees: int) -> Any:
     """Return what the variants reach on one database."""
-    learner = base_learner(task)
+    learner = tasks.make(task).base_learner()
     scene = make_scene(task, pictures, seed, learner, nearby=True)
     if variants is CONFIGS:
         learner = learner.fitted(scene.data.percepts)

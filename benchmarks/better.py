@@ -36,7 +36,7 @@ from rlvc._core.atomic import atomic_write
 from rlvc.features.incidence import Incidence
 from rlvc.learning.compaction import Compaction
 from rlvc.learning.forest import Forest
-from rlvc.tasks.catalogue import base_learner
+from rlvc.runs.task import tasks
 from scenes import Act, Batch, Floats, Ints, Scene, make_scene
 
 DATABASES = (
@@ -87,7 +87,7 @@ def run(task: str, pictures: str, seed: int, parts: list[str], file: Path) -> No
     missing = [part for part in parts if part not in result["parts"]]
     if not missing:
         return
-    learner = base_learner(task)
+    learner = tasks.make(task).base_learner()
     scene = make_scene(task, pictures, seed, learner)
     result.setdefault("looking", scene.seconds)
 

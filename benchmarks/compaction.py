@@ -20,7 +20,7 @@ from floors import ratio
 from rlvc import collect
 from rlvc.classifiers.base import Classifier
 from rlvc.learning.compaction import Compaction, Keep, Solve, Step
-from rlvc.tasks.catalogue import base_learner
+from rlvc.runs.task import tasks
 
 ENVS = {"maze": "rlvc/Maze-v0", "subway": "rlvc/Subway-v0", "campus": "rlvc/Campus-v0"}
 PERCEPTS = 10_000
@@ -66,7 +66,7 @@ def main() -> None:
     options = parser.parse_args()
 
     env = gymnasium.make(ENVS[options.task], pictures=options.pictures, disable_env_checker=True)
-    learner = base_learner(options.task)
+    learner = tasks.make(options.task).base_learner()
     database = learner.extract(collect(env, 10_000, seed=options.seed))
     tree = list(replace(learner, post_process=Keep()).stages(database))[-1].classifier
     shares, totals = [], []

@@ -39,7 +39,9 @@ from rlvc.learning.generation.shard_features import ShardFeatures
 from rlvc.learning.selection.base import Samples, SplitChoice
 from rlvc.learning.selection.selector import FeatureSums, Selector
 from rlvc.runs.config import make_learner
-from rlvc.tasks import hill, navigation
+from rlvc.runs.run import Run
+from rlvc.tasks.hill.task import Hill
+from rlvc.tasks.maze import Maze
 
 MOST_SYMBOLS = 60  # of a vocabulary that is called coarse
 BOUND = 5.0  # on generation over selection
@@ -47,7 +49,7 @@ BOUND = 5.0  # on generation over selection
 
 def coarse(options: argparse.Namespace) -> None:
     """Print the success on the maze with the usual vocabulary, a coarse one, and composites."""
-    task = navigation.find_task("maze")
+    task = Maze(pictures=options.pictures)
     usual = RLVC(gamma=task.world.gamma)
     small = replace(usual, threshold=options.threshold)
     learners = {
@@ -64,9 +66,7 @@ def coarse(options: argparse.Namespace) -> None:
     success = defaultdict[str, list[float]](list)
     for seed in options.seeds:
         for name, learner in learners.items():
-            result = navigation.run(
-                task, pictures=options.pictures, seed=seed, learner=learner
-            ).result
+            result = Run(task, learner, seed=seed).execute().result
             n_symbols = result["features"]["distinct"]
             if name != "usual" and n_symbols > MOST_SYMBOLS:
                 raise SystemExit(
@@ -198,8 +198,8 @@ def timing_exhibits(times: Times) -> Iterator[None]:
 
 def cost(options: argparse.Namespace) -> None:
     """Print generation over selection on the hill."""
-    learner = make_learner("default", options.set, hill.base_learner())
-    env = gymnasium.make(hill.ENV_ID, pictures=options.pictures, disable_env_checker=True)
+    learner = make_learner("default", options.set, Hill().base_learner())
+    env = gymnasium.make(Hill.env_id, pictures=options.pictures, disable_env_checker=True)
     database = learner.extract(collect(env, 10_000, seed=options.seed))
     stages = list(learner.stages(database))  # compiles what there is to compile
     last = stages[-1]

@@ -36,10 +36,10 @@ from rlvc.policies.values import greedy
 from rlvc.runs.direct_perception import compare
 from rlvc.runs.forest import add_features, forest_values
 from rlvc.runs.metrics import grid_over, optimal_actor, walk
-from rlvc.tasks import hill_metrics as hill_measures
-from rlvc.tasks.campus import direct_error, error_of
-from rlvc.tasks.hill_index import actions_of, actor, see_hill
-from rlvc.tasks.navigation import find_task
+from rlvc.runs.task import tasks
+from rlvc.tasks.campus.task import direct_error, error_of
+from rlvc.tasks.hill import metrics as hill_measures
+from rlvc.tasks.hill.index import actions_of, actor, index_hill
 from rlvc.tasks.neighbours import vote
 from rlvc.vision.cache import ExtractionCache
 
@@ -166,7 +166,7 @@ def picture_scene(
     With ``nearby`` an agent perceives the percept of the nearest point of the grid, so that these
     are extracted once for all agents.
     """
-    task = find_task(name)
+    task: Any = tasks.make(name)
     made = gymnasium.make(task.env_id, pictures=pictures, disable_env_checker=True)
     env: Any = made.unwrapped
     data = collect(made, N, seed=seed, state="position")
@@ -244,7 +244,7 @@ def hill_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
     env: Any = made.unwrapped
     data = collect(made, N, seed=seed, state="state")
     database, _, seconds = look_at(data, learner)
-    seen = see_hill(database.extractor, database.index.graph, env.strip)
+    seen = index_hill(database.extractor, database.index.graph, env.strip)
     order = [seen.cameras.index(camera) for camera in ("ground", "gauge")]
     few = [
         np.stack([_few(ground_image(env.strip, column)) for column in range(LAST_GROUND + 1)]),

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from rlvc import RLVC
 from rlvc.runs.config import make_learner
-from rlvc.tasks.navigation import find_task, run
+from rlvc.runs.run import Run
+from rlvc.runs.task import tasks
 
 COLUMNS = (
     ("success", lambda r: r["measures"]["success"], "{:.3f}"),
@@ -50,20 +50,19 @@ def main() -> None:
 
     print("| run | " + " | ".join(name for name, _, _ in COLUMNS) + " |")
     print("|---" * (len(COLUMNS) + 1) + "|")
-    for task in map(find_task, options.tasks):
+    for name in options.tasks:
         for pictures in options.pictures:
+            task: Any = tasks.make(name, pictures=pictures)
             rows: list[list[float]] = []
             for seed in options.seeds:
-                learner = make_learner(options.preset, options.set, RLVC(gamma=task.world.gamma))
-                result: dict[str, Any] = run(
-                    task, pictures=pictures, seed=seed, learner=learner
-                ).result
+                learner = make_learner(options.preset, options.set, task.base_learner())
+                result = Run(task, learner, seed=seed).execute().result
                 rows.append([float(get(result) or np.nan) for _, get, _ in COLUMNS])
-                name = f"{task.name} {pictures} {options.preset}"
-                print(line(f"{name}, seed {seed}", rows[-1]), flush=True)
-            print(line(f"{name}, mean", np.mean(rows, axis=0).tolist()), flush=True)
+                title = f"{name} {pictures} {options.preset}"
+                print(line(f"{title}, seed {seed}", rows[-1]), flush=True)
+            print(line(f"{title}, mean", np.mean(rows, axis=0).tolist()), flush=True)
         paper = "classes {classes}, selected {selected}, distinct {distinct}, stages {stages}"
-        print(f"\nthe paper's {task.name}: {paper.format(**task.paper)}\n", flush=True)
+        print(f"\nthe paper's {name}: {paper.format(**task.paper)}\n", flush=True)
 
 
 if __name__ == "__main__":

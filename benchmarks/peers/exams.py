@@ -25,10 +25,10 @@ from rlvc.learning.database import Database
 from rlvc.policies.forest import AnyPolicy
 from rlvc.policies.policy import Policy
 from rlvc.runs.metrics import MAX_STEPS, grid_over, walk
-from rlvc.tasks import hill_metrics as hill_measures
-from rlvc.tasks.campus import error_of
-from rlvc.tasks.hill_index import actions_of, actor
-from rlvc.tasks.navigation import find_task
+from rlvc.tasks.campus.task import error_of
+from rlvc.tasks.hill import metrics as hill_measures
+from rlvc.tasks.hill.index import actions_of, actor
+from rlvc.tasks.maze import Maze as MazeTask
 from rlvc.vision.cache import ExtractionCache
 from scenes import Batch, act_of_forest, act_of_policy, remembering
 
@@ -110,7 +110,7 @@ def restless(act: Act, n_actions: int, rng: np.random.Generator, share: float = 
 class Maze(Exam):
     """The maze."""
 
-    task = find_task("maze")
+    task = MazeTask()
     gamma, env_id, state = task.world.gamma, task.env_id, "position"
 
     def _rng(self) -> np.random.Generator:

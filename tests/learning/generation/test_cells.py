@@ -16,7 +16,7 @@ from rlvc.learning.generation.composites import Composites
 from tests.learning.generation.test_composites import Case, new_of
 from tests.oracle import composites as oracle
 from tests.oracle.rlvc import TooCloseError
-from tests.policies.test_composite_policies import RED, SIDE, act
+from tests.support.marks import RED, SIDE, act
 
 seeds = st.integers(0, 2**32 - 1)
 

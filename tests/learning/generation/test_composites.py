@@ -26,8 +26,8 @@ from rlvc.vision import Harris, Sift
 from tests.features.test_index import Scene, draw_graph, draw_points
 from tests.oracle import composites as oracle
 from tests.oracle.rlvc import TooCloseError
-from tests.policies.test_composite_policies import act, draw_all
 from tests.support.candidates import Offer, offer
+from tests.support.marks import act, draw_all
 
 seeds = st.integers(0, 2**32 - 1)
 

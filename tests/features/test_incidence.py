@@ -49,14 +49,12 @@ def test_a_matrix_of_parts_is_the_whole(seed: int) -> None:
     dense, matrix = draw(rng)
     n, width = dense.shape
     assert np.array_equal([np.isin(np.arange(width), matrix.row(p)) for p in range(n)], dense)
-    percept, feature = np.indices(dense.shape).reshape(2, -1)
-    assert np.array_equal(matrix.exhibits(percept, feature), dense.ravel())
     rows = rng.integers(0, n, int(rng.integers(0, 9)))
     same(matrix.take(rows), dense[rows])
     wanted = np.asarray(rng.random(width) < 0.5)
     same(matrix.only(wanted), dense & wanted)
     some = np.flatnonzero(wanted)
-    assert np.array_equal(matrix.count(some), dense[:, some].sum(axis=1))
+    assert np.array_equal(matrix.counts([some])[0], dense[:, some].sum(axis=1))
     for lower, higher in zip(matrix.parts, matrix.parts[1:], strict=False):
         assert lower.indices.max(initial=-1) < higher.indices.min(initial=width)
     assert all(type(part) is Incidence and part.n_percepts == n for part in matrix.parts)
@@ -86,12 +84,12 @@ def test_many_features_are_counted_without_an_overflow() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(seeds, st.integers(1, 3), st.integers(1, 3))
-def test_the_company_of_features_is_counted(seed: int, n_jobs: int, threads: int) -> None:
+def test_cooccurrences_are_counted(seed: int, n_jobs: int, threads: int) -> None:
     rng = np.random.default_rng(seed)
     dense, matrix = draw(rng)
     job = rng.integers(-1, n_jobs, len(dense))
     features = rng.integers(0, dense.shape[1], n_jobs)
-    n, n_has, count, both = matrix.company(job, features, threads)
+    n, n_has, count, both = matrix.cooccurrences(job, features, threads)
     for k, feature in enumerate(features):
         members = dense[job == k]
         assert (n[k], n_has[k]) == (len(members), members[:, feature].sum())
@@ -138,5 +136,5 @@ def test_the_same_matrix_may_be_joined_to_different_ones(seed: int) -> None:
         expected = more.copy()
         expected[:, :width] |= dense
         one = matrix.join(Incidence.from_dense(more))
-        assert np.array_equal(one.count(np.arange(width + 2)), expected.sum(axis=1))
+        assert np.array_equal(one.counts([np.arange(width + 2)])[0], expected.sum(axis=1))
         same(one, expected)

@@ -43,9 +43,9 @@ def test_a_part_of_the_sightings_keeps_all_numbers() -> None:
     assert part.table is index.table
     for number, feature in enumerate(index.graph.features):
         primitives = index.graph.primitives(number)
-        there, before = part.incidence.count(np.array([number])), part.find(number)
+        there, before = part.incidence.counts([np.array([number])])[0], part.find(number)
         if all(kept[one] for one in primitives):
-            assert np.array_equal(there, index.incidence.count(np.array([number])))
+            assert np.array_equal(there, index.incidence.counts([np.array([number])])[0])
             for one, other in zip(before, index.find(number), strict=True):
                 assert np.array_equal(one, other, equal_nan=True)
         else:

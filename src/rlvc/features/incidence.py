@@ -1,7 +1,8 @@
-"""Which percept exhibits which feature, as sparse rows.
+"""The incidence matrix: which percept exhibits which feature, as sparse rows.
 
-Learning adds a few features at every stage to a matrix that may fill most of the memory. So a
-matrix may consist of parts, each with features of its own, and what is there is never copied.
+Every stage of learning adds a few features to a matrix that may fill most of the memory. So a
+matrix may consist of several parts with different features, and adding features copies no large
+part.
 """
 
 from __future__ import annotations
@@ -14,14 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Ints
+from rlvc._core.arrays import Bools, Ints
 from rlvc._core.jit import chunks, n_threads, share_threads
 from rlvc.features.incidence_kernels import (
     Rows,
     add_columns,
-    count_company,
+    count_cooccurrences,
     count_sets,
-    exhibit_pairs,
     fill_columns,
     find_features,
     join_rows,
@@ -44,7 +44,7 @@ class Incidence:
     [1, 0, 1]
     """
 
-    indptr: NDArray[np.int64]
+    indptr: Ints
     indices: NDArray[np.int32]
     n_features: int
 
@@ -55,9 +55,9 @@ class Incidence:
 
     @property
     def parts(self) -> tuple[Incidence, ...]:
-        """Plain matrices with as many rows; the features of each have higher numbers than before.
+        """Simple matrices with the same rows; the features of each have higher numbers than before.
 
-        What reads all rows reads part by part, as :attr:`indices` has to put them together first.
+        Code that reads all rows reads them part by part, as :attr:`indices` concatenates the parts.
         """
         return (self,)
 
@@ -66,103 +66,95 @@ class Incidence:
         rows = [one.indices[one.indptr[percept] : one.indptr[percept + 1]] for one in self.parts]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
-    def exhibits(
-        self, percepts: NDArray[np.int64], features: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
-        """Tell for pairs of a percept and a feature whether the one exhibits the other."""
-        found = [exhibit_pairs(one.indptr, one.indices, percepts, features) for one in self.parts]
-        return found[0] if len(found) == 1 else np.logical_or.reduce(found)
-
-    def count(self, features: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many of some features, each named once, every percept exhibits."""
-        return np.asarray(self.counts([features])[0], np.int64)
-
     def counts(
         self,
-        sets: Sequence[NDArray[np.int64]],
-        rows: NDArray[np.int64] | None = None,
+        sets: Sequence[Ints],
+        rows: Ints | None = None,
         threads: int = 1,
     ) -> NDArray[np.integer]:
-        """Return (n_sets, n_percepts) what :meth:`count` does for each of some sets of features.
+        """Return (n_sets, n_percepts) how many features of each set each percept exhibits.
 
-        All are counted in one pass, as reading the matrix is what takes time.
+        All sets are counted in one pass, as reading the matrix takes most of the time.
 
         Args:
-            sets: The features of each.
-            rows: The percepts to look at, if not all; one may stand there twice.
+            sets: The features of each set, all distinct.
+            rows: The percepts to count, all by default; they may repeat.
             threads: How many threads to use; the result does not depend on it.
         """
         largest = max(map(len, sets), default=0)
         small = np.uint8 if largest < 2**8 else np.uint32  # one for each percept and set
         total = np.zeros((len(sets), self.n_percepts if rows is None else len(rows)), small)
-        every = np.empty(0, np.int64) if rows is None else rows
+        rows = np.empty(0, np.int64) if rows is None else rows
         spans = [(one.start, one.stop) for one in chunks(total.shape[1], n_threads(threads))]
         for first in range(0, len(sets), 64):  # a bit of a word for each set
-            asked = np.zeros(self.n_features, np.uint64)
+            wanted = np.zeros(self.n_features, np.uint64)
             for number, features in enumerate(sets[first : first + 64]):
-                asked[features] |= np.uint64(1) << np.uint64(number)
-            lowest = int(np.flatnonzero(asked).min(initial=self.n_features))
-            here = total[first : first + 64]
+                wanted[features] |= np.uint64(1) << np.uint64(number)
+            lowest = int(np.flatnonzero(wanted).min(initial=self.n_features))
+            batch = total[first : first + 64]
             for one in self.parts:
                 if lowest < one.n_features:
                     work = functools.partial(
-                        count_sets, one.indptr, one.indices, asked, every, here
+                        count_sets, one.indptr, one.indices, wanted, rows, batch
                     )
                     share_threads(work, spans, threads)
         return total
 
-    def company(
-        self, job: NDArray[np.int64], features: NDArray[np.int64], threads: int = 1
+    def cooccurrences(
+        self, pivot: Ints, features: Ints, threads: int = 1
     ) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return in what company each of some features is seen, on percepts of its own.
+        """Return how often each feature occurs with each of the given ones.
 
         Args:
-            job: (n_percepts,) which of the features is looked for on a percept; -1 for none.
-            features: The features.
+            pivot: (n_percepts,) the index of the given feature that a percept counts for; -1 for
+                none.
+            features: The given features.
             threads: How many threads to use; the result does not depend on it.
 
         Returns:
-            n: (n_jobs,) the percepts of each.
-            n_has: (n_jobs,) how many of them exhibit the feature.
-            count: (n_jobs, n_features) how many of them exhibit each feature.
-            both: (n_jobs, n_features) how many of them exhibit each together with the one.
+            n: (n_given,) the number of percepts that count for each given feature.
+            n_has: (n_given,) how many of them exhibit it.
+            count: (n_given, n_features) how many of them exhibit each feature.
+            both: (n_given, n_features) how many of them exhibit both.
         """
         has = np.zeros(self.n_percepts, np.bool_)
         spans = [(piece.start, piece.stop) for piece in chunks(self.n_percepts, n_threads(threads))]
         for one in self.parts:
-            find = functools.partial(find_features, one.indptr, one.indices, job, features, has)
+            find = functools.partial(find_features, one.indptr, one.indices, pivot, features, has)
             share_threads(find, spans, threads)
         n, n_has = (
-            np.bincount(which + 1, minlength=len(features) + 1)[1:] for which in (job, job[has])
+            np.bincount(which + 1, minlength=len(features) + 1)[1:] for which in (pivot, pivot[has])
         )
         shape = 2, len(features), self.n_features
-        seen = np.zeros(shape, np.int64)  # without the feature, and with it
+        found = np.zeros(shape, np.int64)  # without the given feature, and with it
         for one in self.parts:
-            work = functools.partial(count_company, one.indptr, one.indices, job, has, shape)
-            for some in share_threads(work, spans, threads):
-                seen += some
-        return n, n_has, seen[0] + seen[1], seen[1]
+            work = functools.partial(
+                count_cooccurrences, one.indptr, one.indices, pivot, has, shape
+            )
+            for part in share_threads(work, spans, threads):
+                found += part
+        return n, n_has, found[0] + found[1], found[1]
 
-    def take(self, rows: NDArray[np.int64]) -> Incidence:
-        """Return the matrix of some rows, in the given order; a row may stand there twice."""
+    def take(self, rows: Ints) -> Incidence:
+        """Return the matrix of the given rows, in this order; they may repeat."""
         parts = [take_rows(one.indptr, one.indices, rows) for one in self.parts]
-        return Incidence(*functools.reduce(_put_together, parts), self.n_features)
+        return Incidence(*functools.reduce(_concatenate, parts), self.n_features)
 
-    def only(self, wanted: NDArray[np.bool_]) -> Incidence:
-        """Return the matrix in which only some features are exhibited; all keep their numbers.
+    def only(self, wanted: Bools) -> Incidence:
+        """Return the matrix in which only the wanted features are exhibited; numbers stay.
 
         >>> shown = Incidence.from_dense(np.array([[1, 1], [0, 1]]))
         >>> shown.only(np.array([False, True])).indptr.tolist()
         [0, 1, 2]
         """
         parts = [only_wanted(one.indptr, one.indices, wanted) for one in self.parts]
-        return Incidence(*functools.reduce(_put_together, parts), self.n_features)
+        return Incidence(*functools.reduce(_concatenate, parts), self.n_features)
 
     def join(self, other: Incidence) -> Incidence:
-        """Return what a percept exhibits in this matrix or in another, with as many rows.
+        """Return the matrix of what percepts exhibit here or in another matrix with the same rows.
 
-        It takes no copy of this matrix where, as is usual, the other's features have higher
-        numbers: what is joined to it, one matrix after the other, becomes its second part.
+        If the other's features have higher numbers, as is usual, the first part is not copied: all
+        that is joined to it becomes the second part.
         """
         first, *added = self.parts
         new = Incidence.union(other.parts)
@@ -178,9 +170,9 @@ class Incidence:
         return bool(lowest >= other.n_features or lowest > other.indices.max(initial=-1))
 
     def append(self, other: Incidence) -> Incidence:
-        """Return the same as :meth:`join` where all features of the other have higher numbers.
+        """Do what :meth:`join` does if the other's features have higher numbers, without copies.
 
-        The other stays a part of its own: better than to join where it is large.
+        The other becomes a further part, which suits large matrices.
         """
         return StackedIncidence((*self.parts, *other.parts))
 
@@ -197,7 +189,7 @@ class Incidence:
 
     @classmethod
     def union(cls, parts: Sequence[Incidence]) -> Incidence:
-        """Return the matrix of which percept exhibits a feature in one of the parts."""
+        """Return the simple matrix of what percepts exhibit in any of the parts."""
         if len(parts) == 1:
             return parts[0]
         rows = [np.repeat(np.arange(part.n_percepts), np.diff(part.indptr)) for part in parts]
@@ -208,7 +200,7 @@ class Incidence:
     @classmethod
     def from_pairs(
         cls,
-        percept: NDArray[np.int64],
+        percept: Ints,
         feature: NDArray[np.int32],
         n_percepts: int,
         n_features: int,
@@ -222,16 +214,16 @@ class Incidence:
         return cls(indptr, indices if n == len(indices) else indices[:n].copy(), n_features)
 
     @classmethod
-    def from_dense(cls, matrix: NDArray[np.bool_]) -> Incidence:
+    def from_dense(cls, matrix: Bools) -> Incidence:
         """Return the sparse form of a (n_percepts, n_features) matrix."""
         rows, columns = np.nonzero(matrix)
         return cls.from_pairs(rows, columns.astype(np.int32), *matrix.shape)
 
 
 class StackedIncidence(Incidence):
-    """What :meth:`Incidence.append` and :meth:`Incidence.join` return: a matrix of several parts.
+    """A matrix of several parts, as :meth:`Incidence.append` and :meth:`Incidence.join` return.
 
-    Its rows as a whole are put together anew whenever they are asked for.
+    Its ``indptr`` and ``indices`` are computed at every access.
 
     >>> one = Incidence.from_dense(np.array([[1, 0], [0, 1]]))
     >>> two = one.append(Incidence.from_dense(np.array([[0, 0, 1], [0, 0, 0]])))
@@ -268,7 +260,7 @@ class StackedIncidence(Incidence):
     def indices(self) -> NDArray[np.int32]:
         """Features that each percept exhibits, each once, in ascending order."""
         rows = [(one.indptr, one.indices) for one in self._parts]
-        return functools.reduce(_put_together, rows)[1]
+        return functools.reduce(_concatenate, rows)[1]
 
 
 def _add_columns(matrix: Incidence, other: Incidence) -> Incidence:
@@ -295,8 +287,8 @@ def _as_columns(matrix: Incidence) -> tuple[Ints, NDArray[np.int32], NDArray[np.
     return np.append(begin[feature], begin[-1]), feature, rows
 
 
-def _put_together(left: Rows, right: Rows) -> Rows:
-    """Return rows that begin as those of one matrix and go on as those of another."""
+def _concatenate(left: Rows, right: Rows) -> Rows:
+    """Return the rows of one matrix, each continued by that of another."""
     indices = np.empty(len(left[1]) + len(right[1]), np.int32)
     join_rows(*left, *right, indices)
     return left[0] + right[0], indices

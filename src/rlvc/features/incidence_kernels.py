@@ -17,7 +17,7 @@ Rows = tuple[Ints, NDArray[np.int32]]
 
 @jit
 def is_among(indices: NDArray[np.int32], first: int, end: int, feature: int) -> bool:
-    """Tell whether a feature stands in a row, which goes from ``first`` to ``end``."""
+    """Tell whether a feature is in the row from ``first`` to ``end``."""
     last = end
     while first < last:
         middle = (first + last) // 2
@@ -32,7 +32,7 @@ def is_among(indices: NDArray[np.int32], first: int, end: int, feature: int) -> 
 def fill_columns(
     indptr: Ints, indices: NDArray[np.int32], at: Ints, rows: NDArray[np.int32]
 ) -> None:
-    """Write the rows in which each feature is exhibited; ``at`` is where those of each go on."""
+    """Write the rows that exhibit each feature; ``at`` is where to write the next row of each."""
     for row in range(len(indptr) - 1):
         for i in range(indptr[row], indptr[row + 1]):
             rows[at[indices[i]]] = row
@@ -49,12 +49,12 @@ def add_columns(
     indptr: Ints,
     indices: NDArray[np.int32],
 ) -> None:
-    """Write the rows of a matrix with columns of higher numbers added."""
+    """Write the rows of a matrix to which columns of higher numbers are added."""
     n = len(old) - 1
     indptr[:] = 0
     for i in range(len(rows)):
         indptr[rows[i] + 1] += 1
-    for row in range(n):  # where a row ends now; its new features are written from there back
+    for row in range(n):  # the end of a row, from which its new features are written backwards
         indptr[row + 1] += indptr[row] + old[row + 1] - old[row]
         first = indptr[row]
         for i in range(old[row + 1] - old[row]):
@@ -106,16 +106,16 @@ def sort_pairs(
 def count_sets(
     indptr: Ints,
     indices: NDArray[np.int32],
-    asked: NDArray[np.uint64],
+    wanted: NDArray[np.uint64],
     rows: Ints,
     total: NDArray[np.integer],
     span: tuple[int, int],
 ) -> None:
-    """Add how many features of each set are exhibited by some percepts, or by some of ``rows``."""
+    """Add the number of features of each set that each percept, or each of ``rows``, exhibits."""
     for k in range(span[0], span[1]):
         row = rows[k] if len(rows) else k
         for i in range(indptr[row], indptr[row + 1]):
-            sets = asked[np.uint32(indices[i])]
+            sets = wanted[np.uint32(indices[i])]
             number = 0
             while sets:  # few features are in any
                 if sets & np.uint64(1):
@@ -128,32 +128,32 @@ def count_sets(
 def find_features(
     indptr: Ints,
     indices: NDArray[np.int32],
-    job: Ints,
+    pivot: Ints,
     features: Ints,
     has: NDArray[np.bool_],
     span: tuple[int, int],
 ) -> None:
-    """Tell which percepts exhibit the feature that is looked for on them."""
+    """Tell which percepts exhibit the feature that they count for."""
     for row in range(span[0], span[1]):
-        if job[row] >= 0:
-            has[row] |= is_among(indices, indptr[row], indptr[row + 1], features[job[row]])
+        if pivot[row] >= 0:
+            has[row] |= is_among(indices, indptr[row], indptr[row + 1], features[pivot[row]])
 
 
 @jit
-def count_company(
+def count_cooccurrences(
     indptr: Ints,
     indices: NDArray[np.int32],
-    job: Ints,
+    pivot: Ints,
     has: NDArray[np.bool_],
     shape: tuple[int, int, int],
     span: tuple[int, int],
 ) -> Ints:
-    """Return how many percepts exhibit each feature: without the one of their job, and with it."""
-    n_jobs, n_features = shape[1], shape[2]
-    seen = np.zeros(2 * n_jobs * n_features, np.int64)
+    """Return how many percepts exhibit each feature, without and with the one they count for."""
+    n_given, n_features = shape[1], shape[2]
+    seen = np.zeros(2 * n_given * n_features, np.int64)
     for row in range(span[0], span[1]):
-        if job[row] >= 0:
-            first = np.uint64(((n_jobs if has[row] else 0) + job[row]) * n_features)
+        if pivot[row] >= 0:
+            first = np.uint64(((n_given if has[row] else 0) + pivot[row]) * n_features)
             for i in range(indptr[row], indptr[row + 1]):
                 seen[first + np.uint64(indices[i])] += 1
     return seen.reshape(shape)
@@ -161,7 +161,7 @@ def count_company(
 
 @jit
 def take_rows(indptr: Ints, indices: NDArray[np.int32], rows: Ints) -> Rows:
-    """Return some rows, in the given order."""
+    """Return the given rows, in this order."""
     begin = np.zeros(len(rows) + 1, np.int64)
     for i in range(len(rows)):
         begin[i + 1] = begin[i] + indptr[rows[i] + 1] - indptr[rows[i]]
@@ -175,7 +175,7 @@ def take_rows(indptr: Ints, indices: NDArray[np.int32], rows: Ints) -> Rows:
 
 @jit
 def only_wanted(indptr: Ints, indices: NDArray[np.int32], wanted: NDArray[np.bool_]) -> Rows:
-    """Return the rows with only some features."""
+    """Return the rows with only the wanted features."""
     begin = np.zeros(len(indptr), np.int64)
     for row in range(len(indptr) - 1):
         begin[row + 1] = begin[row]
@@ -198,7 +198,7 @@ def join_rows(
     right_indices: NDArray[np.int32],
     out: NDArray[np.int32],
 ) -> None:
-    """Write rows that begin as those of one matrix and go on as those of another."""
+    """Write the rows of one matrix, each continued by that of another."""
     n = 0
     for row in range(len(left) - 1):
         for i in range(left[row], left[row + 1]):
@@ -207,15 +207,3 @@ def join_rows(
         for i in range(right[row], right[row + 1]):
             out[n] = right_indices[i]
             n += 1
-
-
-@jit
-def exhibit_pairs(
-    indptr: Ints, indices: NDArray[np.int32], percepts: Ints, features: Ints
-) -> NDArray[np.bool_]:
-    """Tell for pairs of a percept and a feature whether the one exhibits the other."""
-    found = np.zeros(len(percepts), np.bool_)
-    for i in range(len(percepts)):
-        row = percepts[i]
-        found[i] = is_among(indices, indptr[row], indptr[row + 1], features[i])
-    return found

@@ -1,14 +1,14 @@
-"""Where the features of a graph occur on many percepts, found for all of them at once."""
+"""The feature index: which of many percepts exhibit which features, and where."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Ints
+from rlvc._core.arrays import Bools, Ints
 from rlvc.data.percepts import Percepts
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
@@ -25,18 +25,29 @@ from rlvc.vision.extractor import SymbolOccurrences
 
 @dataclass(frozen=True, slots=True)
 class FeatureIndex:
-    """What percepts show of the features of a graph.
+    """The features of a graph on many percepts.
 
-    Of composite and located features only which image exhibits them is kept; :meth:`find` finds
-    where they occur from where symbols do.
+    For features with parts, only the images that exhibit them are stored; :meth:`find` computes
+    where they occur from the occurrences of symbols.
 
     Attributes:
         graph: The features.
         cameras: The names of the cameras.
-        places: Where primitive features occur, one for each camera.
+        places: The occurrences of primitive features, one table for each camera.
         table: (n_percepts, n_cameras) the images that make up each percept.
-        shown: Which image exhibits which feature, one for each camera.
+        shown: Which image exhibits which feature, one matrix for each camera.
         incidence: Which percept exhibits which feature.
+
+    >>> from rlvc.data import Percepts
+    >>> from rlvc.vision import ExtractionCache, choose_extractor
+    >>> percepts, image = Percepts(), np.zeros((64, 64, 3), np.uint8)
+    >>> image[30:, 30:] = 255
+    >>> number, extractor = percepts.add(image), choose_extractor(percepts).new_extractor()
+    >>> keypoints = ExtractionCache().extract(extractor, percepts)
+    >>> symbols = extractor.find_symbols(percepts, keypoints)
+    >>> index = FeatureIndex.of(FeatureGraph().add_symbols(extractor), percepts, symbols)
+    >>> index.incidence.row(0).tolist(), index.find(0)[1][:, :2].tolist()
+    ([0], [[31.0, 31.0]])
     """
 
     graph: FeatureGraph
@@ -48,12 +59,12 @@ class FeatureIndex:
 
     @classmethod
     def of(
-        cls, graph: FeatureGraph, percepts: Percepts, seen: list[SymbolOccurrences]
+        cls, graph: FeatureGraph, percepts: Percepts, symbols: list[SymbolOccurrences]
     ) -> FeatureIndex:
-        """Return what percepts show of a graph, given the symbols that an eye saw on them."""
+        """Return the index of a graph on percepts, given the symbols of each camera."""
         places = tuple(
             locate_symbols(graph.symbols(images.camera), occurrences, images.shape or (0, 0))
-            for images, occurrences in zip(percepts.images, seen, strict=True)
+            for images, occurrences in zip(percepts.images, symbols, strict=True)
         )
         return cls.at(graph, percepts.cameras, places, percepts.table())
 
@@ -65,26 +76,23 @@ class FeatureIndex:
         places: tuple[OccurrenceTable, ...],
         table: Ints,
     ) -> FeatureIndex:
-        """Return what percepts show of a graph, given where its symbols are on their images."""
+        """Return the index of a graph on percepts, given where its symbols occur."""
         n = len(graph)
-        shown = tuple(Incidence(*distinct_features(here.begin, here.feature), n) for here in places)
+        shown = tuple(Incidence(*distinct_features(one.begin, one.feature), n) for one in places)
         incidence = _of_percepts(shown, table, n)
         higher = [n for n, one in enumerate(graph.features) if not isinstance(one, Primitive)]
         return cls(graph, cameras, places, table, shown, incidence)._show(higher)
 
     def add(self, features: Iterable[Feature]) -> tuple[FeatureIndex, list[int]]:
-        """Return the index of a graph with some more features, and the number of each."""
+        """Return the index of the graph with more features, and their numbers."""
         graph, numbers = self.graph.add(features)
         return self.extend(graph), numbers
 
     def extend(self, graph: FeatureGraph) -> FeatureIndex:
-        """Return the index of a graph that has the features of this one and then some more."""
+        """Return the index of a graph that has the features of this one first, then others."""
         if len(graph) == len(self.graph):
             return self
-        grown = FeatureIndex(
-            graph, self.cameras, self.places, self.table, self.shown, self.incidence
-        )
-        return grown._show(range(len(self.graph), len(graph)))
+        return replace(self, graph=graph)._show(range(len(self.graph), len(graph)))
 
     def first(self, graph: FeatureGraph) -> FeatureIndex:
         """Return the index of a graph that has only the first features of this one."""
@@ -92,41 +100,39 @@ class FeatureIndex:
         shown = tuple(one.first(n) for one in self.shown)
         is_same = bool(shown) and self.incidence is self.shown[0]  # percepts are single images
         incidence = shown[0] if is_same else self.incidence.first(n)
-        return FeatureIndex(graph, self.cameras, self.places, self.table, shown, incidence)
+        return replace(self, graph=graph, shown=shown, incidence=incidence)
 
-    def only(self, symbols: NDArray[np.bool_]) -> FeatureIndex:
-        """Return what is left if only some symbols were seen; the graph stays as it is.
+    def only(self, symbols: Bools) -> FeatureIndex:
+        """Return the index as if only some symbols were exhibited; the graph stays as it is.
 
         Args:
-            symbols: (n_features,) which primitive features may be seen; of the others, those whose
-                parts all may.
+            symbols: (n_features,) which primitive features are left; of the others, those whose
+                parts are all left.
         """
         wanted = symbols.copy()
         for number, feature in enumerate(self.graph.features):
             if feature.parts:
                 wanted[number] = all(wanted[part] for part in feature.parts)
-        return FeatureIndex(
-            self.graph,
-            self.cameras,
-            tuple(places.only(wanted) for places in self.places),
-            self.table,
-            tuple(one.only(wanted) for one in self.shown),
-            self.incidence.only(wanted),
+        return replace(
+            self,
+            places=tuple(places.only(wanted) for places in self.places),
+            shown=tuple(one.only(wanted) for one in self.shown),
+            incidence=self.incidence.only(wanted),
         )
 
     def of_percepts(self, table: Ints) -> FeatureIndex:
-        """Return what other percepts show that are made up of the same images.
+        """Return the index of other percepts that are made of the same images.
 
         Args:
             table: (n_percepts, n_cameras) the images that make up each percept.
         """
         incidence = _of_percepts(self.shown, table, len(self.graph))
-        return FeatureIndex(self.graph, self.cameras, self.places, table, self.shown, incidence)
+        return replace(self, table=table, incidence=incidence)
 
     def find(self, number: int, known: dict[int, Found] | None = None) -> Found:
         """Return on which images of its camera a feature occurs, and where.
 
-        What is found on the way is added to ``known``, and what is there is not searched again.
+        Occurrences of its parts are added to ``known``; those in it are not computed again.
         """
         known = {} if known is None else known
         if number not in known:
@@ -138,7 +144,7 @@ class FeatureIndex:
     def places_of(
         self, numbers: Sequence[int], known: dict[int, Found]
     ) -> tuple[OccurrenceTable, ...]:
-        """Return where primitive features occur, and some others, given by number."""
+        """Return where primitive features and the given others occur, one table for each camera."""
         graph = self.graph
         higher = [number for number in numbers if graph.height[number] > 0]
         found = {number: self.find(number, known) for number in higher}
@@ -148,7 +154,7 @@ class FeatureIndex:
         )
 
     def _find(self, number: int, known: dict[int, Found], most: int) -> Found:
-        """Return the first ``most`` occurrences on every image, given those of the parts."""
+        """Return the first ``most`` occurrences on each image, given those of the parts."""
         feature, camera = self.graph[number], self.graph.camera[number]
         places = self.places[self.cameras.index(camera)]
         if isinstance(feature, Primitive):
@@ -158,7 +164,7 @@ class FeatureIndex:
             inside = feature.is_inside(found, places.size)
             return image[inside], found[inside]
         if isinstance(feature, AtLeast):
-            return self._several(feature, known, places.n_images)
+            return self._find_at_least(feature, known, places.n_images)
         if {self.graph.camera[part] for part in feature.parts} != {camera}:
             return np.empty(0, np.int64), np.empty((0, 4))
         return compose(
@@ -166,8 +172,8 @@ class FeatureIndex:
             np.empty((most, 4), np.float64),
         )  # fmt: skip
 
-    def _several(self, feature: AtLeast, known: dict[int, Found], n_images: int) -> Found:
-        """Return the occurrences of parts on the images that show enough of them."""
+    def _find_at_least(self, feature: AtLeast, known: dict[int, Found], n_images: int) -> Found:
+        """Return the occurrences of the parts on the images that exhibit enough of them."""
         image = np.concatenate([known[part][0] for part in feature.parts])
         found = np.concatenate([known[part][1] for part in feature.parts])
         part = np.repeat(np.arange(len(feature.parts)), [len(known[p][0]) for p in feature.parts])
@@ -178,7 +184,7 @@ class FeatureIndex:
         return image[rows], found[rows]
 
     def _show(self, numbers: Sequence[int]) -> FeatureIndex:
-        """Add to what is shown the features of the graph with some numbers."""
+        """Return the index with the given features of the graph added to the matrices."""
         known: dict[int, Found] = {}
         plain: dict[int, Ints] = {}
         for number in numbers:
@@ -189,19 +195,19 @@ class FeatureIndex:
         grown = self._join(plain)
         several: dict[int, Ints] = {}
         for camera, images in zip(self.cameras, grown.shown, strict=True):
-            here = {  # of others, whose images are known by now
+            counted = {  # their parts are features that have been added by now
                 number: feature
                 for number in numbers
                 if isinstance(feature := self.graph[number], AtLeast)
                 and self.graph.camera[number] == camera
             }
-            parts = [np.asarray(feature.parts, np.int64) for feature in here.values()]
-            for number, count in zip(here, images.counts(parts), strict=True):
-                several[number] = np.flatnonzero(count >= here[number].least)
+            parts = [np.asarray(feature.parts, np.int64) for feature in counted.values()]
+            for number, count in zip(counted, images.counts(parts), strict=True):
+                several[number] = np.flatnonzero(count >= counted[number].least)
         return grown._join(dict(sorted(several.items())))
 
     def _join(self, images: dict[int, Ints]) -> FeatureIndex:
-        """Add the images on which some features of the graph are seen."""
+        """Return the index with the images that exhibit features of the graph added."""
         if not images:
             return self
         pairs: dict[str, list[tuple[Ints, NDArray[np.int32]]]] = {name: [] for name in self.cameras}
@@ -216,20 +222,20 @@ class FeatureIndex:
         added = _of_percepts(new, self.table, n)
         is_same = self.incidence is self.shown[0] and added is new[0]  # percepts are single images
         incidence = shown[0] if is_same else self.incidence.join(added)
-        return FeatureIndex(self.graph, self.cameras, self.places, self.table, shown, incidence)
+        return replace(self, shown=shown, incidence=incidence)
 
 
 def _incidence(
     pairs: Sequence[tuple[Ints, NDArray[np.int32]]], n_images: int, n_features: int
 ) -> Incidence:
-    """Return the matrix of lists of images and of the features that they exhibit."""
+    """Return the matrix of images and the features that they exhibit, given in lists."""
     image = np.concatenate([np.empty(0, np.int64), *(image for image, _ in pairs)])
     feature = np.concatenate([np.empty(0, np.int32), *(feature for _, feature in pairs)])
     return Incidence.from_pairs(image, feature, n_images, n_features)
 
 
 def _of_percepts(shown: Sequence[Incidence], table: Ints, n_features: int) -> Incidence:
-    """Return which percept exhibits which feature, given which image does."""
+    """Return which percept exhibits which feature, given which image exhibits which."""
     if not shown:
         return Incidence(np.zeros(len(table) + 1, np.int64), np.empty(0, np.int32), n_features)
     if len(shown) == 1 and np.array_equal(table[:, 0], np.arange(shown[0].n_percepts)):

@@ -35,33 +35,33 @@ class OccurrenceTable:
 
     @property
     def n_images(self) -> int:
-        """How many images there are."""
+        """The number of images."""
         return len(self.begin) - 1
 
     def of(self, number: int) -> Found:
-        """Return on which images a feature occurs, and where."""
+        """Return the images on which a feature occurs, and its occurrences."""
         rows = np.flatnonzero(self.feature == number)
         return np.searchsorted(self.begin, rows, side="right") - 1, self.marks[rows]
 
     def only(self, wanted: NDArray[np.bool_]) -> OccurrenceTable:
-        """Return where some features occur, given by a Boolean for each."""
+        """Return the occurrences of the wanted features, given by a Boolean for each."""
         kept = wanted[self.feature]
         before = np.concatenate([[0], np.cumsum(kept)])
         return OccurrenceTable(before[self.begin], self.feature[kept], self.marks[kept], self.size)
 
     def take(self, images: Ints) -> OccurrenceTable:
-        """Return what occurs on some images, in the given order."""
+        """Return the occurrences on the given images, in this order."""
         count = np.diff(self.begin)[images]
         begin = np.concatenate([[0], np.cumsum(count)])
         rows = np.repeat(self.begin[images] - begin[:-1], count) + np.arange(begin[-1])
         return OccurrenceTable(begin, self.feature[rows], self.marks[rows], self.size)
 
     def join(self, found: dict[int, Found]) -> OccurrenceTable:
-        """Return these occurrences and those of other features, given by number."""
+        """Return the table with the occurrences of other features, given by number, added."""
         if not found:
             return self
-        ours = np.repeat(np.arange(self.n_images), np.diff(self.begin))
-        image = np.concatenate([ours, *(where for where, _ in found.values())])
+        own = np.repeat(np.arange(self.n_images), np.diff(self.begin))
+        image = np.concatenate([own, *(where for where, _ in found.values())])
         lengths = np.asarray([len(where) for where, _ in found.values()], np.int64)
         others = np.repeat(np.asarray(list(found), np.int32), lengths)
         feature = np.concatenate([self.feature, others])
@@ -72,19 +72,23 @@ class OccurrenceTable:
 
 
 def locate_symbols(
-    numbers: NDArray[np.int32], seen: SymbolOccurrences, shape: Sequence[int]
+    numbers: NDArray[np.int32], symbols: SymbolOccurrences, shape: Sequence[int]
 ) -> OccurrenceTable:
-    """Return where symbols occur, a few images at a time: what is sorted would be there twice."""
-    feature, found = np.empty_like(seen.symbol), np.empty((len(seen.symbol), 4), np.float64)
-    n_images, points = len(seen.begin) - 1, seen.points
+    """Return where symbols occur, given their feature numbers.
+
+    It sorts a few images at a time, to save memory.
+    """
+    n = len(symbols.symbol)
+    feature, occurrences = np.empty(n, np.int32), np.empty((n, 4), np.float64)
+    n_images, points = len(symbols.begin) - 1, symbols.points
     for first in range(0, n_images, BLOCK):
-        begin = seen.begin[first : first + BLOCK + 1]
+        begin = symbols.begin[first : first + BLOCK + 1]
         rows = slice(begin[0], begin[-1])
-        here = numbers[seen.symbol[rows]]
-        order = np.lexsort((here, np.repeat(np.arange(len(begin) - 1), np.diff(begin))))
-        feature[rows], point = here[order], seen.point[rows][order]
-        found[rows] = marks(points.xy[point], points.scale[point], points.angle[point])
-    return OccurrenceTable(seen.begin, feature, found, (shape[1], shape[0]))
+        found = numbers[symbols.symbol[rows]]
+        order = np.lexsort((found, np.repeat(np.arange(len(begin) - 1), np.diff(begin))))
+        feature[rows], point = found[order], symbols.point[rows][order]
+        occurrences[rows] = marks(points.xy[point], points.scale[point], points.angle[point])
+    return OccurrenceTable(symbols.begin, feature, occurrences, (shape[1], shape[0]))
 
 
 @jit
@@ -113,34 +117,34 @@ def compose(
     second_image: Ints,
     second: Marks,
     row: NDArray[np.float64],
-    room: Marks,
+    buffer: Marks,
 ) -> Found:
-    """Find the occurrences of a composite on all images, as many on each as there is room for."""
+    """Return the occurrences of a composite on all images, at most ``len(buffer)`` on each."""
     image = np.empty(64, np.int64)
     out = np.empty((64, 4), np.float64)
     n = 0
     i, j = 0, 0
     while i < len(first_image) and j < len(second_image):
-        here = first_image[i]
-        if here < second_image[j]:
+        at = first_image[i]
+        if at < second_image[j]:
             i += 1
             continue
-        if here > second_image[j]:
+        if at > second_image[j]:
             j += 1
             continue
         i_last, j_last = i, j
-        while i_last < len(first_image) and first_image[i_last] == here:
+        while i_last < len(first_image) and first_image[i_last] == at:
             i_last += 1
-        while j_last < len(second_image) and second_image[j_last] == here:
+        while j_last < len(second_image) and second_image[j_last] == at:
             j_last += 1
-        found = pair_up(first[i:i_last], second[j:j_last], row, room)
+        found = pair_up(first[i:i_last], second[j:j_last], row, buffer)
         i, j = i_last, j_last
         while n + found > len(image):
             image = np.concatenate((image, np.empty_like(image)))
             out = np.concatenate((out, np.empty_like(out)))
-        image[n : n + found] = here
+        image[n : n + found] = at
         for k in range(found):  # one by one, as Numba takes seconds to compile a copy of rows
             for column in range(out.shape[1]):
-                out[n + k, column] = room[k, column]
+                out[n + k, column] = buffer[k, column]
         n += found
     return image[:n].copy(), out[:n].copy()

@@ -178,7 +178,7 @@ def cooccurrences_of(
         number[visual_class : visual_class + 1] = job  # no percept here may be of that class
     jobs = np.full(len(classes), -1, np.int64)
     jobs[counts] = number[classes[counts]]
-    found = incidence.company(jobs, np.asarray([feature for _, feature in pairs]), threads)
+    found = incidence.cooccurrences(jobs, np.asarray([feature for _, feature in pairs]), threads)
     return [Cooccurrence(int(n), int(n_has), *rest) for n, n_has, *rest in zip(*found, strict=True)]
 
 

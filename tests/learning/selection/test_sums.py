@@ -204,28 +204,6 @@ def test_group_sums_are_those_of_the_members(seed: int, n: int, threads: int) ->
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), max_size=40), st.booleans())
-def test_incidence_is_the_dense_matrix(pairs: list[tuple[int, int]], has_columns: bool) -> None:
-    n_features = 5 if has_columns else 0
-    pairs = pairs if has_columns else []
-    dense = np.zeros((7, n_features), np.bool_)
-    for p, f in pairs:
-        dense[p, f] = True
-    incidence = Incidence.from_pairs(
-        np.array([p for p, _ in pairs], np.int64), np.array([f for _, f in pairs], np.int32),
-        7, n_features,
-    )  # fmt: skip
-    assert (incidence.n_percepts, incidence.n_features) == dense.shape
-    for p in range(7):
-        assert incidence.row(p).tolist() == np.flatnonzero(dense[p]).tolist()
-    percept, feature = np.indices(dense.shape).reshape(2, -1)
-    assert np.array_equal(incidence.exhibits(percept, feature), dense.ravel())
-    again = Incidence.from_dense(dense)
-    assert np.array_equal(again.indptr, incidence.indptr)
-    assert np.array_equal(again.indices, incidence.indices)
-
-
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 6), max_size=12))
 def test_rows_can_be_taken_and_matrices_united(seed: int, rows: list[int]) -> None:
     rng = np.random.default_rng(seed)

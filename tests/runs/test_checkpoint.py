@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Database, Forest, Interactions, Percepts, Stage
-from rlvc._core.checkpoint_store import Part, PrefixedStore
+from rlvc._core.checkpoint_store import PrefixedStore, Record
 from rlvc.data import Image
 from rlvc.errors import FileFormatError
 from rlvc.learning.compaction import Compaction
@@ -39,10 +39,10 @@ class Halting(Checkpoint):
         super().__init__(folder)
         self.left, self.names = last, list[str]()
 
-    def keep(
+    def save(
         self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> None:
-        super().keep(name, manifest, arrays)
+        super().save(name, manifest, arrays)
         self.names.append(name)
         self.left -= 1
         if self.left < 0:
@@ -53,12 +53,12 @@ class Notes:
     """Keep parts in memory."""
 
     def __init__(self) -> None:
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, Record] = {}
 
-    def find(self, name: str) -> Part | None:
+    def load(self, name: str) -> Record | None:
         return self.parts.get(name)
 
-    def keep(
+    def save(
         self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> None:
         self.parts[name] = dict(manifest), {key: np.array(one) for key, one in arrays.items()}
@@ -169,8 +169,8 @@ def test_a_part_that_is_damaged_is_made_again(
         assert bytes_of(learn(rest), tmp_path) == expected
     assert rest.names == names
     told = [record.message for record in caplog.records]
-    assert sum("A part of the run is made again" in line for line in told) == 3
-    assert sum("A round is done again" in line for line in told) == 2
+    assert sum("A record of the run is computed again" in line for line in told) == 3
+    assert sum("A round is repeated" in line for line in told) == 2
 
 
 def test_a_part_that_is_cut_short_is_made_again(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_full_disk_stops_the_keeping_and_not_the_run(
         assert bytes_of(learn(Checkpoint(tmp_path / "run")), tmp_path) == expected
     assert len(calls) == 1
     (record,) = caplog.records
-    assert "The run goes on, but from here on nothing more of it can be kept" in record.message
+    assert "The run continues, but no more checkpoints can be saved" in record.message
     assert "No space left on device" in record.message
 
 
@@ -222,10 +222,10 @@ def test_a_round_without_an_end_is_no_reason_to_warn(
         COLOUR[:2], [0, 1], [0.0, 1.0], [False, False], [False, True], next_observations=COLOUR[1:3]
     )
     rounds = Checkpoint(tmp_path).rounds
-    rounds.keep(1, data)
+    rounds.save(1, data)
     caplog.clear()
     with caplog.at_level(logging.WARNING):
-        found = rounds.find(1)
+        found = rounds.load(1)
     assert found is not None
     assert found.reward.tolist() == [0.0, 1.0]
     assert caplog.records == []
@@ -238,7 +238,7 @@ def test_a_description_says_what_there_is(tmp_path: Path) -> None:
     found = Checkpoint(tmp_path).description()
     assert found is not None
     assert found["options"] == {"seed": 3}
-    checkpoint.keep("learn-stage-0", {}, {})
+    checkpoint.save("learn-stage-0", {}, {})
     (checkpoint.folder / ".half").mkdir()
     (checkpoint.folder / ".half" / "image.png").write_bytes(b"")
     (checkpoint.folder / ".other").write_bytes(b"")
@@ -256,14 +256,14 @@ def test_a_description_says_what_there_is(tmp_path: Path) -> None:
 def test_another_run_waits_until_more_is_kept(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     checkpoint.begin({"options": {"seed": 3}})
-    checkpoint.keep("learn-stage-0", {}, {})
+    checkpoint.save("learn-stage-0", {}, {})
     checkpoint.begin({"options": {"seed": 4}})
-    checkpoint.keep("run", {"options": {"seed": 4}}, {})
+    checkpoint.save("run", {"options": {"seed": 4}}, {})
     assert (checkpoint.has_other, checkpoint.is_empty) == (True, True)
     checkpoint.withdraw()
     assert (checkpoint.has_other, checkpoint.is_empty) == (False, False)
     checkpoint.begin({"options": {"seed": 4}})
-    checkpoint.keep("learn-stage-0", {}, {})
+    checkpoint.save("learn-stage-0", {}, {})
     assert (checkpoint.has_other, checkpoint.is_empty) == (False, False)
 
 
@@ -314,7 +314,7 @@ def test_stages_follow_from_what_they_decided(
         assert bytes_of(again[-1].policy(), tmp_path) == bytes_of(first[-1].policy(), tmp_path)
 
 
-def changed(parts: dict[str, Part], name: str, **entries: Any) -> Notes:
+def changed(parts: dict[str, Record], name: str, **entries: Any) -> Notes:
     notes = Notes()
     notes.parts = dict(parts)
     manifest, arrays = parts[name]
@@ -349,7 +349,7 @@ def test_decisions_of_another_run_are_refused() -> None:
         with pytest.raises(FileFormatError, match="Begin anew with --overwrite"):
             list(learner.stages(data, changed(notes.parts, name, **entries)))
     other = replace(data.interactions, reward=data.interactions.reward[::-1].copy())
-    with pytest.raises(FileFormatError, match="stages that were kept of this run"):
+    with pytest.raises(FileFormatError, match="saved stages of this run"):
         list(learner.stages(replace(data, interactions=other), notes))
 
 
@@ -381,7 +381,7 @@ def test_trees_of_another_run_are_refused() -> None:
     data = looked(forest.learner)
     forest.learn(data, store=notes)
     manifest, arrays = notes.parts["tree-0"]
-    assert Trees(notes, data).find(0) is not None
+    assert Trees(notes, data).load(0) is not None
     wrong: list[dict[str, NDArray[Any]]] = [
         {"classes": arrays["classes"][1:]},
         {"classes": arrays["classes"] + 1000},
@@ -395,11 +395,11 @@ def test_trees_of_another_run_are_refused() -> None:
     ]
     for change in wrong:
         notes.parts["tree-0"] = manifest, {**arrays, **change}
-        with pytest.raises(FileFormatError, match="trees that were kept of this run"):
-            Trees(notes, data).find(0)
+        with pytest.raises(FileFormatError, match="saved trees of this run"):
+            Trees(notes, data).load(0)
     notes.parts["tree-0"] = {}, arrays
-    with pytest.raises(FileFormatError, match="trees that were kept of this run"):
-        Trees(notes, data).find(0)
+    with pytest.raises(FileFormatError, match="saved trees of this run"):
+        Trees(notes, data).load(0)
 
 
 # Looks
@@ -483,7 +483,7 @@ def test_what_was_seen_on_other_images_is_refused() -> None:
     extractor = learner.new_extractor(percepts)
     ExtractionCache(notes).extract(extractor, percepts)
     for others in (pictures(5, 1), pictures(3), pictures(5)[::-1]):
-        with pytest.raises(FileFormatError, match="images that were kept of this run"):
+        with pytest.raises(FileFormatError, match="saved images of this run"):
             ExtractionCache(notes).extract(extractor, percept_store(others))
     (name,) = notes.parts
     manifest, arrays = notes.parts[name]
@@ -503,7 +503,7 @@ def test_what_was_seen_on_other_images_is_refused() -> None:
     ]
     for change in wrong:
         notes.parts[name] = manifest, {**arrays, **change}
-        with pytest.raises(FileFormatError, match="that were kept of this run"):
+        with pytest.raises(FileFormatError, match=r"The saved .* of this run"):
             ExtractionCache(notes).extract(extractor, percepts)
 
 
@@ -520,8 +520,8 @@ def test_chunks_are_saved_after_a_pause() -> None:
     chunks.flush()
     chunks.flush()
     assert list(notes.parts) == ["here-0", "here-3", "here-5"]
-    assert PrefixedStore(notes, "here").find("3") is not None
-    assert PrefixedStore(notes, "there").find("3") is None
+    assert PrefixedStore(notes, "here").load("3") is not None
+    assert PrefixedStore(notes, "there").load("3") is None
     assert [len(counts) for counts, *_ in CacheChunks(notes, "here", images, 0).restore()] == [
         3,
         2,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Database, Interactions
 from rlvc._core.archive import read_archive
-from rlvc._core.checkpoint_store import Part
+from rlvc._core.checkpoint_store import Record
 from rlvc.classifiers import Tree
 from rlvc.learning.grown_trees import GrownTree, Trees
 from rlvc.learning.resume import Decision, Decisions
@@ -29,11 +29,11 @@ class Recorder:
     def __init__(self) -> None:
         self.parts: Parts = {}
 
-    def find(self, name: str) -> Part | None:
+    def load(self, name: str) -> Record | None:
         """Return None: all is done again."""
         return None
 
-    def keep(
+    def save(
         self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> None:
         """Keep a part as it would be written."""
@@ -46,12 +46,12 @@ class OneFile:
     def __init__(self, path: Path) -> None:
         self._path: Path | None = path
 
-    def find(self, name: str) -> Part | None:
+    def load(self, name: str) -> Record | None:
         """Return the part, once."""
         path, self._path = self._path, None
         return None if path is None else read_archive(path, FORMAT, VERSION)
 
-    def keep(
+    def save(
         self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> None:
         """Do nothing."""
@@ -79,7 +79,7 @@ def database() -> Database:
 def parts() -> Parts:
     """Return what a run keeps: what it is, a stage, a tree, and what was seen."""
     recorder, data = Recorder(), database()
-    recorder.keep("run", {"command": ["learn", "maze"], "seed": 3, "packages": {"rlvc": "1"}}, {})
+    recorder.save("run", {"command": ["learn", "maze"], "seed": 3, "packages": {"rlvc": "1"}}, {})
     *_, last = LEARNER.stages(data, recorder)
     ExtractionCache(recorder).extract(
         LEARNER.new_extractor(data.interactions.percepts), data.interactions.percepts
@@ -88,11 +88,11 @@ def parts() -> Parts:
     policy = last.policy()
     policy = replace(policy, patches=policy.patches[:, :2, :2])  # small, to be broken elsewhere
     grown = GrownTree(policy, classes, np.ones(len(data.interactions), bool))
-    Trees(recorder, data).keep(0, grown)
+    Trees(recorder, data).save(0, grown)
     return recorder.parts
 
 
-def part_that_looked() -> Part:
+def part_that_looked() -> Record:
     """Return the part that tells what was seen."""
     (part,) = (part for part in parts().values() if "xy" in part[1])
     return part
@@ -107,7 +107,7 @@ def load_stage(path: Path) -> Decision:
     """Go on from what the first stage decided."""
     manifest, _ = parts()["stage-0"]
     rms = float.fromhex(manifest["residual"])
-    found = Decisions(OneFile(path), _refuse).find(0, database(), manifest["classes"], rms)
+    found = Decisions(OneFile(path), _refuse).load(0, database(), manifest["classes"], rms)
     assert found is not None
     return found
 
@@ -118,7 +118,7 @@ def _refuse(*_: Any) -> Decision:
 
 def load_tree(path: Path) -> GrownTree:
     """Go on from a tree."""
-    found = Trees(OneFile(path), database()).find(0)
+    found = Trees(OneFile(path), database()).load(0)
     assert found is not None
     return found
 

@@ -1,7 +1,7 @@
-"""What long work keeps on its way, so that it can be gone on with after it was stopped.
+"""Stores of checkpoints, from which a run resumes.
 
-Work asks for a part by its name before it makes it. What is found there was made by the same work
-on the same data, and must be checked against that as far as it can be: a name proves nothing.
+A run loads a record by its name before it computes what the record holds. Records come from the
+same run on the same data, which is checked as far as possible.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from numpy.typing import NDArray
 
 from rlvc.errors import InvalidFileError
 
-Part = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # a manifest and arrays
+Record = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # a manifest and arrays
 
 
 class CheckpointStore(Protocol):
-    """Keep parts under names."""
+    """Save records under names, and load them."""
 
-    def find(self, name: str) -> Part | None:
-        """Return a part that was kept; None if there is none of this name."""
+    def load(self, name: str) -> Record | None:
+        """Return the record of this name; None if there is none."""
         ...
 
-    def keep(
+    def save(
         self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> None:
-        """Keep a part: it is all there from now on, or not at all."""
+        """Save a record; the write is atomic."""
         ...
 
 
 class NullStore:
-    """Keep nothing."""
+    """Save nothing."""
 
-    def find(self, name: str) -> Part | None:
+    def load(self, name: str) -> Record | None:
         """Return None."""
         return None
 
-    def keep(
+    def save(
         self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> None:
         """Do nothing."""
@@ -48,39 +48,39 @@ NULL_STORE: Final = NullStore()
 
 
 class PrefixedStore:
-    """A part of what is kept, whose names begin alike.
+    """The records of a store whose names begin with a prefix.
 
-    >>> PrefixedStore(NULL_STORE, "learn").find("stage-0") is None
+    >>> PrefixedStore(NULL_STORE, "learn").load("stage-0") is None
     True
     """
 
     def __init__(self, store: CheckpointStore, name: str) -> None:
-        self._keeper, self._name = store, name.replace(" ", "-")
+        self._store, self._name = store, name.replace(" ", "-")
 
-    def find(self, name: str) -> Part | None:
-        """Return a part of the section."""
-        return self._keeper.find(f"{self._name}-{name}")
+    def load(self, name: str) -> Record | None:
+        """Return the record whose name is the prefix and this name."""
+        return self._store.load(f"{self._name}-{name}")
 
-    def keep(
+    def save(
         self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> None:
-        """Keep a part of the section."""
-        self._keeper.keep(f"{self._name}-{name}", manifest, arrays)
+        """Save a record under the prefix and this name."""
+        self._store.save(f"{self._name}-{name}", manifest, arrays)
 
 
-def fits(holds: Any, what: str) -> None:
-    """Raise an InvalidFileError unless what was kept fits the work that goes on with it."""
+def require_same(holds: Any, what: str) -> None:
+    """Raise an InvalidFileError unless a record is one of the run that resumes."""
     if not holds:
         raise InvalidFileError(
-            f"The {what} that were kept of this run are not those that it has now: its data, its "
+            f"The saved {what} of this run are not those that it has now: its data, its "
             "settings or its packages have changed. Begin anew with --overwrite."
         )
 
 
 @contextmanager
-def fitting(what: str) -> Iterator[None]:
-    """Let whatever goes wrong with reading a part count as not fitting."""
+def explain_mismatch(what: str) -> Iterator[None]:
+    """Turn any error about the content of a record into an InvalidFileError."""
     try:
         yield
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
-        fits(False, what)
+        require_same(False, what)

@@ -205,7 +205,7 @@ def _resume(session: Session) -> bool:
         )
     facts |= {"command": str(before["command"]), "resumed": int(before["resumed"]) + 1}
     checkpoint.tidy()
-    checkpoint.keep(RUN, {**before, **facts}, {})
+    checkpoint.save(RUN, {**before, **facts}, {})
     print_plain(session.console, f"Resuming the run in {session.folder}.")
     return True
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.arrays import Floats, Ints
-from rlvc._core.checkpoint_store import fits
+from rlvc._core.checkpoint_store import require_same
 from rlvc.data.collect import Env, Explorer, Predictor
 from rlvc.data.interactions import Interactions
 from rlvc.data.observations import as_percept
@@ -25,11 +25,11 @@ P = TypeVar("P", bound=Predictor)
 class RoundStore(Protocol):
     """Save the interactions of each round of exploration."""
 
-    def find(self, number: int) -> Interactions | None:
+    def load(self, number: int) -> Interactions | None:
         """Return the interactions of a round, or None if they are not saved."""
         ...
 
-    def keep(self, number: int, interactions: Interactions) -> None:
+    def save(self, number: int, interactions: Interactions) -> None:
         """Save the interactions of a round atomically; its episodes are counted from 0."""
         ...
 
@@ -124,14 +124,14 @@ def explore(
         # Without any reward, no policy is better than chance.
         is_any_reward = data is not None and bool(data.reward.any())
         guide = CachedPolicy(policy) if policy is not None and is_any_reward else None
-        saved = store.find(number) if store else None
+        saved = store.load(number) if store else None
         if saved is not None:
-            fits(len(saved) == n and saved.n_actions == explorer.space.n, "interactions")
+            require_same(len(saved) == n and saved.n_actions == explorer.space.n, "interactions")
             data = explorer.restore(saved, on_step)
         else:
             data = explorer.collect(n, policy=guide, epsilon=epsilon, curious=True, on_step=on_step)
             if store is not None:
-                store.keep(number, explorer.last_round(n))
+                store.save(number, explorer.last_round(n))
         policy = learn(data)
         yield Round(number, data, policy, *_episodes(data, len(data) - n))
 

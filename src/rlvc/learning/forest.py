@@ -123,14 +123,14 @@ class Forest:
             )
         database, grown = data.gather(), list[GrownTree]()
         trees = Trees(store, database)
-        while len(grown) < self.trees and (known := trees.find(len(grown))) is not None:
+        while len(grown) < self.trees and (known := trees.load(len(grown))) is not None:
             grown.append(known)
             on_tree()
         engine, threads = self.learner.engine, self.learner.threads
         grow = partial(self.grow, without_images(database))
         for tree in engine.run(grow, range(len(grown), self.trees), threads):
             one = with_patches(tree, database)
-            trees.keep(len(grown), one)
+            trees.save(len(grown), one)
             grown.append(one)
             on_tree()
         error = out_of_bag_error(grown, database.interactions, self.learner)

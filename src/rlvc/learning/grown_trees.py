@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.checkpoint_store import CheckpointStore, Part, fits, fitting
+from rlvc._core.checkpoint_store import CheckpointStore, Record, explain_mismatch, require_same
 from rlvc.learning.database import Database
 from rlvc.learning.make_policy import Spot
 from rlvc.policies.io import describe_policy, restore_policy
@@ -39,30 +39,30 @@ class Trees:
     """
 
     def __init__(self, store: CheckpointStore, database: Database) -> None:
-        self._keeper, self._database = store, database
+        self._store, self._database = store, database
 
-    def find(self, number: int) -> GrownTree | None:
+    def load(self, number: int) -> GrownTree | None:
         """Return a tree that was kept; None if it was not."""
-        found = self._keeper.find(f"tree-{number}")
+        found = self._store.load(f"tree-{number}")
         if found is None:
             return None
-        with fitting("trees"):
+        with explain_mismatch("trees"):
             return self._read(found)
 
-    def keep(self, number: int, grown: GrownTree) -> None:
+    def save(self, number: int, grown: GrownTree) -> None:
         """Keep a tree."""
         manifest, arrays = describe_policy(grown.policy)
         arrays = {name: one for name, one in arrays.items() if not name.startswith("vocabulary/")}
         arrays |= {"classes": grown.classes, "is_known": grown.is_known}
-        self._keeper.keep(f"tree-{number}", manifest, arrays)
+        self._store.save(f"tree-{number}", manifest, arrays)
 
-    def _read(self, part: Part) -> GrownTree:
+    def _read(self, part: Record) -> GrownTree:
         """Return the tree that a part describes, or raise an error if it makes no sense."""
         manifest, arrays = part
         policy = Policy(**restore_policy(manifest, arrays, self._database.extractor.snapshot()))
         data, classes, is_known = self._database.interactions, arrays["classes"], arrays["is_known"]
-        fits(classes.dtype == np.int64 and classes.shape == (len(data.percepts),), "trees")
-        fits(classes.min() >= 0 and classes.max() < policy.n_classes, "trees")
-        fits(is_known.dtype == np.bool_ and is_known.shape == (len(data),), "trees")
-        fits(policy.n_actions == data.n_actions, "trees")
+        require_same(classes.dtype == np.int64 and classes.shape == (len(data.percepts),), "trees")
+        require_same(classes.min() >= 0 and classes.max() < policy.n_classes, "trees")
+        require_same(is_known.dtype == np.bool_ and is_known.shape == (len(data),), "trees")
+        require_same(policy.n_actions == data.n_actions, "trees")
         return GrownTree(policy, classes, is_known)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvc._core.arrays import Bools
-from rlvc._core.checkpoint_store import CheckpointStore, fits, fitting
+from rlvc._core.checkpoint_store import CheckpointStore, explain_mismatch, require_same
 from rlvc.classifiers.base import Split
 from rlvc.features.io import check_features, describe_feature, read_feature, symbols_of
 from rlvc.learning.aliasing import ResidualSums
@@ -52,13 +52,13 @@ class Decisions:
     ) -> Decision:
         """Return what a stage decides."""
         known = stage, view.database, len(is_aliased), residuals.rms()
-        decision = self.find(*known)
+        decision = self.load(*known)
         if decision is None:
             decision = self._decide(view, residuals, is_aliased)
             self._keep(decision, *known)
         return decision
 
-    def find(self, stage: int, database: Database, n_classes: int, rms: float) -> Decision | None:
+    def load(self, stage: int, database: Database, n_classes: int, rms: float) -> Decision | None:
         """Return what a stage decided in an earlier run; None if it did not get so far.
 
         Args:
@@ -67,13 +67,13 @@ class Decisions:
             n_classes: How many classes there are.
             rms: The root mean square of the residuals, which tells whether all is as it was.
         """
-        found = self._store.find(f"stage-{stage}")
+        found = self._store.load(f"stage-{stage}")
         if found is None:
             return None
         manifest, _ = found
         is_same = (manifest.get("classes"), manifest.get("residual")) == (n_classes, rms.hex())
-        fits(is_same, "stages")
-        with fitting("stages"):
+        require_same(is_same, "stages")
+        with explain_mismatch("stages"):
             return _read(manifest, database, n_classes)
 
     def _keep(
@@ -88,7 +88,7 @@ class Decisions:
             "splits": [[one.visual_class, one.feature] for one in decision.splits],
             "features": [describe_feature(feature) for feature in new],
         }
-        self._store.keep(f"stage-{stage}", manifest, {})
+        self._store.save(f"stage-{stage}", manifest, {})
 
 
 def _read(manifest: dict[str, Any], database: Database, n_classes: int) -> Decision:
@@ -97,8 +97,8 @@ def _read(manifest: dict[str, Any], database: Database, n_classes: int) -> Decis
     graph, numbers = database.graph.add(new)
     n_known = len(database.graph)
     check_features(graph, symbols_of(database.extractor), n_known)
-    fits(numbers == list(range(n_known, len(graph))), "features")
+    require_same(numbers == list(range(n_known, len(graph))), "features")
     splits = [Split(int(number), int(feature)) for number, feature in manifest["splits"]]
     is_right = all(0 <= s.visual_class < n_classes and 0 <= s.feature < len(graph) for s in splits)
-    fits(is_right and len({one.visual_class for one in splits}) == len(splits), "stages")
+    require_same(is_right and len({one.visual_class for one in splits}) == len(splits), "stages")
     return Decision(int(manifest["refinable"]), splits, database.add(new)[0])

@@ -1,8 +1,9 @@
-"""What a run keeps in its folder while it goes on, so that it can be stopped at any moment.
+"""The checkpoint of a run, from which it resumes after it was stopped at any moment.
 
-The folder ``rlvc-checkpoint`` holds what the run is (``run.rlvc``), what was met in every round of
-exploration, what was seen on images, what every stage decided, and the trees of a forest: each a
-file or a folder of its own, written whole or not at all. It goes when the run is finished.
+The folder ``rlvc-checkpoint`` holds the description of the run (``run.rlvc``), the interactions of
+each round of exploration, extracted keypoints, the decisions of each stage, and the trees of a
+forest, each in a file or a folder that is written atomically. It is removed when the run is
+finished.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from rlvc._core.archive import read_archive, write_archive
-from rlvc._core.checkpoint_store import Part
+from rlvc._core.checkpoint_store import Record
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.checksums import FILE as CHECKSUMS
 from rlvc.data.io.folder import read_folder, write_folder
@@ -33,13 +34,13 @@ RUN: Final = "run"
 
 
 class Checkpoint:
-    """Keep the parts of one run in its folder.
+    """Save the records of one run in its folder, and load them.
 
-    What goes wrong with writing stops the keeping, and not the run. A part that is damaged counts
-    as missing: the run makes it again.
+    After an error, nothing more is saved, but the run continues. A damaged record counts as
+    missing, and the run computes it again.
 
     Args:
-        folder: Of the run.
+        folder: The folder of the run.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -48,53 +49,53 @@ class Checkpoint:
         self._works = True
 
     def description(self) -> dict[str, Any] | None:
-        """Return what the run is that was not finished; None if there is none.
+        """Return the description of the run that is not finished; None if there is none.
 
         Raises:
-            FileFormatError: The file that says it is damaged, or not ours.
+            FileFormatError: The description is damaged, or rlvc did not write it.
         """
         path = self._path(RUN)
         return read_archive(path, FORMAT, VERSION)[0] if path.exists() else None
 
     def begin(self, description: Mapping[str, Any]) -> None:
-        """Keep what a new run is; what was kept of another one goes as soon as more is kept."""
+        """Save the description of a new run; its next record replaces the old checkpoint."""
         if self.folder.is_dir() and not self.folder.is_symlink():
             _remove(self._aside)
             self.folder.rename(self._aside)
         self._write(RUN, description, {})
 
     def withdraw(self) -> None:
-        """Undo what `begin` did, as nothing came of it."""
+        """Undo `begin`, if the new run was refused."""
         _remove(self.folder)
         if self._aside.exists():
             self._aside.rename(self.folder)
 
     def tidy(self) -> None:
-        """Remove what was left half-written when the run was stopped."""
+        """Remove partial files of the run that was stopped."""
         for path in self.folder.glob(".*"):
             _remove(path)
 
     def clear(self) -> None:
-        """Remove all: first what says that there is a run to go on with."""
+        """Remove the checkpoint, the description first."""
         self._path(RUN).unlink(missing_ok=True)
         _remove(self.folder)
         _remove(self._aside)
 
-    def find(self, name: str) -> Part | None:
-        """Return a part that was kept; None if there is none, or if it is damaged."""
+    def load(self, name: str) -> Record | None:
+        """Return the record of this name; None if there is none, or if it is damaged."""
         path = self._path(name)
         if not path.exists():
             return None
         try:
             return read_archive(path, FORMAT, VERSION)
         except DamagedFileError as error:
-            log.warning("A part of the run is made again: %s", error)
+            log.warning("A record of the run is computed again: %s", error)
             return None
 
-    def keep(
+    def save(
         self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> None:
-        """Keep a part, as long as that works."""
+        """Save a record, unless an earlier one could not be saved."""
         if self._works:
             try:
                 self._write(name, manifest, arrays)
@@ -104,26 +105,26 @@ class Checkpoint:
                 self.give_up(error)
 
     def give_up(self, error: Exception) -> None:
-        """Keep nothing more, and say so."""
+        """Save nothing more, and log a warning."""
         self._works = False
         log.warning(
-            "The run goes on, but from here on nothing more of it can be kept in %s (%s). If it is "
-            "stopped, it can be gone on with from here only.", self.folder, error,
+            "The run continues, but no more checkpoints can be saved in %s (%s). If it is stopped, "
+            "it resumes from this point.", self.folder, error,
         )  # fmt: skip
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to go on with but what the run is."""
+        """Whether there is nothing but the description of the run."""
         return not any(path != self._path(RUN) for path in self.folder.glob("*"))
 
     @property
     def has_other(self) -> bool:
-        """Whether what was kept of another run is still there."""
+        """Whether the checkpoint of another run is still there."""
         return self._aside.exists()
 
     @property
     def works(self) -> bool:
-        """Whether parts are still kept."""
+        """Whether records are still saved."""
         return self._works
 
     def _path(self, name: str) -> Path:
@@ -136,7 +137,7 @@ class Checkpoint:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there; of a link only the link."""
+    """Remove a file, a link or a folder, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -144,32 +145,32 @@ def _remove(path: Path) -> None:
 
 
 class CheckpointRounds:
-    """Keep what was met in every round of exploration: images and a table, without loss."""
+    """Save the interactions of each round of exploration as a folder, without loss."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
 
-    def find(self, number: int) -> Interactions | None:
-        """Return what was met in a round; None if that was not kept, or if it is damaged."""
+    def load(self, number: int) -> Interactions | None:
+        """Return the interactions of a round; None if they are missing or damaged."""
         path = self._path(number)
         if not path.is_dir():
             return None
         try:
             if not (path / CHECKSUMS).exists():
                 raise DataError(os.fspath(path), [f"{CHECKSUMS} is missing."])
-            return read_folder(path, warn=False)  # a round may well have no end
+            return read_folder(path, warn=False)  # the last episode of a round may have no end
         except DataError as error:
-            log.warning("A round is done again: %s", error)
+            log.warning("A round is repeated: %s", error)
             aside = path.with_name(f".{path.name}")
             _remove(aside)
             path.rename(aside)
             return None
 
-    def keep(self, number: int, interactions: Interactions) -> None:
-        """Keep what was met in a round, as long as that works."""
+    def save(self, number: int, interactions: Interactions) -> None:
+        """Save the interactions of a round, unless an earlier record could not be saved."""
         if self._checkpoint.works:
             try:
-                # The names of actions are the environment's, and need not suit a file.
+                # Names of actions come from the environment, and may not suit a file.
                 write_folder(replace(interactions, action_names=()), self._path(number))
             except (OSError, ValueError) as error:
                 self._checkpoint.give_up(error)

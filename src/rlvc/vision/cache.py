@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, fits
+from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, require_same
 from rlvc.data.percepts import Images, Percepts
 from rlvc.vision.descriptors import Descriptor, Descriptors
 from rlvc.vision.detectors import Detector, InterestPoints
@@ -126,14 +126,14 @@ class CacheChunks:
         Chunks beyond the last image belong to percepts that will be added later.
         """
         while self._first < len(self._images):
-            found = self._store.find(f"{self._name}-{self._first}")
+            found = self._store.load(f"{self._name}-{self._first}")
             if found is None:
                 return
             manifest, arrays = found
             counts, points, rows = _check_chunk(arrays)
             last = self._first + len(counts)
             is_same = manifest.get("images") == self._images.fingerprint(self._first, last)
-            fits(is_same and last <= len(self._images), "images")
+            require_same(is_same and last <= len(self._images), "images")
             self._first = last
             yield counts.tolist(), points, rows
 
@@ -158,7 +158,7 @@ class CacheChunks:
                 "rows": np.concatenate([rows for _, rows in pending]),
             }
             manifest = {"images": self._images.fingerprint(self._first, last)}
-            self._store.keep(f"{self._name}-{self._first}", manifest, arrays)
+            self._store.save(f"{self._name}-{self._first}", manifest, arrays)
             self._first = last
         self._next = self._now() + PAUSE
 
@@ -175,14 +175,24 @@ def _check_chunk(
     """Return the contents of a saved chunk, or raise an error if they make no sense."""
     shapes = {"count": 1, "xy": 2, "scale": 1, "angle": 1, "octave": 1, "rows": 2}
     is_there = arrays.keys() == shapes.keys()
-    fits(is_there and all(arrays[name].ndim == n for name, n in shapes.items()), "keypoints")
+    require_same(
+        is_there and all(arrays[name].ndim == n for name, n in shapes.items()), "keypoints"
+    )
     count, rows, xy = arrays["count"], arrays["rows"], arrays["xy"]
-    fits(count.dtype == np.int64 and len(count) > 0 and count.min() >= 0, "keypoints")
+    require_same(count.dtype == np.int64 and len(count) > 0 and count.min() >= 0, "keypoints")
     points = InterestPoints(xy, arrays["scale"], arrays["angle"], arrays["octave"])
     n = len(xy)
-    fits(xy.shape == (n, 2) and rows.shape[1] > 0 and count.max() <= n == count.sum(), "keypoints")
-    fits(all(len(arrays[name]) == n for name in ("scale", "angle", "octave", "rows")), "keypoints")
-    fits(all(arrays[name].dtype == np.float32 for name in ("xy", "scale", "angle")), "keypoints")
-    fits(points.octave.dtype == np.int32 and rows.dtype in (np.float32, np.uint8), "keypoints")
-    fits(np.isfinite(xy).all() and np.isfinite(rows).all(), "keypoints")
+    require_same(
+        xy.shape == (n, 2) and rows.shape[1] > 0 and count.max() <= n == count.sum(), "keypoints"
+    )
+    require_same(
+        all(len(arrays[name]) == n for name in ("scale", "angle", "octave", "rows")), "keypoints"
+    )
+    require_same(
+        all(arrays[name].dtype == np.float32 for name in ("xy", "scale", "angle")), "keypoints"
+    )
+    require_same(
+        points.octave.dtype == np.int32 and rows.dtype in (np.float32, np.uint8), "keypoints"
+    )
+    require_same(np.isfinite(xy).all() and np.isfinite(rows).all(), "keypoints")
     return count, points, rows

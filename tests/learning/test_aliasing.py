@@ -87,16 +87,6 @@ def test_detectors_have_names_and_thresholds_of_their_own() -> None:
     assert list(aliasing_detectors) == ["absolute", "relative"]
     assert aliasing_detectors.make("relative") == RelativeVariance(tau=1e-5)
     assert aliasing_detectors.make("absolute") == AbsoluteVariance(tau=0.0)
-    with pytest.raises(ValueError, match=r"^Unknown aliasing detector 'relativ'\."):
-        aliasing_detectors.make("relativ")
-
-
-@pytest.mark.parametrize("kind", [RelativeVariance, AbsoluteVariance])
-def test_a_negative_threshold_is_refused(kind: type) -> None:
-    with pytest.raises(
-        ValueError, match=rf"^tau of {kind.__name__} must be in \[0, inf\); got -1\.$"
-    ):
-        kind(tau=-1)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -91,20 +91,6 @@ def test_root_sift_is_the_hellinger_form() -> None:
     assert descriptors.make("sift", root=True) == descriptors.make("rootsift")
 
 
-def test_an_unknown_descriptor_suggests_the_nearest() -> None:
-    with pytest.raises(
-        ValueError, match=r"^Unknown descriptor 'invariant'\. Did you mean 'invariants'\? Known: "
-    ):
-        descriptors.make("invariant")
-
-
-def test_a_descriptor_explains_a_wrong_parameter() -> None:
-    with pytest.raises(ValueError, match=r"^sigma of Invariants must be in \[0.3, 50\]; got -1\.$"):
-        Invariants(sigma=-1)
-    with pytest.raises(TypeError, match=r"^normalise of Invariants must be a bool; got 1\.$"):
-        Invariants(normalise=1)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(("name", "extractor"), [("sift", "SIFT_create"), ("orb", "ORB_create")])
 def test_points_and_rows_are_those_of_opencv(name: str, extractor: str) -> None:
     image = blocks(shape=(120, 160, 3))

@@ -88,28 +88,3 @@ def test_points_can_be_chosen() -> None:
     assert points.take(np.array([2, 0])).xy.tolist() == [[5, 6], [1, 2]]
     assert points.take(np.array([False, True, False])).xy.tolist() == [[3, 4]]
     assert np.isnan(points.angle).all()
-
-
-def test_an_unknown_detector_suggests_the_nearest() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"^Unknown detector 'haris'\. Did you mean 'harris'\? Known: harris, orb, sift\.$",
-    ):
-        detectors.make("haris")
-
-
-@pytest.mark.parametrize(
-    ("name", "parameters", "message"),
-    [
-        ("harris", {"sigma": 0.0}, r"^sigma of Harris must be in \[0.3, 50\]; got 0\.0\.$"),
-        ("harris", {"k": 0.3}, r"^k of Harris must be in \[0, 0\.25\]; got 0\.3\.$"),
-        ("harris", {"radius": 0}, r"^radius of Harris must be in \[1, 1000\]; got 0\.$"),
-        ("sift", {"max_points": -1}, r"^max_points of Sift must be in \[0, 100000\]; got -1\.$"),
-        ("orb", {"max_points": 0}, r"^max_points of Orb must be in \[1, 100000\]; got 0\.$"),
-    ],
-)
-def test_a_detector_explains_a_wrong_parameter(
-    name: str, parameters: dict[str, float], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        detectors.make(name, **parameters)

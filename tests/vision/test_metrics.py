@@ -43,14 +43,6 @@ def test_distances_are_the_formula(name: str) -> None:
             )
 
 
-@EVERY
-def test_no_row_gives_no_distance(name: str) -> None:
-    rows = sample(name, 6)
-    metric = metrics.make(name).fit(rows)
-    assert metric.distances(rows[:0], rows).shape == (0, 6)
-    assert metric.distances(rows, rows[:0]).shape == (6, 0)
-
-
 def test_mahalanobis_drops_directions_without_variation() -> None:
     rng = np.random.default_rng(0)
     flat = rng.normal(size=(50, 3)).astype(np.float32)
@@ -87,14 +79,3 @@ def test_hamming_wants_packed_bits() -> None:
         r"Use a binary descriptor such as orb, or another metric\.$",
     ):
         Hamming().fit(sample("euclidean", 3))
-
-
-def test_an_unknown_metric_suggests_the_nearest() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"^Unknown metric 'mahalanobs'\. Did you mean 'mahalanobis'\? "
-        r"Known: euclidean, hamming, mahalanobis\.$",
-    ):
-        metrics.make("mahalanobs")
-    with pytest.raises(ValueError, match=r"^Unknown metric 'x'\. Known: euclidean"):
-        metrics.make("x")

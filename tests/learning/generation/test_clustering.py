@@ -108,13 +108,6 @@ def test_a_tail_is_the_shorter_side_of_a_cut(seed: int, cuts: int) -> None:
             assert inside.tolist() == [(i < below) == (2 * below <= n) for i in range(n)]
 
 
-def test_a_clustering_of_another_name_is_explained() -> None:
-    with pytest.raises(
-        ValueError, match=r"^Unknown clustering 'complet'\. Did you mean 'complete'"
-    ):
-        clusterings.make("complet")
-
-
 # Complete linkage --------------------------------------------------------------------------------
 
 
@@ -160,18 +153,3 @@ def test_the_tree_is_cut_at_a_height(method: str) -> None:
     for cut, n_clusters in ((0.5, 6), (5.0, 3), (1000.0, 1)):
         labels = of(values, Hierarchical(method=method, cut=cut))
         assert len(set(labels[:, 0].tolist())) == n_clusters
-
-
-@pytest.mark.parametrize(
-    ("make", "parameters", "message"),
-    [
-        (CompleteLinkage, {"levels": 0}, r"^levels of CompleteLinkage must be in \[1, 8\]; got 0"),
-        (Hierarchical, {"cut": 0.0}, r"^cut of Hierarchical must be in \(0, inf\); got 0\.0\.$"),
-        (Hierarchical, {"method": "mean"}, r"^Unknown method of Hierarchical 'mean'\. Did"),
-    ],
-)
-def test_a_parameter_out_of_range_is_explained(
-    make: type[CompleteLinkage | Hierarchical], parameters: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        make(**parameters)

@@ -282,41 +282,6 @@ def test_two_perfect_splits_tie_to_the_lowest_action() -> None:
         assert (choice.feature.tolist(), choice.action.tolist()) == ([0], [0])
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        (
-            {"ranking": "reductoin"},
-            r"Unknown ranking of Selector 'reductoin'\. Did you mean 'reduction'\? "
-            r"Known: reduction, remaining\.",
-        ),
-        ({"test": "studnt"}, r"Unknown test of Selector 'studnt'\. Did you mean 'student'\?"),
-        ({"correction": "bonferoni"}, r"Did you mean 'bonferroni'\? Known: bonferroni, none\."),
-        ({"samples": "percept"}, r"Did you mean 'percepts'\? Known: interactions, percepts\."),
-        ({"alpha": 1.0}, r"^alpha of Selector must be in \(0, 1\); got 1\.0\.$"),
-        ({"alpha": 0}, r"^alpha of Selector must be in \(0, 1\); got 0\.$"),
-        ({"alpha": float("nan")}, r"^alpha of Selector must be in \(0, 1\); got nan\.$"),
-        ({"min_samples": 0}, r"^min_samples of Selector must be in \[1, inf\); got 0\.$"),
-    ],
-)
-def test_selector_explains_a_wrong_parameter(parameters: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Selector(**parameters)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"min_samples": 2.5}, r"^min_samples of Selector must be an integer; got 2\.5\.$"),
-        ({"min_samples": True}, r"^min_samples of Selector must be an integer; got True\.$"),
-        ({"alpha": "0.05"}, r"^alpha of Selector must be a number; got '0\.05'\.$"),
-    ],
-)
-def test_selector_explains_a_wrong_type(parameters: dict[str, object], message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        Selector(**parameters)  # type: ignore[arg-type]
-
-
 def test_samples_that_share_a_percept_count_once() -> None:
     # Ten interactions of two percepts: many samples, but each side has a single percept.
     percept = np.repeat([0, 1], 5)

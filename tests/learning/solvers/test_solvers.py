@@ -101,26 +101,3 @@ def test_sarsa_approaches_the_values_of_the_exploration_policy() -> None:
     learned = solvers.make("sarsa", sweeps=100).solve(mdp, gamma)
     assert learned == pytest.approx(q, abs=0.03)
     assert np.abs(learned - optimum).max() > 0.1  # and not those of the best policy
-
-
-def test_an_unknown_solver_suggests_the_nearest() -> None:
-    with pytest.raises(
-        ValueError, match=r"Unknown solver 'value_iter'\. Did you mean 'value_iteration'\?"
-    ):
-        solvers.make("value_iter")
-
-
-@pytest.mark.parametrize(
-    ("name", "parameters", "message"),
-    [
-        ("value_iteration", {"tolerance": 0.0}, r"tolerance of ValueIteration must be in \(0"),
-        ("q_learning", {"sweeps": 0}, r"sweeps of QLearning must be in \[1, inf\); got 0\."),
-        ("sarsa", {"omega": 0.5}, r"omega of Sarsa must be in \(0\.5, 1\]; got 0\.5\."),
-        ("q_lambda", {"decay": 1.1}, r"decay of QLambda must be in \[0, 1\]; got 1\.1\."),
-    ],
-)  # fmt: skip
-def test_a_solver_explains_a_wrong_parameter(
-    name: str, parameters: dict[str, float], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        solvers.make(name, **parameters)

@@ -350,7 +350,7 @@ def test_decisions_of_another_run_are_refused() -> None:
             list(learner.stages(data, changed(notes.parts, name, **entries)))
     other = replace(data.interactions, reward=data.interactions.reward[::-1].copy())
     with pytest.raises(FileFormatError, match="saved stages of this run"):
-        list(learner.stages(replace(data, interactions=other), notes))
+        list(learner.stages(learner.extract(other), notes))
 
 
 # Trees

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -29,6 +30,7 @@ from rlvc.vision.metrics import metrics
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+WRITTEN_LATER = {"site/", "frames/"}  # folders that a page names and a command writes
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 HOWTO = ROOT / "docs" / "howto"
 WITH_COMMANDS = [TUTORIAL, HOWTO / "own_data.md", HOWTO / "using.md"]  # they are run as well
@@ -146,6 +148,35 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{_name(page)} links to {target}"
+
+
+def test_files_that_pages_name_exist() -> None:
+    """Paths start from the project or from the package."""
+    places = [ROOT, ROOT / "src" / "rlvc"]
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        found = re.findall(r"`((?:[\w.-]+/)+(?:[\w.-]+\.py)?)`", page.read_text("utf-8"))
+        for path in set(found) - WRITTEN_LATER:
+            assert any((place / path).exists() for place in places), f"{_name(page)}: {path}"
+
+
+def test_names_of_the_package_that_pages_name_exist() -> None:
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        text = page.read_text("utf-8")
+        for name in re.findall(r"(?<![\w./-])rlvc(?:\.[A-Za-z_]\w*)+", text):
+            assert _exists(name), f"{_name(page)} names {name}"
+
+
+def _exists(name: str) -> bool:
+    parts = name.split(".")
+    for n in range(len(parts), 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(parts[:n]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[n:]:
+            found = getattr(found, part, None)
+        return found is not None
+    return False
 
 
 def test_the_reference_has_every_public_name() -> None:

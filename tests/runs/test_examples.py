@@ -157,18 +157,6 @@ def loads(data: bytes, path: Path) -> Examples | None:
         return None
 
 
-def test_a_truncated_or_damaged_file_is_refused_or_still_good(saved: bytes, tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    for length in rng.integers(0, len(saved), 60).tolist():
-        assert loads(saved[:length], tmp_path / "cut") is None
-    for place in rng.integers(0, len(saved), 200).tolist():
-        damaged = bytearray(saved)
-        damaged[place] ^= 1 << int(rng.integers(8))
-        found = loads(bytes(damaged), tmp_path / "damaged")
-        if found is not None:
-            assert len(list(found.percepts)) == len(found.count)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -201,8 +189,6 @@ def test_forged_arrays_are_refused(saved: bytes, tmp_path: Path) -> None:
         {"images/0": front[..., None]},
     ):  # fmt: skip
         assert loads(forge(saved, {}, arrays), tmp_path / "forged") is None, arrays
-    for name in ("table", "count", "images/0", "images/1"):
-        assert loads(forge(saved, {}, {}, name), tmp_path / "less") is None, name
     without = loads(forge(saved, {}, {}, "classes"), tmp_path / "less")
     assert without is not None
     assert without.classes is None
@@ -216,8 +202,3 @@ def test_the_refusal_says_why(saved: bytes, tmp_path: Path) -> None:
     assert str(error.value) == (
         f"{path} does not hold a set of examples: its images of camera 'front' do not fit the rest"
     )
-    with pytest.raises(FileFormatError, match=r"^There is no file .*nowhere\.$"):
-        Examples.load(tmp_path / "nowhere")
-    path.write_bytes(forge(saved, {"format": "rlvc-policy"}, {}))
-    with pytest.raises(FileFormatError, match=r"is not a rlvc-examples file; it says 'rlvc-pol"):
-        Examples.load(path)

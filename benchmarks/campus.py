@@ -13,7 +13,7 @@ import numpy as np
 
 from rlvc.runs.config import make_learner
 from rlvc.runs.run import Run
-from rlvc.tasks.campus.task import Campus
+from rlvc.tasks.campus.task import CampusTask
 
 KEYS = ("train_error", "test_error", "classes", "features", "stages", "seconds")
 FORMS = ("{:.1%}", "{:.1%}", "{:.0f}", "{:.0f}", "{:.0f}", "{:.1f}")
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--preset", default="default")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
-    learner = make_learner(options.preset, options.set, Campus().base_learner())
+    learner = make_learner(options.preset, options.set, CampusTask().base_learner())
 
     columns = [f"{version}: {name}" for version in ("tree", "compact") for name in NAMES]
     print("| run | " + " | ".join([*columns, "vote: new", "distinct", "extract s"]) + " |")
@@ -44,14 +44,14 @@ def main() -> None:
     for pictures in options.pictures:
         rows: list[list[float]] = []
         for seed in options.seeds:
-            result = Run(Campus(pictures=pictures), learner, seed=seed).execute().result
+            result = Run(CampusTask(pictures=pictures), learner, seed=seed).execute().result
             both = [result[version][key] for version in ("basic", "compact") for key in KEYS]
             seconds = result["seconds"]["extract"]
             rows.append([*both, result["ceiling"], result["features"]["distinct"], seconds])
             print(line(f"{pictures}, seed {seed}", rows[-1]), flush=True)
         print(line(f"{pictures}, mean", np.mean(rows, axis=0).tolist()), flush=True)
     for version, name in (("basic", "tree"), ("compact", "compact")):
-        found = Campus.paper[version]
+        found = CampusTask.paper[version]
         print(
             f"\nthe paper's campus, {name}: learned {found['train_error']:.1%}, new "
             f"{found['test_error']:.1%}, {found['classes']} classes, {found['features']} features"

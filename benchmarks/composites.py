@@ -40,8 +40,8 @@ from rlvc.learning.selection.base import Samples, SplitChoice
 from rlvc.learning.selection.selector import FeatureSums, Selector
 from rlvc.runs.config import make_learner
 from rlvc.runs.run import Run
-from rlvc.tasks.hill.task import Hill
-from rlvc.tasks.maze import Maze
+from rlvc.tasks.hill.task import HillTask
+from rlvc.tasks.maze import MazeTask
 
 MOST_SYMBOLS = 60  # of a vocabulary that is called coarse
 BOUND = 5.0  # on generation over selection
@@ -49,7 +49,7 @@ BOUND = 5.0  # on generation over selection
 
 def coarse(options: argparse.Namespace) -> None:
     """Print the success on the maze with the usual vocabulary, a coarse one, and composites."""
-    task = Maze(pictures=options.pictures)
+    task = MazeTask(pictures=options.pictures)
     usual = RLVC(gamma=task.world.gamma)
     small = replace(usual, threshold=options.threshold)
     learners = {
@@ -198,8 +198,8 @@ def timing_exhibits(times: Times) -> Iterator[None]:
 
 def cost(options: argparse.Namespace) -> None:
     """Print generation over selection on the hill."""
-    learner = make_learner("default", options.set, Hill().base_learner())
-    env = gymnasium.make(Hill.env_id, pictures=options.pictures, disable_env_checker=True)
+    learner = make_learner("default", options.set, HillTask().base_learner())
+    env = gymnasium.make(HillTask.env_id, pictures=options.pictures, disable_env_checker=True)
     database = learner.extract(collect(env, 10_000, seed=options.seed))
     stages = list(learner.stages(database))  # compiles what there is to compile
     last = stages[-1]

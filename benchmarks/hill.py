@@ -18,7 +18,7 @@ import numpy as np
 
 from rlvc.runs.config import make_learner
 from rlvc.runs.run import Run
-from rlvc.tasks.hill.task import Hill
+from rlvc.tasks.hill.task import HillTask
 
 EVERY = 10  # stages between two lines of the second table
 
@@ -99,15 +99,15 @@ def main() -> None:
     parser.add_argument("--preset", default="default")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
-    settings = Hill().settings(options.preset) + options.set
-    learner = make_learner(options.preset, settings, Hill().base_learner())
+    settings = HillTask().settings(options.preset) + options.set
+    learner = make_learner(options.preset, settings, HillTask().base_learner())
 
     for pictures in options.pictures:
         print(head(["run", *(name for name, _, _ in COLUMNS)]))
         rows, results = [], []
         for seed in options.seeds:
             begin = time.perf_counter()
-            result = Run(Hill(pictures=pictures), learner, seed=seed).execute().result
+            result = Run(HillTask(pictures=pictures), learner, seed=seed).execute().result
             result["seconds"]["run"] = time.perf_counter() - begin
             results.append(result)
             rows.append([number(get(result)) for _, get, _ in COLUMNS])
@@ -123,7 +123,7 @@ def main() -> None:
         print()
     print(
         "the paper's hill: {classes} classes, {selected} selected features, {stages} stages; "
-        "it misses less than the 13 × 13 grid from stage 28 on".format(**Hill.paper)
+        "it misses less than the 13 × 13 grid from stage 28 on".format(**HillTask.paper)
     )
 
 

@@ -28,7 +28,7 @@ from rlvc.runs.metrics import MAX_STEPS, grid_over, walk
 from rlvc.tasks.campus.task import error_of
 from rlvc.tasks.hill import metrics as hill_measures
 from rlvc.tasks.hill.index import actions_of, actor
-from rlvc.tasks.maze import Maze as MazeTask
+from rlvc.tasks.maze import MazeTask
 from rlvc.vision.cache import ExtractionCache
 from scenes import Batch, act_of_forest, act_of_policy, remembering
 

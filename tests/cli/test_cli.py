@@ -19,7 +19,7 @@ from rlvc.cli import app, main
 from rlvc.runs.config import describe_parameters
 from rlvc.runs.metrics import grid_over
 from rlvc.runs.task import evaluate_policy
-from rlvc.tasks.maze import Maze
+from rlvc.tasks.maze import MazeTask
 from tests.support.builders import COLOUR, GREY, RIGHT, database
 from tests.support.commands import SMALL_RUN, Done, contents, read, strict
 from tests.support.tasks import SMALL, small_task
@@ -505,7 +505,7 @@ def test_what_breaks_off_a_run_is_told_in_one_line(
     def break_off(*arguments: object, **options: object) -> None:
         raise error
 
-    monkeypatch.setattr(Maze, "collect", break_off)
+    monkeypatch.setattr(MazeTask, "collect", break_off)
     done = call("run", "maze", "--out", tmp_path / "out")
     assert done.code == code
     assert done.err == f"rlvc: {message}\n"

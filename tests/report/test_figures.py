@@ -36,9 +36,9 @@ from rlvc.runs.folder import prepare_folder, write_run
 from rlvc.runs.metrics import Measures
 from rlvc.runs.run import Outcome
 from rlvc.runs.task import tasks
-from rlvc.tasks.maze import Maze
+from rlvc.tasks.maze import MazeTask
 from rlvc.tasks.navigation.figures import draw_figures, draw_learning, draw_policy, draw_values
-from rlvc.tasks.navigation.task import Navigation, NavigationEvaluation
+from rlvc.tasks.navigation.task import NavigationEvaluation, NavigationTask
 from tests.support.builders import COLOUR, GREY, database
 from tests.support.tasks import run_small, texts
 
@@ -74,7 +74,7 @@ def pixels(figure: Figure, dpi: int = 50) -> NDArray[np.uint8]:
 def made_up(name: str, policy: Policy, actions: int | None = None) -> NavigationOutcome:
     """Return a run on a task that nobody had to learn, with values and actions out of thin air."""
     task = tasks.make(name)
-    assert isinstance(task, Navigation)
+    assert isinstance(task, NavigationTask)
     n = len(task.grid.positions)
     chosen = np.arange(n) % 4 if actions is None else np.full(n, actions)
     found = NavigationEvaluation({}, task.env, task.grid, chosen, np.linspace(0.0, 120.0, n))
@@ -86,7 +86,7 @@ def result(name: str = "maze", n_stages: int = 3, **measures: Any) -> dict[str, 
     found = {"success": 0.5, "mean_steps": 7.0, "suboptimal": 0.25, **measures}
     return {
         "task": name, "classes": 3, "stages": n_stages - 1, "measures": found, "optimum": found,
-        "features": {"selected": 2, "distinct": 9}, "paper": Maze.paper,
+        "features": {"selected": 2, "distinct": 9}, "paper": MazeTask.paper,
         "seconds": {"learn": 0.1},
         "direct": {"equal": {"cells": 4, **found}, "best": {"cells": 64, **found}},
         "history": [

@@ -20,7 +20,7 @@ from rlvc.report.page import render
 from rlvc.report.web.data import Author
 from rlvc.runs.folder import write_run
 from rlvc.runs.run import Run
-from rlvc.tasks.hill.task import Hill
+from rlvc.tasks.hill.task import HillTask
 from rlvc.vision import Euclidean, FeatureExtractor, Harris, Invariants, Vocabulary
 from rlvc.vision.extractor import SIDE
 from tests.support.builders import pictures
@@ -93,7 +93,7 @@ def _campus(folder: Path) -> None:
 
 def _hill(folder: Path) -> None:
     learner = RLVC(gamma=0.75, generator=Composites(), max_stages=8)
-    write_run(Run(Hill(interactions=400, episodes=20), learner).execute(), folder)
+    write_run(Run(HillTask(interactions=400, episodes=20), learner).execute(), folder)
 
 
 def _own(folder: Path) -> None:

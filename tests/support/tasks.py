@@ -29,10 +29,10 @@ from rlvc.runs.callbacks import Callback
 from rlvc.runs.checkpoint import Checkpoint
 from rlvc.runs.run import Outcome, Run
 from rlvc.runs.task import tasks
-from rlvc.tasks.campus.task import Campus, CampusEvaluation
+from rlvc.tasks.campus.task import CampusEvaluation, CampusTask
 from rlvc.tasks.custom.task import CustomEvaluation, CustomTask
-from rlvc.tasks.maze import Maze
-from rlvc.tasks.navigation.task import Navigation, NavigationEvaluation
+from rlvc.tasks.maze import MazeTask
+from rlvc.tasks.navigation.task import NavigationEvaluation, NavigationTask
 from tests.support.builders import blocks
 
 SMALL = PlanarWorld(
@@ -54,14 +54,14 @@ gymnasium.register("rlvc-test/Small-v0", f"{__name__}:SmallEnv", max_episode_ste
 
 
 @dataclass(frozen=True, kw_only=True)
-class Small(Navigation):
+class Small(NavigationTask):
     """The task of this world."""
 
     name = "small"
     env_id = "rlvc-test/Small-v0"
     world = SMALL
     gamma = SMALL.gamma
-    paper: ClassVar = Maze.paper
+    paper: ClassVar = MazeTask.paper
 
 
 @contextmanager
@@ -113,7 +113,7 @@ def run_campus(
     photographs: Path, interactions: int = 500, learner: RLVC = CAMPUS_LEARNER, **options: Any
 ) -> Outcome[CampusEvaluation]:
     """Run the campus on photographs in a folder."""
-    task = Campus(pictures=str(photographs), interactions=interactions)
+    task = CampusTask(pictures=str(photographs), interactions=interactions)
     return Run(task, learner, **options).execute()
 
 

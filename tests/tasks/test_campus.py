@@ -29,7 +29,7 @@ from rlvc.runs.run import Outcome
 from rlvc.runs.task import NEW_SEED, evaluate_policy
 from rlvc.tasks import neighbours
 from rlvc.tasks.campus.figures import draw_errors, draw_figures, draw_map, draw_sizes
-from rlvc.tasks.campus.task import ERRORS, Campus, CampusEvaluation, direct_error
+from rlvc.tasks.campus.task import ERRORS, CampusEvaluation, CampusTask, direct_error
 from rlvc.tasks.neighbours import vote
 from rlvc.vision import ExtractionCache, InterestPoints, Keypoints
 from tests.support.builders import database
@@ -88,7 +88,7 @@ def wrong_views(policy: Policy, views: Views, division: str) -> list[int]:
 
 
 def views_of(photographs: Path, seed: int = 0) -> Views:
-    return Campus(pictures=str(photographs)).views(seed)
+    return CampusTask(pictures=str(photographs)).views(seed)
 
 
 def without_seconds(result: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def test_a_result_has_all_its_numbers(done: CampusOutcome, photographs: Path) ->
     assert (result["task"], result["pictures"]) == ("campus", str(photographs))
     assert (result["seed"], result["interactions"]) == (0, 500)
     assert result["percepts"] == 44 * 3
-    assert result["paper"] == Campus.paper
+    assert result["paper"] == CampusTask.paper
     assert set(result["seconds"]) == {"collect", "extract", "learn", "evaluate"}
     assert json.loads(json.dumps(result)) == result
     for version in ("basic", "compact"):
@@ -178,7 +178,7 @@ def test_the_same_seed_gives_the_same_result(done: CampusOutcome, photographs: P
 @pytest.mark.slow
 def test_both_versions_learn_from_the_parameters_given(photographs: Path) -> None:
     plain = dataclasses.replace(CAMPUS_LEARNER, post_process=Keep())
-    given = Campus().variants(CAMPUS_LEARNER)["compact"]
+    given = CampusTask().variants(CAMPUS_LEARNER)["compact"]
     assert given.post_process == CAMPUS_LEARNER.post_process
     found = run_campus(photographs, 200, plain)
     expected = as_json(dataclasses.replace(plain.fitted(PHOTOGRAPHS), post_process=Compaction()))
@@ -516,7 +516,7 @@ def test_the_campus_from_its_run_to_an_explanation(
     result = check_folder(out)
     assert (result["interactions"], result["seed"]) == (200, 0)
     assert result["pictures"] == str(photographs)
-    learner = Campus().base_learner().fitted(PHOTOGRAPHS)
+    learner = CampusTask().base_learner().fitted(PHOTOGRAPHS)
     assert result["parameters"] == as_json(dataclasses.replace(learner, post_process=Compaction()))
     check_summary(done.out, result, out)
 

@@ -22,7 +22,7 @@ from rlvc.tasks.campus.figures import draw_errors, draw_map
 from rlvc.tasks.campus.task import CampusEvaluation
 from rlvc.tasks.hill.figures import draw_state_values, draw_trials
 from rlvc.tasks.hill.index import GAUGE, GROUND
-from rlvc.tasks.hill.task import Hill, HillEvaluation
+from rlvc.tasks.hill.task import HillEvaluation, HillTask
 from tests.cli.test_cli import FILES
 from tests.support.builders import COLOUR, GREY, N_PLACES, database
 from tests.support.commands import SMALL_RUN, contents, read, strict
@@ -94,7 +94,7 @@ def test_trees_are_a_number(call: Any, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def on_the_hill() -> HillOutcome:
     learner = RLVC(gamma=0.75, max_stages=4)
-    return Run(Hill(interactions=200, episodes=20), learner, trees=2).execute()
+    return Run(HillTask(interactions=200, episodes=20), learner, trees=2).execute()
 
 
 def test_a_forest_on_the_hill_is_measured(on_the_hill: HillOutcome, tmp_path: Path) -> None:

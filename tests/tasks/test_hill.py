@@ -19,7 +19,14 @@ from rlvc._core.params import as_json
 from rlvc.classifiers import Split, Tree
 from rlvc.cli.progress import show_summary
 from rlvc.envs.hill.dynamics import HILL
-from rlvc.envs.hill.scene import LAST_GAUGE, LAST_GROUND, gauge_column, ground_column
+from rlvc.envs.hill.scene import (
+    LAST_GAUGE,
+    LAST_GROUND,
+    gauge_column,
+    gauge_image,
+    ground_column,
+    ground_image,
+)
 from rlvc.features import AtLeast, Composite, FeatureGraph, InCell, LazyFeatures, Primitive
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.generation.composites import Composites
@@ -31,7 +38,7 @@ from rlvc.tasks.hill.composites import caption, draw_composites, in_words, most_
 from rlvc.tasks.hill.figures import draw_state_values, draw_thrusts, draw_trials
 from rlvc.tasks.hill.index import N_IMAGES, POSITIONS, VELOCITIES, HillIndex, actor
 from rlvc.tasks.hill.metrics import MAX_STEPS, TRIALS, starts, trials
-from rlvc.tasks.hill.task import START, Hill, HillEvaluation
+from rlvc.tasks.hill.task import START, HillEvaluation, HillTask
 from tests.support.commands import read
 from tests.support.tasks import RecordingCallback, texts
 
@@ -50,17 +57,12 @@ def recorded() -> RecordingCallback:
 
 @pytest.fixture(scope="module")
 def done(recorded: RecordingCallback) -> HillOutcome:
-    task = Hill(interactions=N, episodes=N_TRIALS)
+    task = HillTask(interactions=N, episodes=N_TRIALS)
     return Run(task, LEARNER, callbacks=[recorded]).execute()
 
 
-@pytest.fixture(scope="module")
-def seen(done: HillOutcome) -> HillIndex:
-    return HillIndex.of_policy(done.policy, done.evaluation.env.strip)
-
-
 def blind(graph: FeatureGraph) -> HillIndex:
-    """Return sights that show nothing, for tests to which looking does not matter."""
+    """Return an index without any feature, for tests that do not depend on features."""
     n = len(graph)
     nothing = np.zeros((len(POSITIONS), n), np.bool_), np.zeros((len(VELOCITIES), n), np.bool_)
     return HillIndex(graph, *nothing)
@@ -82,7 +84,7 @@ def test_a_result_has_all_its_numbers(done: HillOutcome) -> None:
         "history", "parameters", "versions",
     }  # fmt: skip
     assert (result["task"], result["pictures"], result["seed"]) == ("hill", "photos", 0)
-    assert (result["interactions"], result["paper"]) == (N, Hill.paper)
+    assert (result["interactions"], result["paper"]) == (N, HillTask.paper)
     assert N < result["percepts"] < 2 * N
     assert result["images"]["ground"] <= len(POSITIONS)
     assert result["images"]["gauge"] <= len(VELOCITIES)
@@ -174,7 +176,7 @@ def test_what_is_already_primitive_is_not_learned_twice(
     recorded = RecordingCallback()
     learner = dataclasses.replace(LEARNER, generator=Canonical())
     runs = [
-        Run(Hill(interactions=40, episodes=20), learner, seed=seed, callbacks=[recorded])
+        Run(HillTask(interactions=40, episodes=20), learner, seed=seed, callbacks=[recorded])
         .execute()
         .result
         for seed in (0, 0, 1)
@@ -201,14 +203,18 @@ def test_every_image_has_its_state(done: HillOutcome) -> None:
     assert np.array_equal(gauge_column(VELOCITIES), np.arange(361))
 
 
-def test_a_policy_sees_what_its_database_shows(done: HillOutcome, seen: HillIndex) -> None:
-    policy, sights = done.policy, done.evaluation.index
-    assert sights.graph == policy.graph
-    for number in range(len(policy.graph)):
-        assert np.array_equal(seen.shows(number), sights.shows(number))
-        assert sights.shows(number).any()
-    assert np.array_equal(seen.ground, sights.ground)
-    assert np.array_equal(seen.gauge, sights.gauge)
+def test_a_policy_sees_what_the_index_shows(done: HillOutcome) -> None:
+    policy, index, strip = done.policy, done.evaluation.index, done.evaluation.env.strip
+    graph = policy.graph
+    assert index.graph == graph
+    for camera, n_images in (("ground", len(POSITIONS)), ("gauge", len(VELOCITIES))):
+        numbers = [n for n in range(len(graph)) if graph.camera[n] == camera]
+        for column in range(0, n_images, 7):
+            image = gauge_image(column) if camera == "gauge" else ground_image(strip, column)
+            features = LazyFeatures(graph, policy.extractor, {camera: image})
+            for number in numbers:
+                assert index.shows(number)[column] == features.exhibits(number)
+    assert all(index.shows(number).any() for number in range(len(graph)))
 
 
 def test_a_composite_of_the_gauge_tells_velocities_apart(done: HillOutcome) -> None:
@@ -254,9 +260,8 @@ def test_only_nodes_are_classifiers_here(done: HillOutcome) -> None:
 
 
 def test_a_policy_is_evaluated_as_in_its_run(
-    done: HillOutcome, seen: HillIndex, monkeypatch: pytest.MonkeyPatch
+    done: HillOutcome,
 ) -> None:
-    monkeypatch.setattr(HillIndex, "of_policy", lambda policy, strip: seen)
     found = evaluate_policy(done.policy, seed=0, episodes=N_TRIALS)
     assert found == {"task": "hill", "pictures": "photos", **done.result["measures"]}
 
@@ -271,7 +276,8 @@ def test_trials_are_new_unless_a_seed_is_given(
         return starts(seed, 5)
 
     monkeypatch.setattr("rlvc.tasks.hill.task.starts", remember)
-    monkeypatch.setattr(HillIndex, "of_policy", lambda *_: done.evaluation.index)
+    actions = done.evaluation.actions
+    monkeypatch.setattr("rlvc.tasks.hill.task.actions_of", lambda *_: actions)
     evaluate_policy(done.policy)
     evaluate_policy(done.policy, seed=3, episodes=7)
     stranger = dataclasses.replace(done.policy, about={"task": "maze", "pictures": "coil"})
@@ -525,9 +531,6 @@ def test_the_hill_from_its_run_to_an_explanation(
     assert ended.code == 1
     assert ended.err.startswith("rlvc: Picture none.png cannot be read")
 
-    monkeypatch.setattr(
-        HillIndex, "of_policy", lambda *_: done.evaluation.index
-    )  # it is tested above
     ended = call("evaluate", policy, "--seed", 0, "--episodes", N_TRIALS, "--json")
     assert (ended.code, ended.err) == (0, "")
     assert json.loads(ended.out) == {

@@ -17,9 +17,9 @@ from rlvc.envs.hill.env import HillEnv
 from rlvc.learning.solvers.dynamic import PolicyIteration, ValueIteration
 from rlvc.tasks.hill import metrics as hill_measures
 from rlvc.tasks.hill.metrics import (
-    TabularPolicy,
     as_dict,
     compare,
+    learn_states,
     optimal_action,
     optimal_q,
     starts,
@@ -125,7 +125,7 @@ def test_starts_are_places_at_rest_that_depend_on_the_seed() -> None:
 
 
 def test_a_table_has_cells_of_equal_size_over_position_and_velocity(data: Interactions) -> None:
-    table = TabularPolicy.learn(data, 4, PolicyIteration(), 0.75)
+    table = learn_states(data, 4, PolicyIteration(), 0.75)
     numbers = dataclasses.replace(table, action=np.arange(16).reshape(4, 4))
     states = [(-1, -3), (-0.51, -3), (-0.5, -3), (0.99, -1.51), (-1, -1.5), (1, 3), (-1, 2.9)]
     assert numbers.act(np.array(states, np.float64)).tolist() == [0, 0, 1, 3, 4, 15, 12]
@@ -165,7 +165,7 @@ def literal_table(data: Interactions, side: int) -> dict[tuple[int, int], float]
 def test_the_values_of_a_table_are_those_of_counting(
     data: Interactions, solver: PolicyIteration | ValueIteration
 ) -> None:
-    value = TabularPolicy.learn(data, 7, solver, 0.75).value
+    value = learn_states(data, 7, solver, 0.75).value
     expected = literal_table(data, 7)
     assert len(expected) == 49
     for (column, row), worth in expected.items():
@@ -173,7 +173,7 @@ def test_the_values_of_a_table_are_those_of_counting(
 
 
 def test_direct_perception_drives_well(data: Interactions) -> None:
-    table = TabularPolicy.learn(data, 13, PolicyIteration(), 0.75)
+    table = learn_states(data, 13, PolicyIteration(), 0.75)
     missed, mean_steps = trials(table.act, starts(0, 2000))
     assert missed < 0.06
     assert 12 < mean_steps < 13.5
@@ -184,7 +184,7 @@ def test_direct_perception_needs_the_state(data: Interactions) -> None:
     with pytest.raises(
         ValueError, match=r"^Direct perception needs interactions that carry the state\.$"
     ):
-        TabularPolicy.learn(blind, 3, PolicyIteration(), 0.75)
+        learn_states(blind, 3, PolicyIteration(), 0.75)
 
 
 def test_the_best_grid_misses_least_then_is_fastest(
@@ -208,9 +208,7 @@ def test_every_grid_is_measured_on_the_same_trials(data: Interactions) -> None:
     begin = starts(1, 300)
     solver = PolicyIteration()
     three = compare(data, 100, solver, 0.75, begin)
-    alone = {
-        side: trials(TabularPolicy.learn(data, side, solver, 0.75).act, begin) for side in (10, 13)
-    }
+    alone = {side: trials(learn_states(data, side, solver, 0.75).act, begin) for side in (10, 13)}
     assert three["equal"] == {"cells": 100, **as_dict(*alone[10])}
     assert three["grid13"] == {"cells": 169, **as_dict(*alone[13])}
     assert three["best"]["missed"] <= min(missed for missed, _ in alone.values())

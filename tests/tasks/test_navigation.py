@@ -4,6 +4,7 @@ import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -17,7 +18,7 @@ from rlvc import RLVC, Interactions, collect
 from rlvc.envs.planar_world import MAZE, MOVES, SUBWAY, PlanarWorld
 from rlvc.learning.solvers.dynamic import PolicyIteration, ValueIteration
 from rlvc.runs import direct_perception as direct_module
-from rlvc.runs.direct_perception import compare, direct_actor
+from rlvc.runs.direct_perception import compare, learn_positions
 from rlvc.runs.metrics import (
     MAX_STEPS,
     Actor,
@@ -275,7 +276,7 @@ def test_direct_perception_is_a_table_on_cells(
     data: Interactions, side: int, solver: PolicyIteration | ValueIteration
 ) -> None:
     assert data.terminated.sum() > 3
-    act = direct_actor(SMALL, data, side, solver, 0.9)
+    act = learn_positions(SMALL, data, side, solver, 0.9).act
     expected = tabular(SMALL, data, side, 0.9)
     assert len(expected) >= side * side // 2
     width, height = SMALL.width / side, SMALL.height / side
@@ -306,13 +307,13 @@ def test_direct_perception_on_a_handful_of_transitions() -> None:
     )  # fmt: skip
     places = np.array([[0.0, 0.0], [199.0, 0.0], [0.0, 99.0]])
     # Worth of the first cell: right 0.5, down 2γ. Nothing is known of the third cell.
-    assert direct_actor(world, data, 2, PolicyIteration(), 0.9)(places).tolist() == [2, 3, 0]
-    assert direct_actor(world, data, 2, PolicyIteration(), 0.2)(places).tolist() == [1, 3, 0]
+    assert learn_positions(world, data, 2, PolicyIteration(), 0.9).act(places).tolist() == [2, 3, 0]
+    assert learn_positions(world, data, 2, PolicyIteration(), 0.2).act(places).tolist() == [1, 3, 0]
     blind = dataclasses.replace(data, state=None)
     with pytest.raises(
         ValueError, match=r"^Direct perception needs interactions that carry the state\.$"
     ):
-        direct_actor(world, blind, 2, PolicyIteration(), 0.9)
+        learn_positions(world, blind, 2, PolicyIteration(), 0.9)
 
 
 def test_the_best_grid_is_the_most_successful_one(
@@ -320,7 +321,8 @@ def test_the_best_grid_is_the_most_successful_one(
 ) -> None:
     found = {2: (0.5, 0.1), 3: (0.75, 0.4), 4: (0.75, 0.3), 5: (0.75, 0.3), 6: (0.2, 0.0)}
     monkeypatch.setattr(direct_module, "SIDES", range(3, 7))
-    monkeypatch.setattr(direct_module, "direct_actor", lambda world, data, side, *_: side)
+    learned = lambda world, data, side, *_: SimpleNamespace(act=side)  # noqa: E731
+    monkeypatch.setattr(direct_module, "learn_positions", learned)
     monkeypatch.setattr(
         direct_module,
         "measure",
@@ -341,7 +343,7 @@ def test_every_grid_is_measured_with_the_same_episodes(
     both = compare(grid, data, 9, solver, 0.9, seed=4, episodes=40)
     alone = {}
     for side in range(2, 7):
-        actor = direct_actor(SMALL, data, side, solver, 0.9)
+        actor = learn_positions(SMALL, data, side, solver, 0.9).act
         alone[side] = measure(grid, actor, np.random.default_rng([4, 2]), 40)
     assert both["equal"] == {"cells": 9, **alone[3].as_dict()}
     best = max(range(2, 7), key=lambda s: (alone[s].success, -alone[s].suboptimal, -s))

@@ -1,51 +1,39 @@
-"""Direct perception: tabular learning on the same interactions with the position itself."""
+"""Direct perception: tabular learning on the same interactions with the state itself."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Floats, Ints
 from rlvc.data.interactions import Interactions
 from rlvc.envs.planar_world import PlanarWorld
 from rlvc.learning.mdp import MappedSequence, estimate
 from rlvc.learning.solvers.base import Solver
 from rlvc.policies.values import greedy
-from rlvc.runs.metrics import EPISODES, Actor, Grid, Measures, measure
+from rlvc.runs.metrics import EPISODES, Grid, measure
 
 SIDES = range(8, 31)  # grids from 8 × 8 to 30 × 30
 
 
-@dataclass(frozen=True, slots=True)
-class Direct:
-    """What direct perception reached on one square grid."""
-
-    side: int
-    measures: Measures
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the result for JSON."""
-        return {"cells": self.side**2, **self.measures.as_dict()}
-
-
-def tabular(
+def learn_table(
     interactions: Interactions,
-    cell: Callable[[NDArray[np.float64]], NDArray[np.int64]],
+    cell: Callable[[Floats], Ints],
     n_cells: int,
     solver: Solver,
     gamma: float,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the best action and the value of each cell, as the interactions tell.
+) -> tuple[Ints, Floats]:
+    """Return the best action and the value of each cell of the state space.
 
     Args:
         interactions: They must carry the state.
-        cell: From (n, 2) states to the (n,) numbers of their cells.
+        cell: Maps (n, d) states to the (n,) numbers of their cells.
         n_cells: How many cells there are.
-        solver: Of the decision problem that the cells make.
+        solver: Solves the decision problem of the cells.
         gamma: Discount factor, in [0, 1).
     """
     if interactions.state is None or interactions.next_state is None:
@@ -64,18 +52,55 @@ def tabular(
     return action, q[np.arange(n_cells), action]
 
 
-def direct_actor(
-    world: PlanarWorld, interactions: Interactions, side: int, solver: Solver, gamma: float
-) -> Actor:
-    """Return what tabular learning on a ``side`` × ``side`` grid over the world does."""
+@dataclass(frozen=True, slots=True, eq=False)
+class TabularPolicy:
+    """A policy on a square grid over two-dimensional states.
 
-    def cell(positions: NDArray[np.float64]) -> NDArray[np.int64]:
-        scaled = positions / (world.width, world.height) * side
-        column, row = np.minimum(scaled.astype(np.int64), side - 1).T
-        return np.asarray(row * side + column)
+    Attributes:
+        side: How many cells there are along either axis.
+        low: (2,) the lowest state.
+        extent: (2,) the size of the state space.
+        action: (side, side) the best action; columns by the first coordinate, from the lowest.
+        value: (side, side) the value of that action; 0 where nothing was tried.
+    """
 
-    action, _ = tabular(interactions, cell, side**2, solver, gamma)
-    return lambda positions: action[cell(positions)]
+    side: int
+    low: Floats
+    extent: Floats
+    action: Ints = field(repr=False)
+    value: Floats = field(repr=False)
+
+    @classmethod
+    def learn(
+        cls,
+        interactions: Interactions,
+        side: int,
+        bounds: tuple[Floats, Floats],
+        solver: Solver,
+        gamma: float,
+    ) -> TabularPolicy:
+        """Learn from interactions that carry the state, given its lowest value and its extent."""
+
+        def cell(states: Floats) -> Ints:
+            return cell_of(states, side, *bounds)
+
+        action, value = learn_table(interactions, cell, side**2, solver, gamma)
+        return cls(side, *bounds, action.reshape(side, side), value.reshape(side, side))
+
+    def act(self, states: Floats) -> Ints:
+        """Return the (n,) actions at (n, 2) states."""
+        return np.asarray(self.action.ravel()[cell_of(states, self.side, self.low, self.extent)])
+
+
+def cell_of(states: Floats, side: int, low: Floats, extent: Floats) -> Ints:
+    """Return the numbers of the cells, row by row; states beyond the grid are in its last cells.
+
+    >>> cell_of(np.array([[0.1, 0.9], [2.0, 0.0]]), 3, np.zeros(2), np.ones(2)).tolist()
+    [6, 2]
+    """
+    scaled = np.floor((states - low) / extent * side).astype(np.int64)
+    column, row = np.clip(scaled, 0, side - 1).T
+    return np.asarray(row * side + column)
 
 
 def equal_side(n_classes: int) -> int:
@@ -85,6 +110,14 @@ def equal_side(n_classes: int) -> int:
     13
     """
     return max(1, round(math.sqrt(n_classes)))
+
+
+def learn_positions(
+    world: PlanarWorld, interactions: Interactions, side: int, solver: Solver, gamma: float
+) -> TabularPolicy:
+    """Return the policy of a ``side`` × ``side`` grid over the positions in a world."""
+    bounds = np.zeros(2), np.array([world.width, world.height], np.float64)
+    return TabularPolicy.learn(interactions, side, bounds, solver, gamma)
 
 
 def compare(
@@ -102,12 +135,10 @@ def compare(
     decisions: hindsight that the learner does not have.
     """
 
-    def at(side: int) -> Direct:
-        actor = direct_actor(grid.world, interactions, side, solver, gamma)
+    def at(side: int) -> dict[str, Any]:
+        policy = learn_positions(grid.world, interactions, side, solver, gamma)
         rng = np.random.default_rng([seed, 2])
-        return Direct(side, measure(grid, actor, rng, episodes))
+        return {"cells": side**2, **measure(grid, policy.act, rng, episodes).as_dict()}
 
-    equal = at(equal_side(n_classes))
-    tried = [at(side) for side in SIDES]
-    best = max(tried, key=lambda d: (d.measures.success, -d.measures.suboptimal, -d.side))
-    return {"equal": equal.as_dict(), "best": best.as_dict()}
+    best = max(map(at, SIDES), key=lambda one: (one["success"], -one["suboptimal"], -one["cells"]))
+    return {"equal": at(equal_side(n_classes)), "best": best}

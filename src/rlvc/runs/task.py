@@ -25,7 +25,7 @@ NEW_SEED: Final = 1000  # of episodes and views that no run with a smaller seed 
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class TaskEvaluation:
     """What a task measured of a run; tasks add what their figures need.
 
     Attributes:
@@ -67,7 +67,7 @@ class Summary:
     figures: Mapping[str, str]
 
 
-E = TypeVar("E", bound=Evaluation)
+E = TypeVar("E", bound=TaskEvaluation)
 
 
 class Task(ABC, Generic[E]):
@@ -170,10 +170,10 @@ class Task(ABC, Generic[E]):
 
 
 tasks: Registry[Task[Any]] = Registry("task")
-tasks.register("maze", "rlvc.tasks.maze:Maze")
-tasks.register("subway", "rlvc.tasks.subway:Subway")
-tasks.register("campus", "rlvc.tasks.campus.task:Campus")
-tasks.register("hill", "rlvc.tasks.hill.task:Hill")
+tasks.register("maze", "rlvc.tasks.maze:MazeTask")
+tasks.register("subway", "rlvc.tasks.subway:SubwayTask")
+tasks.register("campus", "rlvc.tasks.campus.task:CampusTask")
+tasks.register("hill", "rlvc.tasks.hill.task:HillTask")
 CUSTOM: Final = "rlvc.tasks.custom.task:CustomTask"
 
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rlvc.envs.planar_world import MAZE
-from rlvc.tasks.navigation.task import Navigation
+from rlvc.tasks.navigation.task import NavigationTask
 
 
 @dataclass(frozen=True, kw_only=True)
-class Maze(Navigation):
+class MazeTask(NavigationTask):
     """The paper's maze.
 
-    >>> Maze().base_learner().gamma
+    >>> MazeTask().base_learner().gamma
     0.9
     """
 

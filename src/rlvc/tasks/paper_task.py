@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium
 
@@ -14,8 +14,10 @@ from rlvc.data.interactions import Interactions
 from rlvc.learning.rlvc import RLVC
 from rlvc.policies.forest import AnyPolicy
 from rlvc.runs.resources import ResourceEstimate
-from rlvc.runs.run import Run
 from rlvc.runs.task import NEW_SEED, E, Task
+
+if TYPE_CHECKING:
+    from rlvc.runs.run import Run
 
 Env = gymnasium.Env[Any, Any]
 BEST = "bold green"  # the style of a row

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rlvc.envs.planar_world import SUBWAY
-from rlvc.tasks.navigation.task import Navigation
+from rlvc.tasks.navigation.task import NavigationTask
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subway(Navigation):
+class SubwayTask(NavigationTask):
     """The paper's subway station, a long and narrow maze."""
 
     name = "subway"

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Floats, Ints
 from rlvc._core.checkpoint_store import PrefixedStore
 from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
@@ -21,16 +22,15 @@ from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
 from rlvc.learning.compaction import Compaction, Keep
 from rlvc.learning.database import Database
-from rlvc.learning.mdp import MappedSequence, estimate
 from rlvc.learning.rlvc import RLVC, Stage
 from rlvc.learning.solvers.base import Solver
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.values import greedy
+from rlvc.runs.direct_perception import learn_table
 from rlvc.runs.examples import Examples
 from rlvc.runs.forest import forest_values
 from rlvc.runs.resources import ResourceEstimate, estimate_collection
-from rlvc.runs.run import Outcome, Run
-from rlvc.runs.task import NEW_SEED, Evaluation, Summary, SummaryTable
+from rlvc.runs.task import NEW_SEED, Summary, SummaryTable, TaskEvaluation
 from rlvc.tasks.neighbours import vote
 from rlvc.tasks.paper_task import BEST, Env, PaperTask, forest_rows, forest_text
 from rlvc.vision.cache import ExtractionCache
@@ -38,6 +38,7 @@ from rlvc.vision.keypoints import Keypoints
 
 if TYPE_CHECKING:
     from rlvc.report.web.scene import Scene
+    from rlvc.runs.run import Outcome, Run
 
 DRAWN: Final = ("photos", "places")  # pictures of which every seed makes other views
 ERRORS: Final = {"learn": "train_error", "test": "test_error"}  # by division
@@ -75,7 +76,7 @@ class Division:
 
 
 @dataclass(frozen=True, slots=True)
-class CampusEvaluation(Evaluation):
+class CampusEvaluation(TaskEvaluation):
     """What was measured on the campus.
 
     Attributes:
@@ -87,10 +88,10 @@ class CampusEvaluation(Evaluation):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Campus(PaperTask[CampusEvaluation]):
+class CampusTask(PaperTask[CampusEvaluation]):
     """The paper's campus: spots to walk between and to turn on, and views of each.
 
-    >>> Campus().base_learner().gamma
+    >>> CampusTask().base_learner().gamma
     0.8
     """
 
@@ -293,14 +294,11 @@ def error_of(actions: NDArray[np.int64], states: NDArray[np.int64]) -> float:
 
 def direct_error(data: Interactions, solver: Solver, gamma: float) -> float:
     """Return the share of states in which tabular learning on the state itself goes wrong."""
-    assert data.state is not None
-    assert data.next_state is not None
-    sequence = MappedSequence(
-        data.state.astype(np.int64).ravel(), data.action, data.reward,
-        data.next_state.astype(np.int64).ravel(), data.terminated, data.is_last,
-    )  # fmt: skip
-    mdp = estimate(sequence, CAMPUS.n_states, data.n_actions)
-    actions = greedy(solver.solve(mdp, gamma), mdp.is_tried)
+
+    def cell(states: Floats) -> Ints:
+        return states.astype(np.int64).ravel()
+
+    actions, _ = learn_table(data, cell, CAMPUS.n_states, solver, gamma)
     return error_of(actions, np.arange(CAMPUS.n_states))
 
 

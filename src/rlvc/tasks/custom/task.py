@@ -22,12 +22,12 @@ from rlvc.policies.policy import Policy
 from rlvc.runs.curves import describe_stage
 from rlvc.runs.examples import Examples
 from rlvc.runs.resources import ResourceEstimate, estimate_collection, estimate_learning
-from rlvc.runs.run import Outcome, Run
-from rlvc.runs.task import NEW_SEED, Evaluation, Summary, SummaryTable, Task
+from rlvc.runs.task import NEW_SEED, Summary, SummaryTable, Task, TaskEvaluation
 from rlvc.vision.extractor import FeatureExtractor
 
 if TYPE_CHECKING:
     from rlvc.report.web.scene import Scene
+    from rlvc.runs.run import Outcome, Run
 
 Env = gymnasium.Env[Any, Any]
 ROW: Final = 300  # bytes of an interaction while it is collected
@@ -42,7 +42,7 @@ MEASURES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class CustomEvaluation(Evaluation):
+class CustomEvaluation(TaskEvaluation):
     """What was measured of a custom task.
 
     Attributes:

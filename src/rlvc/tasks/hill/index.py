@@ -1,4 +1,4 @@
-"""What the two cameras on the hill show, everywhere: each distinct image is looked at once."""
+"""Which features every image of the two cameras on the hill exhibits; each is extracted once."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rlvc._core.arrays import Bools, Ints
-from rlvc._core.jit import chunks, jit, n_threads, run_threads, share_threads
+from rlvc._core.arrays import Bools, Floats, Ints
+from rlvc._core.jit import chunks, jit, n_threads, share_threads
 from rlvc.classifiers._nodes import LEAF, Nodes
 from rlvc.classifiers.base import Classifier
 from rlvc.data.images import Image
@@ -27,9 +26,7 @@ from rlvc.envs.hill.scene import (
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
-from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
-from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
 from rlvc.runs.forest import add_features
 from rlvc.tasks.hill.metrics import Actor
@@ -63,41 +60,22 @@ class HillIndex:
     gauge: Bools = field(repr=False)
 
     @classmethod
-    def of(cls, seen: FeatureIndex, graph: FeatureGraph | None = None) -> HillIndex:
-        """Return what :func:`index_hill` saw, of all features or of those of another graph."""
-        columns = list(range(len(seen.graph)))
+    def of(cls, found: FeatureIndex, graph: FeatureGraph | None = None) -> HillIndex:
+        """Return the result of :func:`index_hill` for its features, or for those of a graph."""
+        columns = list(range(len(found.graph)))
         if graph is not None:
-            seen, numbers = add_features(seen, graph)
+            found, numbers = add_features(found, graph)
             columns = [numbers[number] for number in range(len(graph))]
-        image = dict(zip(seen.cameras, seen.table.T, strict=True))
-        shown = dict(zip(seen.cameras, seen.shown, strict=True))
+        image = dict(zip(found.cameras, found.table.T, strict=True))
+        shown = dict(zip(found.cameras, found.shown, strict=True))
         ground, gauge = (
             _dense(shown[camera].take(image[camera][:n]))[:, columns]
             for camera, n in ((GROUND, len(POSITIONS)), (GAUGE, len(VELOCITIES)))
         )
-        return cls(graph or seen.graph, ground, gauge)
-
-    @classmethod
-    def of_policy(cls, policy: Policy, strip: Image, threads: int = 0) -> HillIndex:
-        """Look at all images for the features of a policy, as it does itself."""
-        graph, dense = policy.graph, {}
-        for camera, images in (
-            (GROUND, [ground_image(strip, column) for column in range(len(POSITIONS))]),
-            (GAUGE, [gauge_image(column) for column in range(len(VELOCITIES))]),
-        ):
-            ours = [n for n in range(len(graph)) if graph.camera[n] == camera]
-
-            def look(image: Image, camera: str = camera, ours: list[int] = ours) -> list[bool]:
-                features = LazyFeatures(graph, policy.extractor, {camera: image})
-                return [features.exhibits(number) for number in ours]
-
-            dense[camera] = np.zeros((len(images), len(graph)), np.bool_)
-            if ours:
-                dense[camera][:, ours] = list(run_threads(look, images, threads))
-        return cls(graph, dense[GROUND], dense[GAUGE])
+        return cls(graph or found.graph, ground, gauge)
 
     def only(self, numbers: list[int]) -> HillIndex:
-        """Return the sights of some features and their parts, numbered as in their graph."""
+        """Return the index of these features and their parts, numbered as in their graph."""
         graph, kept = self.graph.only(numbers)
         columns = list(kept)
         return HillIndex(graph, self.ground[:, columns], self.gauge[:, columns])
@@ -132,17 +110,17 @@ def index_hill(
     threads: int = 0,
     on_image: Callable[[], None] | None = None,
 ) -> FeatureIndex:
-    """Look at all images; row i has image i of the ground and, while there are any, of the gauge.
+    """Index all images; row i has image i of the ground and, while there are any, of the gauge.
 
     Args:
-        extractor: Who looks.
-        graph: The features to look for; all symbols of the eye are among them.
-        strip: The ground.
+        extractor: The extractor.
+        graph: The features, with all symbols of the extractor among them.
+        strip: The picture of the ground.
         threads: How many threads to use.
         on_image: Called after each image.
     """
     percepts = Percepts()
-    # There are fewer images of the gauge; the last one is shown again and looked at once.
+    # There are fewer images of the gauge; the last one is repeated, and extracted once.
     numbers = [
         percepts.add(
             {GROUND: ground_image(strip, column), GAUGE: gauge_image(min(column, LAST_GAUGE))}
@@ -150,29 +128,30 @@ def index_hill(
         for column in range(LAST_GROUND + 1)
     ]
     keypoints = ExtractionCache().extract(extractor, percepts, threads, on_image)
-    seen = extractor.find_symbols(percepts, keypoints, threads, learn=False)
-    index = FeatureIndex.of(graph, percepts, seen)
+    occurrences = extractor.find_symbols(percepts, keypoints, threads, learn=False)
+    index = FeatureIndex.of(graph, percepts, occurrences)
     return index.of_percepts(index.table[numbers])
 
 
 def actions_of(policy: AnyPolicy, strip: Image) -> Ints:
     """Return the (361, 1025) actions of a policy, counted from 0."""
-    if isinstance(policy, Policy):
-        return policy.actions[HillIndex.of_policy(policy, strip).classify(policy.classifier)]
-    seen = index_hill(policy.extractor, FeatureGraph().add_symbols(policy.extractor), strip)
-    return greedy(*values_of_forest(policy, seen))
+    symbols = FeatureGraph().add_symbols(policy.extractor)
+    found = index_hill(policy.extractor, symbols, strip)
+    if isinstance(policy, ForestPolicy):
+        return greedy(*values_of_forest(policy, found))
+    return policy.actions[HillIndex.of(found, policy.graph).classify(policy.classifier)]
 
 
 def values_of_forest(
-    forest: ForestPolicy, seen: FeatureIndex, threads: int = 0
-) -> tuple[NDArray[np.float64], Bools]:
-    """Return the (361, 1025, n_actions) values of a forest, and which any tree knows."""
-    sights = HillIndex.of(seen, forest.graph)
-    return forest.vote(sights.classify(one.classifier, threads) for one in forest.trees)
+    forest: ForestPolicy, found: FeatureIndex, threads: int = 0
+) -> tuple[Floats, Bools]:
+    """Return the (361, 1025, n_actions) values of a forest, and which of them any tree knows."""
+    index = HillIndex.of(found, forest.graph)
+    return forest.vote(index.classify(one.classifier, threads) for one in forest.trees)
 
 
 def actor(actions: Ints) -> Actor:
-    """Return a driver from the (361, 1025) actions for what it perceives.
+    """Return the actor that takes the (361, 1025) actions of the percepts.
 
     >>> act = actor(np.repeat([[0], [1]], [180, 181], axis=0) + np.zeros(1025, np.int64))
     >>> act(np.array([[0.5, -0.1], [0.5, 0.0]])).tolist()  # thrusts the way it goes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from rlvc._core.arrays import Floats
 from rlvc.data.interactions import Interactions
 from rlvc.envs.hill.dynamics import ACTION_NAMES, FIRST, HILL, TOP
 from rlvc.learning.solvers.base import Solver
-from rlvc.runs.direct_perception import SIDES, equal_side, tabular
+from rlvc.runs.direct_perception import SIDES, TabularPolicy, equal_side
 
 Actor = Callable[[Floats], NDArray[np.int64]]  # (n, 2) states (p, s) to (n,) actions
 
@@ -59,40 +59,11 @@ def trials(act: Actor, starts: Floats, max_steps: int = MAX_STEPS) -> tuple[floa
     return float((~arrived).mean()), float(steps[arrived].mean()) if arrived.any() else float("nan")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TabularPolicy:
-    """Tabular learning on a square grid over the position and the velocity.
-
-    Attributes:
-        side: How many cells there are along either axis.
-        action: (side, side) the best action; rows by velocity, columns by position, from the
-            lowest.
-        value: (side, side) the value of that action; 0 where nothing was tried.
-    """
-
-    side: int
-    action: NDArray[np.int64] = field(repr=False)
-    value: Floats = field(repr=False)
-
-    @classmethod
-    def learn(
-        cls, interactions: Interactions, side: int, solver: Solver, gamma: float
-    ) -> TabularPolicy:
-        """Return what the interactions, which must carry the state, tell about the cells."""
-        cell = functools.partial(_cell, side=side)
-        action, value = tabular(interactions, cell, side**2, solver, gamma)
-        return cls(side, action.reshape(side, side), value.reshape(side, side))
-
-    def act(self, states: Floats) -> NDArray[np.int64]:
-        """Return the (n,) actions at (n, 2) states."""
-        return np.asarray(self.action.ravel()[_cell(states, self.side)])
-
-
-def _cell(states: Floats, side: int) -> NDArray[np.int64]:
-    """Return the numbers of the cells, row by row; states beyond the grid are in its last cells."""
-    scaled = np.floor((states - LOWEST) / EXTENT * side).astype(np.int64)
-    column, row = np.clip(scaled, 0, side - 1).T
-    return np.asarray(row * side + column)
+def learn_states(
+    interactions: Interactions, side: int, solver: Solver, gamma: float
+) -> TabularPolicy:
+    """Return the policy of a grid over the position (columns) and the velocity (rows)."""
+    return TabularPolicy.learn(interactions, side, (LOWEST, EXTENT), solver, gamma)
 
 
 def compare(
@@ -112,7 +83,7 @@ def compare(
 
     @functools.cache
     def at(side: int) -> tuple[float, float]:
-        return trials(TabularPolicy.learn(interactions, side, solver, gamma).act, starts, max_steps)
+        return trials(learn_states(interactions, side, solver, gamma).act, starts, max_steps)
 
     def rank(side: int) -> tuple[float, float, int]:
         missed, mean_steps = at(side)

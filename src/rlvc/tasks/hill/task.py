@@ -21,10 +21,10 @@ from rlvc.policies.forest import AnyPolicy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
 from rlvc.runs.callbacks import Callback
+from rlvc.runs.direct_perception import TabularPolicy
 from rlvc.runs.examples import Examples
 from rlvc.runs.resources import ResourceEstimate, estimate_collection
-from rlvc.runs.run import Outcome, Run
-from rlvc.runs.task import Evaluation, Summary, SummaryTable
+from rlvc.runs.task import Summary, SummaryTable, TaskEvaluation
 from rlvc.tasks.hill.index import (
     GAUGE,
     GROUND,
@@ -38,9 +38,9 @@ from rlvc.tasks.hill.index import (
 from rlvc.tasks.hill.metrics import (
     PAPER_SIDE,
     TRIALS,
-    TabularPolicy,
     as_dict,
     compare,
+    learn_states,
     optimal_action,
     starts,
     trials,
@@ -49,12 +49,13 @@ from rlvc.tasks.paper_task import BEST, Env, PaperTask, forest_rows, forest_text
 
 if TYPE_CHECKING:
     from rlvc.report.web.scene import Scene
+    from rlvc.runs.run import Outcome, Run
 
 START = (-0.5, 0.0)  # the state of the sample percept: at rest in the valley
 
 
 @dataclass(frozen=True, slots=True)
-class HillEvaluation(Evaluation):
+class HillEvaluation(TaskEvaluation):
     """What was measured on the hill.
 
     Attributes:
@@ -74,10 +75,10 @@ class HillEvaluation(Evaluation):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hill(PaperTask[HillEvaluation]):
+class HillTask(PaperTask[HillEvaluation]):
     """The paper's car on the hill, with a camera on the ground and one on a gauge.
 
-    >>> Hill().settings("paper")
+    >>> HillTask().settings("paper")
     ['generator=composites']
     """
 
@@ -165,7 +166,7 @@ class Hill(PaperTask[HillEvaluation]):
             "history": alone,
         }
         numbers |= {"paper": self.paper, "history": history}
-        direct = TabularPolicy.learn(data, PAPER_SIDE, learner.solver, learner.gamma)
+        direct = learn_states(data, PAPER_SIDE, learner.solver, learner.gamma)
         return HillEvaluation(numbers, self.env, shown, actions, values, direct)
 
     def check_policy(self, policy: AnyPolicy) -> None:

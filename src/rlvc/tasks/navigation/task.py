@@ -37,16 +37,16 @@ from rlvc.runs.metrics import (
     walk,
 )
 from rlvc.runs.resources import SAMPLE, ResourceEstimate, estimate_collection
-from rlvc.runs.run import Outcome, Run
-from rlvc.runs.task import Evaluation, Summary, SummaryTable
+from rlvc.runs.task import Summary, SummaryTable, TaskEvaluation
 from rlvc.tasks.paper_task import BEST, Env, PaperTask, forest_rows, forest_text, format_steps
 
 if TYPE_CHECKING:
     from rlvc.report.web.scene import Scene
+    from rlvc.runs.run import Outcome, Run
 
 
 @dataclass(frozen=True, slots=True)
-class NavigationEvaluation(Evaluation):
+class NavigationEvaluation(TaskEvaluation):
     """What was measured in a world.
 
     Attributes:
@@ -63,7 +63,7 @@ class NavigationEvaluation(Evaluation):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Navigation(PaperTask[NavigationEvaluation]):
+class NavigationTask(PaperTask[NavigationEvaluation]):
     """A planar world with a picture on the ground.
 
     Attributes:

@@ -5,12 +5,19 @@ Modules here import from ``classifiers`` and the layers below it.
 """
 
 from rlvc.policies.evaluate import Evaluation, check_fit, evaluate
-from rlvc.policies.explanation import DecisiveTest, Explanation, FeatureTest, ForestExplanation
+from rlvc.policies.explanation import (
+    ActionChoice,
+    DecisiveTest,
+    Explanation,
+    FeatureTest,
+    ForestExplanation,
+)
 from rlvc.policies.forest import AnyPolicy, ForestPolicy, ForestTree, load_policy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import combine_values, greedy
 
 __all__ = [
+    "ActionChoice",
     "AnyPolicy",
     "DecisiveTest",
     "Evaluation",

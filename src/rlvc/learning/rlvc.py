@@ -39,7 +39,7 @@ from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
 from rlvc.learning.surrogates import Surrogates
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
-from rlvc.vision.auto import ExtractorConfig, choose_extractor
+from rlvc.vision.auto import choose_extractor
 from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.descriptors import Descriptor
 from rlvc.vision.detectors import Detector
@@ -293,25 +293,27 @@ class RLVC:
         return self.gamma if self.absorbing_self_loops else None
 
     def fitted(self, percepts: Percepts) -> RLVC:
-        """Return the learner with nothing left to choose: what it sees with suits the percepts.
+        """Return the learner with a detector, a descriptor, a metric and a threshold for percepts.
 
-        What was given stays. See :func:`rlvc.vision.auto.choose_extractor`.
+        Given ones stay. See :func:`rlvc.vision.auto.choose_extractor`.
         """
-        sense = self._sense(percepts)
-        return replace(
-            self, detector=sense.detector, descriptor=sense.descriptor, metric=sense.metric,
-            threshold=sense.threshold,
-        )  # fmt: skip
-
-    def new_extractor(self, percepts: Percepts) -> FeatureExtractor:
-        """Return an eye for such percepts that has seen nothing yet."""
-        return self._sense(percepts).new_extractor()
-
-    def _sense(self, percepts: Percepts) -> ExtractorConfig:
-        return choose_extractor(
+        chosen = choose_extractor(
             percepts, detector=self.detector, descriptor=self.descriptor, metric=self.metric,
             threshold=self.threshold, threads=self.threads,
         )  # fmt: skip
+        return replace(
+            self, detector=chosen.detector, descriptor=chosen.descriptor, metric=chosen.metric,
+            threshold=chosen.threshold,
+        )  # fmt: skip
+
+    def new_extractor(self, percepts: Percepts) -> FeatureExtractor:
+        """Return an extractor for percepts, without any symbols."""
+        fitted = self.fitted(percepts)
+        detector, descriptor, metric = fitted.detector, fitted.descriptor, fitted.metric
+        assert detector is not None
+        assert descriptor is not None
+        assert metric is not None
+        return FeatureExtractor(detector, descriptor, metric, fitted.threshold)
 
     def source(
         self, data: Database | Interactions | Source

@@ -10,7 +10,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from rlvc.data.collect import Predictor, reset, step
 from rlvc.data.spaces import shapes_of
@@ -145,6 +144,8 @@ def _in_words(shapes: Mapping[str, tuple[int, ...]]) -> str:
 
 def _mean(values: NDArray[Any]) -> dict[str, Any]:
     """Return the mean and its interval by Student's t, which is a point if all values are equal."""
+    from scipy import stats  # it takes longer to import than the rest of the package
+
     mean, spread = float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
     half = 0.0
     if spread > 0.0:
@@ -161,5 +162,7 @@ def _mean(values: NDArray[Any]) -> dict[str, Any]:
 
 def _share(hits: NDArray[np.bool_]) -> dict[str, Any]:
     """Return a share and its Wilson score interval."""
+    from scipy import stats
+
     low, high = stats.binomtest(int(hits.sum()), len(hits)).proportion_ci(CONFIDENCE, "wilson")
     return {"mean": float(hits.mean()), "low": float(low), "high": float(high)}

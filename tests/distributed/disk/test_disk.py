@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from rlvc import RLVC, Database, Interactions, Percepts, open_dataset, write_dataset
 from rlvc.data import Image
-from rlvc.distributed.disk import ShardData, is_shards, read_info, read_shard, write_shards
+from rlvc.distributed.disk import DatasetInfo, ShardData, is_shards, read_info, read_shard
 from rlvc.distributed.disk.format import BLOCK, MAX_BYTES, MAX_IMAGES, checksum, file_of
 from rlvc.distributed.disk.tables import describe_file
 from rlvc.errors import DamagedFileError, FileFormatError, ImageError, InvalidFileError
@@ -58,6 +58,11 @@ def logged(
         percepts, start, action, reward, end, np.cumsum(ends) - ends, terminated, truncated,
         n_actions,
     )  # fmt: skip
+
+
+def write(interactions: Interactions, folder: Path, shards: int) -> DatasetInfo:
+    extractor = RLVC(detector=Harris(), threads=1).new_extractor(interactions.percepts)
+    return write_dataset(interactions, folder, shards, extractor, threads=1)
 
 
 def looked(interactions: Interactions) -> Database:
@@ -106,7 +111,7 @@ def test_what_is_written_is_read(
     database = looked(logged(n, seed, cameras, n_images))
     n_episodes = len(np.unique(database.interactions.episode))
     folder = tmp_path_factory.mktemp("data") / "shards"
-    about = write_shards(database, folder, min(shards, n_episodes))
+    about = write(database.interactions, folder, min(shards, n_episodes))
     assert read_info(folder) == about
     first, seen = 0, set[int]()
     for number in range(len(about.shards)):
@@ -121,9 +126,10 @@ def test_what_is_written_is_read(
 
 def test_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlvc.distributed.disk.write.BLOCK", 4)
-    monkeypatch.setattr("rlvc.distributed.disk.write.GROUP", 2)
+    for module in ("write", "stream"):
+        monkeypatch.setattr(f"rlvc.distributed.disk.{module}.GROUP", 2)
     database = looked(logged(cameras=("left", "right")))
-    about = write_shards(database, tmp_path / "shards", 3)
+    about = write(database.interactions, tmp_path / "shards", 3)
     assert [(block.camera, block.first) for block in about.blocks] == [
         (0, 0), (0, 4), (0, 8), (1, 0), (1, 4), (1, 8)
     ]  # fmt: skip
@@ -374,8 +380,7 @@ def test_there_is_no_such_shard(whole: Path) -> None:
 def test_percepts_that_nobody_mentions(tmp_path: Path) -> None:
     data = logged(20)
     data.percepts.add(blocks(77, (64, 72, 3)))
-    database = looked(data)
-    write_shards(database, tmp_path / "shards", 2)
+    write(data, tmp_path / "shards", 2)
     one, two = (read_shard(tmp_path / "shards", number) for number in range(2))
     assert two.percepts[-1] == len(data.percepts) - 1
     assert two.is_first[-1]
@@ -390,24 +395,15 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
         with limited(size), pytest.raises(OSError, match="raise the limit or choose another disk"):
             write_dataset(data, place, 2, extractor.snapshot())
         assert not list(tmp_path.iterdir())
-    with limited(1000), pytest.raises(OSError, match="raise the limit or choose another disk"):
-        write_shards(looked(data), tmp_path / "deep" / "shards", 2)
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_detector_of_another_kind(tmp_path: Path) -> None:
-    database = looked(logged(10))
-    places = database.index.places[0]
+    data = logged(10)
     for change in (1e-9, np.nan):
-        odd = replace(places, marks=places.marks + np.array([0, 0, change, 0]))
-        index = replace(database.index, places=(odd,))
-        strange = Database.of(database.interactions, index, database.extractor)
-        with pytest.raises(ValueError, match="must be float32, and positions and scales finite"):
-            write_shards(strange, tmp_path / "shards", 1)
-        extractor = RLVC().new_extractor(database.interactions.percepts)
+        extractor = RLVC().new_extractor(data.percepts)
         extractor.detector = Odd(change)
         with pytest.raises(ValueError, match="must be float32, and positions and scales finite"):
-            write_dataset(database.interactions, tmp_path / "shards", 1, extractor)
+            write_dataset(data, tmp_path / "shards", 1, extractor)
         assert not list(tmp_path.iterdir())
 
 

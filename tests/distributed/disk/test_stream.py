@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, open_dataset, read_folder, write_dataset, write_folder
-from rlvc.distributed.disk import write_shards
 from rlvc.distributed.disk.unique import sample_unique
-from rlvc.errors import FileFormatError, ImageError
+from rlvc.errors import ImageError
 from rlvc.vision import Descriptors, Euclidean, Harris
 from rlvc.vision.keypoints import unique_rows
 from rlvc.vision.metrics import metrics
@@ -129,23 +128,6 @@ def test_a_log_of_frames_is_referred_to(tmp_path: Path, cameras: tuple[str, ...]
         images[3]
     # What was seen is there: to learn, no image is needed.
     assert policy_bytes(learner, database, tmp_path) == policy_bytes(learner, there, tmp_path)
-
-
-@pytest.mark.usefixtures("small")
-def test_memory_and_stream_write_the_same(tmp_path: Path) -> None:
-    data = views(cameras=("left", "right"))
-    learner = RLVC(detector=Harris())
-    write_dataset(data, tmp_path / "stream", 3, learner.new_extractor(data.percepts))
-    write_shards(learner.extract(data), tmp_path / "memory", 3)
-    for kind in ("interactions", "percepts", "symbols"):
-        files = sorted((tmp_path / "stream" / kind).iterdir())
-        assert [file.name for file in files] == [
-            file.name for file in sorted((tmp_path / "memory" / kind).iterdir())
-        ]
-        for file in files:
-            assert file.read_bytes() == (tmp_path / "memory" / kind / file.name).read_bytes()
-    with pytest.raises(FileFormatError, match="has no vocabulary"):
-        open_dataset(tmp_path / "memory").database()
 
 
 def test_nothing_to_see(tmp_path: Path) -> None:

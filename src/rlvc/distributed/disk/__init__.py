@@ -9,7 +9,6 @@ from rlvc.distributed.disk.dataset import Dataset, open_dataset
 from rlvc.distributed.disk.format import DatasetInfo, is_shards, read_info
 from rlvc.distributed.disk.read import ShardData, ShardImages, read_shard
 from rlvc.distributed.disk.stream import write_dataset
-from rlvc.distributed.disk.write import write_shards
 
 __all__ = [
     "Dataset",
@@ -21,5 +20,4 @@ __all__ = [
     "read_info",
     "read_shard",
     "write_dataset",
-    "write_shards",
 ]

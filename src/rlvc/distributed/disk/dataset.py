@@ -23,7 +23,6 @@ from rlvc.distributed.disk.read import (
     read_symbols,
 )
 from rlvc.distributed.disk.tables import IMAGES, TableReader, read_bytes
-from rlvc.errors import FileFormatError
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.index import FeatureIndex
 from rlvc.learning.database import Database
@@ -72,11 +71,6 @@ class Dataset:
 
     def extractor(self) -> FeatureExtractor:
         """Return the feature extractor, with its vocabularies."""
-        if self.info.vocabulary is None:
-            raise FileFormatError(
-                f"{self.folder} has no vocabulary: it was written for workers that know it. Make "
-                "a dataset from the images with: rlvc data shard"
-            )
         path = self.folder / VOCABULARY
         read_bytes(path, self.info.vocabulary)
         extractor = load_vocabulary(path)

@@ -111,7 +111,7 @@ class DatasetInfo:
         blocks: Camera by camera, in the order of the images.
         extractor: Detector, descriptor, metric and threshold of the symbols; None if one of them
             has no name.
-        vocabulary: The file of the vocabulary; None if only workers read the dataset.
+        vocabulary: The file of the vocabulary.
     """
 
     interactions: Count
@@ -126,7 +126,7 @@ class DatasetInfo:
     shards: tuple[ShardFiles, ...]
     blocks: tuple[ImageBlock, ...]
     extractor: Mapping[str, Any] | None
-    vocabulary: FileInfo | None = None
+    vocabulary: FileInfo
 
     def blocks_of(self, camera: int) -> list[tuple[int, ImageBlock]]:
         """Return the blocks of a camera, with their numbers."""

@@ -1,4 +1,4 @@
-"""Write a database that is in memory as shards, for workers."""
+"""Write the tables of a dataset."""
 
 from __future__ import annotations
 
@@ -13,13 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.arrays import Ints
-from rlvc._core.atomic import Pathlike
 from rlvc._core.fixed_point import Scale
-from rlvc._core.folders import atomic_folder
 from rlvc.data.interactions import Interactions
-from rlvc.data.io.folder import check_new_folder
-from rlvc.data.io.table import camera_column, import_pyarrow
-from rlvc.data.percepts import Images
+from rlvc.data.io.table import camera_column
 from rlvc.distributed.disk.format import (
     BLOCK,
     GROUP,
@@ -40,9 +36,6 @@ from rlvc.distributed.disk.tables import (
     table_writer,
     write_table,
 )
-from rlvc.features.occurrences import OccurrenceTable
-from rlvc.learning.database import Database
-from rlvc.learning.shard import cut_episodes
 from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.io import describe_extractor
 
@@ -64,41 +57,6 @@ class GroupSymbols:
     place: NDArray[np.float32]
     paths: Sequence[str | None]
     digests: Sequence[bytes]
-
-
-def write_shards(database: Database, folder: Pathlike, shards: int) -> DatasetInfo:
-    """Write interactions and the symbols of their percepts as shards.
-
-    The write is atomic. Images, the vocabulary and composite features are not written.
-
-    Args:
-        database: The database.
-        folder: A new or an empty folder.
-        shards: The number of shards; each has whole episodes, and about as many interactions.
-
-    >>> import tempfile, rlvc
-    >>> from rlvc.distributed.disk.read import read_shard
-    >>> images = np.random.default_rng(0).integers(0, 256, (4, 64, 64, 3), dtype=np.uint8)
-    >>> data = rlvc.Interactions.from_arrays(
-    ...     images[:3], [0, 1, 0], [0, 0, 1], [False, True, True], next_observations=images[1:]
-    ... )
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     info = write_shards(rlvc.RLVC().extract(data), f"{folder}/shards", 2)
-    ...     shard = read_shard(f"{folder}/shards", 1)
-    >>> shard.percepts.tolist(), shard.start.tolist(), shard.is_first.tolist()
-    ([2, 3], [0], [False, True])
-    """
-    interactions, index = database.interactions, database.index
-    cut = cut_episodes(interactions.episode, shards)
-    import_pyarrow()
-    check_new_folder(folder, "write_shards")
-    with atomic_folder(folder) as place:
-        writer = ShardWriter(place, sum(one.n_images for one in index.places))
-        for images, places in zip(interactions.percepts.images, index.places, strict=True):
-            symbols = index.graph.symbols(images.camera)
-            groups = _groups_of(places, symbols, images)
-            writer.add_camera(images.camera, images.shape, len(symbols), groups)
-        return writer.finish(interactions, index.table, cut, database.extractor)
 
 
 class ShardWriter:
@@ -165,7 +123,7 @@ class ShardWriter:
         table: Ints,
         cut: Ints,
         extractor: FeatureExtractor,
-        vocabulary: FileInfo | None = None,
+        vocabulary: FileInfo,
     ) -> DatasetInfo:
         """Write the shards, and ``dataset.json``.
 
@@ -174,7 +132,7 @@ class ShardWriter:
             table: (n_percepts, n_cameras) the images that make up each percept.
             cut: What :func:`cut_episodes` returns.
             extractor: The extractor of the symbols.
-            vocabulary: The file of the vocabulary, if it was written.
+            vocabulary: The file of the vocabulary.
         """
         scale = Scale.of(interactions.reward)
         info = DatasetInfo(
@@ -224,20 +182,6 @@ class ShardWriter:
                 ),
             )
             is_known |= is_used
-
-
-def _groups_of(
-    places: OccurrenceTable, symbols: NDArray[np.int32], images: Images
-) -> Iterator[GroupSymbols]:
-    """Yield the symbols of the images of a camera, GROUP images at a time."""
-    digests = images.digests(0, len(images)) or [b""] * places.n_images
-    for first in range(0, places.n_images, GROUP):
-        begin = places.begin[first : first + GROUP + 1]
-        rows = slice(begin[0], begin[-1])
-        symbol = np.searchsorted(symbols, places.feature[rows]).astype(np.int32)
-        place = as_written(places.marks[rows])
-        count, known = np.diff(begin), digests[first : first + GROUP]
-        yield GroupSymbols(count, symbol, place, [None] * len(count), known)
 
 
 def as_written(marks: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -53,8 +53,8 @@ def arrange(graph: FeatureGraph, features: LazyFeatures, number: int) -> list[Ar
                 if pair_up(firsts[i : i + 1], seconds[j : j + 1], row, mark):
                     x, y = mark[0, :2].tolist()
                     lines = *one.lines, *other.lines, (one.middle, other.middle)
-                    made = Arrangement((x, y), one.points + other.points, lines)
-                    pairs.setdefault(made.middle, made)
+                    pair = Arrangement((x, y), one.points + other.points, lines)
+                    pairs.setdefault(pair.middle, pair)
         return [pairs[x, y] for x, y in marks[:, :2].tolist()]
     if isinstance(feature, InCell):
         known = {one.middle: one for one in arrange(graph, features, feature.part)}

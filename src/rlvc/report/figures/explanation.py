@@ -60,8 +60,7 @@ def draw_forest_explanation(
         draw_images(figure, layout, policy, percept, [(rank, one.test) for rank, one in shown])
         right = layout[1].subgridspec(2, 1, height_ratios=(4.2, 1.2))
         axes = figure.add_subplot(right[0])
-        lead = f"{explanation.lead:.1f}"
-        axes.set_title(f"What the lead of {lead} is due to: the most decisive features")
+        axes.set_title(f"The most decisive features for the lead of {explanation.lead:.1f}")
         cells = [
             (rank, one.test, f"\n{one.gain:+.1f}, {_trees(one.n_trees)}") for rank, one in shown
         ]
@@ -91,7 +90,7 @@ def draw_images(
     rows = layout[0].subgridspec(len(aspects), 1, height_ratios=aspects)
     features = LazyFeatures(policy.graph, policy.extractor, images)
     is_any_seen = any(test.exhibited for _, test in tests)
-    what = f"What decided: {'the features that were' if is_any_seen else 'no feature was'} seen"
+    what = "The features that were seen" if is_any_seen else "No feature was seen"
     for row, (camera, image) in enumerate(images.items()):
         axes = figure.add_subplot(rows[row])
         show_image(axes, image)

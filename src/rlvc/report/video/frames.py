@@ -136,15 +136,15 @@ def _draw_tests(
 ) -> None:
     """Draw the features that were tested, with their numbers and whether they were seen."""
     if isinstance(decision, ForestExplanation):
-        title, n = "What decided most, and what it is worth", len(decision.decisive)
+        title, n = "The most decisive tests, with their gain", len(decision.decisive)
     else:
-        title, n = "What it looks for, one after the other", len(decision.tests)
+        title, n = "The tests, in order", len(decision.tests)
     canvas.title(TESTS, title)
     if n > len(tests):
         text = f"{len(tests)} of {n} are shown"
         canvas.write(RIGHT, TESTS.y + TITLE - 10, text, ha="right", color=GREY, fontsize=9)
     if not tests:
-        text = "nothing: all that it sees is one class"
+        text = "no test: all percepts are one class"
         canvas.write(TESTS.x, TESTS.y + 2 * TITLE, text, color=GREY)
     width, height = TESTS.width // COLUMNS, (TESTS.height - TITLE) // 3
     for cell, one in enumerate(tests):
@@ -185,10 +185,10 @@ def name_of(decision: Decision) -> str:
 def _draw_values(canvas: Canvas, decision: Decision, area: Box) -> None:
     """Draw the values of the actions as bars, one below the other."""
     if isinstance(decision, ForestExplanation):
-        who = f"{decision.ballots.sum()} trees vote"
+        heading = f"{decision.ballots.sum()} trees vote"
     else:
-        who = f"Class {decision.visual_class}"
-    canvas.title(area, f"{who}: “{name_of(decision)}” is worth most")
+        heading = f"Class {decision.visual_class}"
+    canvas.title(area, f"{heading}: “{name_of(decision)}” is worth most")
     n = len(decision.q)
     columns = -(-n // ROWS)
     rows = -(-n // columns)
@@ -244,6 +244,6 @@ def _draw_ending(canvas: Canvas, step: EpisodeStep) -> None:
     text = ", ".join(name if n == 1 else f"{name} ×{n}" for name, n in runs)
     lines = textwrap.wrap(text, 54)
     lines = [*lines[:4], "…", *lines[-4:]] if len(lines) > 9 else lines
-    canvas.title(TESTS.below(76), "What it did")
+    canvas.title(TESTS.below(76), "The actions")
     for i, line in enumerate(lines):
         canvas.write(TESTS.x, TESTS.y + 124 + 25 * i, line, TESTS.width, fontsize=12)

@@ -150,7 +150,7 @@ function explanation(model, percept, title) {
     ? [el("p", null, `${several(model.trees.length, "tree")} vote: `, el("strong", null, action), `, ahead by ${decimal(why.lead)}.`)]
     : [el("p", null, "Class ", link(`class/0/${why.class}`, String(why.class)), ", so it takes ", el("strong", null, action), ".")];
   const notes = model.isForest ? why.ballots.map((n) => `(${several(n, "tree")})`) : null;
-  const head = model.isForest ? "What decided most" : why.tests.length
+  const head = model.isForest ? "The most decisive features" : why.tests.length
     ? `The path of ${several(why.tests.length, "test")}, ${seen} seen` : "No test: all percepts are one class";
   const hidden = model.isForest ? why.tests.length - shown.length : 0;
   return el("div", { class: "explanation", "data-action": why.action, "data-class": model.isForest ? why.classes.join(" ") : why.class },

@@ -6,7 +6,6 @@ import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +16,6 @@ from rlvc.data.images import Image, as_image
 Percept = Image | Mapping[str, Image]
 SINGLE = ""  # the camera's name where a percept is one image
 IN_MEMORY = 64 * 2**20  # bytes of images kept in memory; the rest goes to a temporary file
-
-
-class ImageSequence(Protocol):
-    """Images by number."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, number: int) -> Image: ...
 
 
 class Images:
@@ -64,7 +55,7 @@ class Images:
             self._numbers[digest] = number  # after the store, which a full disk may refuse
         return number
 
-    def subset(self, numbers: Sequence[int]) -> ImageSequence:
+    def subset(self, numbers: Sequence[int]) -> Images | list[Image]:
         """Return the images with the given numbers, to be sent to another process."""
         return [self[number] for number in numbers]
 

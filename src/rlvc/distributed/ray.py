@@ -12,7 +12,8 @@ import numpy as np
 
 from rlvc._core.jit import n_threads
 from rlvc._core.params import check, param
-from rlvc.data.percepts import Images, ImageSequence
+from rlvc.data.images import Image
+from rlvc.data.percepts import Images
 from rlvc.distributed.disk import Dataset
 from rlvc.distributed.workers import (
     LOSSES,
@@ -167,7 +168,7 @@ class Ray:
         return ray
 
 
-def _look(extractor: FeatureExtractor, images: ImageSequence) -> list[ImageKeypoints]:
+def _look(extractor: FeatureExtractor, images: Images | list[Image]) -> list[ImageKeypoints]:
     """Return what an eye sees on some images, in a worker."""
     cv2.setNumThreads(1)  # there is a worker for every core
     return [extractor.extract_image(images[i]) for i in range(len(images))]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import cv2
 import numpy as np
@@ -39,26 +38,6 @@ class SymbolOccurrences:
     symbol: NDArray[np.int32]
     point: NDArray[np.int32]
     points: InterestPoints
-
-
-class ExtractionBackend(Protocol):
-    """Extract the keypoints of many images, in this process or in others."""
-
-    def __call__(
-        self, extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
-    ) -> Iterator[ImageKeypoints]:
-        """Yield the keypoints of the images with the given numbers, in their order."""
-        ...
-
-
-def extract_in_threads(
-    extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
-) -> Iterator[ImageKeypoints]:
-    """Yield the keypoints of the images with the given numbers, in their order.
-
-    No more than a few images are in memory at a time.
-    """
-    return run_threads(lambda number: extractor.extract_image(images[number]), numbers, threads)
 
 
 class FeatureExtractor:
@@ -160,6 +139,22 @@ class FeatureExtractor:
         for camera, vocabulary in self.vocabularies.items():
             extractor.vocabularies[camera] = replace(vocabulary)
         return extractor
+
+
+def extract_in_threads(
+    extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
+) -> Iterator[ImageKeypoints]:
+    """Yield the keypoints of the images with the given numbers, in their order.
+
+    No more than a few images are in memory at a time.
+    """
+    return run_threads(lambda number: extractor.extract_image(images[number]), numbers, threads)
+
+
+# The keypoints of the images with the given numbers, extracted with so many threads.
+ExtractionBackend = Callable[
+    [FeatureExtractor, Images, Sequence[int], int], Iterator[ImageKeypoints]
+]
 
 
 @jit

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,15 +49,7 @@ class Patches(Sequence[Patch]):
         self._spool.write(self._n_spooled, patch.tobytes(), f"patch {len(self)}")
         self._n_spooled += 1
 
-    @overload
-    def __getitem__(self, number: int) -> Patch: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> list[Patch]: ...
-
-    def __getitem__(self, number: int | slice) -> Patch | list[Patch]:
-        if isinstance(number, slice):
-            return [self[i] for i in range(*number.indices(len(self)))]
+    def __getitem__(self, number: int) -> Patch:  # type: ignore[override]
         if number < 0:
             number += len(self)
         if not 0 <= number < len(self):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from rlvc.features import AtLeast, Composite, Feature, FeatureGraph, InCell, Primitive
 from rlvc.vision import Euclidean, FeatureExtractor, Harris, Invariants, Vocabulary
-from tests.features.test_index import (
+from tests.oracle import composites as oracle
+from tests.support.scenes import (
     KnownSymbols,
     Scene,
     draw_graph,
@@ -18,7 +19,6 @@ from tests.features.test_index import (
     pair,
     seeds,
 )
-from tests.oracle import composites as oracle
 
 CAMERAS = ("left", "right")
 

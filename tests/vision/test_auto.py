@@ -123,7 +123,7 @@ def test_the_tasks_are_seen_as_they_should_be(name: str, expected: ExtractorConf
 
 
 @pytest.mark.parametrize("n", [9, 40, 64, 65, 300])
-def test_few_of_many_images_are_looked_at(n: int) -> None:
+def test_few_of_many_images_are_sampled(n: int) -> None:
     looked: list[int] = []
 
     class Counted:
@@ -185,7 +185,7 @@ def test_one_camera_that_tells_is_enough() -> None:
     assert choose_extractor(store_of(pairs)) == CAMERA
 
 
-def test_images_are_distinctness_by_sets_of_descriptors() -> None:
+def test_distinctness_counts_sets_of_descriptors() -> None:
     one, two = np.array([[1, 2]], np.float32), np.array([[3, 4]], np.float32)
     none = np.empty((0, 2), np.float32)
     assert distinctness([one, one, one, one]) == 0.25
@@ -295,11 +295,11 @@ def test_parts_that_are_not_known_get_what_suits_any() -> None:
     assert choose_extractor(noisy, descriptor=colour, detector=Harris()).detector == Harris()
 
 
-def test_what_is_given_in_full_is_taken_without_a_look() -> None:
+def test_parts_given_in_full_are_taken_as_they_are() -> None:
     class Blind:
         @property
         def images(self) -> Any:
-            raise AssertionError("nobody should look")
+            raise AssertionError("no image is needed")
 
     metric: Metric = Chessboard()
     given: dict[str, Any] = {"detector": Lattice(), "descriptor": Colour(), "metric": metric}
@@ -356,7 +356,7 @@ def test_a_fitted_learner_has_nothing_left_to_choose() -> None:
 
 
 @pytest.mark.parametrize("is_filmed", [False, True])
-def test_a_policy_says_what_it_sees_with(is_filmed: bool, tmp_path: Any) -> None:
+def test_a_policy_saves_its_extractor(is_filmed: bool, tmp_path: Any) -> None:
     images = windows(24, step=20)
     data = guess(filmed(images) if is_filmed else images)
     policy = RLVC(threads=1).learn(data)

@@ -23,11 +23,11 @@ from rlvc.learning.generation.clustering import CompleteLinkage, Tails, clusteri
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.generation.cooccurrence import TRIES
 from rlvc.vision import Harris, Sift
-from tests.features.test_index import Scene, draw_graph, draw_points
 from tests.oracle import composites as oracle
 from tests.oracle.rlvc import TooCloseError
 from tests.support.candidates import Offer, offer
 from tests.support.marks import act, draw_all
+from tests.support.scenes import Scene, draw_graph, draw_points
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -137,7 +137,8 @@ def loads(data: bytes, path: Path) -> Policy | None:
         {"cameras": [{"name": "", "shape": [64, 64]}]}, {"threshold": "x"}, {"gamma": None},
         {"descriptor": {"name": "sift", "parameters": {}}}, {"action_names": ["one"]},
         {"features": [{"camera": "", "symbol": 10**9}] * 5}, {"gamma": float("nan")},
-        {"classifier": "forest"}, {"classifier": None}, {"classifier": ["tree"]},
+        {"classifiers": ["forest"]}, {"classifiers": None}, {"classifiers": [["tree"]]},
+        {"classifiers": ["tree", "tree"]}, {"classifiers": []}, {"classifiers": "tree"},
         {"action_start": 2**31}, {"action_start": 0.0}, {"action_start": 10**400},
         {"action_names": "abc"}, {"action_names": ["a", "b", 3]}, {"features": {}},
         {"action_names": ["a" * 1001, "b", "c"]}, {"about": ["x"]}, {"threshold": 1e200},
@@ -154,19 +155,22 @@ def test_a_forged_manifest_is_refused(saved: bytes, change: dict[str, Any], tmp_
 def forgeries(policy: Policy) -> list[dict[str, NDArray[Any]]]:
     centres = policy.extractor.vocabularies[""].centres
     assert centres is not None
-    q = policy.q
+    q, count = policy.q, policy.count
+    values = (
+        q[:-1], q[:, :0], q.astype(np.float32), np.full_like(q, np.nan), q.ravel(),
+        np.full_like(q, 1e200),
+    )  # fmt: skip
     return [
-        {"q": q[:-1]}, {"q": q[:, :0]}, {"q": q.astype(np.float32)}, {"q": np.full_like(q, np.nan)},
-        {"q": q.ravel()}, {"count": policy.count[:, :-1]}, {"count": policy.count.astype(float)},
-        {"usage": policy.usage[:-1]}, {"patches": policy.patches[:-1]},
-        {"q": np.full_like(q, 1e200)}, {"count": policy.count - 10**6},
-        {"usage": policy.usage - 10**6}, {"patches": policy.patches[:, :9]},
+        *({"tree/0/q": one} for one in values),
+        *({"tree/0/count": one} for one in (count[:, :-1], count.astype(float), count - 10**6)),
+        {"usage": policy.usage[:-1]}, {"usage": policy.usage - 10**6},
+        {"patches": policy.patches[:-1]}, {"patches": policy.patches[:, :9]},
         {"patches": policy.patches[:, :0, :0]},
         {"patches": np.zeros((len(policy.usage), 513, 513, 3), np.uint8)},
         {"vocabulary/0/centres": centres[:, :-1]}, {"vocabulary/0/centres": centres[:0]},
         {"vocabulary/0/centres": centres.astype(np.float64)},
         {"vocabulary/0/metric/whitening": np.eye(3)},
-        *({f"classifier/{name}": array} for name, array in forged_nodes(policy.classifier)),
+        *({f"tree/0/classifier/{name}": one} for name, one in forged_nodes(policy.classifier)),
     ]  # fmt: skip
 
 
@@ -207,7 +211,7 @@ def test_one_kind_of_classifier_is_not_another(
     policy: Policy, saved: bytes, tmp_path: Path
 ) -> None:
     other = "tree" if isinstance(policy.classifier, Diagrams) else "diagrams"
-    assert loads(forge(saved, {"classifier": other}, {}), tmp_path / "other") is None
+    assert loads(forge(saved, {"classifiers": [other]}, {}), tmp_path / "other") is None
 
 
 def test_the_refusal_says_why(saved: bytes, tmp_path: Path) -> None:

@@ -389,8 +389,8 @@ def test_trees_of_another_run_are_refused() -> None:
         {"classes": arrays["classes"].astype(np.float64)},
         {"is_known": arrays["is_known"][1:]},
         {"is_known": arrays["is_known"].astype(np.int64)},
-        {"q": arrays["q"][:, 1:]},
-        {"q": arrays["q"] * np.nan},
+        {"tree/0/q": arrays["tree/0/q"][:, 1:]},
+        {"tree/0/q": arrays["tree/0/q"] * np.nan},
         {"usage": arrays["usage"][1:]},
     ]
     for change in wrong:

@@ -19,7 +19,7 @@ from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import Feature
 from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.explanation import DecisiveTest, FeatureTest, ForestExplanation
-from rlvc.policies.forest_io import FOREST, read_forest, write_forest
+from rlvc.policies.io import FOREST, read_forest, write_forest
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import combine_values, greedy
 from rlvc.vision.extractor import FeatureExtractor

@@ -1,4 +1,4 @@
-"""The file of a policy: write it, read it, and check it."""
+"""The files of policies and of forests: write them, read them, and check them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from rlvc._core.archive import read_archive, write_archive
 from rlvc._core.registry import arrays_of
-from rlvc._core.validate import as_int, as_number, as_text, explain_invalid, from_json, require
+from rlvc._core.validate import (
+    MAX_SQUARED,
+    as_int,
+    as_number,
+    as_text,
+    explain_invalid,
+    from_json,
+    require,
+)
 from rlvc.classifiers.base import Classifier
 from rlvc.classifiers.bdd import Diagrams
 from rlvc.classifiers.tree import Tree
@@ -21,22 +29,35 @@ from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.io import check_words, describe_extractor, read_extractor
 
 if TYPE_CHECKING:
-    from rlvc.policies.forest import ForestPolicy, ForestTree
+    from rlvc.policies.forest import ForestPolicy
     from rlvc.policies.policy import Policy
 
-FORMAT, VERSION = "rlvc-policy", 1
-CURES = {"rlvc-forest": " Load it with ForestPolicy.load, or with rlvc.load_policy."}
+POLICY, FOREST, VERSION = "rlvc-policy", "rlvc-forest", 1
+CURES = {
+    FOREST: " Load it with ForestPolicy.load, or with rlvc.load_policy.",
+    POLICY: " Load it with Policy.load, or with rlvc.load_policy.",
+}
 MAX_BYTES: Final = 4 * 2**30  # of the file
 MAX_PATCH: Final = 512  # pixels of a side
 MAX_IMAGE: Final = 2**15  # pixels of a side; OpenCV takes none beyond that
 MAX_VALUE: Final = 1e150  # rewards are at most 1e100, and the square of this is finite
 CLASSIFIERS: dict[str, type[Tree] | type[Diagrams]] = {"tree": Tree, "diagrams": Diagrams}
 
+Values = tuple[Tree | Diagrams, NDArray[np.float64], NDArray[np.int64]]  # with values and counts
+
 
 def write_policy(path: str | os.PathLike[str], policy: Policy) -> None:
     """Write a policy to one file; equal policies give equal bytes."""
     manifest, arrays = describe_policy(policy)
-    write_archive(path, {**manifest, "format": FORMAT, "version": VERSION}, arrays)
+    write_archive(path, {**manifest, "format": POLICY, "version": VERSION}, arrays)
+
+
+def write_forest(path: str | os.PathLike[str], forest: ForestPolicy) -> None:
+    """Write a forest to one file; equal forests give equal bytes."""
+    manifest, arrays = describe_policy(forest)
+    manifest |= {"format": FOREST, "version": VERSION}
+    manifest |= {name: getattr(forest, name) for name in ("out_of_bag", "uncertainty_penalty")}
+    write_archive(path, manifest, arrays)
 
 
 def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -45,16 +66,28 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         FileFormatError: The file is no policy, is damaged, or names an unknown part.
     """
-    manifest, arrays = read_archive(path, FORMAT, VERSION, CURES, max_bytes=MAX_BYTES)
+    manifest, arrays = read_archive(path, POLICY, VERSION, CURES, max_bytes=MAX_BYTES)
     with explain_invalid(path, "policy"):
         return restore_policy(manifest, arrays)
 
 
-def describe_policy(policy: Policy) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the manifest and the arrays of a policy."""
-    manifest, arrays = describe_parts(policy)
-    manifest["classifier"] = kind_of_classifier(policy.classifier)
-    return manifest, arrays | arrays_of_values(policy)
+def read_forest(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the arguments of the ForestPolicy that a file holds; run no code from it.
+
+    The trees are (classifier, values, counts).
+
+    Raises:
+        FileFormatError: The file is no forest, is damaged, or names an unknown part.
+    """
+    manifest, arrays = read_archive(path, FOREST, VERSION, CURES, max_bytes=MAX_BYTES)
+    with explain_invalid(path, "forest"):
+        parts, trees = _read_parts(manifest, arrays), _read_trees(manifest, arrays)
+        _check(parts, trees)
+        error = from_json(float | None, manifest["out_of_bag"])
+        penalty = as_number(manifest["uncertainty_penalty"])
+        require(error is None or error >= 0.0, "error")
+        require(0.0 <= penalty <= MAX_SQUARED, "uncertainty penalty")
+        return {**parts, "trees": trees, "out_of_bag": error, "uncertainty_penalty": penalty}
 
 
 def restore_policy(
@@ -69,12 +102,35 @@ def restore_policy(
         arrays: As :func:`describe_policy` returns them.
         extractor: The extractor, if none was described.
     """
-    parts = read_parts(manifest, arrays)
+    parts, trees = _read_parts(manifest, arrays), _read_trees(manifest, arrays)
     parts["extractor"] = extractor or parts["extractor"]
-    classifier, q, count = read_values(manifest["classifier"], arrays)
-    check_values(classifier, q, count, len(parts["graph"]))
-    check_parts(parts, q.shape[1])
-    return {**parts, "classifier": classifier, "q": q, "count": count}
+    _check(parts, trees)
+    require(len(trees) == 1, "trees")
+    return {**parts, **dict(zip(("classifier", "q", "count"), trees[0], strict=True))}
+
+
+def describe_policy(
+    policy: Policy | ForestPolicy,
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the manifest and the arrays of a policy, or of a forest."""
+    manifest, arrays = describe_extractor(policy.extractor, sorted(policy.shapes))
+    for camera in manifest["cameras"]:
+        camera["shape"] = list(policy.shapes[camera["name"]])
+    trees: Any = getattr(policy, "trees", (policy,))
+    manifest |= {
+        "features": [describe_feature(feature) for feature in policy.graph.features],
+        "gamma": policy.gamma,
+        "action_start": policy.action_start,
+        "action_names": list(policy.action_names),
+        "about": dict(policy.about),
+        "classifiers": [_kind_of(tree.classifier) for tree in trees],
+    }
+    arrays |= {"usage": policy.usage, "patches": policy.patches}
+    for number, tree in enumerate(trees):
+        arrays |= {f"tree/{number}/q": tree.q, f"tree/{number}/count": tree.count}
+        nodes = arrays_of(tree.classifier).items()
+        arrays |= {f"tree/{number}/classifier/{name}": array for name, array in nodes}
+    return manifest, arrays
 
 
 class PolicyParts(TypedDict):
@@ -91,23 +147,8 @@ class PolicyParts(TypedDict):
     about: dict[str, str]
 
 
-def describe_parts(policy: Policy | ForestPolicy) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the manifest and the arrays of all but the classifiers and their values."""
-    manifest, arrays = describe_extractor(policy.extractor, sorted(policy.shapes))
-    for camera in manifest["cameras"]:
-        camera["shape"] = list(policy.shapes[camera["name"]])
-    manifest |= {
-        "features": [describe_feature(feature) for feature in policy.graph.features],
-        "gamma": policy.gamma,
-        "action_start": policy.action_start,
-        "action_names": list(policy.action_names),
-        "about": dict(policy.about),
-    }
-    return manifest, arrays | {"usage": policy.usage, "patches": policy.patches}
-
-
-def read_parts(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PolicyParts:
-    """Return what :func:`describe_parts` described; :func:`check_parts` must follow."""
+def _read_parts(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PolicyParts:
+    """Return all but the classifiers and their values."""
     require(isinstance(manifest["features"], list), "features")
     return {
         "extractor": read_extractor(manifest, arrays),
@@ -125,8 +166,29 @@ def read_parts(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Pol
     }
 
 
-def check_parts(parts: PolicyParts, n_actions: int) -> None:
+def _read_trees(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[Values]:
+    """Return all classifiers, their values and their counts."""
+    trees = []
+    for number, kind in enumerate(list(manifest["classifiers"])):
+        if as_text(kind) not in CLASSIFIERS:
+            raise ValueError(f"its classifier {kind[:40]!r} is not known")
+        names = [field.name for field in dataclasses.fields(CLASSIFIERS[kind])]
+        nodes = {name: arrays[f"tree/{number}/classifier/{name}"] for name in names}
+        q, count = arrays[f"tree/{number}/q"], arrays[f"tree/{number}/count"]
+        trees.append((CLASSIFIERS[kind](**nodes), q, count))
+    return trees
+
+
+def _check(parts: PolicyParts, trees: list[Values]) -> None:
     """Raise a ValueError unless the parts fit together."""
+    require(trees, "trees")
+    n_actions = trees[0][1].shape[-1]
+    for classifier, q, count in trees:
+        classifier.check(len(parts["graph"]))
+        require(q.dtype == np.float64 and q.shape == (classifier.n_classes, n_actions), "values")
+        require(n_actions > 0 and (np.abs(q) <= MAX_VALUE).all(), "values")  # so is no NaN
+        require(count.dtype == np.int64 and count.shape == q.shape, "counts")
+        require(count.min(initial=0) >= 0, "counts")
     extractor, graph, patches = parts["extractor"], parts["graph"], parts["patches"]
     usage, names, shapes = parts["usage"], parts["action_names"], parts["shapes"]
     require(usage.dtype == np.int64 and usage.shape == (len(graph),), "usage")
@@ -144,7 +206,7 @@ def check_parts(parts: PolicyParts, n_actions: int) -> None:
     check_features(graph, symbols_of(extractor))
 
 
-def kind_of_classifier(classifier: Classifier) -> str:
+def _kind_of(classifier: Classifier) -> str:
     """Return the name of a classifier that can be saved."""
     for name, kind in CLASSIFIERS.items():
         if type(classifier) is kind:
@@ -153,34 +215,3 @@ def kind_of_classifier(classifier: Classifier) -> str:
         "The classifier of a policy must be a Tree or Diagrams to be saved; got "
         f"{type(classifier).__name__}."
     )
-
-
-def arrays_of_values(policy: Policy | ForestTree, prefix: str = "") -> dict[str, NDArray[Any]]:
-    """Return the arrays of a classifier and of the values of its classes."""
-    arrays: dict[str, NDArray[Any]] = {f"{prefix}q": policy.q, f"{prefix}count": policy.count}
-    nodes = arrays_of(policy.classifier).items()
-    return arrays | {f"{prefix}classifier/{k}": v for k, v in nodes}
-
-
-def read_values(
-    kind: Any, arrays: dict[str, NDArray[Any]], prefix: str = ""
-) -> tuple[Tree | Diagrams, NDArray[Any], NDArray[Any]]:
-    """Return a classifier, values and counts; :func:`check_values` must follow."""
-    if as_text(kind) not in CLASSIFIERS:
-        raise ValueError(f"its classifier {kind[:40]!r} is not known")
-    node_type = CLASSIFIERS[kind]
-    nodes = {f.name: arrays[f"{prefix}classifier/{f.name}"] for f in dataclasses.fields(node_type)}
-    return node_type(**nodes), arrays[f"{prefix}q"], arrays[f"{prefix}count"]
-
-
-def check_values(
-    classifier: Tree | Diagrams, q: NDArray[Any], count: NDArray[Any], n_features: int
-) -> None:
-    """Raise a ValueError unless a classifier over so many features and its values fit together."""
-    classifier.check(n_features)
-    n_actions = q.shape[1] if q.ndim == 2 else 0
-    is_table = q.shape == (classifier.n_classes, n_actions) and n_actions > 0
-    require(q.dtype == np.float64 and is_table, "values")
-    require((np.abs(q) <= MAX_VALUE).all(), "values")  # so is no NaN
-    require(count.dtype == np.int64 and count.shape == q.shape, "counts")
-    require(count.min(initial=0) >= 0, "counts")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rlvc import Policy, open_dataset, write_folder
-from tests.distributed.disk.test_stream import views
+from tests.support.datasets import views
 
 duckdb: Any = importlib.import_module("duckdb")
 polars: Any = importlib.import_module("polars")

@@ -36,27 +36,16 @@ from rlvc import (
 )
 from rlvc.data.io.minari import check_minari_id, largest_size
 from rlvc.errors import DataError
-from tests.data.io.test_folder import chain
 from tests.support.builders import COLOUR, database, pictures
+from tests.support.datasets import chain
 from tests.support.worlds import Corridor
 
 if sys.platform == "win32":
     pytest.skip("There are neither limits nor owners of files.", allow_module_level=True)
 
-import resource
+from tests.support.datasets import limited
 
 Write = Callable[[Path], None]
-
-
-@contextmanager
-def limited(n_bytes: int) -> Iterator[None]:
-    """Let no file grow beyond a size; Python ignores the signal that comes with it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:

@@ -40,9 +40,8 @@ from rlvc.runs.run import Outcome
 from rlvc.tasks.custom.figures import draw_classes, draw_learning
 from rlvc.tasks.custom.sources import is_data, read_data
 from rlvc.tasks.custom.task import CustomEvaluation, describe_round
-from tests.data.io.test_folder import HEADER, write_images
-from tests.data.io.test_folder import write as write_rows
 from tests.support.commands import contents, read, strict
+from tests.support.datasets import HEADER, write_images, write_table
 from tests.support.tasks import RecordingCallback, run_custom
 from tests.support.worlds import PICTURES, SIDE, Corridor, identical
 
@@ -591,7 +590,7 @@ def test_an_environment_without_images_is_refused(call: Any, root: Path) -> None
 
 def test_all_that_is_wrong_with_a_folder_is_listed(call: Any, root: Path) -> None:
     write_images(root / "log", n=2, shape=(16, 16, 3))
-    write_rows(root / "log", "0,0,0.png,7,nan,,\n0,2,none.png,0,1,maybe,\n1,0,1.png,x,,,", HEADER)
+    write_table(root / "log", "0,0,0.png,7,nan,,\n0,2,none.png,0,1,maybe,\n1,0,1.png,x,,,", HEADER)
     done = call("learn", "log", "--actions", "left,right")
     assert done.code == 1
     lines = done.err.splitlines()

@@ -22,12 +22,12 @@ from rlvc import RLVC, Interactions, collect, read_folder, write_folder
 from rlvc.data.io import FileImages
 from rlvc.errors import DataError, ImageError
 from tests.support.builders import pictures
+from tests.support.datasets import HEADER, chain, write_images, write_table
 from tests.support.worlds import Walk, identical
 
 pyarrow: Any = importlib.import_module("pyarrow")
 importlib.import_module("pyarrow.parquet")
 
-HEADER = "episode,step,image,action,reward,terminated,truncated"
 SOUND = """
 0,0,0.png,1,0.5,false,false
 0,1,1.png,0,-1,false,true
@@ -37,22 +37,11 @@ SOUND = """
 """
 
 
-def write_images(folder: Path, n: int = 3, shape: tuple[int, ...] = (6, 5, 3)) -> None:
-    folder.mkdir(exist_ok=True)
-    for number, image in enumerate(pictures(n, shape=shape)):
-        assert cv2.imwrite(str(folder / f"{number}.png"), image[..., ::-1])
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the images 0.png, 1.png and 2.png, and no table yet."""
     write_images(tmp_path / "log")
     return tmp_path / "log"
-
-
-def write(folder: Path, rows: str, header: str = HEADER) -> Path:
-    (folder / "table.csv").write_text(f"{header}\n{rows.strip()}\n", "utf-8")
-    return folder
 
 
 def problems(path: Path, **given: Any) -> list[str]:
@@ -144,7 +133,7 @@ def test_percepts_and_episodes_are_numbered_anew(tmp_path: Path) -> None:
 
 
 def test_a_table_by_hand(folder: Path) -> None:
-    data = read_folder(write(folder, SOUND))
+    data = read_folder(write_table(folder, SOUND))
     assert data.start.tolist() == [0, 1, 2]
     assert data.end.tolist() == [1, 0, 0]
     assert data.action.tolist() == [1, 0, 2]
@@ -158,16 +147,16 @@ def test_a_table_by_hand(folder: Path) -> None:
 
 
 def test_rows_in_any_order(folder: Path) -> None:
-    expected = read_folder(write(folder, SOUND))
+    expected = read_folder(write_table(folder, SOUND))
     lines = SOUND.strip().splitlines()
     for seed in range(5):
         np.random.default_rng(seed).shuffle(lines)
-        assert identical(read_folder(write(folder, "\n".join(lines))), expected)
+        assert identical(read_folder(write_table(folder, "\n".join(lines))), expected)
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
 def test_how_csv_is_written_does_not_matter(mark: str, folder: Path) -> None:
-    expected = read_folder(write(folder, SOUND))
+    expected = read_folder(write_table(folder, SOUND))
     text = f"{HEADER},note\n" + SOUND.strip().replace("\n", ",x\n\n") + ",x\n  \n"
     text = text.replace("0.png", ' "0.png" ' if mark == "," else '"0.png"').replace(",", mark)
     text = text.replace(' "0.png" ', " 0.png ").replace("true", "Yes").replace("-1", "-1e0")
@@ -177,7 +166,7 @@ def test_how_csv_is_written_does_not_matter(mark: str, folder: Path) -> None:
 
 
 def test_parquet_from_elsewhere(folder: Path) -> None:
-    expected = read_folder(write(folder, SOUND))
+    expected = read_folder(write_table(folder, SOUND))
     (folder / "table.csv").unlink()
     nan = float("nan")
     columns = {
@@ -198,7 +187,7 @@ def test_cameras_have_a_column_each(folder: Path) -> None:
     write_images(folder / "rear", shape=(4, 4, 1))
     header = HEADER.replace("image", "image.rear,image.front")
     rows = "0,0,rear/1.png,0.png,0,0,,\n0,1,rear/1.png,1.png,0,0,1,\n0,2,rear/0.png,0.png,,,,"
-    data = read_folder(write(folder, rows, header))
+    data = read_folder(write_table(folder, rows, header))
     assert data.percepts.cameras == ("front", "rear")
     assert [images.shape for images in data.percepts.images] == [(6, 5, 3), (4, 4, 1)]
     assert data.percepts.table().tolist() == [[0, 0], [1, 0], [0, 1]]
@@ -207,8 +196,8 @@ def test_cameras_have_a_column_each(folder: Path) -> None:
 
 def test_images_may_be_anywhere_and_each_file_is_read_once(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    expected = read_folder(write(folder, SOUND))
-    write(tmp_path / "elsewhere", SOUND.replace("0.png", f"{folder}/0.png").replace(
+    expected = read_folder(write_table(folder, SOUND))
+    write_table(tmp_path / "elsewhere", SOUND.replace("0.png", f"{folder}/0.png").replace(
         ",1.png", ",../log/1.png").replace(",2.png", ",../log/2.png"))  # fmt: skip
     calls: list[int] = []
     read = read_folder(tmp_path / "elsewhere", on_image=lambda: calls.append(1))
@@ -224,7 +213,7 @@ def test_images_that_are_written_are_counted(tmp_path: Path) -> None:
 
 
 def test_alpha_is_left_out(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    expected = read_folder(write(folder, SOUND))
+    expected = read_folder(write_table(folder, SOUND))
     for name in ("0.png", "1.png"):
         image = cv2.imread(str(folder / name))
         assert image is not None
@@ -243,7 +232,7 @@ def test_nothing_depends_on_what_follows_a_terminal_end(
 ) -> None:
     rows = "0,0,0.png,1,0,,\n0,1,1.png,0,1,true,true\n1,0,2.png,0,0,true,"
     with caplog.at_level(logging.WARNING):
-        data = read_folder(write(folder, rows))
+        data = read_folder(write_table(folder, rows))
     assert (data.start.tolist(), data.end.tolist()) == ([0, 1, 2], [1, 1, 2])
     assert data.terminated.tolist() == [False, True, True]
     assert not caplog.messages
@@ -258,7 +247,7 @@ def test_what_followed_a_cut_must_be_known(folder: Path, caplog: pytest.LogCaptu
         2,1,1.png,,,,
     """
     with caplog.at_level(logging.WARNING):
-        data = read_folder(write(folder, rows))
+        data = read_folder(write_table(folder, rows))
     assert (data.start.tolist(), data.end.tolist()) == ([0, 1], [1, 1])
     assert (data.reward.tolist(), data.episode.tolist()) == ([5, 0], [0, 1])
     assert (data.terminated.tolist(), data.truncated.tolist()) == ([False, True], [True, False])
@@ -270,7 +259,7 @@ def test_what_followed_a_cut_must_be_known(folder: Path, caplog: pytest.LogCaptu
 
 
 def test_something_must_be_left(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert problems(write(folder, "0,0,0.png,1,0,,true\n1,0,1.png,1,0,,true")) == [
+    assert problems(write_table(folder, "0,0,0.png,1,0,,true\n1,0,1.png,1,0,,true")) == [
         "Nothing is left: every episode was cut off after its only action and shows no image "
         "after it. Add a last row with that image to each."
     ]
@@ -281,7 +270,7 @@ def test_something_must_be_left(folder: Path, caplog: pytest.LogCaptureFixture) 
 
 
 def test_actions_by_the_file_and_by_the_arguments(folder: Path) -> None:
-    write(folder, SOUND)
+    write_table(folder, SOUND)
     (folder / "actions.txt").write_bytes(
         b"\xef\xbb\xbf-1 sharp left\r\n0\tleft\r\n1 on\r\n2 right\r\n"
     )
@@ -300,7 +289,7 @@ def test_actions_by_the_file_and_by_the_arguments(folder: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "left\nright\n", "0 left\n2 right\n", "0\n0\n"])
 def test_a_file_of_actions_that_cannot_be_understood(text: str, folder: Path) -> None:
-    write(folder, SOUND.replace("-1", "nan"))
+    write_table(folder, SOUND.replace("-1", "nan"))
     (folder / "actions.txt").write_text(text)
     assert problems(folder) == [
         "actions.txt must have a line for each action, with its number and its name, such as "
@@ -310,7 +299,7 @@ def test_a_file_of_actions_that_cannot_be_understood(text: str, folder: Path) ->
 
 
 def test_all_actions_have_names_or_none(folder: Path) -> None:
-    write(folder, SOUND)
+    write_table(folder, SOUND)
     (folder / "actions.txt").write_text("0 left\n1\n2 right")
     assert problems(folder) == ["actions.txt must name all actions or none; it names 2."]
     (folder / "actions.txt").write_bytes(b"0 \xff")
@@ -318,7 +307,7 @@ def test_all_actions_have_names_or_none(folder: Path) -> None:
 
 
 def test_arguments_that_do_not_fit(folder: Path) -> None:
-    write(folder, SOUND)
+    write_table(folder, SOUND)
     with pytest.raises(ValueError, match=r"^n_actions of read_folder must be at least 1; got 0\.$"):
         read_folder(folder, n_actions=0)
     with pytest.raises(
@@ -416,11 +405,11 @@ GAP = "Number the steps of an episode one by one."
 )  # fmt: skip
 def test_one_thing_is_wrong(old: str, new: str, expected: list[str], folder: Path) -> None:
     assert old in SOUND
-    assert problems(write(folder, SOUND.replace(old, new, 1))) == expected
+    assert problems(write_table(folder, SOUND.replace(old, new, 1))) == expected
 
 
 def test_actions_outside_the_space(folder: Path) -> None:
-    write(folder, SOUND)
+    write_table(folder, SOUND)
     assert problems(folder, n_actions=2) == [
         "action is not in 0..1 in row 4 (2). Correct it, or how many actions there are."
     ]
@@ -444,7 +433,7 @@ def test_actions_outside_the_space(folder: Path) -> None:
     ],
 )
 def test_columns_that_are_missing(old: str, new: str, hint: str, folder: Path) -> None:
-    write(folder, SOUND.replace("1.png", "9.png"), HEADER.replace(old, new))
+    write_table(folder, SOUND.replace("1.png", "9.png"), HEADER.replace(old, new))
     missing, *others = problems(folder)
     assert missing == f"Column {old!r} is missing{hint}."
     assert [one[:40] for one in others] == ["image names a file that is not there in "] * (
@@ -455,7 +444,7 @@ def test_columns_that_are_missing(old: str, new: str, hint: str, folder: Path) -
 @pytest.mark.parametrize("table", ["csv", "parquet"])
 def test_columns_there_twice_or_too_many(table: str, folder: Path) -> None:
     if table == "csv":
-        write(
+        write_table(
             folder, "0,0,0.png,0.png,1,1,0,true,", HEADER.replace("image,", "image,image.a,action,")
         )
     else:
@@ -489,7 +478,7 @@ def test_everything_is_found_at_once(folder: Path) -> None:
         3,1,missing.png,,,,
     """
     with pytest.raises(DataError) as caught:
-        read_folder(write(folder, rows), n_actions=2)
+        read_folder(write_table(folder, rows), n_actions=2)
     assert str(caught.value) == "\n  ".join(
         [
             f"{folder} has 15 problems (rows are counted from 1, after the header):",
@@ -520,7 +509,7 @@ def test_everything_is_found_at_once(folder: Path) -> None:
 
 def test_problems_of_many_rows_are_one_line(folder: Path) -> None:
     rows = [f"{i},0,0.png,0,{'9' * 99}x,true," for i in range(30)]
-    (found,) = problems(write(folder, "\n".join(rows)))
+    (found,) = problems(write_table(folder, "\n".join(rows)))
     quoted = ", ".join([f"{'9' * 59}…"] * 10)
     assert found == (
         f"reward is not a number in rows 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 20 more ({quoted}, …)."
@@ -530,7 +519,7 @@ def test_problems_of_many_rows_are_one_line(folder: Path) -> None:
 def test_a_long_list_is_cut(folder: Path) -> None:
     rows = [f"{i},0,0.png,0,0,,\n{i},1,1.png,,,," for i in range(62)]
     with pytest.raises(DataError) as caught:
-        read_folder(write(folder, "\n".join(rows)))
+        read_folder(write_table(folder, "\n".join(rows)))
     lines = str(caught.value).splitlines()
     assert len(caught.value.problems) == 62
     assert lines[0] == f"{folder} has 62 problems (rows are counted from 1, after the header):"
@@ -579,7 +568,7 @@ def test_where_the_table_is_not(folder: Path) -> None:
     assert problems(folder / "0.png") == [
         "It is no table: its name must end with .csv or .parquet."
     ]
-    write(folder, SOUND)
+    write_table(folder, SOUND)
     (folder / "._table.csv").write_bytes(b"")  # of a file manager
     read_folder(folder)
     (folder / "old.parquet").write_bytes(b"")
@@ -593,7 +582,7 @@ def test_where_the_table_is_not(folder: Path) -> None:
 
 
 def test_reading_writes_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    write(folder, SOUND)
+    write_table(folder, SOUND)
     (folder / "2.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     before = sorted(file.name for file in folder.iterdir())
     problems(folder)
@@ -615,17 +604,6 @@ def test_parquet_needs_pyarrow(
 
 
 # Writing
-
-
-def chain(**changed: Any) -> Interactions:
-    """Return two episodes, of two and one interactions, with some columns replaced."""
-    images = pictures(3, shape=(4, 4, 3))
-    data = Interactions.from_arrays(
-        images[[0, 1, 0]], [0, 1, 1], [0, 0, 1], [False, True, True],
-        next_observations=images[[1, 2, 2]], n_actions=2,
-    )  # fmt: skip
-    columns = {name: getattr(data, name) for name in data.__dataclass_fields__}
-    return Interactions(**(columns | changed))
 
 
 def array(*values: int) -> NDArray[np.int64]:
@@ -842,7 +820,7 @@ def test_a_folder_is_whole_or_not_there(tmp_path: Path) -> None:
 
 
 def test_images_may_stay_in_their_files(folder: Path) -> None:
-    write(folder, SOUND)
+    write_table(folder, SOUND)
     there, referred = read_folder(folder), read_folder(folder, lazy=True)
     assert identical(there, referred)
     (images,) = referred.percepts.images

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from rlvc import Interactions, Percepts, collect, read_minari, write_minari
 from rlvc.data.io.minari import check_minari_id
 from rlvc.errors import DataError
-from tests.data.io.test_folder import chain
 from tests.support.builders import blocks, pictures
+from tests.support.datasets import chain
 from tests.support.worlds import KINDS, Corridor, identical, space_of
 
 JPEG = (

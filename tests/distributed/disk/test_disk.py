@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvc import RLVC, Database, Interactions, Percepts, open_dataset, write_dataset
+from rlvc import RLVC, Database, Interactions, open_dataset, write_dataset
 from rlvc.data import Image
 from rlvc.distributed.disk import DatasetInfo, ShardData, is_shards, read_info, read_shard
 from rlvc.distributed.disk.format import BLOCK, MAX_BYTES, MAX_IMAGES, checksum, file_of
@@ -25,39 +25,11 @@ from rlvc.distributed.disk.tables import describe_file
 from rlvc.errors import DamagedFileError, FileFormatError, ImageError, InvalidFileError
 from rlvc.learning.shard import cut_episodes
 from rlvc.vision import Harris, InterestPoints
-from tests.robustness.test_unwritable import limited
 from tests.support.builders import blocks
+from tests.support.datasets import limited, logged
 
 pyarrow: Any = importlib.import_module("pyarrow")
 importlib.import_module("pyarrow.parquet")
-
-
-def logged(
-    n: int = 60, seed: int = 0, cameras: tuple[str, ...] = ("",), n_images: int = 12,
-    n_actions: int = 3,
-) -> Interactions:  # fmt: skip
-    """Return episodes of several lengths; percepts share images where there are two cameras."""
-    rng = np.random.default_rng(seed)
-    images = {
-        name: [blocks(100 * i + k, (64, 72, 3)) for k in range(n_images)]
-        for i, name in enumerate(cameras)
-    }
-    percepts = Percepts()
-    shown = []
-    for _ in range(n + 1):
-        which = {name: images[name][rng.integers(n_images)] for name in cameras}
-        shown.append(percepts.add(which[""] if cameras == ("",) else which))
-    terminated = rng.random(n) < 0.2
-    truncated = ~terminated & (rng.random(n) < 0.05)
-    truncated[-1] = not terminated[-1]
-    ends = terminated | truncated
-    action = rng.integers(0, n_actions, n)
-    start, end = np.asarray(shown[:-1]), np.asarray(shown[1:])
-    reward = ((start + action) % 3 == 0).astype(np.float64) - rng.random(n) / 8
-    return Interactions(
-        percepts, start, action, reward, end, np.cumsum(ends) - ends, terminated, truncated,
-        n_actions,
-    )  # fmt: skip
 
 
 def write(interactions: Interactions, folder: Path, shards: int) -> DatasetInfo:

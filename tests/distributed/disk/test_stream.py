@@ -19,8 +19,8 @@ from rlvc.errors import ImageError
 from rlvc.vision import Descriptors, Euclidean, Harris
 from rlvc.vision.keypoints import unique_rows
 from rlvc.vision.metrics import metrics
-from tests.distributed.disk.test_disk import logged
 from tests.support.builders import blocks
+from tests.support.datasets import logged, views
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +34,6 @@ class Stretched:
 
     def distances(self, a: Descriptors, b: Descriptors) -> NDArray[np.float64]:
         return Euclidean().distances(a, b) / self.factor
-
-
-def views(n: int = 40, seed: int = 0, cameras: tuple[str, ...] = ("",)) -> Interactions:
-    """Return walks over patchworks, in which what was seen comes back from elsewhere."""
-    rng = np.random.default_rng(seed)
-    scene = {name: blocks(i, (96, 420, 3)) for i, name in enumerate(cameras)}
-    x = 4 * rng.integers(0, 80, n + 1)
-    seen = {name: np.stack([one[:, a : a + 100] for a in x]) for name, one in scene.items()}
-    action, ends = rng.integers(0, 2, n), rng.random(n) < 0.2
-    ends[-1] = True
-    before = {name: one[:-1] for name, one in seen.items()}
-    after = {name: one[1:] for name, one in seen.items()}
-    single = cameras == ("",)
-    return Interactions.from_arrays(
-        before[""] if single else before, action, (x[:-1] > 160) == action, ends,
-        next_observations=after[""] if single else after, n_actions=2, action_names=("a", "b"),
-    )  # fmt: skip
 
 
 @pytest.fixture

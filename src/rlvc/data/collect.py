@@ -86,23 +86,23 @@ class Explorer:
             raise ValueError(f"epsilon of collect must be in [0, 1]; got {epsilon}.")
         self._begin_round()
         first, rng = int(self.space.start), self._rng
-        observation, info, here = self._reset()
+        observation, info, start = self._reset()
         for t in range(n):
             before = info
             if policy is None or rng.random() < epsilon:
-                action = self._draw(here, curious)
+                action = self._draw(start, curious)
             else:
                 action = np.asarray(policy.predict(observation)[0]).item() - first
             observation, reward, ends, cut, info = step(self.env, action + first)
-            self._tried[here][action] += 1
-            there = self._percepts.add(as_percept(observation))
+            self._tried[start][action] += 1
+            end = self._percepts.add(as_percept(observation))
             cut = cut or (t == n - 1 and not ends)
-            self._rows.append((here, action, reward, there, self._episode, ends, cut))
+            self._rows.append((start, action, reward, end, self._episode, ends, cut))
             if self._state is not None:
                 self._states.append((_entry(before, self._state), _entry(info, self._state)))
-            here = there
+            start = end
             if (ends or cut) and t < n - 1:
-                observation, info, here = self._reset()
+                observation, info, start = self._reset()
             if on_step is not None:
                 on_step()
         return self._interactions()
@@ -117,9 +117,9 @@ class Explorer:
             (saved.episode + self._episode + 1).tolist(), saved.terminated.tolist(),
             saved.truncated.tolist(), strict=True,
         ):  # fmt: skip
-            here, there = (self._percepts.add(saved.percepts[number]) for number in (start, end))
-            self._tried[here][action] += 1
-            self._rows.append((here, action, reward, there, episode, ends, cut))
+            start, end = (self._percepts.add(saved.percepts[number]) for number in (start, end))
+            self._tried[start][action] += 1
+            self._rows.append((start, action, reward, end, episode, ends, cut))
             if on_step is not None:
                 on_step()
         self._episode = self._rows[-1][4]
@@ -138,11 +138,11 @@ class Explorer:
         self._rng = np.random.default_rng([self._first_seed, 1, number][: 3 if number else 2])
         self._seed = int(self._rng.integers(2**31)) if number else self._first_seed
 
-    def _draw(self, here: int, curious: bool) -> int:
+    def _draw(self, start: int, curious: bool) -> int:
         """Return a random action; if curious, one of those tried least in the percept."""
         if not curious:
             return int(self._rng.integers(self.space.n))
-        tried = self._tried[here]
+        tried = self._tried[start]
         return int(self._rng.choice(np.flatnonzero(tried == tried.min())))
 
     def _reset(self) -> tuple[Any, dict[str, Any], int]:
@@ -152,11 +152,11 @@ class Explorer:
 
     def _interactions(self) -> Interactions:
         names = names_of_actions(self.env)
-        met = Interactions.from_rows(self._percepts, self._rows, self.space, names)
+        found = Interactions.from_rows(self._percepts, self._rows, self.space, names)
         if not self._states:
-            return met
-        seen = np.asarray(self._states, np.float64)
-        return replace(met, state=seen[:, 0], next_state=seen[:, 1])
+            return found
+        states = np.asarray(self._states, np.float64)
+        return replace(found, state=states[:, 0], next_state=states[:, 1])
 
 
 def collect(

@@ -36,7 +36,7 @@ class Interactions:
         action: (N,) action a_t, counted from 0.
         reward: (N,) reinforcement r_{t+1}.
         end: (N,) number of the percept s_{t+1}.
-        episode: (N,) number of the episode; interactions of one stand together.
+        episode: (N,) number of the episode; the interactions of one are adjacent.
         terminated: (N,) whether s_{t+1} is terminal.
         truncated: (N,) whether the episode was cut after s_{t+1}.
         n_actions: How many actions there are.
@@ -122,7 +122,7 @@ class Interactions:
     def of_episodes(self, numbers: ArrayLike) -> tuple[Interactions, NDArray[np.int64]]:
         """Return the interactions of the given episodes, in their order, and their percepts.
 
-        Percepts are renumbered in the order of their numbers here, which come second.
+        Percepts are renumbered in the order of their old numbers, which are the second value.
 
         >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
         >>> data = Interactions.from_arrays(

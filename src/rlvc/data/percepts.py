@@ -199,7 +199,7 @@ class Percepts:
 
     @property
     def has_images(self) -> bool:
-        """Whether there are images."""
+        """Whether the images are in this process."""
         return not any(isinstance(images, ImagePlaceholders) for images in self._images)
 
     def __getitem__(self, number: int) -> Percept:

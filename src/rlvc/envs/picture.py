@@ -183,7 +183,7 @@ def draw_agent(scene: Image, world: PlanarWorld, position: Floats) -> None:
 
 
 def _pen(world: PlanarWorld) -> float:
-    return world.step / 16  # pixels: what is drawn is in proportion to a move
+    return world.step / 16  # pixels; drawings are in proportion to a move
 
 
 def _sixteenths(x: float, y: float) -> tuple[int, int]:

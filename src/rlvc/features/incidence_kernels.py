@@ -150,13 +150,13 @@ def count_cooccurrences(
 ) -> Ints:
     """Return how many percepts exhibit each feature, without and with the one they count for."""
     n_given, n_features = shape[1], shape[2]
-    seen = np.zeros(2 * n_given * n_features, np.int64)
+    count = np.zeros(2 * n_given * n_features, np.int64)
     for row in range(span[0], span[1]):
         if pivot[row] >= 0:
             first = np.uint64(((n_given if has[row] else 0) + pivot[row]) * n_features)
             for i in range(indptr[row], indptr[row + 1]):
-                seen[first + np.uint64(indices[i])] += 1
-    return seen.reshape(shape)
+                count[first + np.uint64(indices[i])] += 1
+    return count.reshape(shape)
 
 
 @jit

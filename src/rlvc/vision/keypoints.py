@@ -34,7 +34,7 @@ class Keypoints:
 
     @property
     def n_images(self) -> int:
-        """How many images there are."""
+        """The number of images."""
         return len(self.begin) - 1
 
 
@@ -62,7 +62,7 @@ class KeypointBuffer:
 
     @property
     def n_images(self) -> int:
-        """How many images have been added."""
+        """The number of images added."""
         return len(self._begin) - 1
 
     def add(self, counts: Sequence[int], points: InterestPoints, rows: Descriptors) -> None:

@@ -40,7 +40,7 @@ class Search(Protocol):
         ...
 
     def has_match(self, rows: NDArray[Any], symbol: int) -> bool:
-        """Tell whether some row is near one centre."""
+        """Tell whether any row is near one centre."""
         ...
 
 
@@ -92,7 +92,7 @@ class PlainSearch:
         return np.flatnonzero(self._metric.distances(rows, centre)[:, 0] <= self._threshold)
 
     def has_match(self, rows: NDArray[Any], symbol: int) -> bool:
-        """Tell whether some row is near one centre."""
+        """Tell whether any row is near one centre."""
         return len(self.matches(rows, symbol)) > 0
 
 
@@ -115,7 +115,7 @@ class CompiledSearch:
         return find_matches(rows, self._centres, symbol, self._limit, self._binary)
 
     def has_match(self, rows: NDArray[Any], symbol: int) -> bool:
-        """Tell whether some row is near one centre."""
+        """Tell whether any row is near one centre."""
         return has_match(rows, self._centres, symbol, self._limit, self._binary)
 
 

@@ -144,8 +144,8 @@ def write_folder(
     if table == "parquet":
         import_pyarrow()
     if problems := check_episodes(interactions):
-        told = "\n".join(problems)
-        raise ValueError(f"interactions of write_folder must be whole episodes; {told}")
+        listed = "\n".join(problems)
+        raise ValueError(f"interactions of write_folder must be whole episodes; {listed}")
     _check_names(interactions)
     check_new_folder(path)
     with atomic_folder(path) as folder:

@@ -126,7 +126,7 @@ class _ImageColumn:
         self._errors: dict[tuple[str, str], list[int]] = {}
 
     def image(self, row: int, percepts: Percepts) -> Image | None:
-        """Return the image of a row, from a percept that has it if there is one."""
+        """Return the image of a row, from a percept if one has it already."""
         number = self.numbers.get(self.files[row])
         if number is None:
             return self.read(row)

@@ -28,7 +28,7 @@ class RawTable:
     """The cells of a table as text without spaces around it; an empty text is an empty cell.
 
     Attributes:
-        n_rows: How many rows there are; blank lines are none.
+        n_rows: The number of rows; blank lines do not count.
         columns: The cells of each known column.
     """
 

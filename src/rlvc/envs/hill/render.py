@@ -29,7 +29,7 @@ from rlvc.envs.planar_world import Point
 HEIGHT: Final = 720  # pixels of the drawing; it is as wide as the strip
 SKYLINE: Final = 448  # the row at which the strip begins
 VALLEY: Final = 422  # the row of the lowest place of the hill
-PER_UNIT: Final = (STRIP[0] - WINDOW) / (TOP - FIRST)  # so the car is above what it sees
+PER_UNIT: Final = (STRIP[0] - WINDOW) / (TOP - FIRST)  # so the car is above its window
 FINER: Final = 2  # the hill is drawn this many times larger, then shrunk, for smooth edges
 BEYOND: Final = 0.22  # how far beyond either end a car is still drawn
 SKY: Final[tuple[Color, Color]] = ((122, 176, 224), (232, 240, 244))

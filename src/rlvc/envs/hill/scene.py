@@ -72,7 +72,7 @@ TIP: Final = 60  # the row of the tip
 def ground_column(positions: ArrayLike) -> Ints:
     """Return the first column of the window for each position, from 0 to 1024.
 
-    Positions beyond either end of the hill see what is at that end.
+    Positions beyond either end of the hill get the column of that end.
 
     >>> ground_column([-1.0, 0.1, 1.0, 1.2]).tolist()
     [0, 563, 1024, 1024]

@@ -1,6 +1,6 @@
 """A small campus of facades with photographs on them, and views of it in true perspective.
 
-Every state faces a building of its own: brick, windows, a door, a mural over both floors and four
+Every state faces another building: brick, windows, a door, a mural over both floors and four
 posters. No single thing tells where one is: two states share each mural, a poster hangs in about
 six places, and the wings beside the building, the hedges, the ground and the sky are everywhere
 the same. Lengths are in metres; x points right, y down and z ahead, and the ground is at y = 0.

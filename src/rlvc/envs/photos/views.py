@@ -145,7 +145,7 @@ def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
 
 @lru_cache(maxsize=2)
 def _views_of_facades(seed: int) -> Views:
-    photograph_folder()  # what is not installed is better missed now than at the first view
+    photograph_folder()  # raise now, not at the first view, if it is not installed
     return _drawn(draw_facade, seed, _PHOTOS)
 
 

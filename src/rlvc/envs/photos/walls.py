@@ -34,7 +34,7 @@ _TOP_OF_GLASS, _FOOT_OF_GLASS = (158, 190, 214), (58, 74, 90)
 
 
 def brick_wall(width: float, height: float, color: Color, rng: np.random.Generator) -> Image:
-    """Return a wall of bricks, each in a shade of its own.
+    """Return a wall of bricks, each in a random shade.
 
     >>> brick_wall(3, 2, RED, np.random.default_rng(0)).shape
     (128, 192, 3)

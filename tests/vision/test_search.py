@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 import rlvc.vision.vocabulary as module
 from rlvc.vision import Euclidean, Metric, Vocabulary, make_search
-from rlvc.vision.metrics import covariance, metrics
+from rlvc.vision.linear import covariance
+from rlvc.vision.metrics import metrics
 from rlvc.vision.search import PlainSearch, SketchedSearch, SortedSearch
 from rlvc.vision.sketch import LANES, LENGTH, Sketcher, main_axes
 

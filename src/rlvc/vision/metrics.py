@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rlvc._core.jit import jit
 from rlvc._core.registry import Registry
 from rlvc.vision.descriptors import Descriptors
+from rlvc.vision.linear import covariance, project
 
 SAMPLE = 50_000  # descriptors from which a covariance is estimated
 
@@ -137,41 +138,6 @@ class Hamming:
         """Return the (n, m) Hamming distances."""
         bits = np.bitwise_count(a[:, np.newaxis, :] ^ b[np.newaxis, :, :])
         return np.asarray(bits.sum(axis=2), np.float64)
-
-
-@jit
-def covariance(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the covariance, summed in a fixed order; the rounding of threaded libraries varies."""
-    n, d = rows.shape
-    mean = np.zeros(d, np.float64)
-    for i in range(n):
-        mean += rows[i]
-    mean /= n
-    total = np.zeros((d, d), np.float64)
-    for i in range(n):
-        away = rows[i] - mean
-        for j in range(d):
-            for c in range(j + 1):
-                total[j, c] += away[j] * away[c]
-    for j in range(d):
-        for c in range(j + 1):
-            total[j, c] /= n - 1
-            total[c, j] = total[j, c]
-    return total
-
-
-@jit
-def project(rows: NDArray[Any], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the product of rows and a matrix, summed in a fixed order."""
-    n, d = rows.shape
-    r = matrix.shape[1]
-    out = np.zeros((n, r), np.float64)
-    for i in range(n):
-        for j in range(d):
-            level = rows[i, j]
-            for c in range(r):
-                out[i, c] += level * matrix[j, c]
-    return out
 
 
 @jit

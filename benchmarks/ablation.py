@@ -23,15 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from rlvc import RLVC
+from rlvc import RLVC, Forest
 from rlvc._core.atomic import atomic_write
 from rlvc.learning.aliasing import RelativeVariance
-from rlvc.learning.forest import Forest
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.surrogates import Surrogates
-from rlvc.policies.forest import AnyPolicy
-from rlvc.runs.task import tasks
-from rlvc.vision.detectors import Harris, Sift
+from rlvc.policies import AnyPolicy
+from rlvc.runs import tasks
+from rlvc.vision import Harris, Sift
 from scenes import make_scene
 
 Change = Callable[[RLVC], RLVC]

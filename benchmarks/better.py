@@ -31,12 +31,11 @@ import numpy as np
 from scipy import sparse
 
 from fitted_q import fit
-from rlvc import RLVC
+from rlvc import RLVC, Forest
 from rlvc._core.atomic import atomic_write
-from rlvc.features.incidence import Incidence
+from rlvc.features import Incidence
 from rlvc.learning.compaction import Compaction
-from rlvc.learning.forest import Forest
-from rlvc.runs.task import tasks
+from rlvc.runs import tasks
 from scenes import Act, Batch, Floats, Ints, Scene, make_scene
 
 DATABASES = (

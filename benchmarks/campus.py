@@ -11,9 +11,8 @@ import argparse
 
 import numpy as np
 
-from rlvc.runs.config import make_learner
-from rlvc.runs.run import Run
-from rlvc.tasks.campus.task import CampusTask
+from rlvc.runs import Run, make_learner
+from rlvc.tasks import CampusTask
 
 KEYS = ("train_error", "test_error", "classes", "features", "stages", "seconds")
 FORMS = ("{:.1%}", "{:.1%}", "{:.0f}", "{:.0f}", "{:.0f}", "{:.1f}")

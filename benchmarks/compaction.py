@@ -18,9 +18,9 @@ import numpy as np
 
 from floors import ratio
 from rlvc import collect
-from rlvc.classifiers.base import Classifier
+from rlvc.classifiers import Classifier
 from rlvc.learning.compaction import Compaction, Keep, Solve, Step
-from rlvc.runs.task import tasks
+from rlvc.runs import tasks
 
 ENVS = {"maze": "rlvc/Maze-v0", "subway": "rlvc/Subway-v0", "campus": "rlvc/Campus-v0"}
 PERCEPTS = 10_000

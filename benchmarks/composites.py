@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc import RLVC, collect
-from rlvc.features.incidence import Incidence
+from rlvc.features import Incidence
 from rlvc.learning.aliasing import ResidualSums
 from rlvc.learning.generation.base import (
     Candidates,
@@ -38,10 +38,8 @@ from rlvc.learning.generation.composites import Composites
 from rlvc.learning.generation.shard_features import ShardFeatures
 from rlvc.learning.selection.base import Samples, SplitChoice
 from rlvc.learning.selection.selector import FeatureSums, Selector
-from rlvc.runs.config import make_learner
-from rlvc.runs.run import Run
-from rlvc.tasks.hill.task import HillTask
-from rlvc.tasks.maze import MazeTask
+from rlvc.runs import Run, make_learner
+from rlvc.tasks import HillTask, MazeTask
 
 MOST_SYMBOLS = 60  # of a vocabulary that is called coarse
 BOUND = 5.0  # on generation over selection

@@ -32,10 +32,9 @@ import gymnasium
 import numpy as np
 
 from large_mazes import Scene, make, maze
-from rlvc import RLVC, Interactions, collect
+from rlvc import RLVC, Forest, Interactions, collect
 from rlvc.distributed.ray import Ray
 from rlvc.learning.engine import Local
-from rlvc.learning.forest import Forest
 from rlvc.learning.generation.base import Canonical
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # what the tests kill as well

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor
 
-from rlvc.data.interactions import Interactions
+from rlvc import Interactions
 from rlvc.learning.mdp import MappedSequence, map_interactions
 
 ROUNDS = 4  # how often trees are grown

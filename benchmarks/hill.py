@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from rlvc.runs.config import make_learner
-from rlvc.runs.run import Run
-from rlvc.tasks.hill.task import HillTask
+from rlvc.runs import Run, make_learner
+from rlvc.tasks import HillTask
 
 EVERY = 10  # stages between two lines of the second table
 

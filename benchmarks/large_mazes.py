@@ -17,16 +17,11 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Database, Interactions, Percepts, collect
 from rlvc._core.jit import chunks, jit, share_threads
-from rlvc.data.percepts import Images
+from rlvc.data import Images
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import ACTION_NAMES, MAZE
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.incidence import Incidence
-from rlvc.features.index import FeatureIndex
-from rlvc.features.occurrences import OccurrenceTable
-from rlvc.vision.cache import ExtractionCache
-from rlvc.vision.detectors import Harris
-from rlvc.vision.extractor import FeatureExtractor
+from rlvc.features import FeatureGraph, FeatureIndex, Incidence, OccurrenceTable
+from rlvc.vision import ExtractionCache, FeatureExtractor, Harris
 
 Ints = NDArray[np.int64]
 

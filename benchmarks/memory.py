@@ -36,9 +36,8 @@ from rlvc import RLVC, Interactions, Percepts, collect
 from rlvc.cli import main as main_of_rlvc
 from rlvc.data.spaces import shapes_of
 from rlvc.envs.photos.images import PHOTOGRAPHS, maze_picture
-from rlvc.runs.resources import estimate_collection, estimate_learning
-from rlvc.vision.descriptors import OrbDescriptor, SiftDescriptor
-from rlvc.vision.detectors import Harris, Orb, Sift
+from rlvc.runs import estimate_collection, estimate_learning
+from rlvc.vision import Harris, Orb, OrbDescriptor, Sift, SiftDescriptor
 
 Image = NDArray[np.uint8]
 

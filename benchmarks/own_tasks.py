@@ -37,13 +37,13 @@ import numpy as np
 from gymnasium.wrappers import AddRenderObservation
 from numpy.typing import NDArray
 
-from rlvc import RLVC
+from rlvc import RLVC, Forest
 from rlvc._core.atomic import atomic_write
 from rlvc.data.collect import Predictor
 from rlvc.data.explore import EPSILON, INTERACTIONS, ROUNDS
-from rlvc.learning.forest import Forest
-from rlvc.report.figures.style import BLUE, GREEN, GREY, ORANGE, house_style, new_figure, to_png
-from rlvc.runs.config import make_learner
+from rlvc.report.figures import house_style, new_figure, to_png
+from rlvc.report.figures.style import BLUE, GREEN, GREY, ORANGE
+from rlvc.runs import make_learner
 
 METHODS = ("one", "forest", "dqn", "random")
 LOOKS = {

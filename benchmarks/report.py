@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # the browser of the test
 
 from tests.support import browser as browsing
 
-from rlvc.report.page import render
+from rlvc.report import render
 from rlvc.report.web.data import Author
 
 OPENINGS = 5

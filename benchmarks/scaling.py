@@ -51,7 +51,7 @@ from rlvc.learning.selection.selector import Selector
 from rlvc.learning.selection.sums import merge
 from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
 from rlvc.learning.surrogates import Surrogates
-from rlvc.vision.cache import ExtractionCache
+from rlvc.vision import ExtractionCache
 
 Ints = NDArray[np.int64]
 BLOCK = 500_000  # interactions at a time for the floor, whose own arrays are larger than ours

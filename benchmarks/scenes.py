@@ -13,11 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from rlvc import RLVC
-from rlvc.data.collect import collect
-from rlvc.data.images import Image
-from rlvc.data.interactions import Interactions
-from rlvc.data.percepts import Percepts
+from rlvc import RLVC, Database, ForestPolicy, Interactions, Percepts, Policy, collect
+from rlvc.data import Image
 from rlvc.envs.campus.graph_world import CAMPUS
 from rlvc.envs.hill.scene import (
     LAST_GAUGE,
@@ -28,20 +25,17 @@ from rlvc.envs.hill.scene import (
     ground_image,
 )
 from rlvc.envs.photos.views import campus_views
-from rlvc.features.index import FeatureIndex
-from rlvc.learning.database import Database
-from rlvc.policies.forest import AnyPolicy, ForestPolicy
-from rlvc.policies.policy import Policy
-from rlvc.policies.values import greedy
+from rlvc.features import FeatureIndex
+from rlvc.policies import AnyPolicy, greedy
+from rlvc.runs import forest_values, grid_over, tasks, walk
 from rlvc.runs.direct_perception import compare
-from rlvc.runs.forest import add_features, forest_values
-from rlvc.runs.metrics import grid_over, optimal_actor, walk
-from rlvc.runs.task import tasks
+from rlvc.runs.forest import add_features
+from rlvc.runs.metrics import optimal_actor
+from rlvc.tasks import vote
 from rlvc.tasks.campus.task import direct_error, error_of
 from rlvc.tasks.hill import metrics as hill_measures
 from rlvc.tasks.hill.index import actions_of, actor, index_hill
-from rlvc.tasks.neighbours import vote
-from rlvc.vision.cache import ExtractionCache
+from rlvc.vision import ExtractionCache
 
 N = 10_000
 SIDE = 16

@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvc.runs.config import make_learner
-from rlvc.runs.run import Run
-from rlvc.runs.task import tasks
+from rlvc.runs import Run, make_learner, tasks
 
 COLUMNS = (
     ("success", lambda r: r["measures"]["success"], "{:.3f}"),

@@ -14,22 +14,19 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.data.collect import collect
-from rlvc.data.interactions import Interactions
-from rlvc.data.percepts import Percepts
+from rlvc import Database, Interactions, Percepts, Policy, collect
 from rlvc.envs.campus.graph_world import CAMPUS
 from rlvc.envs.hill.dynamics import HILL
 from rlvc.envs.hill.scene import gauge_column, ground_column
 from rlvc.envs.photos.views import campus_views
-from rlvc.learning.database import Database
-from rlvc.policies.forest import AnyPolicy
-from rlvc.policies.policy import Policy
-from rlvc.runs.metrics import MAX_STEPS, grid_over, walk
+from rlvc.policies import AnyPolicy
+from rlvc.runs import grid_over, walk
+from rlvc.runs.metrics import MAX_STEPS
+from rlvc.tasks import MazeTask
 from rlvc.tasks.campus.task import error_of
 from rlvc.tasks.hill import metrics as hill_measures
 from rlvc.tasks.hill.index import actions_of, actor
-from rlvc.tasks.maze import MazeTask
-from rlvc.vision.cache import ExtractionCache
+from rlvc.vision import ExtractionCache
 from scenes import Batch, act_of_forest, act_of_policy, remembering
 
 N = 10_000  # interactions

@@ -22,11 +22,9 @@ from exams import Act, Exam, Ints, Measures, N, act_of
 from numpy.typing import NDArray
 from watch import Watch
 
-from rlvc import RLVC
-from rlvc.data.interactions import Interactions
-from rlvc.learning.forest import Forest, agree, out_of_bag_error
+from rlvc import RLVC, Forest, ForestPolicy, Interactions
+from rlvc.learning.forest import agree, out_of_bag_error
 from rlvc.learning.mdp import map_interactions
-from rlvc.policies.forest import ForestPolicy
 
 SIDE = 84  # pixels that a network sees
 FEW = 16  # pixels that trees see

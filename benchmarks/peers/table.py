@@ -9,16 +9,8 @@ from typing import Any
 import numpy as np
 
 from rlvc._core.atomic import atomic_write
-from rlvc.report.figures.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    INK,
-    ORANGE,
-    house_style,
-    new_figure,
-    to_png,
-)
+from rlvc.report.figures import house_style, new_figure, to_png
+from rlvc.report.figures.style import BLUE, GREEN, GREY, INK, ORANGE
 
 LOOKS = {
     "one": ("rlvc, one classifier", BLUE, "o"),

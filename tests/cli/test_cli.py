@@ -16,10 +16,8 @@ import rlvc
 from rlvc import RLVC, Policy
 from rlvc.classifiers import Diagrams, Tree
 from rlvc.cli import app, main
-from rlvc.runs.config import describe_parameters
-from rlvc.runs.metrics import grid_over
-from rlvc.runs.task import evaluate_policy
-from rlvc.tasks.maze import MazeTask
+from rlvc.runs import describe_parameters, evaluate_policy, grid_over
+from rlvc.tasks import MazeTask
 from tests.support.builders import COLOUR, GREY, RIGHT, database
 from tests.support.commands import SMALL_RUN, Done, contents, read, strict
 from tests.support.tasks import SMALL, small_task

@@ -18,7 +18,7 @@ from rlvc.cli.options import print_plain
 from rlvc.cli.session import command_of
 from rlvc.report import render
 from rlvc.report.web import data as web_contents
-from rlvc.runs.callbacks import Callback
+from rlvc.runs import Callback
 from tests.support.commands import SMALL_RUN, contents, strict
 
 CORRIDOR = "tests.support.worlds:Corridor-v0"

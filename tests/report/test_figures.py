@@ -32,13 +32,9 @@ from rlvc.report.figures import (
 )
 from rlvc.report.figures.curves import draw_features
 from rlvc.report.figures.style import ORANGE
-from rlvc.runs.folder import prepare_folder, write_run
-from rlvc.runs.metrics import Measures
-from rlvc.runs.run import Outcome
-from rlvc.runs.task import tasks
-from rlvc.tasks.maze import MazeTask
+from rlvc.runs import Measures, Outcome, prepare_folder, tasks, write_run
+from rlvc.tasks import MazeTask, NavigationEvaluation, NavigationTask
 from rlvc.tasks.navigation.figures import draw_figures, draw_learning, draw_policy, draw_values
-from rlvc.tasks.navigation.task import NavigationEvaluation, NavigationTask
 from tests.support.builders import COLOUR, GREY, database
 from tests.support.tasks import run_small, texts
 

@@ -19,7 +19,7 @@ from rlvc.learning.compaction import Compaction
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.grown_trees import GrownTree, Trees
 from rlvc.policies import AnyPolicy
-from rlvc.runs.checkpoint import Checkpoint
+from rlvc.runs import Checkpoint
 from rlvc.vision import ExtractionCache, FeatureExtractor
 from rlvc.vision import cache as memory_module
 from rlvc.vision.cache import CacheChunks

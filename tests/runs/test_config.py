@@ -23,15 +23,8 @@ from rlvc.learning.selection.selector import Selector
 from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration, ValueIteration
 from rlvc.learning.solvers.model_free import Sarsa
 from rlvc.learning.surrogates import Surrogates
-from rlvc.runs.config import (
-    AUTO,
-    PARTS,
-    describe_parameters,
-    make_learner,
-    paper_learner,
-    paper_selector,
-)
-from rlvc.runs.task import tasks
+from rlvc.runs import describe_parameters, make_learner, tasks
+from rlvc.runs.config import AUTO, PARTS, paper_learner, paper_selector
 from rlvc.vision import Euclidean, Harris, Invariants
 
 

@@ -11,8 +11,8 @@ import pytest
 from tensorboardX.proto.event_pb2 import Event
 
 from rlvc import RLVC
-from rlvc.runs.callbacks import CallbackList
-from rlvc.runs.curves import CsvCurves, Curves, describe_stage, import_tensorboard, open_curves
+from rlvc.runs import CallbackList, CsvCurves, Curves, describe_stage, open_curves
+from rlvc.runs.curves import import_tensorboard
 from tests.support.builders import COLOUR, database
 from tests.support.tasks import RecordingCallback
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rlvc import Interactions, Percepts
 from rlvc.errors import FileFormatError
+from rlvc.runs import Examples
 from rlvc.runs import examples as examples_module
-from rlvc.runs.examples import Examples
 from tests.support.builders import percept_store
 from tests.support.mutations import forge
 

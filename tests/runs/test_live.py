@@ -12,11 +12,8 @@ from rlvc import RLVC, Policy, Stage
 from rlvc._core.params import as_json
 from rlvc.classifiers import Diagrams
 from rlvc.learning.compaction import Compaction
+from rlvc.runs import Callback, CallbackList, Examples, LiveSnapshots, describe_stage, open_curves
 from rlvc.runs import live as snapshots_module
-from rlvc.runs.callbacks import Callback, CallbackList
-from rlvc.runs.curves import describe_stage, open_curves
-from rlvc.runs.examples import Examples
-from rlvc.runs.live import LiveSnapshots
 from tests.support.builders import COLOUR, database
 from tests.support.tasks import run_custom
 from tests.support.worlds import Corridor

@@ -12,16 +12,14 @@ from gymnasium import spaces
 from rlvc import RLVC, Interactions
 from rlvc.data.percepts import IN_MEMORY
 from rlvc.data.spaces import shapes_of
+from rlvc.runs import ResourceEstimate, estimate_collection, estimate_learning
 from rlvc.runs.resources import (
     MB,
     PIXEL,
     PROGRAM,
     CameraStatistics,
     FreeResources,
-    ResourceEstimate,
     estimate,
-    estimate_collection,
-    estimate_learning,
     free_memory,
 )
 from rlvc.vision import Harris, Orb, Sift

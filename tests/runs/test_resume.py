@@ -18,10 +18,9 @@ import pytest
 from rlvc._core.lock import LOCK_FILE, FolderLockedError, lock_folder
 from rlvc.errors import StoppedError
 from rlvc.report.web.overview import describe_overview
+from rlvc.runs import Checkpoint, Interrupt, interruptible, task_of
 from rlvc.runs import resources as needs
-from rlvc.runs.checkpoint import Checkpoint
-from rlvc.runs.interrupt import SIGNALS, Interrupt, interruptible
-from rlvc.runs.task import task_of
+from rlvc.runs.interrupt import SIGNALS
 from tests.support.worlds import Corridor
 
 ENV = "tests.runs.test_resume:Stopping-v0"

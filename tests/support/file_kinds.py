@@ -23,7 +23,7 @@ from rlvc.classifiers import Diagrams, Split, Tree
 from rlvc.data import SINGLE, Image
 from rlvc.errors import DamagedFileError, InvalidFileError
 from rlvc.features import AtLeast, Composite, FeatureGraph, InCell, Primitive
-from rlvc.runs.examples import Examples
+from rlvc.runs import Examples
 from rlvc.vision import (
     Euclidean,
     ExtractionCache,

@@ -16,11 +16,10 @@ from rlvc.classifiers import Split, Tree
 from rlvc.features import FeatureGraph, Primitive
 from rlvc.learning.generation.composites import Composites
 from rlvc.policies import AnyPolicy
-from rlvc.report.page import render
+from rlvc.report import render
 from rlvc.report.web.data import Author
-from rlvc.runs.folder import write_run
-from rlvc.runs.run import Run
-from rlvc.tasks.hill.task import HillTask
+from rlvc.runs import Run, write_run
+from rlvc.tasks import HillTask
 from rlvc.vision import Euclidean, FeatureExtractor, Harris, Invariants, Vocabulary
 from rlvc.vision.extractor import SIDE
 from tests.support.builders import pictures

@@ -16,23 +16,24 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from numpy.typing import NDArray
 
-from rlvc import RLVC
+from rlvc import RLVC, Stage
 from rlvc.envs.campus.graph_world import CAMPUS
 from rlvc.envs.photos.images import maze_picture
 from rlvc.envs.photos.views import state_name
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import PlanarWorld
 from rlvc.learning.compaction import Compaction
-from rlvc.learning.rlvc import Stage
 from rlvc.learning.selection.selector import Selector
-from rlvc.runs.callbacks import Callback
-from rlvc.runs.checkpoint import Checkpoint
-from rlvc.runs.run import Outcome, Run
-from rlvc.runs.task import tasks
-from rlvc.tasks.campus.task import CampusEvaluation, CampusTask
-from rlvc.tasks.custom.task import CustomEvaluation, CustomTask
-from rlvc.tasks.maze import MazeTask
-from rlvc.tasks.navigation.task import NavigationEvaluation, NavigationTask
+from rlvc.runs import Callback, Checkpoint, Outcome, Run, tasks
+from rlvc.tasks import (
+    CampusEvaluation,
+    CampusTask,
+    CustomEvaluation,
+    CustomTask,
+    MazeTask,
+    NavigationEvaluation,
+    NavigationTask,
+)
 from tests.support.builders import blocks
 
 SMALL = PlanarWorld(

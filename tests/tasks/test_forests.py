@@ -15,14 +15,11 @@ from rlvc import RLVC, Forest, ForestPolicy, Policy, load_policy
 from rlvc.envs.hill.scene import gauge_image, ground_image
 from rlvc.learning.compaction import Compaction
 from rlvc.report.figures import draw_forest_explanation
-from rlvc.runs.folder import write_run
-from rlvc.runs.run import Outcome, Run
-from rlvc.runs.task import evaluate_policy
+from rlvc.runs import Outcome, Run, evaluate_policy, write_run
+from rlvc.tasks import CampusEvaluation, HillEvaluation, HillTask
 from rlvc.tasks.campus.figures import draw_errors, draw_map
-from rlvc.tasks.campus.task import CampusEvaluation
 from rlvc.tasks.hill.figures import draw_state_values, draw_trials
 from rlvc.tasks.hill.index import GAUGE, GROUND
-from rlvc.tasks.hill.task import HillEvaluation, HillTask
 from tests.cli.test_cli import FILES
 from tests.support.builders import COLOUR, GREY, N_PLACES, database
 from tests.support.commands import SMALL_RUN, contents, read, strict

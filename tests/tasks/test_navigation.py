@@ -17,23 +17,13 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Interactions, collect
 from rlvc.envs.planar_world import MAZE, MOVES, SUBWAY, PlanarWorld
 from rlvc.learning.solvers.dynamic import PolicyIteration, ValueIteration
+from rlvc.runs import Grid, Measures, Outcome, evaluate_policy, grid_over, measure, tasks, walk
 from rlvc.runs import direct_perception as direct_module
 from rlvc.runs.direct_perception import compare, learn_positions
-from rlvc.runs.metrics import (
-    MAX_STEPS,
-    Actor,
-    Grid,
-    Measures,
-    grid_over,
-    measure,
-    optimal_actor,
-    policy_actor,
-    walk,
-)
-from rlvc.runs.run import Outcome
-from rlvc.runs.task import evaluate_policy, tasks
+from rlvc.runs.metrics import MAX_STEPS, Actor, optimal_actor, policy_actor
+from rlvc.tasks import NavigationEvaluation
 from rlvc.tasks.navigation import task as navigation
-from rlvc.tasks.navigation.task import NavigationEvaluation, index_of_grid
+from rlvc.tasks.navigation.task import index_of_grid
 from tests.support.builders import COLOUR, database, percept_store
 from tests.support.tasks import SMALL, RecordingCallback, SmallEnv, run_small
 

@@ -20,11 +20,10 @@ from rlvc.data import Percept
 from rlvc.envs.hill.env import HillEnv
 from rlvc.envs.photos.views import campus_views
 from rlvc.envs.picture import PictureEnv
-from rlvc.report.page import render
-from rlvc.report.server import Server
+from rlvc.report import Server, render
 from rlvc.report.web.data import Author
 from rlvc.report.web.watch import RunPage
-from rlvc.runs.examples import Examples
+from rlvc.runs import Examples
 from tests.report.web.test_web import numbers
 from tests.support import browser as browsing
 from tests.support.browser import LAPTOP, PHONE, Browser

@@ -23,13 +23,11 @@ from rlvc.classifiers._nodes import LEAF
 from rlvc.data import as_image
 from rlvc.errors import FileFormatError
 from rlvc.features import AtLeast, LazyFeatures
-from rlvc.report.page import render, to_json
+from rlvc.report import render, to_json
 from rlvc.report.web.data import SO_FAR, Author
 from rlvc.report.web.encoding import pack, picture, show_images
 from rlvc.report.web.settings import describe_settings
-from rlvc.runs.config import make_learner
-from rlvc.runs.examples import Examples
-from rlvc.runs.task import task_of
+from rlvc.runs import Examples, make_learner, task_of
 from tests.support.builders import COLOUR, blocks, database
 from tests.support.pages import KINDS, Page, known, large_policy, page_of
 

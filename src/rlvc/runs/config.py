@@ -1,9 +1,10 @@
-"""A learner from names and texts: what the command line speaks."""
+"""Learners from names and texts, as the command line gives them."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from rlvc._core.params import parse, rules
@@ -31,20 +32,23 @@ PARTS: dict[str, Registry[Any] | None] = {
     "solver": solvers,
     "aliasing": aliasing_detectors,
     "generator": generators,
-    "generator.clustering": clusterings,  # a part of a part: some generators have one
+    "generator.clustering": clusterings,  # some generators have one
     "selector": None,  # there is one kind; its parameters choose
     "surrogates": None,
     "post_process": post_processes,
     "engine": engines,
 }
 PRESETS = ("default", "paper")
-AUTO = "auto"  # the name of a part that is left to the percepts
+AUTO = "auto"  # the name of a part that is chosen from the percepts
 
 
 def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
-    """Return a learner from a preset and texts such as ``selector.alpha=0.01`` or ``solver=sarsa``.
+    """Return a learner from a preset and settings such as ``selector.alpha=0.01``.
 
-    ``base`` is what they change: the learner that a task is learned with unless told otherwise.
+    Args:
+        preset: ``default`` or ``paper``.
+        settings: Texts ``NAME=VALUE``: parameters, parts by name, and parameters of parts.
+        base: The learner that they change, such as that of a task.
 
     >>> make_learner("paper", ["selector.alpha=0.01"], RLVC(gamma=0.8)).selector.alpha
     0.01
@@ -52,8 +56,32 @@ def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
     if preset not in PRESETS:
         raise unknown_name("preset", preset, PRESETS)
     learner = paper_learner(base) if preset == "paper" else base
-    chosen: dict[str, Any] = {}
+    plain, choices, inner = _sort_settings(settings)
+    changes: dict[str, Any] = parse(RLVC, plain)
+    for part in PARTS:  # an owner comes before its parts
+        if part not in choices and part not in inner:
+            continue
+        owner_name, dot, name = part.rpartition(".")
+        owner = changes.get(owner_name, getattr(learner, owner_name)) if dot else learner
+        if dot and not hasattr(owner, name):
+            hint = _hint(owner_name, owner, name)
+            raise ValueError(f"{type(owner).__name__} has no {name}.{hint}")
+        changed = current = getattr(owner, name)
+        if type(choices.get(part, current)) is not type(current):
+            changed = choices[part]  # else the current part stays, perhaps with settings of a task
+        if preset == "paper" and isinstance(changed, Composites):
+            changed = paper_generator(changed)
+        changed = _set_parameters(part, changed, inner.get(part, {}))
+        changes[owner_name or name] = replace(owner, **{name: changed}) if dot else changed
+    return replace(learner, **changes)
+
+
+def _sort_settings(
+    settings: list[str],
+) -> tuple[dict[str, str], dict[str, Any], dict[str, dict[str, str]]]:
+    """Return the learner's parameters, the parts that are chosen, and the parts' parameters."""
     plain: dict[str, str] = {}
+    choices: dict[str, Any] = {}
     inner: dict[str, dict[str, str]] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -65,54 +93,27 @@ def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
         elif parameter:
             inner.setdefault(part, {})[parameter] = value
         else:
-            registry = PARTS[part]
-            if registry is None:
-                raise ValueError(f"{part} has parameters only; write {part}.NAME=VALUE.")
-            chosen[part] = _make(part, registry, value)
+            choices[part] = _make(part, value)
     known = [*(field.name for field, _ in rules(RLVC)), *(p for p in PARTS if "." not in p)]
     for name in plain:
         if name not in known:
             raise unknown_name("parameter", name, known)
-    made = parse(RLVC, plain)
-    for part in PARTS:
-        if part not in chosen and part not in inner:
-            continue
-        owner_name, dot, name = part.rpartition(".")
-        owner = made.get(owner_name, getattr(learner, owner_name)) if dot else learner
-        if dot and not hasattr(owner, name):
-            raise ValueError(
-                f"{type(owner).__name__} has no {name}.{_hint(owner_name, owner, name)}"
-            )
-        own = getattr(owner, name)
-        one = chosen.get(part, own)
-        if type(one) is type(own):
-            one = own  # as it is, perhaps with settings of the task
-        if preset == "paper" and isinstance(one, Composites):
-            one = paper_generator(one)
-        if one is None and part in inner:
-            first = next(iter(inner[part]))
-            raise ValueError(f"{part}={AUTO} has no {first}.{_hint(part, one, first)}")
-        values: dict[str, Any] = {}
-        for parameter, text in inner.get(part, {}).items():
-            try:
-                values |= parse(type(one), {parameter: text})
-            except ValueError as error:
-                raise ValueError(f"{error}{_hint(part, one, parameter)}") from None
-        one = dataclasses.replace(one, **values) if values else one
-        made[owner_name or name] = dataclasses.replace(owner, **{name: one}) if dot else one
-    return dataclasses.replace(learner, **made)
+    return plain, choices, inner
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Return the part that a name speaks of and the parameter, if it has one."""
+    """Return the part that a name refers to, and the parameter if it has one."""
     for part in sorted(PARTS, key=len, reverse=True):  # the parts of parts before their owners
         if name == part or name.startswith(f"{part}."):
             return part, name[len(part) + 1 :]
     return name, ""
 
 
-def _make(part: str, registry: Registry[Any], name: str) -> Any:
+def _make(part: str, name: str) -> Any:
     """Return a new part; None for one that is chosen from the percepts."""
+    registry = PARTS[part]
+    if registry is None:
+        raise ValueError(f"{part} has parameters only; write {part}.NAME=VALUE.")
     if part in CHOSEN and name == AUTO:
         return None
     if part in CHOSEN and name not in registry:
@@ -120,9 +121,23 @@ def _make(part: str, registry: Registry[Any], name: str) -> Any:
     return registry.make(name)
 
 
+def _set_parameters(part: str, value: Any, parameters: dict[str, str]) -> Any:
+    """Return a part with other parameters."""
+    if value is None and parameters:
+        first = next(iter(parameters))
+        raise ValueError(f"{part}={AUTO} has no {first}.{_hint(part, value, first)}")
+    parsed: dict[str, Any] = {}
+    for name, text in parameters.items():
+        try:
+            parsed |= parse(type(value), {name: text})
+        except ValueError as error:
+            raise ValueError(f"{error}{_hint(part, value, name)}") from None
+    return replace(value, **parsed) if parsed else value
+
+
 def paper_learner(base: RLVC) -> RLVC:
     """Return a learner with the paper's literal choices: symbols, tested one at a time."""
-    return dataclasses.replace(
+    return replace(
         base, selector=paper_selector(), surrogates=Surrogates(features=1), generator=Canonical(),
         absorbing_self_loops=False, shrinkage=0.0,
     )  # fmt: skip
@@ -138,16 +153,14 @@ def paper_selector() -> Selector:
 
 def paper_generator(composites: Composites) -> Composites:
     """Return the paper's composites: hierarchical clustering, any height, where nothing helps."""
-    return dataclasses.replace(
-        composites, clustering=Hierarchical(), together=False, height=HIGHEST
-    )
+    return replace(composites, clustering=Hierarchical(), together=False, height=HIGHEST)
 
 
 def describe_parameters() -> Iterator[tuple[str, str, str, str]]:
     """Yield the name, default, range and meaning of every parameter.
 
-    A parameter of a part that can be chosen says which choice has it; that of the default choice
-    comes first. Choices that have a parameter in common, with all that belongs to it, share a row.
+    The parameters of a part that can be chosen say which choice has them; those of the default
+    choice come first. Choices share a row of a parameter that is the same in all of them.
     """
     default = RLVC()
     for field, rule in rules(default):
@@ -155,25 +168,33 @@ def describe_parameters() -> Iterator[tuple[str, str, str, str]]:
     for part, registry in PARTS.items():
         if registry is None:
             yield from _rows(part, getattr(default, part))
-            continue
-        owner, dot, name = part.rpartition(".")
-        whose: dict[str, Any] = {"": default}
-        if dot:
-            choices = PARTS[owner] or ()
-            made = {choice: PARTS[owner].make(choice) for choice in choices}  # type: ignore[union-attr]
-            whose = {choice: one for choice, one in made.items() if name in _names(one)}
-        own = getattr(next(iter(whose.values())), name)
-        usual = AUTO if own is None else registry.name_of(own)
-        names = [AUTO] * (part in CHOSEN) + [*registry]
-        note = f" (with {owner}={_either([*whose])})" if dot else ""
-        note = f"; {AUTO}: the percepts tell" if part in CHOSEN else note
-        yield part, usual, f"one of {', '.join(names)}", f"which {name}{note}"
-        owners: dict[tuple[str, str, str, str], list[str]] = {}
-        for name in sorted(registry, key=lambda name: name != usual):
-            for row in _rows(part, registry.make(name)):
-                owners.setdefault(row, []).append(name)
-        for (name, initial, must, meaning), names in owners.items():
-            yield name, initial, must, f"{meaning} (with {part}={_either(names)})"
+        else:
+            yield from _describe_part(part, registry, default)
+
+
+def _describe_part(
+    part: str, registry: Registry[Any], default: RLVC
+) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the rows of a part that can be chosen, and of the parameters of all choices."""
+    owner, dot, name = part.rpartition(".")
+    owners: dict[str, Any] = {"": default}
+    if dot:
+        choices = PARTS[owner]
+        assert choices is not None
+        made = {choice: choices.make(choice) for choice in choices}
+        owners = {choice: one for choice, one in made.items() if name in _names(one)}
+    current = getattr(next(iter(owners.values())), name)
+    usual = AUTO if current is None else registry.name_of(current)
+    names = [AUTO] * (part in CHOSEN) + [*registry]
+    note = f" (with {owner}={_either([*owners])})" if dot else ""
+    note = f"; {AUTO}: chosen from the percepts" if part in CHOSEN else note
+    yield part, usual, f"one of {', '.join(names)}", f"which {name}{note}"
+    rows: dict[tuple[str, str, str, str], list[str]] = {}
+    for choice in sorted(registry, key=lambda choice: choice != usual):
+        for row in _rows(part, registry.make(choice)):
+            rows.setdefault(row, []).append(choice)
+    for (name, initial, must, meaning), having in rows.items():
+        yield name, initial, must, f"{meaning} (with {part}={_either(having)})"
 
 
 def _rows(part: str, value: Any) -> Iterator[tuple[str, str, str, str]]:
@@ -184,7 +205,7 @@ def _rows(part: str, value: Any) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _hint(part: str, value: Any, parameter: str) -> str:
-    """Return which other choices have a parameter that this one has not."""
+    """Return a hint at other choices that have a parameter that this one lacks."""
     registry = PARTS[part]
     if registry is None or parameter in _names(value):
         return ""
@@ -193,7 +214,7 @@ def _hint(part: str, value: Any, parameter: str) -> str:
 
 
 def _names(value: Any) -> list[str]:
-    """Return the names of all that can be set on a part: parameters and parts of its own."""
+    """Return the names of the parameters and parts of a part."""
     return [f.name for f in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else []
 
 

@@ -32,7 +32,7 @@ class Examples:
 
     Attributes:
         percepts: The percepts.
-        count: (n,) how many interactions started with each of them.
+        count: (n,) how many interactions started with each.
         classes: (n,) the visual class of each; None if there is no single policy.
     """
 
@@ -82,7 +82,7 @@ class Examples:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Examples:
-        """Return the examples that a file holds; run no code from it.
+        """Return the examples in a file; run no code from it.
 
         Raises:
             FileFormatError: The file holds no examples, or is damaged.
@@ -120,7 +120,7 @@ def _check(
     require(table.dtype == np.int64 and table.ndim == 2, "percepts")
     require(len(table) > 0 and table.shape[1] == len(cameras), "percepts")
     n_bytes = sum(stack[:1].nbytes for stack in images)
-    require(len(table) * n_bytes <= 2**31, "percepts")  # each image is looked at in every percept
+    require(len(table) * n_bytes <= 2**31, "percepts")  # an image counts in every percept
     for column, (name, stack) in zip(table.T, zip(cameras, images, strict=True), strict=True):
         whose = f"images of camera {name!r}" if name else "images"
         require(stack.dtype == np.uint8 and stack.ndim == 4 and stack.shape[3] in (1, 3), whose)

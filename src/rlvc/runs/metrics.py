@@ -1,4 +1,4 @@
-"""How good a policy is on the maze and the subway."""
+"""Measures of policies on the maze and the subway."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENOUGH = 0.98  # share of the optimal value above which a decision counts as opt
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What is measured of an agent.
+    """The measures of an agent.
 
     Attributes:
         success: Share of the episodes that reach an exit in time.
@@ -43,7 +43,7 @@ class Measures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """Positions that cover a world evenly, exits left out, and what is best there.
+    """Positions that cover a world evenly, without exits, and their optimal values.
 
     Attributes:
         world: The world.
@@ -102,7 +102,7 @@ def cells_over(
 def walk(
     world: PlanarWorld, act: Actor, rng: np.random.Generator, episodes: int = EPISODES
 ) -> tuple[float, float]:
-    """Let agents walk from random starts; return their success and mean steps.
+    """Walk from random starts; return the success and the mean steps.
 
     All episodes advance together, so that an actor sees many positions at once. An agent that did
     not move perceives what it perceived, so its actor is not asked again.
@@ -128,7 +128,7 @@ def walk(
 
 
 def policy_actor(env: PictureEnv, policy: AnyPolicy, batch: int = 64) -> Actor:
-    """Return what a policy does at a position, by looking at the percept there."""
+    """Return the actor that takes the policy's action in the percept of a position."""
 
     def act(positions: NDArray[np.float64]) -> NDArray[np.int64]:
         parts = [

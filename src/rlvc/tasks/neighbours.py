@@ -1,4 +1,4 @@
-"""A vote of nearest neighbours: what can be told from the descriptors, policies apart."""
+"""A vote of nearest neighbours: an estimate of what descriptors tell, without a policy."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from numpy.typing import NDArray
 
 from rlvc.vision.keypoints import Keypoints
 
-BLOCK = 256  # descriptors whose neighbours are sought at a time
+BLOCK = 256  # descriptors whose neighbours are searched at a time
 
 
 def vote(keypoints: Keypoints, label: NDArray[np.int64], asked: Keypoints) -> NDArray[np.int64]:
     """Return the label that most descriptors of each image vote for.
 
     A descriptor votes for the label of the image that has the nearest descriptor, in Euclidean
-    distance. Ties go to the descriptor that was met first and to the lowest label; an image without
+    distance. Ties go to the first descriptor and to the lowest label; an image without
     descriptors gets the label 0, and so do all if there are none to learn from.
 
     Args:
-        keypoints: What was seen on the images to learn from.
+        keypoints: The keypoints of the images to learn from.
         label: (n_images,) their labels.
-        asked: What was seen on the images to label.
+        asked: The keypoints of the images to label.
     """
     if len(keypoints.row) == 0:
         return np.zeros(len(asked.begin) - 1, np.int64)

@@ -1,4 +1,4 @@
-"""From the folder of a run to all that the page knows."""
+"""The data of the page about a run, from the folder of the run."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ POLICIES: Final = (
 
 
 class Author:
-    """Writes the contents of pages about run folders.
+    """Write the data of pages about run folders.
 
-    What was looked at is remembered, so that the page of a run that goes on is soon written anew.
+    Scenes and keypoints are cached, so that the page of an unfinished run is quickly updated.
     """
 
     def __init__(self, callback: Callback | None = None) -> None:

@@ -31,7 +31,7 @@ def draw_figures(outcome: CustomOutcome) -> Iterator[tuple[str, bytes]]:
 
 
 def draw_classes(outcome: CustomOutcome, n: int = 12) -> Figure:
-    """Draw an example of the classes in which the agent was most often, with what it does there."""
+    """Draw an example of the most visited classes, with the action that is taken in each."""
     met, policy = outcome.interactions, outcome.policy
     here = outcome.evaluation.classes[met.start]
     size = np.bincount(here, minlength=policy.n_classes)

@@ -1,4 +1,4 @@
-"""A picture of composite features: where their parts stand, and when they are seen."""
+"""A figure of composite features: where their parts are, and which states exhibit them."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def most_tested(outcome: HillOutcome, camera: str, n: int) -> list[int]:
     """Return the composites of a camera that are tested on the most percepts."""
     graph, usage = outcome.policy.graph, outcome.policy.usage
     tested = outcome.policy.classifier.features.tolist()
-    ours = [k for k in tested if graph.is_arranged(k) and graph.camera[k] == camera]
-    return sorted(ours, key=lambda k: (-usage[k], k))[:n]
+    chosen = [k for k in tested if graph.is_arranged(k) and graph.camera[k] == camera]
+    return sorted(chosen, key=lambda k: (-usage[k], k))[:n]
 
 
 def ranges(shows: NDArray[np.bool_], gap: int = GAP) -> list[tuple[int, int]]:
@@ -83,7 +83,7 @@ def ranges(shows: NDArray[np.bool_], gap: int = GAP) -> list[tuple[int, int]]:
 
 
 def caption(outcome: HillOutcome, number: int) -> list[str]:
-    """Return lines that say what a feature is and when it is seen."""
+    """Return lines that describe a feature and when it is seen."""
     camera, spans = outcome.policy.graph.camera[number], _spans(outcome, number)
     what = "velocities" if camera == GAUGE else "positions"
     sentences = brief(outcome.policy.graph, number), f"at {what} {in_words(spans)}"

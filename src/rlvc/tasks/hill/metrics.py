@@ -1,4 +1,4 @@
-"""How good a policy is on the hill, and how good one is that knows the position and velocity."""
+"""Measures of policies on the hill, also of policies that know the position and the velocity."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def starts(seed: int, n: int = TRIALS) -> Floats:
 
 
 def trials(act: Actor, starts: Floats, max_steps: int = MAX_STEPS) -> tuple[float, float]:
-    """Let a car drive from each (n, 2) start; return the share missed and the mean steps.
+    """Drive from each (n, 2) start; return the share missed and the mean steps.
 
     A trial is missed if the car leaves the hill on the left, breaks the speed limit, also on its
     arrival, or takes more than ``max_steps``. The steps are those of the other trials; NaN if
@@ -98,7 +98,7 @@ def compare(
 
 
 def as_dict(missed: float, mean_steps: float) -> dict[str, float | None]:
-    """Return what :func:`trials` found for JSON, in which a number that does not exist is null.
+    """Return the result of :func:`trials` for JSON, where a missing number is null.
 
     >>> as_dict(1.0, float("nan"))
     {'missed': 1.0, 'mean_steps': None}
@@ -118,7 +118,7 @@ def optimal_q(states: Floats) -> Floats:
 
 
 def optimal_action(states: Floats) -> NDArray[np.int64]:
-    """Return the best actions of a driver who knows the state; ties go to the left."""
+    """Return the optimal actions in known states; ties go to the left."""
     return np.asarray(optimal_q(states).argmax(axis=1))
 
 
@@ -140,7 +140,7 @@ def _optimal_values() -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Outcomes:
-    """What either action leads to: all of shape (n, 2), for n states and 2 actions."""
+    """The outcomes of both actions: all of shape (n, 2), for n states and 2 actions."""
 
     reward: Floats
     goes_on: NDArray[np.bool_]

@@ -491,9 +491,9 @@ def check_summary(text: str, result: dict[str, Any], folder: Path) -> None:
             f"{found['train_error']:.1%}", f"{found['test_error']:.1%}", str(found["classes"]),
             str(found["features"]), str(found["stages"]),
         ]  # fmt: skip
-    assert re.search(rf"^vote of neighbours +- +{result['ceiling']:.1%} ", text, re.M)
+    assert re.search(rf"^vote of neighbours +– +{result['ceiling']:.1%} ", text, re.M)
     assert re.search(rf"^state known +{result['direct']:.1%} ", text, re.M)
-    assert re.search(r"^the paper's, compacted +0\.0% +4\.5% +59 +171 +-$", text, re.M)
+    assert re.search(r"^the paper's, compacted +0\.0% +4\.5% +59 +171 +–$", text, re.M)
     assert f"From {result['features']['distinct']} distinct features" in text
     for name in FIGURES:
         assert f"  {folder / name}  " in text

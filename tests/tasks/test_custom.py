@@ -492,7 +492,7 @@ def test_a_first_round_without_an_end(call: Any, root: Path) -> None:
     assert len(rows) == 20
     assert {"0", "1"} <= {row["episodes"] for row in rows}
     assert {row["return"] for row in rows if row["episodes"] == "0"} == {""}
-    assert re.search(r"^ +\d+ +\d+ +\d+ +0 +- +-$", done.out, re.M)
+    assert re.search(r"^ +\d+ +\d+ +\d+ +0 +– +–$", done.out, re.M)
     assert "measure" not in done.out
 
 

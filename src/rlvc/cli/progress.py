@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from rich.console import Console
 from rich.markup import escape
@@ -17,7 +17,7 @@ from rlvc.data.percepts import SINGLE
 from rlvc.learning.rlvc import Stage
 from rlvc.runs.callbacks import Callback
 from rlvc.runs.run import POLICY, Outcome
-from rlvc.runs.task import SummaryTable
+from rlvc.runs.summary import SummaryTable
 
 PHASES = {  # names for people, where they differ
     "collect": "explore",
@@ -98,13 +98,16 @@ class ProgressDisplay(Callback):
 
 def show_summary(console: Console, outcome: Outcome[Any], folder: Path) -> None:
     """Print what was measured and learned, where the files are, and what to do next."""
-    result, summary = outcome.result, outcome.task.summary(outcome.result)
+    result, task = outcome.result, outcome.task
+    summary, measures = task.summary(result), task.measures(result)
     console.print()
-    for table in summary.tables:
-        show_table(console, table)
+    if summary.rounds is not None:
+        show_table(console, summary.rounds, align_first=True)
+        console.print(f"[dim]{summary.rounds.caption}[/]\n")
+    if measures is not None:
+        show_table(console, measures)
         console.print()
-    for text in summary.text:
-        console.print(text, highlight=False)
+    console.print("\n\n".join(summary.text), highlight=False)
     if times := result.get("resumed"):
         console.print(
             f"The run was interrupted and resumed {times}×; all times are of its last part.",
@@ -118,8 +121,7 @@ def show_summary(console: Console, outcome: Outcome[Any], folder: Path) -> None:
     print_plain(console, f"See it all on one page: rlvc report {shlex.quote(str(folder))} --open")
     policy = shlex.quote(str(folder / POLICY))
     files = {
-        camera: str(folder / outcome.task.percept_file(camera))
-        for camera in sorted(outcome.policy.shapes)
+        camera: str(folder / task.percept_file(camera)) for camera in sorted(outcome.policy.shapes)
     }
     images = [files[SINGLE]] if SINGLE in files else [f"{c}={file}" for c, file in files.items()]
     print_plain(console, f"Ask why: rlvc explain {policy} {shlex.join(images)}")
@@ -128,13 +130,13 @@ def show_summary(console: Console, outcome: Outcome[Any], folder: Path) -> None:
         print_plain(console, f"Watch it: rlvc play {policy} {result['source']} --video {film}")
 
 
-def show_table(console: Console, table: SummaryTable) -> None:
-    """Print a table, and the note below it."""
+def show_table(console: Console, table: SummaryTable, *, align_first: bool = False) -> None:
+    """Print a table; the first column is aligned to the left unless told otherwise."""
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for i, column in enumerate(table.columns):
-        shown.add_column(column, justify="right" if i or table.align_first else "left")
-    for cells, style in table.rows:
-        shown.add_row(*cells, style=style)
+        name = "" if column == "agent" else column
+        justify: Literal["left", "right"] = "right" if i or align_first else "left"
+        shown.add_column(name, justify=justify, no_wrap=i == 0)
+    for i, cells in enumerate(table.rows):
+        shown.add_row(*cells, style=table.styles.get(i))
     console.print(shown)
-    if table.note:
-        console.print(f"[dim]{table.note}[/]")

@@ -20,15 +20,8 @@ from rlvc.runs.live import LiveSnapshots
 from rlvc.runs.metrics import Grid, Measures, grid_over, measure, walk
 from rlvc.runs.resources import ResourceEstimate, estimate_collection, estimate_learning
 from rlvc.runs.run import Outcome, Run
-from rlvc.runs.task import (
-    Summary,
-    SummaryTable,
-    Task,
-    TaskEvaluation,
-    evaluate_policy,
-    task_of,
-    tasks,
-)
+from rlvc.runs.summary import Summary, SummaryTable
+from rlvc.runs.task import Task, TaskEvaluation, evaluate_policy, task_of, tasks
 
 __all__ = [
     "Callback",

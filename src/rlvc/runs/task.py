@@ -6,7 +6,7 @@ Tasks are found by name in a registry of entry points, so that neither runs nor 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
@@ -16,6 +16,7 @@ from rlvc.data.percepts import SINGLE
 from rlvc.learning.rlvc import RLVC
 from rlvc.policies.forest import AnyPolicy
 from rlvc.runs.examples import Examples
+from rlvc.runs.summary import Summary, SummaryTable
 
 if TYPE_CHECKING:
     from rlvc.report.web.scene import Scene
@@ -33,38 +34,6 @@ class TaskEvaluation:
     """
 
     numbers: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryTable:
-    """A table of the summary in the terminal.
-
-    Attributes:
-        columns: Their names.
-        rows: The cells of each row, and its style.
-        note: A line below the table.
-        align_first: Whether to align the first column to the right, as the others.
-    """
-
-    columns: Sequence[str]
-    rows: Sequence[tuple[Sequence[str], str | None]]
-    note: str = ""
-    align_first: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What the terminal says at the end of a run.
-
-    Attributes:
-        tables: The measures.
-        text: What was learned, in paragraphs.
-        figures: The figures to look at, and what they show.
-    """
-
-    tables: Sequence[SummaryTable]
-    text: Sequence[str]
-    figures: Mapping[str, str]
 
 
 E = TypeVar("E", bound=TaskEvaluation)
@@ -146,8 +115,12 @@ class Task(ABC, Generic[E]):
         return None
 
     @abstractmethod
+    def measures(self, result: dict[str, Any]) -> SummaryTable | None:
+        """Return the table of what was measured; None as long as nothing was."""
+
+    @abstractmethod
     def summary(self, result: dict[str, Any]) -> Summary:
-        """Return what the terminal says of a result."""
+        """Return what else there is to say of a result."""
 
     @abstractmethod
     def scene(self, result: dict[str, Any], examples: Examples | None, *, is_draft: bool) -> Scene:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rlvc.runs.run import Run
 
 Env = gymnasium.Env[Any, Any]
-BEST = "bold green"  # the style of a row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,29 +100,3 @@ class PaperTask(Task[E]):
     @abstractmethod
     def measure_policy(self, policy: AnyPolicy, seed: int) -> dict[str, Any]:
         """Return the measures of a policy that fits the task."""
-
-
-def forest_rows(result: dict[str, Any]) -> list[tuple[str, dict[str, Any], str]]:
-    """Return the row of a forest, if there is one: its name, its measures, its size."""
-    if "forest" not in result:
-        return []
-    forest = result["forest"]
-    name = f"rlvc, a forest of {forest['trees']}"
-    return [(name, forest["measures"], f"{forest['trees']} × {forest['classes']:.0f}")]
-
-
-def forest_text(result: dict[str, Any]) -> list[str]:
-    """Return a paragraph on the forest, if there is one."""
-    if "forest" not in result:
-        return []
-    forest, error = result["forest"], result["forest"]["out_of_bag"]
-    return [
-        f"The forest tests {forest['features']} features and took {forest['seconds']:.1f} s; "
-        + ("no episode was left out to estimate its error." if error is None else
-           f"its error on episodes left out is {error:.2f} of the spread of returns.")
-    ]  # fmt: skip
-
-
-def format_steps(steps: float | None) -> str:
-    """Return a mean number of steps for a table."""
-    return "-" if steps is None else f"{steps:.1f}"

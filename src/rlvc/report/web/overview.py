@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlvc.report.web.comparison import describe_measures, one_digit, percent, whole
 from rlvc.report.web.encoding import Json
 from rlvc.report.web.settings import describe_settings
+from rlvc.runs.summary import format_count, format_mean, format_share
 from rlvc.runs.task import Task
 
 
@@ -15,13 +15,21 @@ def describe_overview(result: dict[str, Any], task: Task[Any]) -> Json:
     return {
         "lead": task.lead,
         "headline": _headline(result),
-        "measures": describe_measures(result),
+        "measures": _measures(result, task),
         "facts": _facts(result),
         "seconds": list((result.get("seconds") or {}).items()),
         "parameters": describe_settings(result, task),
         "versions": [[name, str(one)] for name, one in (result.get("versions") or {}).items()],
         "command": str(result["command"]) if result.get("command") else None,
     }
+
+
+def _measures(result: dict[str, Any], task: Task[Any]) -> Json | None:
+    """Return the table of the measures, if there is one."""
+    table = task.measures(result)
+    if table is None:
+        return None
+    return {"head": table.columns, "rows": table.rows, "caption": table.caption}
 
 
 def _headline(result: dict[str, Any]) -> list[Json]:
@@ -32,12 +40,12 @@ def _headline(result: dict[str, Any]) -> list[Json]:
     if "compact" in result:
         measures = measures or result["compact"]
     for key, label, text in (
-        ("success", "success", percent),
-        ("missed", "trials that miss the top", percent),
-        ("test_error", "wrong decisions on new views", percent),
-        ("mean_steps", "steps to the goal", one_digit),
+        ("success", "success", format_share),
+        ("missed", "trials that miss the top", format_share),
+        ("test_error", "wrong decisions on new views", format_share),
+        ("mean_steps", "steps to the goal", format_mean),
         ("return", "return", lambda value: f"{value:.2f}"),
-        ("length", "steps", one_digit),
+        ("length", "steps", format_mean),
     ):
         value = measures.get(key)
         value = value["mean"] if isinstance(value, dict) else value
@@ -46,10 +54,10 @@ def _headline(result: dict[str, Any]) -> list[Json]:
     seconds = (result.get("seconds") or {}).get("learn")
     if "forest" in result:
         label = f"trees of {best['classes']:.0f} visual classes"
-        found.append({"label": label, "value": whole(best["trees"])})
+        found.append({"label": label, "value": format_count(best["trees"])})
         seconds = best["seconds"]
     elif classes := (result.get("compact") or _last(result)).get("classes"):
-        found.append({"label": "visual classes", "value": whole(classes)})
+        found.append({"label": "visual classes", "value": format_count(classes)})
     if seconds is not None and not result.get("resumed"):  # else it is a part of the time
         found.append({"label": "to learn", "value": f"{seconds:.1f} s"})
     return found
@@ -70,20 +78,22 @@ def _facts(result: dict[str, Any]) -> list[list[str]]:
         "actions": "actions", "stages": "stages",
     }  # fmt: skip
     facts = [
-        [name, whole(result[key]) if key not in ("seed",) else str(result[key])]
+        [name, str(result[key]) if key == "seed" else format_count(result[key])]
         for key, name in names.items()
         if key in result
     ]
     features = result.get("features") or {}
     if "distinct" in features:
-        facts.append(["distinct features", whole(features["distinct"])])
+        facts.append(["distinct features", format_count(features["distinct"])])
     if "selected" in features:
-        facts.append(["features tested", whole(features["selected"])])
+        facts.append(["features tested", format_count(features["selected"])])
     if "composite" in features:
-        facts.append(["of them composite", whole(features["composite"])])
+        facts.append(["of them composite", format_count(features["composite"])])
     error = result.get("forest", {}).get("out_of_bag")
     if error is not None:
         facts.append(["forest's error on episodes left out", f"{error:.2f} of the spread"])
     if times := result.get("resumed"):
-        facts.append(["interrupted and resumed", f"{whole(times)}×; seconds are of the last part"])
+        facts.append(
+            ["interrupted and resumed", f"{format_count(times)}×; seconds are of the last part"]
+        )
     return facts

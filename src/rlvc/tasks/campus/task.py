@@ -30,9 +30,20 @@ from rlvc.runs.direct_perception import learn_table
 from rlvc.runs.examples import Examples
 from rlvc.runs.forest import forest_values
 from rlvc.runs.resources import ResourceEstimate, estimate_collection
-from rlvc.runs.task import NEW_SEED, Summary, SummaryTable, TaskEvaluation
+from rlvc.runs.summary import (
+    BEST,
+    DIM,
+    NONE,
+    Summary,
+    SummaryTable,
+    forest_rows,
+    forest_text,
+    format_share,
+    sizes_of,
+)
+from rlvc.runs.task import NEW_SEED, TaskEvaluation
 from rlvc.tasks.neighbours import vote
-from rlvc.tasks.paper_task import BEST, Env, PaperTask, forest_rows, forest_text
+from rlvc.tasks.paper_task import Env, PaperTask
 from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.keypoints import Keypoints
 
@@ -237,29 +248,37 @@ class CampusTask(PaperTask[CampusEvaluation]):
 
         return draw_scene(self.views(result["seed"]), 1 if is_draft else VIEWS)
 
-    def summary(self, result: dict[str, Any]) -> Summary:
+    def measures(self, result: dict[str, Any]) -> SummaryTable | None:
         """Return both versions beside the paper's, the vote of neighbours, direct perception."""
-        paper, basic, compact = result["paper"], result["basic"], result["compact"]
-        forest = [
-            (name, {**result["forest"], **measures, "classes": size}, BEST)
-            for name, measures, size in forest_rows(result)
-        ]
+        if "compact" not in result:
+            return None
+        paper = result["paper"]
         rows = [
-            ([name, *(f"{found[key]:.1%}" for key in ERRORS.values()),
-              *(str(found.get(key, "-")) for key in ("classes", "features", "stages"))], style)
-            for name, found, style in (
-                ("the tree", basic, None),
-                ("compacted", compact, BEST),
-                *forest,
-                ("the paper's tree", paper["basic"], "dim"),
-                ("the paper's, compacted", paper["compact"], "dim"),
+            (name, found, sizes_of(found))
+            for name, found in (
+                ("the tree", result["basic"]),
+                ("compacted", result["compact"]),
+                ("the paper's tree", paper["basic"]),
+                ("the paper's, compacted", paper["compact"]),
             )
-        ]  # fmt: skip
-        rows += [
-            (["vote of neighbours", "-", f"{result['ceiling']:.1%}", "-", "-", "-"], None),
-            (["state known", f"{result['direct']:.1%}", "-", "44", "-", "-"], None),
         ]
-        columns = ["", "error: learned", "new views", "classes", "features", "stages"]
+        rows[2:2] = forest_rows(result)
+        cells = [
+            [name, *(format_share(found[key]) for key in ERRORS.values()), *sizes]
+            for name, found, sizes in rows
+        ]
+        cells += [
+            ["vote of neighbours", NONE, format_share(result["ceiling"]), *[NONE] * 3],
+            ["state known", format_share(result["direct"]), NONE, "44", NONE, NONE],
+        ]
+        columns = ["agent", "error: learned", "new views", "classes", "features", "stages"]
+        styles = {**dict.fromkeys(range(1, len(rows) - 2), BEST), len(rows) - 2: DIM,
+                  len(rows) - 1: DIM}  # fmt: skip
+        return SummaryTable(columns, cells, styles, "Wrong decisions, beside the paper")
+
+    def summary(self, result: dict[str, Any]) -> Summary:
+        """Return the number of features and the time."""
+        paper, basic, compact = result["paper"], result["basic"], result["compact"]
         text = (
             f"From {result['features']['distinct']} distinct features (the paper: "
             f"{paper['distinct']}). Extraction took {result['seconds']['extract']:.0f} s, learning "
@@ -272,7 +291,7 @@ class CampusTask(PaperTask[CampusEvaluation]):
             "sizes.png": "classes and features, stage by stage",
             "features.png": "what it looks for",
         }
-        return Summary([SummaryTable(columns, rows)], [*forest_text(result), text], figures)
+        return Summary([*forest_text(result), text], figures)
 
 
 def division_of(views: Views, name: str) -> tuple[NDArray[np.int64], Iterator[Image]]:

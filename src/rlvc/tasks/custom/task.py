@@ -22,7 +22,8 @@ from rlvc.policies.policy import Policy
 from rlvc.runs.curves import describe_stage
 from rlvc.runs.examples import Examples
 from rlvc.runs.resources import ResourceEstimate, estimate_collection, estimate_learning
-from rlvc.runs.task import NEW_SEED, Summary, SummaryTable, Task, TaskEvaluation
+from rlvc.runs.summary import BEST, NONE, Summary, SummaryTable, format_mean
+from rlvc.runs.task import NEW_SEED, Task, TaskEvaluation
 from rlvc.vision.extractor import FeatureExtractor
 
 if TYPE_CHECKING:
@@ -180,10 +181,13 @@ class CustomTask(Task[CustomEvaluation]):
 
         return draw_scene(examples)
 
+    def measures(self, result: dict[str, Any]) -> SummaryTable | None:
+        """Return the measures with their confidence intervals."""
+        measures = result.get("measures") or {}
+        return measures_table(measures) if "episodes" in measures else None
+
     def summary(self, result: dict[str, Any]) -> Summary:
-        """Return the rounds and the measures."""
-        tables = [rounds_table(result["rounds"])] if result["rounds"] else []
-        tables += [measures_table(result["measures"])] if result["measures"] else []
+        """Return the rounds, the sizes and the time."""
         features, seconds = result["features"], result["seconds"]
         text = (
             f"{result['classes']} classes by {features['selected']} tests, from "
@@ -196,7 +200,8 @@ class CustomTask(Task[CustomEvaluation]):
             "learning.png": "how it got there",
             "features.png": "what it looks for",
         }
-        return Summary(tables, [text], figures)
+        rounds = rounds_table(result["rounds"]) if result["rounds"] else None
+        return Summary([text], figures, rounds)
 
 
 def match_extractor(learner: RLVC, extractor: FeatureExtractor) -> RLVC:
@@ -234,25 +239,24 @@ def rounds_table(rounds: list[dict[str, Any]]) -> SummaryTable:
     keys = ("round", "interactions", "classes", "episodes")
     rows = []
     for one in rounds:
-        means = ("-", "-")
-        if one["return"] is not None:
-            means = f"{one['return']:.2f}", f"{one['length']:.1f}"
-        rows.append(([*(str(one[key]) for key in keys), *means], None))
-    note = "Returns while exploring; the first round is random."
-    return SummaryTable([*keys, "return", "steps"], rows, note, align_first=True)
+        mean = NONE if one["return"] is None else f"{one['return']:.2f}"
+        rows.append([*(str(one[key]) for key in keys), mean, format_mean(one["length"])])
+    caption = "Returns while exploring; the first round is random."
+    return SummaryTable([*keys, "return", "steps"], rows, {}, caption)
 
 
 def measures_table(measures: Mapping[str, Any]) -> SummaryTable:
     """Return a table of the measures with their confidence intervals."""
-    rows: list[tuple[list[str], str | None]] = []
+    rows, styles = list[list[str]](), dict[int, str]()
     for key, name in MEASURES.items():
         if key in measures:
-            one, form = measures[key], "{:.2f}" if key in ("return", "length") else "{:.1%}"
+            form = "{:.2f}" if key in ("return", "length") else "{:.1%}"
             mean, low, high = (
-                None if one[which] is None else form.format(one[which])
+                NONE if measures[key][which] is None else form.format(measures[key][which])
                 for which in ("mean", "low", "high")
             )
-            interval = "-" if low is None else f"{low} to {high}"
-            style = "bold green" if key in ("return", "success") else None
-            rows.append(([name, str(mean), interval], style))
-    return SummaryTable([f"{measures['episodes']} episodes", "mean", "95% confidence"], rows)
+            if key in ("return", "success"):
+                styles[len(rows)] = BEST
+            rows.append([name, mean, NONE if low == NONE else f"{low} to {high}"])
+    columns = [f"{measures['episodes']} episodes", "mean", "95% confidence"]
+    return SummaryTable(columns, rows, styles, "Episodes that it did not learn from")

@@ -24,7 +24,19 @@ from rlvc.runs.callbacks import Callback
 from rlvc.runs.direct_perception import TabularPolicy
 from rlvc.runs.examples import Examples
 from rlvc.runs.resources import ResourceEstimate, estimate_collection
-from rlvc.runs.task import Summary, SummaryTable, TaskEvaluation
+from rlvc.runs.summary import (
+    BEST,
+    DIM,
+    Summary,
+    SummaryTable,
+    direct_rows,
+    forest_rows,
+    forest_text,
+    format_mean,
+    format_share,
+    sizes_of,
+)
+from rlvc.runs.task import TaskEvaluation
 from rlvc.tasks.hill.index import (
     GAUGE,
     GROUND,
@@ -45,7 +57,7 @@ from rlvc.tasks.hill.metrics import (
     starts,
     trials,
 )
-from rlvc.tasks.paper_task import BEST, Env, PaperTask, forest_rows, forest_text, format_steps
+from rlvc.tasks.paper_task import Env, PaperTask
 
 if TYPE_CHECKING:
     from rlvc.report.web.scene import Scene
@@ -204,21 +216,29 @@ class HillTask(PaperTask[HillEvaluation]):
 
         return draw_scene(self.env.strip)
 
-    def summary(self, result: dict[str, Any]) -> Summary:
+    def measures(self, result: dict[str, Any]) -> SummaryTable | None:
         """Return the measures beside those without composites, direct perception, the optimum."""
-        alone, direct, paper = result["primitive_only"], result["direct"], result["paper"]
+        if "optimum" not in result:
+            return None
+        alone = result["primitive_only"]
         rows = [
-            ([name, f"{found['missed']:.1%}", format_steps(found["mean_steps"]), str(size)], style)
-            for name, found, size, style in (
-                ("rlvc, from images", result["measures"], result["classes"], BEST),
-                *((*row, BEST) for row in forest_rows(result)),
-                ("without composite features", alone["measures"], alone["classes"], None),
-                ("state known, as many cells", direct["equal"], direct["equal"]["cells"], None),
-                ("state known, best grid", direct["best"], direct["best"]["cells"], None),
-                ("state known, the paper's grid", direct["grid13"], PAPER_SIDE**2, None),
-                ("the optimum", result["optimum"], "-", None),
-            )
+            ("rlvc, from images", result["measures"], sizes_of(result)),
+            *forest_rows(result),
+            ("without composite features", alone["measures"], sizes_of(alone)),
+            *direct_rows(result),
+            ("the paper, on its own pictures", {}, sizes_of(result["paper"])),
         ]
+        columns = ["agent", "missed", "steps", "classes", "tests", "stages"]
+        cells = [
+            [name, format_share(found.get("missed")), format_mean(found.get("mean_steps")), *sizes]
+            for name, found, sizes in rows
+        ]
+        styles = {**dict.fromkeys(range(len(forest_rows(result)) + 1), BEST), len(rows) - 1: DIM}
+        return SummaryTable(columns, cells, styles, "Measures beside agents that know the state")
+
+    def summary(self, result: dict[str, Any]) -> Summary:
+        """Return the numbers of features beside those of the paper."""
+        paper = result["paper"]
         features = result["features"]
         cameras = features["composite_by_camera"]
         text = (
@@ -236,8 +256,7 @@ class HillTask(PaperTask[HillEvaluation]):
             "composites.png": "the composite features that it looks for most",
             "features.png": "what it looks for",
         }
-        table = SummaryTable(["", "missed", "steps", "classes"], rows)
-        return Summary([table], [*forest_text(result), text], figures)
+        return Summary([*forest_text(result), text], figures)
 
 
 def _measure_stages(

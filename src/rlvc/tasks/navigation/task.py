@@ -37,8 +37,20 @@ from rlvc.runs.metrics import (
     walk,
 )
 from rlvc.runs.resources import SAMPLE, ResourceEstimate, estimate_collection
-from rlvc.runs.task import Summary, SummaryTable, TaskEvaluation
-from rlvc.tasks.paper_task import BEST, Env, PaperTask, forest_rows, forest_text, format_steps
+from rlvc.runs.summary import (
+    BEST,
+    DIM,
+    Summary,
+    SummaryTable,
+    direct_rows,
+    forest_rows,
+    forest_text,
+    format_mean,
+    format_share,
+    sizes_of,
+)
+from rlvc.runs.task import TaskEvaluation
+from rlvc.tasks.paper_task import Env, PaperTask
 
 if TYPE_CHECKING:
     from rlvc.report.web.scene import Scene
@@ -176,20 +188,27 @@ class NavigationTask(PaperTask[NavigationEvaluation]):
 
         return draw_scene(self.world, self.env, is_draft=is_draft)
 
-    def summary(self, result: dict[str, Any]) -> Summary:
-        """Return the measures beside direct perception and the optimum."""
+    def measures(self, result: dict[str, Any]) -> SummaryTable | None:
+        """Return the measures beside direct perception, the optimum and the paper."""
+        if "optimum" not in result:
+            return None
         rows = [
-            ([name, f"{found['success']:.1%}", format_steps(found["mean_steps"]),
-              f"{1 - found['suboptimal']:.1%}", size], style)
-            for name, found, size, style in (
-                ("rlvc, from images", result["measures"], str(result["classes"]), BEST),
-                *((*row, None) for row in forest_rows(result)),
-                *((f"position known, {name}", found, str(found["cells"]), None) for name, found in (
-                    ("as many cells", result["direct"]["equal"]),
-                    ("best grid", result["direct"]["best"]))),
-                ("the optimum", result["optimum"], "-", None),
-            )
+            ("rlvc, from images", result["measures"], sizes_of(result)),
+            *forest_rows(result),
+            *direct_rows(result),
+            ("the paper, on its own pictures", {}, sizes_of(result["paper"])),
+        ]
+        columns = ["agent", "success", "steps", "optimal decisions", "classes", "tests", "stages"]
+        cells = [
+            [name, format_share(found.get("success")), format_mean(found.get("mean_steps")),
+             format_share(1 - found["suboptimal"] if found else None), *sizes]
+            for name, found, sizes in rows
         ]  # fmt: skip
+        styles = {0: BEST, len(rows) - 1: DIM}
+        return SummaryTable(columns, cells, styles, "Measures beside agents that know the state")
+
+    def summary(self, result: dict[str, Any]) -> Summary:
+        """Return the sizes beside those of the paper."""
         features, paper = result["features"], result["paper"]
         text = (
             f"{result['classes']} classes by {features['selected']} tests for some of "
@@ -197,14 +216,13 @@ class NavigationTask(PaperTask[NavigationEvaluation]):
             f"{paper['classes']} by {paper['selected']} of {paper['distinct']} in "
             f"{paper['stages']}). Learning took {result['seconds']['learn']:.1f} s."
         )
-        columns = ["", "success", "steps", "optimal decisions", "classes"]
         figures = {
             "policy.png": "what the agent does, everywhere",
             "values.png": "learned and optimal values",
             "learning.png": "how it got there",
             "features.png": "what it looks for",
         }
-        return Summary([SummaryTable(columns, rows)], [*forest_text(result), text], figures)
+        return Summary([*forest_text(result), text], figures)
 
 
 def index_of_grid(

@@ -9,42 +9,42 @@ SHOWN = 50  # problems that the message of a DataError lists
 
 
 class RlvcError(Exception):
-    """Base class of the errors that rlvc raises on purpose."""
+    """Base class of the errors of rlvc."""
 
 
 class FileFormatError(RlvcError):
-    """A file that is damaged, of another format, or of a version that is not known here."""
+    """A file that is damaged, of another format, or of an unknown version."""
 
 
 class DamagedFileError(FileFormatError):
-    """A file that rlvc wrote, of which bytes changed or are missing since."""
+    """A file of rlvc of which bytes changed or are missing."""
 
 
 class InvalidFileError(FileFormatError):
-    """A file that rlvc did not write, or of another format or version; or that does not make sense.
+    """A file that rlvc did not write, of another format or version, or of inconsistent content.
 
-    Its bytes are as they were written, as far as can be told.
+    Its bytes are as they were written, as far as is known.
     """
 
 
 class ImageError(RlvcError):
-    """A picture that is missing or cannot be read."""
+    """An image that is missing or cannot be read."""
 
 
 class DownloadError(RlvcError):
-    """A file that could not be received, or not be written."""
+    """A file that could not be downloaded."""
 
 
 class EnvError(RlvcError):
-    """An environment that failed, or that does not do as Gymnasium has it."""
+    """An environment that failed, or does not follow the API of Gymnasium."""
 
 
 class StoppedError(RlvcError):
-    """A run that was asked to stop, and did."""
+    """A run that stopped on request."""
 
 
 class DataError(RlvcError):
-    """Data that cannot be learned from; ``problems`` lists all that was found.
+    """Data that cannot be learned from; ``problems`` lists what is wrong.
 
     >>> print(DataError("runs/log", ["There are no rows."]))
     runs/log has 1 problem:
@@ -53,7 +53,7 @@ class DataError(RlvcError):
 
     def __init__(self, what: str, problems: Iterable[str], note: str = "") -> None:
         self.problems = tuple(problems)
-        super().__init__(what, self.problems, note)  # all that makes it, so that it can be pickled
+        super().__init__(what, self.problems, note)  # the arguments, for pickle
 
     def __str__(self) -> str:
         what, problems, note = self.args
@@ -69,7 +69,7 @@ class DataError(RlvcError):
 
 
 def unknown_name(what: str, got: object, known: Iterable[str]) -> ValueError:
-    """Return the error for a name that is not known, with the nearest one as a suggestion.
+    """Return the error for an unknown name, with the nearest known one as a suggestion.
 
     >>> print(unknown_name("detector", "sfit", ["harris", "orb", "sift"]))
     Unknown detector 'sfit'. Did you mean 'sift'? Known: harris, orb, sift.

@@ -565,7 +565,7 @@ def test_the_help_fits_a_terminal(call: Any) -> None:
         ),
         (
             ["minari:maze/random-v0"],
-            "There is no Minari dataset 'maze/random-v0' here, nor any other. Get one with: "
+            "There is no local Minari dataset 'maze/random-v0', nor any other. Get one with: "
             "minari download maze/random-v0",
         ),
     ],
@@ -670,8 +670,8 @@ def test_collecting_around_a_policy(call: Any, root: Path, walker: Path) -> None
 @pytest.mark.parametrize(
     ("to", "message"),
     [
-        ("minari:corridor", "The id of a Minari dataset must read NAME-vVERSION, with name spaces "
-         "before it if you like, such as maze/random-v0; got 'corridor'."),
+        ("minari:corridor", "The id of a Minari dataset must read NAME-vVERSION, with optional "
+         "namespaces before it, such as maze/random-v0; got 'corridor'."),
         ("minari:corridor/here-v0", "There is a Minari dataset corridor/here-v0 already, and "
          "datasets are not overwritten. Choose another id, or remove it with: minari delete "
          "corridor/here-v0"),

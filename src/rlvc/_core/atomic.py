@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and are durable once they are there."""
+"""Atomic and durable writes of files."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _CURES = {
 
 @contextmanager
 def atomic_file(path: Pathlike) -> Iterator[BinaryIO]:
-    """Open a file to write, which takes its place whole and durable when the block ends well.
+    """Open a file to write; it replaces the old one when the block ends without an error.
 
-    A reader finds either what was there before or all of the new. Folders are made as needed.
+    A reader finds either the old or the new content. Folders are created as needed.
 
     Raises:
-        OSError: It cannot be written; the text says what to do. What was there before is as it was.
+        OSError: It cannot be written; the text says what to do. The old content stays.
     """
     target = Path(path)
     with explain_os_errors(target):
@@ -54,9 +54,9 @@ def atomic_file(path: Pathlike) -> Iterator[BinaryIO]:
                 file.flush()
                 os.fsync(file.fileno())
                 if sys.platform != "win32":
-                    part.replace(target)  # still locked, so that nobody takes it for a leftover
+                    part.replace(target)  # still locked, so that it is no leftover
             if sys.platform == "win32":
-                part.replace(target)  # no file that is open can be renamed there
+                part.replace(target)  # Windows renames no open file
         except BaseException:
             part.unlink(missing_ok=True)
             raise
@@ -65,26 +65,26 @@ def atomic_file(path: Pathlike) -> Iterator[BinaryIO]:
 
 @contextmanager
 def explain_os_errors(target: Path) -> Iterator[None]:
-    """Say what cannot be written, and what to do about it."""
+    """Add the path and a cure to errors of the system."""
     try:
         yield
     except OSError as error:
         if error.errno not in _CURES or error.strerror is None:
             raise
-        told = f"{error.strerror.removesuffix(cure := f'; {_CURES[error.errno]}')}{cure}"
-        raise type(error)(error.errno, told, str(target)) from error
+        message = f"{error.strerror.removesuffix(cure := f'; {_CURES[error.errno]}')}{cure}"
+        raise type(error)(error.errno, message, str(target)) from error
 
 
 def atomic_write(path: Pathlike, data: bytes) -> None:
-    """Write a file so that a reader finds either what was there before or all of the new."""
+    """Write a file: a reader finds either the old or the new content."""
     with atomic_file(path) as file:
         file.write(data)
 
 
 def remove_parts(folder: Path) -> int:
-    """Remove what processes that were killed while they wrote left in a folder; return how many.
+    """Remove the partial files of killed processes from a folder; return how many.
 
-    Only files with a name that :func:`atomic_file` gives, and that nobody is writing.
+    These have names of :func:`atomic_file` and are not locked.
     """
     n = 0
     for path in folder.iterdir():
@@ -102,20 +102,20 @@ def remove_parts(folder: Path) -> int:
 
 
 def _new_part(folder: Path) -> tuple[Path, int]:
-    """Return a new file of a name that tells what it is, locked for as long as it is open."""
+    """Return a new partial file, which is locked as long as it is open."""
     while True:
         part = folder / f".rlvc-{secrets.token_hex(8)}.part"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        handle = os.open(part, flags, 0o666)  # less the umask, as for any other file
+        handle = os.open(part, flags, 0o666)  # less the umask
         _lock(handle, wait=True)
         if os.fstat(handle).st_nlink or sys.platform == "win32":
             return part, handle
-        os.close(handle)  # taken for a leftover before it was locked
+        os.close(handle)  # removed before it was locked
 
 
 def _lock(handle: int, *, wait: bool) -> bool:
-    """Lock a file, and tell whether that went well; where there are no locks it always does."""
-    if sys.platform != "win32":  # there a file that is open cannot be removed anyway
+    """Lock a file; return whether that worked, or whether the system has no locks."""
+    if sys.platform != "win32":  # Windows removes no open file
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
@@ -126,7 +126,7 @@ def _lock(handle: int, *, wait: bool) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a new name durable, where the system can."""
+    """Make a new name durable, if the system can."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,8 +1,8 @@
 """Sums that do not depend on their order.
 
-Adding floating-point numbers in another order gives another last digit. Residuals and rewards are
-therefore rounded once to integers times a power of two, and all sums are sums of integers: exact,
-and the same however the interactions are spread over threads, shards or machines.
+The sum of floating-point numbers depends on their order. Residuals and rewards are therefore
+rounded once to integers times a power of two, and all sums are sums of integers: exact, and the
+same for any number of threads, shards or machines.
 """
 
 from __future__ import annotations
@@ -38,10 +38,7 @@ class FixedPoint:
         return cls((62 - _bits(n)) // 2 - _magnitude(largest))
 
     def factors(self) -> tuple[float, float]:
-        """Return what to multiply a number by, one after the other, to have it in these units.
-
-        Two, as their product may be beyond the range of numbers.
-        """
+        """Return two factors that turn a number into these units; their product may overflow."""
         half = self.exponent // 2
         return float(np.ldexp(1.0, half)), float(np.ldexp(1.0, self.exponent - half))
 
@@ -64,10 +61,10 @@ def _magnitude(largest: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How many rewards there are and how large: all that shards must agree on before they sum.
+    """The number of rewards and their size, which all shards must agree on before they sum.
 
     Attributes:
-        n: How many interactions.
+        n: The number of interactions.
         lowest: The lowest reward.
         largest: The largest absolute reward.
     """
@@ -78,7 +75,7 @@ class Scale:
 
     @classmethod
     def of(cls, rewards: NDArray[np.float64]) -> Scale:
-        """Return the scale of some rewards."""
+        """Return the scale of rewards."""
         return cls(len(rewards), float(rewards.min()), float(np.abs(rewards).max()))
 
     def floor(self, gamma: float) -> float:

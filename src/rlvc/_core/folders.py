@@ -63,15 +63,15 @@ def check_place(path: Path) -> None:
     """Raise an OSError that says what to do unless something new can be written to a path."""
     target = path.resolve()
     with explain_os_errors(path):
-        there = next(place for place in (target, *target.parents) if place.exists())
-        with tempfile.TemporaryFile(dir=there):
+        parent = next(place for place in (target, *target.parents) if place.exists())
+        with tempfile.TemporaryFile(dir=parent):
             pass
 
 
-def check_room(folder: Path, n_bytes: int) -> None:
-    """Raise an OSError unless a file of so many bytes can be written to a folder now."""
+def check_space(folder: Path, n_bytes: int) -> None:
+    """Raise an OSError unless a folder has space for a file of so many bytes."""
     with tempfile.TemporaryFile(dir=folder) as file:
-        if hasattr(os, "posix_fallocate"):  # knows of quotas and limits as well
+        if hasattr(os, "posix_fallocate"):  # respects quotas and limits
             os.posix_fallocate(file.fileno(), 0, n_bytes)
         elif shutil.disk_usage(folder).free < n_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

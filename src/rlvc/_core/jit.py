@@ -1,4 +1,4 @@
-"""How kernels are compiled and how work is shared between threads."""
+"""Compile kernels, and share work between threads."""
 
 from __future__ import annotations
 
@@ -21,24 +21,23 @@ T = TypeVar("T")
 
 
 def jit(kernel: Callable[P, R]) -> Callable[P, R]:
-    """Compile a kernel to machine code that runs outside Python's lock.
+    """Compile a kernel to machine code that releases the global interpreter lock.
 
-    No fast-math: the order of additions is the order of the source, so results do not depend on how
-    work was cut into pieces.
+    Without fast-math, additions keep their order, so that results do not depend on the number of
+    threads.
     """
     try:
-        made = numba.njit(nogil=True, cache=True)(kernel)
-    except RuntimeError:  # no folder for the cache may be written, as in some containers
-        made = numba.njit(nogil=True)(kernel)
-    return cast("Callable[P, R]", made)
+        compiled = numba.njit(nogil=True, cache=True)(kernel)
+    except RuntimeError:  # the cache folder is read-only, as in some containers
+        compiled = numba.njit(nogil=True)(kernel)
+    return cast("Callable[P, R]", compiled)
 
 
 @intrinsic
 def _prefetch(_: Any, array: Any, index: Any) -> Any:
-    """Have the memory around ``array[index]``, with one dimension, brought near; in kernels only.
+    """Prefetch the memory around ``array[index]`` of one dimension; in kernels only.
 
-    For rows that are read in an order that the processor cannot guess: what is asked for some rows
-    ahead is there when it is needed.
+    It helps where rows are read in an order that the processor cannot predict.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -59,10 +58,9 @@ prefetch = cast("Callable[[Any, Any], None]", _prefetch)
 
 @intrinsic
 def _add_to_row(_: Any, array: Any, row: Any, first: Any, second: Any, third: Any) -> Any:
-    """Add to the first three of the four integers in a row, all at once; in kernels only.
+    """Add to the first three of the four integers in a row with one instruction; in kernels only.
 
-    ``array`` is (n, 4), int64, contiguous. Processors add four numbers as fast as one, but Numba
-    finds that out only if it is told.
+    ``array`` is (n, 4), int64, contiguous. Numba does not vectorize this by itself.
     """
     del first, second, third
 
@@ -108,7 +106,7 @@ def chunks(n: int, pieces: int) -> list[slice]:
 def run_threads(work: Callable[[T], R], pieces: Iterable[T], threads: int) -> Iterator[R]:
     """Yield ``work(piece)`` for every piece, in order, with at most a few results waiting.
 
-    The work itself must not call this again: it would wait for the thread that it holds.
+    The work must not call this again, as it would wait for its own thread.
     """
     threads = n_threads(threads)
     if threads == 1:
@@ -130,7 +128,7 @@ def run_threads(work: Callable[[T], R], pieces: Iterable[T], threads: int) -> It
 def share_threads(work: Callable[[T], R], pieces: list[T], threads: int) -> list[R]:
     """Return ``[work(piece) for piece in pieces]``, the first in this thread, the rest in others.
 
-    For a few pieces of a millisecond, where waiting to be woken would cost more than the work.
+    It suits a few pieces of a millisecond, for which waking a thread costs more than the work.
     """
     threads = n_threads(threads)
     if threads == 1 or len(pieces) <= 1:
@@ -140,30 +138,30 @@ def share_threads(work: Callable[[T], R], pieces: list[T], threads: int) -> list
 
 
 def spread_threads(work: Callable[[T], R], pieces: list[T], threads: int) -> list[R]:
-    """Return ``[work(piece) for piece in pieces]``; whoever is done takes the next piece.
+    """Return ``[work(piece) for piece in pieces]``; a thread that is done takes the next piece.
 
-    For pieces that may take longer than others; give the long ones first.
+    It suits pieces of different durations; give the long ones first.
     """
     waiting = deque(enumerate(pieces))
     done: dict[int, R] = {}
 
-    def go_on(_: int) -> None:
+    def run(_: int) -> None:
         while waiting:
             try:
                 number, piece = waiting.popleft()
-            except IndexError:  # another one was faster
+            except IndexError:  # another thread took the last piece
                 return
             done[number] = work(piece)
 
-    share_threads(go_on, list(range(min(n_threads(threads), len(pieces)))), threads)
+    share_threads(run, list(range(min(n_threads(threads), len(pieces)))), threads)
     return [done[number] for number in range(len(pieces))]
 
 
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Keep the threads: starting them costs as much as a stage."""
+    """Return a pool that stays: starting threads costs as much as a stage."""
     return ThreadPoolExecutor(threads, thread_name_prefix="rlvc")
 
 
-if hasattr(os, "register_at_fork"):  # a fork has no threads; work given to kept ones would wait
+if hasattr(os, "register_at_fork"):  # a forked process inherits the pool without its threads
     os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -1,7 +1,7 @@
-"""Work in processes of their own, for what takes seconds and is mostly Python.
+"""Run work of seconds that is mostly Python in forked processes.
 
-Threads would wait for Python's lock. Processes that are forked start at once and read all that is
-in memory, without a copy; only results are sent back.
+Threads would wait for the global interpreter lock. Forked processes start at once and share the
+memory of their parent; only results are sent back.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from rlvc._core.jit import n_threads, run_threads
 R = TypeVar("R")
 T = TypeVar("T")
 
-_work: Callable[[Any], Any] | None = None  # what a forked process is there for
+_work: Callable[[Any], Any] | None = None  # the work of a forked process
 
 
 def run_processes(work: Callable[[T], R], pieces: Sequence[T], processes: int) -> Iterator[R]:
     """Yield ``work(piece)`` for every piece, in order; in threads where forking is not safe.
 
     Args:
-        work: Anything that can be called; it is not sent, but inherited.
-        pieces: What to work on; these and the results are sent.
-        processes: How many; 0 for all cores.
+        work: A callable, which processes inherit.
+        pieces: Its arguments; these and the results are sent.
+        processes: The number of processes; 0 for all cores.
     """
     n = min(n_threads(processes), len(pieces))
     if n <= 1 or sys.platform != "linux":
@@ -51,13 +51,13 @@ def _begin(work: Callable[[Any], Any], parent: int) -> None:
     global _work
     _work = work
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who forked it decides when to stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    cv2.setNumThreads(0)  # the threads of OpenCV were not forked
+    cv2.setNumThreads(0)  # OpenCV's threads do not survive a fork
 
 
 def _end_with(parent: int) -> None:
-    """End when the one who forked this process is gone, who may have been killed."""
+    """End when the parent is gone, which may have been killed."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

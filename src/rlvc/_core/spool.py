@@ -1,4 +1,4 @@
-"""What does not stay in memory: records of one size in a temporary file, by number."""
+"""Records of one size in a temporary file, for what does not fit in memory."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import IO
 
 
 class Spool:
-    """Records in a file that has no name, and goes when this does.
-
-    It moves no file pointer, so that many threads may read at once.
+    """Records in a temporary file that is removed with the spool; threads may read at once.
 
     >>> spool = Spool()
     >>> spool.write(1, b"bird", "the bird")
@@ -20,18 +18,18 @@ class Spool:
     """
 
     def __init__(self) -> None:
-        self._file: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives with it
+        self._file: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - open as long as the spool
         weakref.finalize(self, self._file.close)
 
     def write(self, number: int, record: bytes, what: str) -> None:
         """Write a record; all have the same length.
 
         Raises:
-            OSError: It does not fit; the text says what it is, and what to do.
+            OSError: It does not fit; the text says what to do.
         """
         data, offset = memoryview(record), number * len(record)
         try:
-            while data:  # a disk that fills up may take a part; the next call says why it stopped
+            while data:  # a full disk may take a part; the next call fails
                 written = os.pwrite(self._file.fileno(), data, offset)
                 data, offset = data[written:], offset + written
         except OSError as error:

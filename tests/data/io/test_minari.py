@@ -287,7 +287,7 @@ def test_an_unknown_dataset_brings_a_suggestion(dataset_id: str) -> None:
 def test_where_there_are_no_datasets_one_is_told_how_to_get_some() -> None:
     with pytest.raises(
         ValueError,
-        match=r"^There is no Minari dataset 'maze/random-v0' here, nor any other\. Get one with: "
+        match=r"^There is no local Minari dataset 'maze/random-v0', nor any other\. Get one with: "
         r"minari download maze/random-v0$",
     ):
         read_minari("maze/random-v0")
@@ -341,8 +341,8 @@ def test_a_file_that_is_cut_short_is_damage(root: Path) -> None:
 )
 def test_an_id_that_is_none_is_explained(dataset_id: str) -> None:
     message = (
-        "The id of a Minari dataset must read NAME-vVERSION, with name spaces before it if you "
-        f"like, such as maze/random-v0; got {dataset_id!r}."
+        "The id of a Minari dataset must read NAME-vVERSION, with optional namespaces before it, "
+        f"such as maze/random-v0; got {dataset_id!r}."
     )
     for check in (check_minari_id, lambda name: write_minari(chain(), name)):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):

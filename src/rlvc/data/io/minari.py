@@ -1,7 +1,7 @@
-"""Interactions in Minari datasets: written without loss, and read again.
+"""Read Minari datasets, and write them without loss.
 
-A dataset holds the images as they are. Minari's own default is JPEG, which moves and adds interest
-points; datasets that were stored so can be read, and a warning says what to do about it.
+Minari stores images as JPEG by default, which moves and adds interest points. rlvc writes them as
+they are; when it reads a dataset of JPEG images, it logs a warning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlvc._core.atomic import explain_os_errors
-from rlvc._core.folders import check_place, check_room, missing_folders, remove_empty
+from rlvc._core.folders import check_place, check_space, missing_folders, remove_empty
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.minari_episodes import check_episode, images_of, read_episodes, see_episode
 from rlvc.data.percepts import Percept, Percepts
@@ -30,7 +30,7 @@ from rlvc.errors import DataError, unknown_name
 
 log = logging.getLogger(__name__)
 
-NAMES = "rlvc_action_names"  # where the metadata of a dataset keeps the names of the actions
+NAMES = "rlvc_action_names"  # the entry of the metadata for the names of the actions
 
 
 def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -> Interactions:
@@ -41,7 +41,7 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
         on_episode: Called after each episode.
 
     Raises:
-        DataError: With all that is wrong with the dataset.
+        DataError: It lists all errors of the dataset.
         ModuleNotFoundError: Minari is not installed.
     """
     minari = import_minari()
@@ -73,7 +73,7 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
         rows += zip(
             seen[:-1], np.asarray(episode.actions, np.int64) - int(space.start), episode.rewards,
             seen[1:], [number] * len(seen), episode.terminations, episode.truncations,
-            strict=False,  # what does not fit has been noted
+            strict=False,  # other lengths are among the problems
         )  # fmt: skip
         if on_episode is not None:
             on_episode()
@@ -99,9 +99,9 @@ def write_minari(
     """Write interactions to a new Minari dataset, without loss.
 
     Args:
-        interactions: Whole episodes; all of them must come to an end.
-        dataset_id: Such as ``maze/random-v0``: a name and a version, in name spaces if you like.
-        description: What to say about the data.
+        interactions: Whole episodes; each must have an end.
+        dataset_id: A name and a version, optionally in namespaces, such as ``maze/random-v0``.
+        description: A description of the data.
         on_episode: Called after each episode.
     """
     minari = import_minari()
@@ -114,10 +114,10 @@ def write_minari(
     folder = _folder(dataset_id)
     made = missing_folders(folder.parent)
     actions = spaces.Discrete(interactions.n_actions, start=interactions.action_start)
-    with explain_os_errors(folder), _whole(folder, made), warnings.catch_warnings():
-        # HDF5 may crash where a disk is full: it is asked for first.
-        check_room(made[-1].parent if made else folder.parent, largest_size(interactions))
-        warnings.simplefilter("ignore", UserWarning)  # about authors and links, which we lack
+    with explain_os_errors(folder), _remove_after_error(folder, made), warnings.catch_warnings():
+        # HDF5 may crash on a full disk, so the space is checked first.
+        check_space(made[-1].parent if made else folder.parent, largest_size(interactions))
+        warnings.simplefilter("ignore", UserWarning)  # about missing authors and links
         dataset = minari.create_dataset_from_buffers(
             dataset_id, buffers, action_space=actions,
             observation_space=_space(interactions.percepts[0]),
@@ -129,7 +129,7 @@ def write_minari(
 
 
 def check_minari_id(dataset_id: str) -> None:
-    """Raise a ValueError unless a new dataset can have this id, an OSError if it has no place."""
+    """Raise a ValueError unless an id is valid and new, an OSError unless it can be written."""
     import_minari()
     from minari.dataset.minari_dataset import parse_dataset_id
 
@@ -137,8 +137,8 @@ def check_minari_id(dataset_id: str) -> None:
         parse_dataset_id(dataset_id)
     except (ValueError, TypeError):
         raise ValueError(
-            "The id of a Minari dataset must read NAME-vVERSION, with name spaces before it if "
-            f"you like, such as maze/random-v0; got {dataset_id!r}."
+            "The id of a Minari dataset must read NAME-vVERSION, with optional namespaces before "
+            f"it, such as maze/random-v0; got {dataset_id!r}."
         ) from None
     folder = _folder(dataset_id)
     if folder.exists():
@@ -152,7 +152,7 @@ def check_minari_id(dataset_id: str) -> None:
 def import_minari() -> Any:
     """Return the minari package, or say how to install it."""
     try:
-        import h5py  # noqa: F401 - what Minari keeps datasets with
+        import h5py  # noqa: F401 - Minari needs it for its datasets
         import minari
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
@@ -173,14 +173,14 @@ def _load(minari: Any, dataset_id: str) -> Any:
         known = list(minari.list_local_datasets())
         if not known:
             raise ValueError(
-                f"There is no Minari dataset {dataset_id!r} here, nor any other. Get one with: "
+                f"There is no local Minari dataset {dataset_id!r}, nor any other. Get one with: "
                 f"minari download {dataset_id}"
             ) from None
         raise unknown_name("Minari dataset", dataset_id, known) from None
 
 
 def _buffers(interactions: Interactions, on_episode: Callable[[], None] | None) -> Iterator[Any]:
-    """Yield the episodes as Minari wants them, one at a time, so that they need not fit at once."""
+    """Yield the episodes as Minari takes them, one at a time, as they may not fit in memory."""
     from minari.data_collector import EpisodeBuffer
 
     ends = np.flatnonzero(interactions.is_last) + 1
@@ -199,7 +199,7 @@ def _buffers(interactions: Interactions, on_episode: Callable[[], None] | None) 
 
 
 def _stack(shown: list[Any]) -> Any:
-    """Return the percepts of an episode; those with several cameras camera by camera."""
+    """Return the percepts of an episode, camera by camera if there are several."""
     if isinstance(shown[0], Mapping):
         return {name: [one[name] for one in shown] for name in shown[0]}
     return shown
@@ -213,7 +213,7 @@ def _space(percept: Percept) -> spaces.Space[Any]:
 
 
 def _is_jpeg(space: spaces.Space[Any]) -> bool:
-    """Tell whether Minari takes some of the observations for images, which it then compresses."""
+    """Tell whether Minari would store observations as compressed images."""
     from minari.dataset.minari_storage import is_image_space
 
     parts = space.spaces.values() if isinstance(space, spaces.Dict) else [space]
@@ -237,15 +237,15 @@ def _folder(dataset_id: str) -> Path:
 
 
 def largest_size(interactions: Interactions) -> int:
-    """Return how many bytes a dataset may need at most: HDF5 keeps arrays in pieces of one size."""
+    """Return the largest size that a dataset may have; HDF5 stores arrays in chunks."""
     n_episodes, n_rows = int(np.count_nonzero(interactions.is_last)), len(interactions)
     sizes = [math.prod(images.shape or ()) for images in interactions.percepts.images]
     return 2 * (sum(sizes) * (n_rows + n_episodes) + 18 * n_rows) + 2**16 * n_episodes
 
 
 @contextmanager
-def _whole(folder: Path, made: list[Path]) -> Iterator[None]:
-    """Leave nothing behind if a dataset cannot be written: neither of it nor of its name spaces."""
+def _remove_after_error(folder: Path, made: list[Path]) -> Iterator[None]:
+    """Remove the dataset and its namespaces after an error."""
     from minari.namespace import NAMESPACE_METADATA_FILENAME
 
     try:

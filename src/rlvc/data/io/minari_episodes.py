@@ -1,4 +1,4 @@
-"""The episodes of a Minari dataset: reading them one by one, and all that is wrong with each."""
+"""Read the episodes of a Minari dataset one by one, and check each."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rlvc.data.validation import LARGE, SMALL, name_rows
 
 
 def read_episodes(dataset: Any, problems: list[str]) -> Iterator[tuple[int, Any]]:
-    """Yield the episodes, one in memory at a time, until one cannot be read, which is noted."""
+    """Yield the episodes one by one; add a problem if one cannot be read."""
     number = -1
     try:
         for number, episode in enumerate(dataset.iterate_episodes()):
             yield number, episode
     except (OSError, KeyError, RuntimeError, TypeError, ValueError, AssertionError) as error:
-        # HDF5 and Minari have many ways to say that something is not as it was written.
+        # HDF5 and Minari raise any of these if a file is damaged.
         problems.append(
             f"damaged: episode {number + 1} cannot be read ({error}). "
             "Get the dataset again from where it was."
@@ -31,7 +31,7 @@ def read_episodes(dataset: Any, problems: list[str]) -> Iterator[tuple[int, Any]
 def see_episode(
     number: int, episode: Any, shown: Any, percepts: Percepts, problems: list[str]
 ) -> list[int]:
-    """Return the numbers of the percepts of an episode; what is wrong with them is noted."""
+    """Return the numbers of the percepts of an episode, and add their problems."""
     seen, unfit = list[int](), dict[str, list[int]]()
     try:
         for step, one in enumerate(rows_of(shown)):
@@ -61,7 +61,7 @@ def images_of(observations: Any, space: spaces.Space[Any]) -> Any:
 
 
 def check_episode(number: int, episode: Any, space: spaces.Discrete) -> Iterator[str]:
-    """Yield all that is wrong with an episode, step by step counted from 0."""
+    """Yield all errors of an episode, with steps counted from 0."""
     rewards, actions = np.asarray(episode.rewards), np.asarray(episode.actions)
     for step in np.flatnonzero(~np.isfinite(rewards)):
         yield f"reward is not finite in step {step} of episode {number} ({rewards[step]})."

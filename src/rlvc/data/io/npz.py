@@ -1,4 +1,4 @@
-"""Interactions in one file of NumPy arrays; the images are read row by row."""
+"""Read interactions from a ``.npz`` file, the images row by row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rlvc.errors import DataError
 
 ROWS = "rows are counted from 0"
 NEEDED = ("observations", "actions", "rewards", "terminated", "next_observations")
-SEEN = ("observations", "next_observations")
+IMAGES = ("observations", "next_observations")
 
 _BROKEN = (OSError, zipfile.BadZipFile, zlib.error, EOFError, MemoryError, RuntimeError)
 
@@ -32,15 +32,15 @@ def read_arrays(
     action_start: int = 0,
     action_names: tuple[str, ...] = (),
 ) -> Interactions:
-    """Return the interactions of a ``.npz`` file; nothing in it can run.
+    """Return the interactions of a ``.npz`` file; no code from it is run.
 
     Its arrays are the arguments of :meth:`Interactions.from_arrays`: ``observations``,
-    ``actions``, ``rewards``, ``terminated``, ``next_observations``, and ``truncated`` if you like.
+    ``actions``, ``rewards``, ``terminated``, ``next_observations``, and optionally ``truncated``.
     Observations of several cameras are ``observations.NAME``, and ``next_observations.NAME``. The
-    images need not fit in memory all at once.
+    images need not fit in memory.
 
     Raises:
-        DataError: With all that is wrong with the arrays.
+        DataError: It lists all errors of the arrays.
     """
     whose = os.fspath(path)
     try:
@@ -67,7 +67,7 @@ def _read(
         problems = [f"The array {name!r} is missing; there are {has}." for name in missing]
         raise DataError(whose, problems)
     columns = {name: one.whole() for name, one in given.items() if isinstance(one, _Array)
-               and name not in SEEN}  # fmt: skip
+               and name not in IMAGES}  # fmt: skip
     try:
         found = Interactions.from_arrays(
             given["observations"], columns["actions"], columns["rewards"], columns["terminated"],
@@ -85,7 +85,7 @@ def _read(
 
 
 def _endless(columns: Mapping[str, NDArray[Any]]) -> Iterator[str]:
-    """Yield that the last row ends nothing: what comes after it may have been lost."""
+    """Yield a problem if the last episode has no end."""
     ends = [columns[name] for name in ("terminated", "truncated") if name in columns]
     if all(one.ndim == 1 and len(one) and one.dtype.kind in "biuf" for one in ends) and not any(
         one[-1] for one in ends
@@ -97,7 +97,7 @@ def _endless(columns: Mapping[str, NDArray[Any]]) -> Iterator[str]:
 
 
 class _Array:
-    """An array of a file: what it is like is known before it is read, whole or row by row."""
+    """An array of a file, whose header is checked before it is read, whole or row by row."""
 
     def __init__(self, archive: zipfile.ZipFile, member: str, files: ExitStack) -> None:
         self._archive, self._member, self._files = archive, member, files
@@ -113,12 +113,12 @@ class _Array:
             raise ValueError(f"{member} has {info.file_size} bytes, not {n_bytes} as it says")
 
     def whole(self) -> NDArray[Any]:
-        """Return all of it."""
+        """Return the array."""
         with self._archive.open(self._member) as stream:
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
-        """Yield row after row; only columns that were stored one after the other need be whole."""
+        """Yield the rows one by one; only arrays in Fortran order are read as a whole."""
         if not self.shape:
             raise ValueError(f"{self._member.removesuffix('.npy')} must have rows; got one number.")
         if self._is_fortran:
@@ -132,7 +132,7 @@ class _Array:
             if len(data) != n_bytes:
                 raise EOFError(f"{self._member} ends too soon")
             yield np.frombuffer(data, self.dtype).reshape(self.shape[1:])
-        stream.read(1)  # at its end the checksum is compared
+        stream.read(1)  # zipfile checks the CRC at the end
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -147,7 +147,7 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 def _open(path: str | os.PathLike[str]) -> zipfile.ZipFile:
     place = Path(path)
     if place.exists() and not place.is_file():
-        raise OSError("it is no ordinary file")  # a pipe would wait for ever
+        raise OSError("it is no ordinary file")  # a pipe would block
     with place.open("rb") as stream:
         if stream.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
             raise ValueError("it holds one array without a name. Write it with numpy.savez.")
@@ -155,17 +155,17 @@ def _open(path: str | os.PathLike[str]) -> zipfile.ZipFile:
 
 
 def _names(archive: zipfile.ZipFile) -> list[str]:
-    """Return the members that mean something here; others are no concern of ours."""
+    """Return the members that are read; others are ignored."""
     return [
         name for name in archive.namelist()
         if name.endswith(".npy")
         and (name.removesuffix(".npy") in (*NEEDED, "truncated")
-             or name.startswith(tuple(f"{one}." for one in SEEN)))
+             or name.startswith(tuple(f"{one}." for one in IMAGES)))
     ]  # fmt: skip
 
 
 def _of_cameras(arrays: Mapping[str, _Array], name: str) -> _Array | dict[str, _Array] | None:
-    """Return the array of a name, or those of its cameras; None if there are none."""
+    """Return the array of a name, or the arrays of its cameras; None if there are none."""
     if name in arrays:
         return arrays[name]
     cameras = {key.removeprefix(f"{name}."): array for key, array in arrays.items()

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlvc._core.arrays import Bools, Ints
 from rlvc.data.percepts import Percepts
@@ -210,28 +209,18 @@ class FeatureIndex:
         """Return the index with the images that exhibit features of the graph added."""
         if not images:
             return self
-        pairs: dict[str, list[tuple[Ints, NDArray[np.int32]]]] = {name: [] for name in self.cameras}
-        for number, image in images.items():
-            pairs[self.graph.camera[number]].append((image, np.full(len(image), number, np.int32)))
-        n = len(self.graph)
-        new = [
-            _incidence(pairs[name], places.n_images, n)
-            for name, places in zip(self.cameras, self.places, strict=True)
-        ]
+        n, new = len(self.graph), list[Incidence]()
+        for camera, places in zip(self.cameras, self.places, strict=True):
+            found = {k: image for k, image in images.items() if self.graph.camera[k] == camera}
+            image = np.concatenate([np.empty(0, np.int64), *found.values()])
+            lengths = np.asarray([len(one) for one in found.values()], np.int64)
+            feature = np.repeat(np.asarray(list(found), np.int32), lengths)
+            new.append(Incidence.from_pairs(image, feature, places.n_images, n))
         shown = tuple(one.join(more) for one, more in zip(self.shown, new, strict=True))
         added = _of_percepts(new, self.table, n)
         is_same = self.incidence is self.shown[0] and added is new[0]  # percepts are single images
         incidence = shown[0] if is_same else self.incidence.join(added)
         return replace(self, shown=shown, incidence=incidence)
-
-
-def _incidence(
-    pairs: Sequence[tuple[Ints, NDArray[np.int32]]], n_images: int, n_features: int
-) -> Incidence:
-    """Return the matrix of images and the features that they exhibit, given in lists."""
-    image = np.concatenate([np.empty(0, np.int64), *(image for image, _ in pairs)])
-    feature = np.concatenate([np.empty(0, np.int32), *(feature for _, feature in pairs)])
-    return Incidence.from_pairs(image, feature, n_images, n_features)
 
 
 def _of_percepts(shown: Sequence[Incidence], table: Ints, n_features: int) -> Incidence:

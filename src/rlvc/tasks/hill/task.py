@@ -226,7 +226,7 @@ class HillTask(PaperTask[HillEvaluation]):
             *forest_rows(result),
             ("without composite features", alone["measures"], sizes_of(alone)),
             *direct_rows(result),
-            ("the paper, on its own pictures", {}, sizes_of(result["paper"])),
+            ("the paper", {}, sizes_of(result["paper"])),
         ]
         columns = ["agent", "missed", "steps", "classes", "tests", "stages"]
         cells = [

@@ -196,7 +196,7 @@ class NavigationTask(PaperTask[NavigationEvaluation]):
             ("rlvc, from images", result["measures"], sizes_of(result)),
             *forest_rows(result),
             *direct_rows(result),
-            ("the paper, on its own pictures", {}, sizes_of(result["paper"])),
+            ("the paper", {}, sizes_of(result["paper"])),
         ]
         columns = ["agent", "success", "steps", "optimal decisions", "classes", "tests", "stages"]
         cells = [

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # the browser of the test
 from tests.support import browser as browsing
 
 from rlvc.report import render
-from rlvc.report.web.data import Author
+from rlvc.report.web.data import PageBuilder
 
 OPENINGS = 5
 HEAD = ("run", "written in", "size", "first view", "classifier", "nodes", "frame, median", "95%")
@@ -45,7 +45,7 @@ def main() -> None:
 def measure(browser: browsing.Browser, run: Path, file: Path) -> list[str]:
     """Write the page of a run, open it, and return what was measured."""
     begin = time.perf_counter()
-    file.write_text(render(Author().describe(run)), encoding="utf-8")
+    file.write_text(render(PageBuilder().describe(run)), encoding="utf-8")
     written = time.perf_counter() - begin
     first = []
     for _ in range(OPENINGS):

@@ -14,8 +14,8 @@ from rich.console import Console
 
 from rlvc import Policy, evaluate
 from rlvc.cli import report as cli_report
-from rlvc.cli.options import print_plain
-from rlvc.cli.session import command_of
+from rlvc.cli.command import print_plain
+from rlvc.cli.command_line import command_of
 from rlvc.report import render
 from rlvc.report.web import data as web_contents
 from rlvc.runs import Callback
@@ -25,7 +25,7 @@ CORRIDOR = "tests.support.worlds:Corridor-v0"
 LEARN = ["learn", CORRIDOR, "--interactions", 60, "--rounds", 2, "--episodes", 2]
 
 
-class Author:
+class PageBuilder:
     """Says what a folder holds, in place of what takes long."""
 
     def __init__(self, callback: Callback | None = None) -> None:
@@ -46,7 +46,7 @@ class Author:
 
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_contents, "Author", Author)
+    monkeypatch.setattr(web_contents, "PageBuilder", PageBuilder)
 
 
 @pytest.fixture(autouse=True)

@@ -191,7 +191,7 @@ def test_the_port_is_free_again_afterwards(shown: Shown) -> None:
 # A folder to watch -------------------------------------------------------------------------------
 
 
-class Author:
+class PageBuilder:
     """Describe a folder by the names and contents of its files, and count how often."""
 
     def __init__(self) -> None:
@@ -229,7 +229,7 @@ WAITING = {
 
 
 def test_a_run_is_watched_from_before_its_beginning_to_its_end(tmp_path: Path) -> None:
-    author = Author()
+    author = PageBuilder()
     run = RunPage(tmp_path, author.describe, now=Now())
     assert run.page() == render(None).encode()
     first, is_over = run.version()
@@ -261,7 +261,7 @@ def test_a_run_is_watched_from_before_its_beginning_to_its_end(tmp_path: Path) -
 
 def test_what_an_earlier_run_left_is_not_shown_in_its_stead(tmp_path: Path) -> None:
     put(tmp_path, policy_rlvc="old", result_json="old")
-    run = RunPage(tmp_path, Author().describe, is_new=True, now=Now())
+    run = RunPage(tmp_path, PageBuilder().describe, is_new=True, now=Now())
     first, is_over = run.version()
     assert not is_over
     assert json.loads(run.data())["live"]["phase"] == "waiting"
@@ -272,11 +272,11 @@ def test_what_an_earlier_run_left_is_not_shown_in_its_stead(tmp_path: Path) -> N
     assert json.loads(run.data())["live.json"] == "0"
     put(tmp_path, result_json="old")
     assert run.version()[1]
-    assert RunPage(tmp_path, Author().describe).version()[1]
+    assert RunPage(tmp_path, PageBuilder().describe).version()[1]
 
 
 def test_data_that_take_long_are_made_seldom(tmp_path: Path) -> None:
-    now, author = Now(), Author()
+    now, author = Now(), PageBuilder()
     run = RunPage(tmp_path, author.describe, share=0.25, now=now)
 
     def describe(folder: Path) -> dict[str, Any]:
@@ -310,7 +310,7 @@ def test_data_that_take_long_are_made_seldom(tmp_path: Path) -> None:
 
 def test_files_may_change_while_they_are_read(tmp_path: Path) -> None:
     put(tmp_path, live_json="0")
-    author = Author()
+    author = PageBuilder()
     author.failing = [FileNotFoundError(), KeyError()]
     assert "live.rlvc" in json.loads(RunPage(tmp_path, author.describe).data())
     assert author.n == 3
@@ -325,7 +325,7 @@ def test_files_may_change_while_they_are_read(tmp_path: Path) -> None:
 
 def test_the_same_data_are_made_once_however_many_ask(tmp_path: Path) -> None:
     put(tmp_path, live_json="0")
-    author = Author()
+    author = PageBuilder()
     author.seconds = 0.05
     run, found = RunPage(tmp_path, author.describe), list[bytes]()
     threads = [threading.Thread(target=lambda: found.append(run.data())) for _ in range(8)]

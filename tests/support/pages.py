@@ -17,7 +17,7 @@ from rlvc.features import FeatureGraph, Primitive
 from rlvc.learning.generation.composites import Composites
 from rlvc.policies import AnyPolicy
 from rlvc.report import render
-from rlvc.report.web.data import Author
+from rlvc.report.web.data import PageBuilder
 from rlvc.runs import Run, write_run
 from rlvc.tasks import HillTask
 from rlvc.vision import Euclidean, FeatureExtractor, Harris, Invariants, Vocabulary
@@ -64,7 +64,7 @@ def write_page(kind: str, folder: Path) -> Page:
 def page_of(kind: str, folder: Path) -> Page:
     """Write the page of a run that is in a folder."""
     with known(kind):
-        data = Author().describe(folder)
+        data = PageBuilder().describe(folder)
     file = folder / "report.html"
     file.write_text(render(data), encoding="utf-8")
     return Page(kind, folder, data, file)

@@ -13,7 +13,7 @@ from rich.logging import RichHandler
 
 import rlvc
 from rlvc.cli import data, learn, policy, report, run
-from rlvc.cli.options import format_help
+from rlvc.cli.command import format_help
 from rlvc.errors import RlvcError
 
 app = typer.Typer(

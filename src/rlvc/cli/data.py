@@ -11,13 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from rlvc.cli.options import (
-    DataOptions,
-    EngineOptions,
-    format_help,
-    print_plain,
-    with_options,
-)
+from rlvc.cli.command import format_help, print_plain, with_options
+from rlvc.cli.options import DataOptions, EngineOptions
 
 data_app = typer.Typer(
     help="Download photographs for the tasks, and make datasets of shards.", no_args_is_help=True

@@ -11,16 +11,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from rlvc.cli.options import (
-    EXPLORING,
-    LEARNING,
-    DataOptions,
-    EnvArgument,
-    EnvOptions,
-    RunOptions,
-    print_plain,
-    with_options,
-)
+from rlvc.cli.command import print_plain, with_options
+from rlvc.cli.options import EXPLORING, LEARNING, DataOptions, EnvArgument, EnvOptions, RunOptions
 from rlvc.cli.session import execute_run, find_place
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 if TYPE_CHECKING:
     from rlvc.envs.make import EnvConfig
@@ -19,7 +15,6 @@ if TYPE_CHECKING:
 
 ENVIRONMENT, EXPLORING, LEARNING = "The environment", "Exploring it", "Learning"
 WATCHING = "Watching"
-T = TypeVar("T")
 
 PolicyArgument = Annotated[
     Path, typer.Argument(help="A policy file, such as runs/maze/policy.rlvc.")
@@ -253,58 +248,6 @@ class DataOptions:
         """Return the options as arguments of ``read_data``."""
         n_actions, names = parse_actions(self.actions)
         return {"n_actions": n_actions, "action_names": names, "action_start": self.first_action}
-
-
-def with_options(
-    options: type[T],
-) -> Callable[[Callable[[typer.Context, T], None]], Callable[..., None]]:
-    """Let Typer call a function of a dataclass with the fields of the dataclass as options.
-
-    Fields of a class come before those of its bases, in the help as well.
-    """
-    hints = get_type_hints(options, include_extras=True)
-    defaults = {field.name: field.default for field in fields(options)}  # type: ignore[arg-type]
-    names = [
-        name for one in options.__mro__ for name in vars(one).get("__annotations__", ())
-        if name in defaults
-    ]  # fmt: skip
-    keyword_only = inspect.Parameter.KEYWORD_ONLY
-    parameters = [
-        inspect.Parameter("context", keyword_only, annotation=typer.Context),
-        *(
-            inspect.Parameter(
-                name, keyword_only, annotation=hints[name],
-                default=inspect.Parameter.empty if defaults[name] is MISSING else defaults[name],
-            )
-            for name in names
-        ),
-    ]  # fmt: skip
-
-    def decorate(function: Callable[[typer.Context, T], None]) -> Callable[..., None]:
-        @functools.wraps(function)
-        def command(context: typer.Context, **given: Any) -> None:
-            function(context, options(**given))
-
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {one.name: one.annotation for one in parameters}
-        return command
-
-    return decorate
-
-
-def format_help(text: str | None) -> str:
-    r"""Return a docstring whose paragraphs are lines, so that a terminal can break them itself.
-
-    >>> format_help("Do this.\n\n    It is\n    easy.\n\n      as here\n")
-    'Do this.\n\nIt is easy.\n\n  as here'
-    """
-    paragraphs = inspect.cleandoc(text or "").split("\n\n")
-    return "\n\n".join(one if one.startswith(" ") else " ".join(one.split()) for one in paragraphs)
-
-
-def print_plain(console: Console, text: str) -> None:
-    """Print text as it is: no markup, no highlighting, no line breaks."""
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def engine_settings(engine: str | None, address: str | None) -> list[str]:

@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rlvc.cli.options import EnvArgument, EnvOptions, PolicyArgument, print_plain, with_options
+from rlvc.cli.command import print_plain, with_options
+from rlvc.cli.options import EnvArgument, EnvOptions, PolicyArgument
 
 if TYPE_CHECKING:
     from rlvc.policies.forest import AnyPolicy

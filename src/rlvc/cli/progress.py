@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -12,10 +13,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from rlvc.cli.options import print_plain
+from rlvc.cli.command import print_plain
 from rlvc.data.percepts import SINGLE
 from rlvc.learning.rlvc import Stage
 from rlvc.runs.callbacks import Callback
+from rlvc.runs.checkpoint import Checkpoint
+from rlvc.runs.resources import FreeResources, ResourceEstimate
 from rlvc.runs.run import POLICY, Outcome
 from rlvc.runs.summary import SummaryTable
 
@@ -94,6 +97,24 @@ class ProgressDisplay(Callback):
         self._progress.update(
             self._task, total=total, completed=total, note=f"{note}{seconds:.1f} s"
         )
+
+
+class ResourceCheck(Callback):
+    """Print what a run needs, and refuse it if that is more than there is."""
+
+    def __init__(self, console: Console, folder: Path, checkpoint: Checkpoint) -> None:
+        self._console, self._folder, self._checkpoint = console, folder, checkpoint
+
+    def on_needs(self, needs: ResourceEstimate, least: ResourceEstimate | None) -> None:  # noqa: D102
+        free = FreeResources.of(self._folder)
+        text = needs.describe(self._folder, free, at_most=least is not None)
+        print_plain(self._console, text)
+        saved = sum(path.stat().st_size for path in self._checkpoint.folder.rglob("*"))
+        sure = least or needs
+        try:
+            replace(sure, disk=max(0, sure.disk - saved)).check(self._folder)
+        except OSError as error:
+            raise OSError(f"{error.strerror}: {error.filename}.") from error
 
 
 def show_summary(console: Console, outcome: Outcome[Any], folder: Path) -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from rlvc.cli.options import PortOption, print_plain
+from rlvc.cli.command import print_plain
+from rlvc.cli.options import PortOption
 from rlvc.errors import FileFormatError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def report(
     from rlvc._core.atomic import atomic_write
     from rlvc.cli.progress import ProgressDisplay
     from rlvc.report.page import render
-    from rlvc.report.web.data import Author
+    from rlvc.report.web.data import PageBuilder
 
     folder = find_folder(run)
     if not any((folder / name).is_file() for name in ("result.json", "live.json")):
@@ -66,7 +67,7 @@ def report(
             "Name a file that ends in .html."
         )
     with ProgressDisplay(Console()) as display:
-        data = Author(display).describe(folder)
+        data = PageBuilder(display).describe(folder)
         display.on_phase("write", None)
         page = render(data).encode()
         atomic_write(target, page)
@@ -130,10 +131,10 @@ def live_page(folder: Path, is_live: bool, port: int | None) -> Iterator[Callabl
 
 def watch_folder(folder: Path, *, is_new: bool = False) -> RunPage:
     """Return the page of a folder, made anew when there is something new in it."""
-    from rlvc.report.web.data import Author
+    from rlvc.report.web.data import PageBuilder
     from rlvc.report.web.watch import RunPage
 
-    return RunPage(folder, Author().describe, is_new=is_new)
+    return RunPage(folder, PageBuilder().describe, is_new=is_new)
 
 
 def find_folder(run: Path) -> Path:

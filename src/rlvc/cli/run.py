@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from rlvc.cli.options import RunOptions, with_options
+from rlvc.cli.command import with_options
+from rlvc.cli.options import RunOptions
 from rlvc.cli.session import execute_run, find_place
 
 

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 
-from rlvc.cli.options import RunOptions, print_plain
+from rlvc.cli.command import print_plain
+from rlvc.cli.command_line import command_of, options_of, resume_command
+from rlvc.cli.options import RunOptions
 from rlvc.cli.report import live_page
 from rlvc.errors import DamagedFileError, FileFormatError, StoppedError
 
 if TYPE_CHECKING:
     from rlvc.learning.rlvc import RLVC
     from rlvc.runs.checkpoint import Checkpoint
-    from rlvc.runs.resources import ResourceEstimate
     from rlvc.runs.task import Task
-
-FREE: Final = (  # options that may change when a run is resumed
-    "overwrite", "live", "port", "tensorboard", "out", "resume", "engine", "address",
-)  # fmt: skip
-FLAGS: Final = ("--live", "--overwrite")  # options without a value, among those that are dropped
-DROPPED: Final = ("--live", "--overwrite", "--port", "--resume")  # they do not change the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +62,6 @@ class Session:
         saved = "and all" if self.checkpoint.works else "but not all"
         return f"Stopped, {saved} completed work is saved. Resume it with:\n  {self.resume_command}"
 
-    def check_needs(self, needs: ResourceEstimate, least: ResourceEstimate | None) -> None:
-        """Say what the run needs, and refuse it if that is more than there is."""
-        from rlvc.runs.resources import FreeResources
-
-        free = FreeResources.of(self.folder)
-        print_plain(self.console, needs.describe(self.folder, free, at_most=least is not None))
-        saved = sum(path.stat().st_size for path in self.checkpoint.folder.rglob("*"))
-        sure = least or needs
-        try:
-            replace(sure, disk=max(0, sure.disk - saved)).check(self.folder)
-        except OSError as error:
-            raise OSError(f"{error.strerror}: {error.filename}.") from error
-
 
 def execute_run(
     context: typer.Context,
@@ -91,24 +71,18 @@ def execute_run(
     folder: Path,
 ) -> None:
     """Run a task in its folder, write the results, and print a summary."""
-    from rlvc.cli.progress import ProgressDisplay, show_summary
-    from rlvc.runs.callbacks import Callback
+    from rlvc.cli.progress import ProgressDisplay, ResourceCheck, show_summary
     from rlvc.runs.curves import open_curves
     from rlvc.runs.folder import write_run
     from rlvc.runs.interrupt import interruptible
     from rlvc.runs.live import LiveSnapshots
     from rlvc.runs.run import Run
 
-    class CheckNeeds(Callback):
-        """Check the resources that the run needs."""
-
-        def on_needs(self, needs: ResourceEstimate, least: ResourceEstimate | None) -> None:
-            session.check_needs(needs, least)
-
     with (
         open_session(context, folder, options, Console()) as session,
         live_page(folder, options.live, options.port) as keep_page,
     ):
+        resources = ResourceCheck(session.console, folder, session.checkpoint)
         facts = {"task": task.name, **task.facts, "seed": options.seed, **session.facts}
         snapshots = LiveSnapshots(
             folder, facts, about=task.about(options.seed), examples=task.has_examples
@@ -121,7 +95,7 @@ def execute_run(
         ):
             outcome = Run(
                 task, learner, seed=options.seed, trees=options.trees,
-                callbacks=[CheckNeeds(), display, curves, snapshots, interrupt],
+                callbacks=[resources, display, curves, snapshots, interrupt],
                 checkpoint=session.checkpoint,
             ).execute(folder)  # fmt: skip
             display.on_phase("write", None)
@@ -321,58 +295,6 @@ def differences(options: dict[str, Any], wanted: dict[str, Any]) -> str:
         for name in names
         if options.get(name) != wanted.get(name)
     )
-
-
-def options_of(context: typer.Context) -> dict[str, Any]:
-    """Return all options that may change what is learned, ready for JSON."""
-    chosen = {name: value for name, value in context.params.items() if name not in FREE}
-    if "settings" in chosen:  # the result does not depend on the execution backend
-        settings = chosen["settings"] or []
-        chosen["settings"] = [one for one in settings if not is_of_engine(one)] or None
-    plain: dict[str, Any] = json.loads(json.dumps(chosen, default=str))
-    return {"command": context.info_name, **plain}
-
-
-def is_of_engine(setting: str) -> bool:
-    """Tell whether a setting is of the execution backend, and so changes nothing that is learned.
-
-    >>> is_of_engine("engine.workers=2"), is_of_engine("gamma=0.9")
-    (True, False)
-    """
-    return setting.partition("=")[0].strip().partition(".")[0] == "engine"
-
-
-def words_typed(context: typer.Context) -> list[str]:
-    """Return the words of the command line after ``rlvc``."""
-    words = context.find_root().obj
-    return list(sys.argv[1:] if words is None else words)
-
-
-def command_of(context: typer.Context) -> str:
-    """Return the command line as it was typed, without what does not change the run."""
-    return shlex.join(["rlvc", *drop(words_typed(context), *DROPPED)])
-
-
-def resume_command(context: typer.Context, folder: Path) -> str:
-    """Return the command line that resumes a run."""
-    words = drop(words_typed(context), *DROPPED, "--out")
-    return shlex.join(["rlvc", *words, "--resume", str(folder)])
-
-
-def drop(words: list[str], *options: str) -> list[str]:
-    """Return words of a command line without some options and their values.
-
-    >>> drop(["run", "maze", "--out", "x", "--live", "--port=1"], "--out", "--live", "--port")
-    ['run', 'maze']
-    """
-    kept, rest = list[str](), iter(words)
-    for word in rest:
-        if word in options:
-            if word not in FLAGS:
-                next(rest, None)
-        elif not word.startswith(tuple(f"{name}=" for name in options)):
-            kept.append(word)
-    return kept
 
 
 def _shown(value: object) -> str:

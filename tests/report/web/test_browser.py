@@ -21,7 +21,7 @@ from rlvc.envs.hill.env import HillEnv
 from rlvc.envs.photos.views import campus_views
 from rlvc.envs.picture import PictureEnv
 from rlvc.report import Server, render
-from rlvc.report.web.data import Author
+from rlvc.report.web.data import PageBuilder
 from rlvc.report.web.watch import RunPage
 from rlvc.runs import Examples
 from tests.report.web.test_web import numbers
@@ -58,7 +58,7 @@ def large(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
     large_policy(210).save(folder / "policy.rlvc")
     (folder / "result.json").write_text('{"task": "large"}', encoding="utf-8")
     file = folder / "report.html"
-    file.write_text(render(Author().describe(folder)), encoding="utf-8")
+    file.write_text(render(PageBuilder().describe(folder)), encoding="utf-8")
     return file
 
 
@@ -389,7 +389,7 @@ def test_names_are_shown_as_text_and_never_run(
         "history": [{"stage": 0, "classes": 9, "features": 8}],
     }  # fmt: skip
     (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
-    data = Author().describe(folder)
+    data = PageBuilder().describe(folder)
     data["policies"][0]["features"][0]["name"] = NASTY
     data["policies"][0]["name"] = NASTY
     data["learning"]["charts"][0]["title"] = NASTY
@@ -450,7 +450,7 @@ def test_a_large_graph_pans_and_zooms_without_visible_delay(
 def test_a_page_follows_a_run_that_goes_on(browser: Browser, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
-    watched = RunPage(folder, Author().describe, share=1.0)
+    watched = RunPage(folder, PageBuilder().describe, share=1.0)
 
     def tell(n_classes: int, stage: int) -> None:
         large_policy(n_classes).save(folder / "live.rlvc")

@@ -24,7 +24,7 @@ from rlvc.data import as_image
 from rlvc.errors import FileFormatError
 from rlvc.features import AtLeast, LazyFeatures
 from rlvc.report import render, to_json
-from rlvc.report.web.data import SO_FAR, Author
+from rlvc.report.web.data import SO_FAR, PageBuilder
 from rlvc.report.web.encoding import pack, picture, show_images
 from rlvc.report.web.settings import describe_settings
 from rlvc.runs import Examples, make_learner, task_of
@@ -212,19 +212,19 @@ def test_a_folder_that_holds_no_run_is_told(
     tmp_path: Path, name: str, content: bytes | None, words: str
 ) -> None:
     write_run(tmp_path)
-    Author().describe(tmp_path)
+    PageBuilder().describe(tmp_path)
     (tmp_path / name).unlink()
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(FileFormatError, match=words):
-        Author().describe(tmp_path)
+        PageBuilder().describe(tmp_path)
 
 
 def test_a_run_that_goes_on_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
     draft = {"task": "own", "phase": "learn", "history": [{"stage": 0, "classes": 1}]}
     (tmp_path / "live.json").write_text(json.dumps(draft))
     large_policy(7).save(tmp_path / "live.rlvc")
-    data = Author().describe(tmp_path)
+    data = PageBuilder().describe(tmp_path)
     assert data["live"] == {"phase": "learn", "stage": 0}
     assert data["policies"][0]["name"] == SO_FAR
 
@@ -234,7 +234,7 @@ def test_numbers_that_json_does_not_know_are_left_out(tmp_path: Path, number: st
     history = f'[{{"stage": 0, "classes": 1, "residual": {number}}}]'
     seconds = f'{{"learn": {number}}}'
     write_run(tmp_path, f'{{"task": "own", "seconds": {seconds}, "history": {history}}}')
-    data = Author().describe(tmp_path)
+    data = PageBuilder().describe(tmp_path)
     assert data["overview"]["seconds"] == [("learn", None)]
     assert not re.search("NaN|Infinity|inf", to_json(data["overview"]) + to_json(data["learning"]))
     render(data)
@@ -242,7 +242,7 @@ def test_numbers_that_json_does_not_know_are_left_out(tmp_path: Path, number: st
 
 def test_half_a_letter_in_a_name_does_no_harm(tmp_path: Path) -> None:
     write_run(tmp_path, '{"task": "a\\ud800b"}')
-    assert "a?b" in render(Author().describe(tmp_path)).encode().decode()
+    assert "a?b" in render(PageBuilder().describe(tmp_path)).encode().decode()
 
 
 @pytest.mark.parametrize(
@@ -265,10 +265,10 @@ def test_a_policy_of_another_task_is_refused(
     shutil.copy(page_about("maze").folder / "result.json", tmp_path)
     shutil.copy(page_about("hill").folder / "policy.rlvc", tmp_path)
     with known("maze"), pytest.raises(FileFormatError, match="was not learned on the task"):
-        Author().describe(tmp_path)
+        PageBuilder().describe(tmp_path)
     large_policy(6).save(tmp_path / "policy.rlvc")  # as many actions, other images
     with known("maze"), pytest.raises(FileFormatError, match="was not learned on the task"):
-        Author().describe(tmp_path)
+        PageBuilder().describe(tmp_path)
 
 
 @pytest.mark.parametrize("shape", [(24, 20_000, 3), (20_000, 24, 1)])
@@ -301,7 +301,7 @@ def test_arrays_come_back(array: list[Any]) -> None:
 
 def test_what_is_new_of_a_page_is_what_runs(tmp_path: Path) -> None:
     write_run(tmp_path)
-    text = render(Author().describe(tmp_path))
+    text = render(PageBuilder().describe(tmp_path))
     allowed = re.findall(r"script-src &#x27;sha256-([^&]+)&#x27;", text)
     scripts = re.findall(r"<script>(.*?)</script>", text, re.S)
     assert len(allowed) == len(scripts) == 1

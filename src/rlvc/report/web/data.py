@@ -34,7 +34,7 @@ POLICIES: Final = (
 )  # to act with: the first
 
 
-class Author:
+class PageBuilder:
     """Write the data of pages about run folders.
 
     Scenes and keypoints are cached, so that the page of an unfinished run is quickly updated.

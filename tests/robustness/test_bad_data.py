@@ -322,21 +322,6 @@ def test_images_that_change_size(tmp_path: Path) -> None:
         (tmp_path / "log" / f"log.{way}").unlink()
 
 
-def test_images_of_another_size_in_a_whole_array(tmp_path: Path) -> None:
-    np.savez(
-        tmp_path / "log.npz", observations=PICTURES, actions=[0] * 3, rewards=[0, 1, nan],
-        terminated=[True] * 3, next_observations=np.stack(PICTURES)[:, :30],
-    )  # fmt: skip
-    with pytest.raises(DataError) as caught:
-        read_arrays(tmp_path / "log.npz")
-    assert list(caught.value.problems) == [
-        "next_observations in rows 0, 1 and 2: The shape of the percept must be (32, 32, 3), as "
-        "before; got (30, 32, 3). Resize the images to one size.",
-        "reward of Interactions must be finite; got nan in row 2. Correct it, or leave the episode "
-        "out.",
-    ]
-
-
 def test_images_of_another_size_in_an_episode_of_minari() -> None:
     whole = EpisodeBuffer(
         observations=PICTURES, actions=[0, 1], rewards=[0.0, 1.0], terminations=[False, True],

@@ -1,4 +1,4 @@
-"""Names for interchangeable parts, so that a configuration and a saved file can speak of them."""
+"""Registries of interchangeable parts, which configurations and files refer to by name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Registry(Generic[Part]):
         self._factories: dict[str, Callable[..., Part] | str] = {}
 
     def register(self, name: str, factory: Callable[..., Part] | str) -> None:
-        """Let ``name`` stand for what ``factory(**parameters)`` returns; a later call wins.
+        """Register a factory under a name; a later call wins.
 
         Args:
             name: The name.
@@ -42,14 +42,14 @@ class Registry(Generic[Part]):
         self._factories[name] = factory
 
     def make(self, name: str, /, **parameters: Any) -> Part:
-        """Return a new part, or suggest the nearest name."""
+        """Return a new part; an unknown name raises an error that suggests the nearest one."""
         if name not in self._factories:
             raise unknown_name(self.kind, name, self._factories)
         factory = self._factories[name]
         return (load(factory) if isinstance(factory, str) else factory)(**parameters)
 
     def name_of(self, part: Part) -> str:
-        """Return the name that makes a part of this type."""
+        """Return the name of the type of a part."""
         entry_point = f"{type(part).__module__}:{type(part).__qualname__}"
         for name, factory in self._factories.items():
             if factory in (type(part), entry_point):
@@ -62,7 +62,7 @@ class Registry(Generic[Part]):
     def describe(self, part: Part, *, learned: bool = False) -> dict[str, Any]:
         """Return the name of a part and its plain parameters, ready for JSON.
 
-        With ``learned``, arrays are passed over: :func:`arrays_of` has them.
+        With ``learned``, arrays are left out, which :func:`arrays_of` returns.
         """
         owner = type(part).__name__
         if not dataclasses.is_dataclass(part):
@@ -78,10 +78,6 @@ class Registry(Generic[Part]):
                 )
         return {"name": self.name_of(part), "parameters": plain}
 
-    def restore(self, description: dict[str, Any]) -> Part:
-        """Return the part that :meth:`describe` described."""
-        return self.make(description["name"], **description["parameters"])
-
     def __contains__(self, name: str) -> bool:
         return name in self._factories
 
@@ -90,7 +86,7 @@ class Registry(Generic[Part]):
 
 
 def load(entry_point: str) -> Any:
-    """Import what an entry point ``module:attribute`` names.
+    """Import and return what an entry point ``module:attribute`` names.
 
     >>> load("rlvc.errors:RlvcError").__name__
     'RlvcError'
@@ -100,7 +96,7 @@ def load(entry_point: str) -> Any:
 
 
 def arrays_of(part: object) -> dict[str, NDArray[Any]]:
-    """Return the parameters of a part that are arrays: what it learned from data."""
+    """Return the parameters of a part that are arrays, which it learned from data."""
     return {k: v for k, v in _fields(part).items() if isinstance(v, np.ndarray)}
 
 

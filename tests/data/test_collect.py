@@ -18,7 +18,7 @@ from tests.support.worlds import WALK, Always, Corridor, Fixed, Walk, identical,
 # Interacting more and more -----------------------------------------------------------------------
 
 
-def test_an_explorer_keeps_what_it_met() -> None:
+def test_an_explorer_keeps_its_interactions() -> None:
     explorer, calls = Explorer(Corridor(), seed=4), list[int]()
     first = explorer.collect(50)
     kept = [column.copy() for column in (first.start, first.action, first.end, first.episode)]
@@ -138,7 +138,7 @@ def test_actions_that_are_not_listed_have_no_names() -> None:
 
 
 @pytest.mark.parametrize("start", [0, 3, -2])
-def test_collect_writes_down_what_happened(start: int) -> None:
+def test_collect_records_what_happened(start: int) -> None:
     env = Walk(start=start, limit=7)
     data = collect(env, 300, seed=5, state="cell")
     assert len(data) == 300
@@ -182,7 +182,7 @@ def test_exploration_around_a_policy(start: int, epsilon: float, low: float, hig
     assert len(policy.seen) == pytest.approx(1000 * (1 - epsilon), abs=60)
 
 
-def test_a_policy_is_followed_unless_told_otherwise() -> None:
+def test_a_policy_is_followed_by_default() -> None:
     data = collect(Walk(), 500, policy=Always(1))
     assert 0.01 <= np.mean(data.action != 1) <= 0.1
 
@@ -195,7 +195,7 @@ def test_collect_explains_a_wrong_parameter() -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, None, 1.5])
-def test_a_seed_that_is_none_is_explained(seed: Any) -> None:
+def test_invalid_seeds_are_refused(seed: Any) -> None:
     with pytest.raises(ValueError, match=r"^seed of collect must be a whole number, at least 0; "):
         collect(gymnasium.make("rlvc/Maze-v0", disable_env_checker=True), 1, seed=seed)
 
@@ -235,7 +235,7 @@ def reward(value: Any) -> Any:
         (reward("1.0x"), r"The reward of the environment must be a finite number; got '1\.0x'\."),
     ],
 )  # fmt: skip
-def test_the_step_that_went_wrong_is_told(fault: Any, message: str) -> None:
+def test_a_step_that_fails_is_reported(fault: Any, message: str) -> None:
     for act in (
         lambda: collect(Faulty(fault), 50),
         lambda: RLVC().learn(Faulty(fault), interactions=50),
@@ -246,7 +246,7 @@ def test_the_step_that_went_wrong_is_told(fault: Any, message: str) -> None:
     assert issubclass(EnvError, RlvcError)  # the command line ends with 1, without a traceback
 
 
-def test_a_reset_of_old_is_told() -> None:
+def test_a_reset_of_the_old_api_is_reported() -> None:
     class Old(Corridor):
         def reset(self, **given: Any) -> Any:
             return super().reset(**given)[0]

@@ -117,7 +117,7 @@ def test_wrong_parameters_are_explained(given: dict[str, Any], message: str) -> 
         RLVC().learn(Corridor(), interactions=20, **given)
 
 
-def test_a_learner_takes_what_its_rounds_teach() -> None:
+def test_a_learner_learns_in_rounds() -> None:
     learner = RLVC(gamma=0.5, threads=1)
     policy = learner.learn(Corridor(start=3), interactions=200, rounds=3, epsilon=0.2, seed=6)
     rounds: list[Round[Any]] = list(
@@ -127,30 +127,30 @@ def test_a_learner_takes_what_its_rounds_teach() -> None:
     assert policy.predict(PICTURES[:2])[0].tolist() == [4, 4]
 
 
-def test_the_same_percept_is_looked_at_once() -> None:
+def test_a_cached_policy_predicts_once_per_percept() -> None:
     inner = Always(1)
-    steady = CachedPolicy(inner)
+    cached = CachedPolicy(inner)
     for picture in [*PICTURES, *PICTURES]:
-        assert int(steady.predict(picture.copy())[0]) == 1
+        assert int(cached.predict(picture.copy())[0]) == 1
     assert len(inner.seen) == len(PICTURES)
 
 
-def test_what_is_no_image_does_not_make_another_percept() -> None:
+def test_entries_that_are_no_images_do_not_matter_to_the_cache() -> None:
     inner = Always(1)
-    steady = CachedPolicy(inner)
+    cached = CachedPolicy(inner)
     for speed in range(5):
         rear = np.asfortranarray(GREYS[REAR])
-        steady.predict({"speed": np.float32(speed), "rear": rear, "front": PICTURES[0]})
-    steady.predict({"front": PICTURES[1], "rear": GREYS[REAR]})
+        cached.predict({"speed": np.float32(speed), "rear": rear, "front": PICTURES[0]})
+    cached.predict({"front": PICTURES[1], "rear": GREYS[REAR]})
     assert len(inner.seen) == 2
 
 
-def test_a_steady_policy_does_what_it_did_before() -> None:
+def test_a_cached_policy_acts_as_the_policy() -> None:
     policy = RLVC(gamma=0.5, threads=1).learn(collect(Corridor(kind="first"), 200))
-    steady, env = CachedPolicy(policy), Corridor(kind="first")
+    cached, env = CachedPolicy(policy), Corridor(kind="first")
     for seed in range(6):
         observation, _ = env.reset(seed=seed)
         for _ in range(3):
-            action, state = steady.predict(observation)
+            action, state = cached.predict(observation)
             assert (int(action), state) == (int(policy.predict(observation)[0]), None)
             observation, *_ = env.step(np.int64(action))

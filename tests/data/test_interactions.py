@@ -29,7 +29,7 @@ def test_returns_end_with_the_episode() -> None:
     assert data.returns(0.0).tolist() == data.reward.tolist()
 
 
-def test_who_never_got_away_is_stuck() -> None:
+def test_an_action_that_never_led_away_is_stuck() -> None:
     images = pictures(3, shape=(4, 4, 3))
     #        0 0: stuck   0 1: slippery  1 0: ends  1 1: moves  2 1: never left, twice
     start = [0, 0, 0, 0, 1, 1, 2, 2]
@@ -43,7 +43,7 @@ def test_who_never_got_away_is_stuck() -> None:
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_who_is_stuck_is_found_by_looking_through_all(seed: int) -> None:
+def test_stuck_actions_agree_with_the_oracle(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 30))
     start, end, action = rng.integers(0, 3, (3, n))
@@ -138,7 +138,7 @@ def test_a_row_that_starts_elsewhere_does_not_continue_the_episode() -> None:
 # All that is wrong, at once ----------------------------------------------------------------------
 
 
-def test_all_that_is_wrong_with_a_database_is_said_at_once() -> None:
+def test_all_errors_of_a_database_are_raised_at_once() -> None:
     nan, inf = float("nan"), float("inf")
     images = pictures(9, shape=(4, 4, 3))
     with pytest.raises(ValueError, match=r"^action_names") as caught:

@@ -132,7 +132,7 @@ def test_frames_have_names_that_sort() -> None:
     assert frame_of("frame x") is None
 
 
-def test_what_is_beside_the_images_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_entries_beside_the_images_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         collect(Corridor(kind="nested"), 30)
     assert caplog.messages == ["Only images are learned from; left out: speed."]
@@ -275,7 +275,7 @@ def test_small_entries_are_left_out_beside_an_image(caplog: pytest.LogCaptureFix
 
 
 @pytest.mark.parametrize(("shape", "n"), [((3, 64, 64), 3), ((64, 64, 4), 4)])
-def test_what_may_be_colours_is_told(
+def test_frames_that_may_be_colours_are_warned_of(
     shape: tuple[int, ...], n: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     tell_left_out(spaces.Box(0, 255, shape, np.uint8))
@@ -341,7 +341,7 @@ def test_tiny_images_are_refused(shape: tuple[int, ...], size: str) -> None:
     refuse(spaces.Dict({"eye": tiny}), f"The images of observation 'eye' {tail}")
 
 
-def test_what_minigrid_tells_unless_asked_is_refused() -> None:
+def test_symbolic_observations_of_minigrid_are_refused() -> None:
     env = gymnasium.make("MiniGrid-Empty-5x5-v0", disable_env_checker=True)
     with pytest.raises(TypeError, match=r"^The images of observation 'image' must .* got 7 × 7, "):
         check_spaces(env)

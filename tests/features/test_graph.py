@@ -120,7 +120,7 @@ def test_an_empty_graph_has_nothing() -> None:
     assert graph.add([]) == (graph, [])
 
 
-def test_the_symbols_of_an_eye_become_features_once() -> None:
+def test_the_symbols_of_an_extractor_become_features_once() -> None:
     extractor = FeatureExtractor(Harris(), Invariants(), Euclidean(), 0.5)
     for name, n in (("left", 2), ("right", 1)):
         extractor.vocabularies[name] = Vocabulary(Euclidean(), 0.5)
@@ -221,7 +221,7 @@ def test_a_distance_is_likely_within_reach_of_the_mean(
     assert lazy_features(graph, percept).exhibits(number) == (abs(share) < 1.0)
 
 
-def test_a_row_says_what_is_asked_and_leaves_out_the_rest() -> None:
+def test_a_row_has_the_parameters_of_a_composite() -> None:
     given = {"first": 4, "second": 2, "mean": 30.0, "deviation": 2.0, "likelihood": math.exp(-2.0)}
     plain = Composite(**given)  # type: ignore[arg-type]
     assert plain.parts == (4, 2)
@@ -266,7 +266,7 @@ def test_the_ratio_of_scales_goes_from_the_first_part_to_the_second() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(seed=seeds)
-def test_only_the_primitives_of_a_feature_are_looked_for_and_only_once(seed: int) -> None:
+def test_only_the_primitives_of_a_feature_are_searched_for_and_only_once(seed: int) -> None:
     rng = np.random.default_rng(seed)
     graph, scene = draw_graph(rng, CAMERAS), Scene.draw(rng, CAMERAS, most=4)
     symbols = [n for n, one in enumerate(graph.features) if isinstance(one, Primitive)]

@@ -99,7 +99,7 @@ def test_cooccurrences_are_counted(seed: int, n_jobs: int, threads: int) -> None
 
 @settings(deadline=None, max_examples=60)
 @given(seeds, st.integers(0, 80))
-def test_pairs_may_stand_in_any_order_and_repeat(seed: int, n: int) -> None:
+def test_pairs_may_be_in_any_order_and_repeat(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     percept, feature = rng.integers(0, 5, n), rng.integers(0, 9, n).astype(np.int32)
     dense = np.zeros((5, 9), np.bool_)
@@ -107,7 +107,7 @@ def test_pairs_may_stand_in_any_order_and_repeat(seed: int, n: int) -> None:
     same(Incidence.from_pairs(percept, feature, 5, 9), dense)
 
 
-def test_what_is_there_is_not_copied() -> None:
+def test_known_features_are_not_copied() -> None:
     rng = np.random.default_rng(0)
     dense = rng.random((50, 40)) < 0.3
     base = matrix = Incidence.from_dense(dense[:, :20])

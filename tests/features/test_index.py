@@ -149,7 +149,7 @@ def test_features_may_be_added_at_once_or_one_by_one(seed: int) -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(seed=seeds)
-def test_places_stand_image_by_image_and_feature_by_feature(seed: int) -> None:
+def test_occurrences_are_sorted_by_image_and_feature(seed: int) -> None:
     rng = np.random.default_rng(seed)
     cameras = ("left", "right")
     graph, scene = draw_graph(rng, cameras, several=True), Scene.draw(rng, cameras)

@@ -58,22 +58,22 @@ def store_of(percepts: list[Any]) -> Percepts:
     return percepts_store
 
 
-# What the images tell ----------------------------------------------------------------------------
+# What the images determine ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [8, 30, 90])
-def test_what_comes_back_exactly_is_drawn_and_the_rest_is_filmed(n: int) -> None:
+def test_images_with_recurring_points_are_drawn_and_others_are_filmed(n: int) -> None:
     assert choose_extractor(store_of(windows(n))) == DRAWN
     assert choose_extractor(store_of(filmed(windows(n)))) == CAMERA
 
 
 @pytest.mark.parametrize("n", [1, 2, 7])
-def test_few_images_do_not_tell(n: int) -> None:
+def test_few_images_get_the_default(n: int) -> None:
     for images in (windows(n), filmed(windows(n)), list(pictures(n))):
         assert choose_extractor(store_of(images)) == DRAWN
 
 
-def test_where_there_are_no_corners_something_else_is_tried() -> None:
+def test_images_without_corners_get_sift() -> None:
     blank = [np.full((64, 64, 3), i, np.uint8) for i in range(10)]
     assert choose_extractor(store_of(blank)) == CAMERA
     assert choose_extractor(store_of(blank[:1])) == CAMERA
@@ -88,7 +88,7 @@ def test_images_without_corners_do_not_count() -> None:
     assert choose_extractor(store_of(mixed)) == DRAWN
 
 
-def test_one_camera_is_enough_to_need_an_eye_for_cameras() -> None:
+def test_one_filmed_camera_is_enough_for_sift() -> None:
     drawn, noisy = windows(20), filmed(windows(20))
     for left, right, expected in (
         (drawn, drawn, DRAWN),
@@ -116,7 +116,7 @@ def test_distant_places_overlap_with_their_neighbours_in_time() -> None:
     ("name", "expected"),
     [("Maze", DRAWN), ("Subway", DRAWN), ("Hill", DRAWN), ("Campus", CAMERA)],
 )
-def test_the_tasks_are_seen_as_they_should_be(name: str, expected: ExtractorConfig) -> None:
+def test_the_tasks_get_suitable_extractors(name: str, expected: ExtractorConfig) -> None:
     env = gymnasium.make(f"rlvc/{name}-v0", disable_env_checker=True)
     data = collect(env, 30, seed=0)
     assert choose_extractor(data.percepts) == expected
@@ -124,7 +124,7 @@ def test_the_tasks_are_seen_as_they_should_be(name: str, expected: ExtractorConf
 
 @pytest.mark.parametrize("n", [9, 40, 64, 65, 300])
 def test_few_of_many_images_are_sampled(n: int) -> None:
-    looked: list[int] = []
+    processed: list[int] = []
 
     class Counted:
         def __init__(self) -> None:
@@ -134,15 +134,15 @@ def test_few_of_many_images_are_sampled(n: int) -> None:
             return n
 
         def __getitem__(self, number: int) -> Image:
-            looked.append(number)
+            processed.append(number)
             return windows(40)[number % 40]
 
     choosing._sample(DRAWN.new_extractor(), Counted(), 1)  # type: ignore[arg-type]
-    assert looked == sorted(set(looked))
-    assert len(looked) == n if n <= 64 else 50 <= len(looked) <= 64
-    assert (looked[0], looked[-1]) == (0, n - 1)
-    assert np.diff(looked).max() <= max(n // 12, 1)
-    assert sum(b - a == 1 for a, b in itertools.pairwise(looked)) >= 0.7 * len(looked)
+    assert processed == sorted(set(processed))
+    assert len(processed) == n if n <= 64 else 50 <= len(processed) <= 64
+    assert (processed[0], processed[-1]) == (0, n - 1)
+    assert np.diff(processed).max() <= max(n // 12, 1)
+    assert sum(b - a == 1 for a, b in itertools.pairwise(processed)) >= 0.7 * len(processed)
 
 
 def boards(*, lines: int = 30) -> list[NDArray[np.uint8]]:
@@ -156,29 +156,29 @@ def boards(*, lines: int = 30) -> list[NDArray[np.uint8]]:
     return images
 
 
-def seen_with(sense: ExtractorConfig, images: list[NDArray[np.uint8]]) -> list[NDArray[Any]]:
-    return choosing._sample(sense.new_extractor(), store_of(images).images[0], 1)
+def descriptors_of(config: ExtractorConfig, images: list[NDArray[np.uint8]]) -> list[NDArray[Any]]:
+    return choosing._sample(config.new_extractor(), store_of(images).images[0], 1)
 
 
 def test_corners_that_are_the_same_everywhere_leave_it_to_sift() -> None:
     images = boards(lines=60)
-    corners, sift = (seen_with(sense, images) for sense in (DRAWN, CAMERA))
+    corners, sift = (descriptors_of(config, images) for config in (DRAWN, CAMERA))
     assert recurrence(corners) >= choosing.RECURRENCE  # it is drawn: that is not the reason
     assert distinctness(corners) < choosing.APART
     assert distinctness(sift) > distinctness(corners)
     assert choose_extractor(store_of(images)) == CAMERA
     assert choose_extractor(store_of(images[: choosing.FEW - 1])) == DRAWN  # few images do not tell
-    assert distinctness(seen_with(DRAWN, windows(20))) >= choosing.APART
+    assert distinctness(descriptors_of(DRAWN, windows(20))) >= choosing.APART
 
 
-def test_sift_must_tell_more_than_corners() -> None:
+def test_sift_must_tell_more_images_apart_than_corners() -> None:
     images = boards()  # without lines, all that is seen is the figure
-    corners, sift = (seen_with(sense, images) for sense in (DRAWN, CAMERA))
+    corners, sift = (descriptors_of(config, images) for config in (DRAWN, CAMERA))
     assert distinctness(corners) == distinctness(sift) == 1 / 20
     assert choose_extractor(store_of(images)) == DRAWN
 
 
-def test_one_camera_that_tells_is_enough() -> None:
+def test_one_camera_whose_images_differ_is_enough() -> None:
     pairs = [{"a": a, "b": b} for a, b in zip(boards(lines=60), windows(20), strict=True)]
     assert choose_extractor(store_of(pairs)) == DRAWN
     pairs = [{"a": a, "b": a[:, ::-1]} for a in boards(lines=60)]
@@ -235,22 +235,22 @@ def test_recurrence_is_a_share_of_all_descriptors() -> None:
 def test_a_part_brings_those_that_go_with_it(
     given: dict[str, Any], expected: tuple[Any, ...], images: list[Image]
 ) -> None:
-    sense = choose_extractor(store_of(images), **given)
+    config = choose_extractor(store_of(images), **given)
     for name, part in given.items():
-        assert getattr(sense, name) is part
+        assert getattr(config, name) is part
     rest = [name for name in ("detector", "descriptor", "metric") if name not in given]
-    assert [getattr(sense, name) for name in rest] == list(expected[:-1])
+    assert [getattr(config, name) for name in rest] == list(expected[:-1])
     if expected[-1] is None:  # it comes from the data
-        assert 0.0 < sense.threshold != 160.0
+        assert 0.0 < config.threshold != 160.0
     else:
-        assert sense.threshold == expected[-1]
+        assert config.threshold == expected[-1]
     assert choose_extractor(store_of(images), **given, threshold=7.5).threshold == 7.5
 
 
 def test_the_parts_that_go_together_are_of_different_kinds() -> None:
-    senses = (DRAWN, CAMERA, BINARY)
+    configs = (DRAWN, CAMERA, BINARY)
     for name in ("detector", "descriptor", "metric"):
-        assert len({type(getattr(sense, name)) for sense in senses}) == 3
+        assert len({type(getattr(config, name)) for config in configs}) == 3
 
 
 @dataclass(frozen=True)
@@ -282,15 +282,15 @@ class Chessboard:
         return np.asarray(np.abs(a[:, None].astype(float) - b[None].astype(float)).max(axis=2))
 
 
-def test_parts_that_are_not_known_get_what_suits_any() -> None:
+def test_custom_parts_get_parts_that_suit_any() -> None:
     drawn, noisy = store_of(windows(20, step=16)), store_of(filmed(windows(20, step=16)))
     lattice: Detector = Lattice()
     assert choose_extractor(drawn, detector=lattice).descriptor == Invariants()
     assert choose_extractor(noisy, detector=lattice).descriptor == SiftDescriptor()
     colour: Descriptor = Colour()
     for percepts, detector in ((drawn, Harris()), (noisy, Sift())):
-        sense = choose_extractor(percepts, descriptor=colour)
-        assert (sense.detector, sense.metric) == (detector, Euclidean())
+        config = choose_extractor(percepts, descriptor=colour)
+        assert (config.detector, config.metric) == (detector, Euclidean())
     assert choose_extractor(noisy, descriptor=colour, detector=Harris()).metric == Euclidean()
     assert choose_extractor(noisy, descriptor=colour, detector=Harris()).detector == Harris()
 
@@ -303,8 +303,8 @@ def test_parts_given_in_full_are_taken_as_they_are() -> None:
 
     metric: Metric = Chessboard()
     given: dict[str, Any] = {"detector": Lattice(), "descriptor": Colour(), "metric": metric}
-    sense = choose_extractor(Blind(), **given, threshold=9.0)  # type: ignore[arg-type]
-    assert sense == ExtractorConfig(**given, threshold=9.0)
+    config = choose_extractor(Blind(), **given, threshold=9.0)  # type: ignore[arg-type]
+    assert config == ExtractorConfig(**given, threshold=9.0)
     assert choose_extractor(Blind(), detector=Sift()) == CAMERA  # type: ignore[arg-type]
 
 
@@ -370,7 +370,7 @@ def test_a_policy_saves_its_extractor(is_filmed: bool, tmp_path: Any) -> None:
     assert np.mean(again.predict(np.stack(new))[0] == right) >= 0.7
 
 
-def test_fresh_interactions_are_seen_with_what_the_first_ask_for() -> None:
+def test_fresh_interactions_use_the_extractor_of_the_first() -> None:
     first, later = guess(filmed(windows(24, step=20))), guess(windows(24, step=20))
     learner = RLVC(threads=1, max_stages=2, max_splits=1)
     stages = list(learner.stages(lambda k, policy: later if k else first))

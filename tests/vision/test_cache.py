@@ -33,52 +33,52 @@ def same(one: list[Keypoints], other: list[Keypoints]) -> bool:
     )
 
 
-@pytest.mark.parametrize("sense", [DRAWN, CAMERA], ids=["drawn", "camera"])
+@pytest.mark.parametrize("config", [DRAWN, CAMERA], ids=["drawn", "camera"])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_what_was_seen_before_is_not_looked_at_again(sense: Any, threads: int) -> None:
-    percepts, memory, looked = Percepts(), ExtractionCache(), list[int]()
+def test_known_images_are_not_processed_again(config: Any, threads: int) -> None:
+    percepts, cache, processed = Percepts(), ExtractionCache(), list[int]()
     for first, last in ((0, 3), (3, 4), (4, 4), (4, 7)):
         fill(percepts, first, last)
-        extractor: FeatureExtractor = sense.new_extractor()
+        extractor: FeatureExtractor = config.new_extractor()
         n_new = 2 * (last - first)
-        assert memory.n_new(extractor, percepts) == n_new
-        looked.clear()
-        keypoints = memory.extract(extractor, percepts, threads, lambda: looked.append(1))
-        assert len(looked) == n_new
-        assert memory.n_new(extractor, percepts) == 0
+        assert cache.n_new(extractor, percepts) == n_new
+        processed.clear()
+        keypoints = cache.extract(extractor, percepts, threads, lambda: processed.append(1))
+        assert len(processed) == n_new
+        assert cache.n_new(extractor, percepts) == 0
         assert same(keypoints, ExtractionCache().extract(extractor, percepts))
 
 
-def test_what_was_seen_stays_as_it_was() -> None:
-    percepts, memory = Percepts(), ExtractionCache()
+def test_earlier_keypoints_are_not_changed() -> None:
+    percepts, cache = Percepts(), ExtractionCache()
     fill(percepts, 0, 3)
     extractor = DRAWN.new_extractor()
-    before = memory.extract(extractor, percepts)
+    before = cache.extract(extractor, percepts)
     kept = [one.begin.copy() for one in before]
-    assert memory.extract(extractor, percepts)[0] is before[0]  # nothing is new
+    assert cache.extract(extractor, percepts)[0] is before[0]  # nothing is new
     fill(percepts, 3, 7)
-    memory.extract(extractor, percepts)
+    cache.extract(extractor, percepts)
     assert all(np.array_equal(one.begin, begin) for one, begin in zip(before, kept, strict=True))
 
 
-def test_another_eye_looks_at_everything() -> None:
-    percepts, memory = Percepts(), ExtractionCache()
+def test_another_detector_processes_everything() -> None:
+    percepts, cache = Percepts(), ExtractionCache()
     fill(percepts, 0, 4)
-    memory.extract(DRAWN.new_extractor(), percepts)
+    cache.extract(DRAWN.new_extractor(), percepts)
     camera = CAMERA.new_extractor()
-    assert memory.n_new(camera, percepts) == 8
-    assert same(memory.extract(camera, percepts), ExtractionCache().extract(camera, percepts))
-    assert memory.n_new(DRAWN.new_extractor(), percepts) == 8  # it remembers one kind at a time
+    assert cache.n_new(camera, percepts) == 8
+    assert same(cache.extract(camera, percepts), ExtractionCache().extract(camera, percepts))
+    assert cache.n_new(DRAWN.new_extractor(), percepts) == 8  # it remembers one kind at a time
 
 
 def test_images_without_points_are_known_as_well() -> None:
-    percepts, memory, looked = Percepts(), ExtractionCache(), list[int]()
+    percepts, cache, processed = Percepts(), ExtractionCache(), list[int]()
     for level in range(3):
         percepts.add(np.full((64, 64, 3), level, np.uint8))
-    memory.extract(DRAWN.new_extractor(), percepts)
+    cache.extract(DRAWN.new_extractor(), percepts)
     percepts.add(IMAGES[0])
-    keypoints = memory.extract(DRAWN.new_extractor(), percepts, 1, lambda: looked.append(1))
-    assert len(looked) == 1
+    keypoints = cache.extract(DRAWN.new_extractor(), percepts, 1, lambda: processed.append(1))
+    assert len(processed) == 1
     assert keypoints[0].begin[:4].tolist() == [0, 0, 0, 0]
     assert keypoints[0].begin[4] == len(keypoints[0].row) > 0
 
@@ -94,18 +94,18 @@ class Counting:
         return DRAWN.detector.detect(image)
 
 
-def test_rounds_look_at_every_percept_once() -> None:
+def test_rounds_process_every_percept_once() -> None:
     detector = Counting([])
     learner = RLVC(gamma=0.5, threads=1, detector=detector, descriptor=DRAWN.descriptor,
                    metric=DRAWN.metric, threshold=0.2)  # fmt: skip
     learner.learn(Corridor(), interactions=200, rounds=4, epsilon=1.0)  # no policy looks as well
     assert len(detector.seen) == 5
-    memory, data = ExtractionCache(), collect(Corridor(), 100)
-    one, other = learner.extract(data, memory), learner.extract(data)
+    cache, data = ExtractionCache(), collect(Corridor(), 100)
+    one, other = learner.extract(data, cache), learner.extract(data)
     assert np.array_equal(one.incidence.indices, other.incidence.indices)
     assert len(data.percepts) == 5 < len(PICTURES)
     detector.seen.clear()
-    learner.extract(collect(Corridor(), 200), memory)
+    learner.extract(collect(Corridor(), 200), cache)
     assert detector.seen == []
 
 
@@ -130,10 +130,10 @@ class Fleeting(Images):
         return image
 
 
-@pytest.mark.parametrize("sense", [DRAWN, CAMERA], ids=["drawn", "camera"])
+@pytest.mark.parametrize("config", [DRAWN, CAMERA], ids=["drawn", "camera"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_few_images_are_held_at_a_time(sense: Any, threads: int) -> None:
-    images, extractor = Fleeting(30), sense.new_extractor()
+def test_few_images_are_held_at_a_time(config: Any, threads: int) -> None:
+    images, extractor = Fleeting(30), config.new_extractor()
     (keypoints,) = ExtractionCache().extract(extractor, images.percepts(), threads)
     assert images.fetched == 30
     extractor.learn(images, keypoints, threads)
@@ -145,7 +145,7 @@ def test_few_images_are_held_at_a_time(sense: Any, threads: int) -> None:
     assert len(images.alive) == 0
 
 
-def test_what_is_seen_is_not_there_twice() -> None:
+def test_keypoints_waste_no_memory() -> None:
     percepts = Fleeting(5).percepts()
     (keypoints,) = ExtractionCache().extract(DRAWN.new_extractor(), percepts)
     columns = keypoints.points.xy, keypoints.points.scale, keypoints.row, keypoints.descriptors

@@ -40,7 +40,7 @@ def test_any_detector_goes_with_any_descriptor(name: str, detector: str, channel
 @pytest.mark.parametrize("normalise", [False, True])
 @pytest.mark.parametrize("turns", [1, 2, 3])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_invariants_do_not_see_rotation(normalise: bool, turns: int, channels: int) -> None:
+def test_invariants_do_not_depend_on_rotation(normalise: bool, turns: int, channels: int) -> None:
     image = blocks(5, (65, 65, channels), side=5)
     turned = np.ascontiguousarray(np.rot90(image, turns))
     descriptor = Invariants(normalise=normalise)
@@ -55,7 +55,7 @@ def test_invariants_do_not_see_rotation(normalise: bool, turns: int, channels: i
     assert np.ptp(rows, axis=0).min() > 1e-3  # and places differ
 
 
-def test_normalised_invariants_do_not_see_affine_light() -> None:
+def test_normalised_invariants_do_not_depend_on_affine_light() -> None:
     image = blocks(6, (65, 65, 3), side=5) // 2
     bright = image * np.array([1, 2, 1], np.uint8) + np.array([60, 0, 10], np.uint8)
     normal, raw = Invariants(normalise=True), Invariants()

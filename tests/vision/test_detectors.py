@@ -62,7 +62,7 @@ def test_harris_moves_with_the_window(x: int, y: int, seed: int, channels: int) 
     assert len(window) > 0
 
 
-def test_harris_sees_colour_that_grey_does_not() -> None:
+def test_harris_finds_corners_of_colour_alone() -> None:
     image = np.zeros((64, 64, 3), np.uint8)
     image[:, :, 0] = 100
     image[30:, 30:] = (0, 100, 0)

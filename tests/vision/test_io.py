@@ -68,7 +68,7 @@ def test_a_vocabulary_goes_on_as_if_it_had_never_been_saved(keypoints: str, tmp_
     assert load_policy(tmp_path / "0").n_classes > 1
 
 
-def test_cameras_stay_in_the_order_in_which_they_were_met(tmp_path: Path) -> None:
+def test_cameras_stay_in_their_order(tmp_path: Path) -> None:
     extractor = learner().extract(database([{"b": image} for image in COLOUR])).extractor
     views = [{"a": grey, "b": image} for grey, image in zip(GREY, COLOUR, strict=False)]
     blank = np.zeros((64, 64, 3), np.uint8)
@@ -90,7 +90,7 @@ def test_cameras_stay_in_the_order_in_which_they_were_met(tmp_path: Path) -> Non
     assert loaded.patches["c"] == []
 
 
-def test_an_eye_that_has_seen_nothing_can_be_kept(tmp_path: Path) -> None:
+def test_an_extractor_without_symbols_can_be_saved(tmp_path: Path) -> None:
     extractor = FeatureExtractor(Sift(max_points=7), SiftDescriptor(root=True), Euclidean(), 3.0)
     loaded = through_a_file(extractor, tmp_path / "eye")
     assert loaded.vocabularies == {}

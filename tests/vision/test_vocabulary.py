@@ -105,7 +105,7 @@ def test_matches_is_one_column_of_quantize(name: str) -> None:
 
 
 @EVERY
-def test_growing_never_changes_what_was_said(name: str) -> None:
+def test_growing_never_changes_earlier_results(name: str) -> None:
     words = vocabulary(name)
     words.extend(sample(name, 100))
     rows = sample(name, 80, seed=5)
@@ -156,9 +156,7 @@ class Plain:
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.floats(0.1, 30), st.integers(1, 60), st.integers(1, 6))
-def test_a_metric_of_the_users_gives_the_same(
-    seed: int, threshold: float, n: int, width: int
-) -> None:
+def test_a_custom_metric_gives_the_same(seed: int, threshold: float, n: int, width: int) -> None:
     rng = np.random.default_rng(seed)
     rows = (rng.normal(size=(n, width)) * 10).astype(np.float32)
     ours, theirs = Vocabulary(Euclidean(), threshold), Vocabulary(Plain(), threshold)

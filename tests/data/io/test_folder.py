@@ -258,7 +258,7 @@ def test_what_followed_a_cut_must_be_known(folder: Path, caplog: pytest.LogCaptu
     ]
 
 
-def test_something_must_be_left(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_interaction_must_be_left(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert problems(write_table(folder, "0,0,0.png,1,0,,true\n1,0,1.png,1,0,,true")) == [
         "Nothing is left: every episode was cut off after its only action and shows no image "
         "after it. Add a last row with that image to each."
@@ -460,7 +460,7 @@ def test_columns_there_twice_or_too_many(table: str, folder: Path) -> None:
     ]
 
 
-def test_everything_is_found_at_once(folder: Path) -> None:
+def test_all_problems_are_reported_at_once(folder: Path) -> None:
     (folder / "2.png").write_bytes((folder / "2.png").read_bytes()[:60])
     cv2.imwrite(str(folder / "small.png"), np.zeros((3, 5, 3), np.uint8))
     cv2.imwrite(str(folder / "grey.png"), np.zeros((6, 5), np.uint8))
@@ -546,7 +546,7 @@ def test_a_long_list_is_cut(folder: Path) -> None:
         ),
     ],
 )
-def test_a_table_that_is_hardly_one(data: bytes, expected: list[str], folder: Path) -> None:
+def test_broken_tables_are_reported(data: bytes, expected: list[str], folder: Path) -> None:
     (folder / "table.csv").write_bytes(data)
     assert problems(folder) == expected
 
@@ -654,7 +654,7 @@ def test_cameras_of_any_name(names: tuple[str, ...], tmp_path: Path) -> None:
         }  # fmt: skip
 
 
-def test_what_is_there_is_kept(folder: Path, tmp_path: Path) -> None:
+def test_existing_files_are_not_overwritten(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(
         ValueError,
         match=r"^path of write_folder must be new or an empty folder; got .*log, which holds files",
@@ -724,7 +724,7 @@ def test_any_flipped_bit_is_found_and_the_file_named(
         assert expected in problems(folder)
 
 
-def test_all_damage_is_told_at_once_with_the_rest(sealed: Path) -> None:
+def test_all_damage_is_reported_at_once_with_the_rest(sealed: Path) -> None:
     flip(sealed / "images/000000.png", 50)
     (sealed / "images/000002.png").write_bytes(b"")
     (sealed / "images/000001.png").unlink()
@@ -756,7 +756,7 @@ def test_files_that_no_row_names_any_more_are_checked_too(sealed: Path) -> None:
     )
 
 
-def test_what_a_user_adds_does_no_harm(sealed: Path) -> None:
+def test_files_that_a_user_adds_do_no_harm(sealed: Path) -> None:
     (sealed / "notes.txt").write_text("mine")
     write_images(sealed / "images" / "more", shape=(4, 4, 3))
     assert identical(read_folder(sealed), chain())

@@ -200,7 +200,7 @@ def test_light_and_noise_of_a_photograph() -> None:
 
 
 @pytest.mark.parametrize(("row", "column"), [(3, 5), (10, 30), (35, 52)])
-def test_a_surface_is_seen_in_true_perspective(row: int, column: int) -> None:
+def test_a_surface_is_drawn_in_true_perspective(row: int, column: int) -> None:
     texture = np.zeros((40, 60, 3), np.uint8)
     texture[row, column] = 255
     surface = Surface(texture, (-1.5, -2.0, 9.0), (0.05, 0, 0), (0, 0.05, 0))

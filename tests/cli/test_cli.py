@@ -451,10 +451,10 @@ def test_an_image_that_cannot_be_read_is_a_failure(
     [
         ("maze", "coil", "Pictures 'coil' need the folder coil100 in RLVC_DATA; RLVC_DATA is not "
          "set. Set RLVC_DATA to a folder that holds coil100, or use --pictures photos."),
-        ("subway", "street", "Pictures 'street' are not here: RLVC_DATA is not set, and they are "
+        ("subway", "street", "Pictures 'street' were not found: RLVC_DATA is not set, and they are "
          "not downloaded. Get them with: rlvc data get street; or set RLVC_DATA to a folder that "
          "holds street."),
-        ("campus", "places", "Pictures 'places' are not here: RLVC_DATA is not set, and they are "
+        ("campus", "places", "Pictures 'places' were not found: RLVC_DATA is not set, and they are "
          "not downloaded. Get them with: rlvc data get places; or set RLVC_DATA to a folder that "
          "holds places."),
         ("maze", "no/where.png", "Pictures 'no/where.png' are no image file and no folder. Check "

@@ -11,8 +11,8 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Floats, Ints
 from rlvc._core.jit import chunks, jit, n_threads, share_threads
 
 
@@ -42,11 +42,11 @@ class FixedPoint:
         half = self.exponent // 2
         return float(np.ldexp(1.0, half)), float(np.ldexp(1.0, self.exponent - half))
 
-    def encode(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    def encode(self, numbers: Floats) -> Ints:
         """Return the nearest integers, halves to even."""
         return np.rint(np.ldexp(numbers, self.exponent)).astype(np.int64)
 
-    def decode(self, integers: NDArray[np.int64]) -> NDArray[np.float64]:
+    def decode(self, integers: Ints) -> Floats:
         """Return the numbers that the integers stand for."""
         return np.ldexp(integers.astype(np.float64), -self.exponent)
 
@@ -74,7 +74,7 @@ class Scale:
     largest: float
 
     @classmethod
-    def of(cls, rewards: NDArray[np.float64]) -> Scale:
+    def of(cls, rewards: Floats) -> Scale:
         """Return the scale of rewards."""
         return cls(len(rewards), float(rewards.min()), float(np.abs(rewards).max()))
 
@@ -84,8 +84,8 @@ class Scale:
 
 
 def group_sums(
-    group: NDArray[np.int64], integers: NDArray[np.int64], n_groups: int, threads: int = 1
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    group: Ints, integers: Ints, n_groups: int, threads: int = 1
+) -> tuple[Ints, Ints, Ints]:
     """Return the count, the sum and the sum of squares of the integers of each group.
 
     >>> [sums.tolist() for sums in group_sums(np.array([0, 1, 1]), np.array([2, 3, -3]), 3)]
@@ -98,9 +98,7 @@ def group_sums(
 
 
 @jit
-def _sum_up(
-    group: NDArray[np.int64], integers: NDArray[np.int64], n_groups: int, span: tuple[int, int]
-) -> NDArray[np.int64]:
+def _sum_up(group: Ints, integers: Ints, n_groups: int, span: tuple[int, int]) -> Ints:
     sums = np.zeros((3, n_groups), np.int64)
     for t in range(span[0], span[1]):
         d, g = integers[t], group[t]

@@ -40,7 +40,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         OSError: It cannot be written; the text says what to do.
     """
     target = Path(path).resolve()
-    made = missing_folders(target.parent)
+    created = missing_folders(target.parent)
     with explain_os_errors(Path(path)):
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
                 shutil.rmtree(hidden, ignore_errors=True)
                 raise
         except BaseException:
-            remove_empty(made)
+            remove_empty(created)
             raise
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.archive import read_archive, write_archive
+from rlvc._core.arrays import Floats, Ints
 from rlvc._core.registry import arrays_of
 from rlvc._core.validate import (
     MAX_SQUARED,
@@ -43,7 +44,7 @@ MAX_IMAGE: Final = 2**15  # pixels of a side; OpenCV takes none beyond that
 MAX_VALUE: Final = 1e150  # rewards are at most 1e100, and the square of this is finite
 CLASSIFIERS: dict[str, type[Tree] | type[Diagrams]] = {"tree": Tree, "diagrams": Diagrams}
 
-Values = tuple[Tree | Diagrams, NDArray[np.float64], NDArray[np.int64]]  # with values and counts
+Values = tuple[Tree | Diagrams, Floats, Ints]  # with values and counts
 
 
 def write_policy(path: str | os.PathLike[str], policy: Policy) -> None:
@@ -138,7 +139,7 @@ class PolicyParts(TypedDict):
 
     extractor: FeatureExtractor
     graph: FeatureGraph
-    usage: NDArray[np.int64]
+    usage: Ints
     patches: NDArray[np.uint8]
     shapes: dict[str, tuple[int, ...]]
     gamma: float

@@ -99,13 +99,13 @@ class Examples:
 
 def _in_turn(count: Ints, classes: Ints) -> Ints:
     """Return the numbers of the percepts of interactions, in the order of choice."""
-    met = np.flatnonzero(count)
-    shuffled = np.random.default_rng(0).permutation(len(count))[met]
-    place = np.argsort(np.argsort(-np.bincount(classes, count), kind="stable"))[classes[met]]
-    order = np.lexsort((shuffled, -count[met], place))  # class by class
-    met, place = met[order], place[order]
-    turn = np.arange(len(met)) - np.searchsorted(place, place)
-    return np.asarray(met[np.lexsort((place, turn))])
+    used = np.flatnonzero(count)
+    shuffled = np.random.default_rng(0).permutation(len(count))[used]
+    place = np.argsort(np.argsort(-np.bincount(classes, count), kind="stable"))[classes[used]]
+    order = np.lexsort((shuffled, -count[used], place))  # class by class
+    used, place = used[order], place[order]
+    turn = np.arange(len(used)) - np.searchsorted(place, place)
+    return np.asarray(used[np.lexsort((place, turn))])
 
 
 def _check(

@@ -316,7 +316,7 @@ def test_another_folder(server: Server, tmp_path: Path, monkeypatch: pytest.Monk
 def test_local_data_comes_first_if_it_is_all_there(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ImageError, match=r"'small' are not here: RLVC_DATA is not set, and"):
+    with pytest.raises(ImageError, match=r"'small' were not found: RLVC_DATA is not set, and"):
         find_folder("small")
     monkeypatch.setenv("RLVC_DATA", str(tmp_path))
     (tmp_path / "small").mkdir()

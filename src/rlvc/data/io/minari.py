@@ -112,11 +112,11 @@ def write_minari(
     _check_cameras(interactions.percepts.cameras)
     buffers = _buffers(interactions, on_episode)
     folder = _folder(dataset_id)
-    made = missing_folders(folder.parent)
+    created = missing_folders(folder.parent)
     actions = spaces.Discrete(interactions.n_actions, start=interactions.action_start)
-    with explain_os_errors(folder), _remove_after_error(folder, made), warnings.catch_warnings():
+    with explain_os_errors(folder), _remove_after_error(folder, created), warnings.catch_warnings():
         # HDF5 may crash on a full disk, so the space is checked first.
-        check_space(made[-1].parent if made else folder.parent, largest_size(interactions))
+        check_space(created[-1].parent if created else folder.parent, largest_size(interactions))
         warnings.simplefilter("ignore", UserWarning)  # about missing authors and links
         dataset = minari.create_dataset_from_buffers(
             dataset_id, buffers, action_space=actions,
@@ -244,7 +244,7 @@ def largest_size(interactions: Interactions) -> int:
 
 
 @contextmanager
-def _remove_after_error(folder: Path, made: list[Path]) -> Iterator[None]:
+def _remove_after_error(folder: Path, created: list[Path]) -> Iterator[None]:
     """Remove the dataset and its namespaces after an error."""
     from minari.namespace import NAMESPACE_METADATA_FILENAME
 
@@ -252,7 +252,7 @@ def _remove_after_error(folder: Path, made: list[Path]) -> Iterator[None]:
         yield
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
-        for place in made:
+        for place in created:
             (place / NAMESPACE_METADATA_FILENAME).unlink(missing_ok=True)
             remove_empty([place])
         raise

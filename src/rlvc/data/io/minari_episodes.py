@@ -84,8 +84,8 @@ def check_episode(number: int, episode: Any, space: spaces.Discrete) -> Iterator
         for name in ("actions", "rewards", "terminations", "truncations")
     }
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{n} {name}" for name, n in lengths.items())
-        yield f"episode {number} must have as many of each; got {told}."
+        counts = ", ".join(f"{n} {name}" for name, n in lengths.items())
+        yield f"episode {number} must have as many of each; got {counts}."
         return
     ends = np.asarray(episode.terminations) | np.asarray(episode.truncations)
     if len(ends) == 0:

@@ -66,7 +66,7 @@ def _read(
         has = ", ".join(arrays) or "none"
         problems = [f"The array {name!r} is missing; there are {has}." for name in missing]
         raise DataError(whose, problems)
-    columns = {name: one.whole() for name, one in given.items() if isinstance(one, _Array)
+    columns = {name: one.read() for name, one in given.items() if isinstance(one, _Array)
                and name not in IMAGES}  # fmt: skip
     try:
         found = Interactions.from_arrays(
@@ -112,7 +112,7 @@ class _Array:
         if n_bytes != info.file_size:
             raise ValueError(f"{member} has {info.file_size} bytes, not {n_bytes} as it says")
 
-    def whole(self) -> NDArray[Any]:
+    def read(self) -> NDArray[Any]:
         """Return the array."""
         with self._archive.open(self._member) as stream:
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
@@ -122,7 +122,7 @@ class _Array:
         if not self.shape:
             raise ValueError(f"{self._member.removesuffix('.npy')} must have rows; got one number.")
         if self._is_fortran:
-            yield from self.whole()
+            yield from self.read()
             return
         n_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
         stream = self._files.enter_context(self._archive.open(self._member))

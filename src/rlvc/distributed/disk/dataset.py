@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc._core.atomic import Pathlike
 from rlvc._core.validate import explain_invalid, require
 from rlvc.data.interactions import Interactions
@@ -96,7 +96,7 @@ class Dataset:
         points = InterestPoints(xy, found.scale, found.angle, np.zeros(n, np.int32))
         return SymbolOccurrences(found.begin, found.symbol, np.arange(n, dtype=np.int32), points)
 
-    def _table(self) -> NDArray[np.int64]:
+    def _table(self) -> Ints:
         """Return the (n_percepts, n_cameras) images of all percepts."""
         table = np.full((self.info.percepts, len(self.info.cameras)), -1, np.int64)
         for number in range(len(self.info.shards)):

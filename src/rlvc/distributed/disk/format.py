@@ -39,7 +39,7 @@ GROUP: Final = 256  # images whose symbols are read or written at a time
 MAX_BYTES: Final = 2**27  # bytes of dataset.json
 MAX_IMAGES: Final = 2**29  # of a dataset; more blocks would make dataset.json longer
 MAX_CAMERAS: Final = 256
-CURE: Final = "Copy the dataset again from where it is whole, or make it again."
+CURE: Final = "Copy the dataset again from an intact copy, or make it again."
 
 
 @dataclass(frozen=True, slots=True)

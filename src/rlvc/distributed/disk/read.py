@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Ints
+from rlvc._core.arrays import Bools, Ints
 from rlvc._core.atomic import Pathlike
 from rlvc._core.validate import explain_invalid, require
 from rlvc.data.io.table import camera_column
@@ -26,7 +26,6 @@ from rlvc.distributed.disk.tables import (
     percepts_kinds,
 )
 
-Floats = NDArray[np.float32]
 PLACE = ("x", "y", "scale", "angle")
 
 
@@ -49,10 +48,10 @@ class ShardImages:
     numbers: Ints
     begin: Ints
     symbol: NDArray[np.int32]
-    x: Floats
-    y: Floats
-    scale: Floats
-    angle: Floats
+    x: NDArray[np.float32]
+    y: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    angle: NDArray[np.float32]
     n_symbols: int
     size: tuple[int, int]
 
@@ -88,11 +87,11 @@ class ShardData:
     reward: NDArray[np.float64]
     end: Ints
     episode: Ints
-    terminated: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
-    stuck: NDArray[np.bool_]
+    terminated: Bools
+    truncated: Bools
+    stuck: Bools
     percepts: Ints
-    is_first: NDArray[np.bool_]
+    is_first: Bools
     table: Ints
     images: tuple[ShardImages, ...]
 
@@ -153,9 +152,7 @@ def read_interactions(folder: Path, number: int, info: DatasetInfo) -> dict[str,
     return columns
 
 
-def read_percepts(
-    folder: Path, number: int, info: DatasetInfo
-) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+def read_percepts(folder: Path, number: int, info: DatasetInfo) -> tuple[Ints, Ints, Bools]:
     """Return the percepts of a shard, the images of each, and which are in no shard before."""
     path, piece = folder / file_of("percepts", number), info.shards[number].percepts
     names = [camera_column(camera.name) for camera in info.cameras]
@@ -217,7 +214,7 @@ class _BlockRows:
 
     number: int
     block: ImageBlock
-    is_wanted: NDArray[np.bool_]
+    is_wanted: Bools
 
     def read(self, folder: Path) -> Iterator[Columns]:
         """Yield the rows, a group of images at a time."""

@@ -42,10 +42,10 @@ def sample_unique(groups: Callable[[], Iterable[Descriptors]], most: int, folder
     n_files = min(max(1, -(-n_bytes // SHARE)), MOST_FILES)
     is_first = np.zeros(-(-n // 8), np.uint8)  # a bit for each row
     for file in _spread(groups(), n_files, folder):
-        met = np.fromfile(file, _record(file))
-        rows = np.ascontiguousarray(met["row"])
+        records = np.fromfile(file, _record(file))
+        rows = np.ascontiguousarray(records["row"])
         _, which = unique_rows(rows)
-        at = met["at"][first_points(which)]
+        at = records["at"][first_points(which)]
         np.bitwise_or.at(is_first, at >> 3, np.uint8(128) >> (at & 7).astype(np.uint8))
         file.unlink()
     step = -(-int(np.bitwise_count(is_first).sum(dtype=np.int64)) // most) or 1
@@ -69,15 +69,15 @@ def _spread(groups: Iterable[Descriptors], n_files: int, folder: Path) -> list[P
     files, begin = set[Path](), 0
     for rows in groups:
         if len(rows):
-            whole = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)
-            file_of = _hash(whole) % np.uint64(n_files)
+            row_bytes = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)
+            file_of = _hash(row_bytes) % np.uint64(n_files)
             for number in np.unique(file_of).tolist():
                 rows_of = np.flatnonzero(file_of == number)
-                file = folder / f"rows-{number}.{whole.shape[1]}"
-                met = np.empty(len(rows_of), _record(file))
-                met["at"], met["row"] = begin + rows_of, whole[rows_of]
+                file = folder / f"rows-{number}.{row_bytes.shape[1]}"
+                records = np.empty(len(rows_of), _record(file))
+                records["at"], records["row"] = begin + rows_of, row_bytes[rows_of]
                 with file.open("ab") as stream:
-                    stream.write(met.tobytes())
+                    stream.write(records.tobytes())
                 files.add(file)
         begin += len(rows)
     return sorted(files)

@@ -129,15 +129,15 @@ def local_folder(name: str) -> Path | None:
     """
     root = os.environ.get("RLVC_DATA")
     folder = expand(root or ".") / name
-    there = root and all((folder / file.name).is_file() for file in find_set(name).files)
-    return folder.resolve() if there else None
+    is_complete = root and all((folder / file.name).is_file() for file in find_set(name).files)
+    return folder.resolve() if is_complete else None
 
 
 def cached_folder(name: str) -> Path | None:
     """Return the folder of a set that was downloaded, if all of it was."""
     folder = cache_folder() / name
-    there = all(file.has_size(folder / file.name) for file in find_set(name).files)
-    return folder.resolve() if there else None
+    is_complete = all(file.has_size(folder / file.name) for file in find_set(name).files)
+    return folder.resolve() if is_complete else None
 
 
 def find_folder(name: str) -> Path:
@@ -152,7 +152,7 @@ def find_folder(name: str) -> Path:
     root = os.environ.get("RLVC_DATA")
     fact = f"not all of it is in {Path(root) / name}" if root else "RLVC_DATA is not set"
     raise ImageError(
-        f"Pictures {name!r} are not here: {fact}, and they are not downloaded. "
+        f"Pictures {name!r} were not found: {fact}, and they are not downloaded. "
         f"Get them with: rlvc data get {name}; or set RLVC_DATA to a folder that holds {name}."
     )
 
@@ -198,7 +198,7 @@ def get(
             done = chosen.n_bytes - sum(file.n_bytes for file in missing)
             on_bytes(done)
             for file in missing:
-                if to is None:  # no damaged file stays in the cache; elsewhere it is the user's
+                if to is None:  # no damaged file stays in the cache; another folder is the user's
                     (folder / file.name).unlink(missing_ok=True)
                 url = f"{address}/{file.name}"
                 with _explain_failures(file, url, timeout):

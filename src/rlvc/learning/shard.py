@@ -148,19 +148,24 @@ class Shard:
     def __reduce__(self) -> tuple[Any, ...]:
         return Shard, self._given  # what was worked out can be worked out again
 
-    def index_of(self, known: KnownFeatures) -> FeatureIndex:
+    def index_of(self, known: KnownFeatures, *, is_kept: bool = False) -> FeatureIndex:
         """Return what the percepts show of some features.
 
         The last index is kept, as a database grows by a few features at every stage.
+
+        Args:
+            known: The features.
+            is_kept: Whether this index is kept even if the last one has more features: those of
+                another run, which began alike.
         """
         graph, index = known.graph(self.base.graph), self._index
         if graph is index.graph:
             return index
-        n, m = len(graph), len(index.graph)
-        if graph.features[:m] == index.graph.features:
+        n = len(index.graph)
+        if graph.features[:n] == index.graph.features:
             self._index = index.extend(graph)
-        elif graph.features == index.graph.features[:n]:
-            return index.first(graph)  # of an earlier stage, or of another run that began alike
+        elif not is_kept and graph.features == index.graph.features[: len(graph)]:
+            return index.first(graph)  # of an earlier stage
         else:
             self._index = self.base.extend(graph)
         return self._index
@@ -311,7 +316,7 @@ class Shard:
         view = self._view
         if view is None or view.number != spec.number:
             self._view = self._residuals = None
-            index, threads = self.index_of(spec.known), self._threads_of(spec)
+            index, threads = self.index_of(spec.known, is_kept=True), self._threads_of(spec)
             classes = self._classes(index, spec.classifier, threads)
             view = ClassifiedPercepts(
                 spec.number, classes, spec.classifier.n_classes, index, threads

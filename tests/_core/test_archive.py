@@ -37,6 +37,7 @@ texts = st.text(st.characters(codec="utf-8"), max_size=5)
 manifests = st.dictionaries(texts, st.none() | st.integers() | texts | st.lists(texts), max_size=4)
 
 
+@pytest.mark.slow
 @given(manifests, arrays_strategy, st.randoms())
 def test_archives_keep_what_they_are_given_in_any_order(
     tmp_path_factory: pytest.TempPathFactory,

@@ -122,6 +122,7 @@ def test_a_run_writes_all_it_promises(folder: Path) -> None:
     assert len(policy.classifier.features) == result["features"]["selected"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_a_second_run_needs_another_folder_or_a_word(
     call: Any, folder: Path, tmp_path: Path
@@ -172,6 +173,7 @@ def test_the_folder_is_named_after_the_task_unless_given(
     assert (found["max_splits"], found["gamma"]) == (2, SMALL.gamma)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small", "unpainted")
 def test_classes_are_merged_when_told(
     call: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -736,6 +736,7 @@ RULES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rules", "merging"), RULES, ids=lambda x: getattr(x, "ranking", None) or f"every{x.every}"
 )

@@ -394,6 +394,7 @@ def two() -> tuple[list[dict[str, NDArray[np.uint8]]], list[int], Policy]:
     return views, right, made.learn(act(views, right))
 
 
+@pytest.mark.slow
 def test_composites_are_made_for_every_camera(
     two: tuple[list[dict[str, NDArray[np.uint8]]], list[int], Policy],
 ) -> None:

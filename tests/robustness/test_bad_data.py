@@ -201,6 +201,7 @@ def test_rewards_of_1e300(way: str, tmp_path: Path) -> None:
     assert problems(way, log(reward=[0.0, 1e300, 0.0, -1e-300]), tmp_path) == said(LARGE, way)
 
 
+@pytest.mark.slow
 @every_way
 def test_large_rewards_that_still_do(way: str, tmp_path: Path) -> None:
     given = log(reward=[0.0, 1e90, -1e90, 2e90])

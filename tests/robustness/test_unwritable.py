@@ -378,6 +378,7 @@ def test_where_nothing_can_be_written_is_found_before_collecting(
 LEARN = ("learn", "log", "--set", "threads=1", "--overwrite", "--out", "disk")
 
 
+@pytest.mark.slow
 def test_learning_where_there_is_no_room(ready: Path, call: Any) -> None:
     write_folder(collect(Corridor(), 60), "log")
     before, data = contents(ready), contents(Path("log"))

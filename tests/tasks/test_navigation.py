@@ -141,6 +141,7 @@ def test_measures_that_do_not_exist_are_null() -> None:
 # The grid ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @WORLDS
 def test_the_grid_covers_the_world_but_its_exits(world: PlanarWorld) -> None:
     grid = grid_over(world)

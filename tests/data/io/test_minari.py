@@ -72,6 +72,7 @@ def files(folder: Path) -> list[str]:
 # There and back ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "start"),
     [*((kind, 0) for kind in KINDS if kind != "vector"), ("colour", 3), ("grey", -2)],

@@ -159,6 +159,7 @@ def test_every_file_is_needed(whole: Path, tmp_path: Path) -> None:
         shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_damage_is_noticed(

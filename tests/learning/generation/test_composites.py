@@ -299,6 +299,7 @@ def test_the_share_of_images_that_must_show_both_is_not_rounded_up() -> None:
     assert len(case.offer(Composites(support=0.29)).new) == 0
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(seed=seeds)
 def test_known_features_come_first(seed: int) -> None:

@@ -281,6 +281,7 @@ def test_an_end_says_what_was_done(policy: Policy, canvases: list[Canvas]) -> No
 NAMES = ("turn left by a quarter", "wait", *(f"DOWNRIGHTFIRE{i}" for i in range(16)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 9, 18])
 @pytest.mark.parametrize("size", [None, (210, 160), (90, 300)])
 @pytest.mark.parametrize("names", [(), NAMES])
@@ -383,6 +384,7 @@ def test_a_gif_shows_what_was_written_over_and_over(tmp_path: Path) -> None:
             assert alike(np.asarray(found.convert("RGB")), frame)
 
 
+@pytest.mark.slow
 def test_a_policy_can_be_filmed(policy: Policy, tmp_path: Path) -> None:
     frames = list(play(policy, Walk(COLOUR, length=1), fps=1.0))
     write_video(tmp_path / "film.mp4", frames, fps=1.0)

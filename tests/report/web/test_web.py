@@ -31,6 +31,8 @@ from rlvc.runs import Examples, make_learner, task_of
 from tests.support.builders import COLOUR, blocks, database
 from tests.support.pages import KINDS, Page, known, large_policy, page_of
 
+pytestmark = pytest.mark.slow
+
 LARGEST = 15_000_000  # bytes of a page
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rlvc import RLVC, Interactions, Round, collect, explore
-from rlvc.data import CachedPolicy
+from rlvc.data import CachedPolicy, ExplorationCallback
 from tests.support.worlds import GREYS, PICTURES, REAR, Always, Corridor, Fixed, identical, tried
 
 
@@ -32,8 +32,10 @@ def test_half_of_the_interactions_are_random_and_the_rounds_share_the_others(
     found = list(
         explore(
             Corridor(), learn, interactions=interactions, rounds=rounds,
-            on_round=lambda number, n: begun.append((number, n)),
-            on_step=lambda: steps.update([len(begun)]),
+            callback=ExplorationCallback(
+                on_round=lambda number, n: begun.append((number, n)),
+                on_step=lambda: steps.update([len(begun)]),
+            ),
         )
     )  # fmt: skip
     numbers = list(range(1, rounds + 1))

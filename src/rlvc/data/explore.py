@@ -34,6 +34,19 @@ class RoundStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExplorationCallback:
+    """Functions that :func:`explore` calls on its way.
+
+    Attributes:
+        on_round: Called before each round with its number and its number of interactions.
+        on_step: Called after each interaction.
+    """
+
+    on_round: Callable[[int, int], None] = lambda number, n: None
+    on_step: Callable[[], None] = lambda: None
+
+
 @dataclass(frozen=True, slots=True)
 class Round(Generic[P]):
     """The result of a round of exploration.
@@ -92,8 +105,7 @@ def explore(
     rounds: int = ROUNDS,
     epsilon: float = EPSILON,
     seed: int = 0,
-    on_round: Callable[[int, int], None] | None = None,
-    on_step: Callable[[], None] | None = None,
+    callback: ExplorationCallback | None = None,
     store: RoundStore | None = None,
 ) -> Iterator[Round[P]]:
     """Yield rounds that collect and learn: first at random, then around the policy so far.
@@ -109,27 +121,27 @@ def explore(
         rounds: How often to collect and learn.
         epsilon: The share of random actions from the second round on.
         seed: Of the environment and of the exploration.
-        on_round: Called before each round with its number and its number of interactions.
-        on_step: Called after each interaction.
+        callback: What to call before rounds and after interactions.
         store: Where the interactions of rounds are saved; those found there are not collected
             again.
     """
     check_exploration(interactions, rounds, epsilon)
-    explorer = Explorer(env, seed=seed)
+    explorer, callback = Explorer(env, seed=seed), callback or ExplorationCallback()
     data: Interactions | None = None
     policy: P | None = None
     for number, n in enumerate(share(interactions, rounds), 1):
-        if on_round is not None:
-            on_round(number, n)
+        callback.on_round(number, n)
         # Without any reward, no policy is better than chance.
         is_any_reward = data is not None and bool(data.reward.any())
         guide = CachedPolicy(policy) if policy is not None and is_any_reward else None
         saved = store.load(number) if store else None
         if saved is not None:
             require_same(len(saved) == n and saved.n_actions == explorer.space.n, "interactions")
-            data = explorer.restore(saved, on_step)
+            data = explorer.restore(saved, callback.on_step)
         else:
-            data = explorer.collect(n, policy=guide, epsilon=epsilon, curious=True, on_step=on_step)
+            data = explorer.collect(
+                n, policy=guide, epsilon=epsilon, curious=True, on_step=callback.on_step
+            )
             if store is not None:
                 store.save(number, explorer.last_round(n))
         policy = learn(data)

@@ -10,7 +10,15 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.data.explore import EPSILON, INTERACTIONS, ROUNDS, CachedPolicy, Round, explore
+from rlvc.data.explore import (
+    EPSILON,
+    INTERACTIONS,
+    ROUNDS,
+    CachedPolicy,
+    ExplorationCallback,
+    Round,
+    explore,
+)
 from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import SINGLE
@@ -111,8 +119,9 @@ class CustomTask(Task[CustomEvaluation]):
 
         for one in explore(
             env, lambda met: run.learn(met, number), interactions=self.interactions,
-            rounds=self.rounds, epsilon=self.epsilon, seed=run.seed, on_round=on_round,
-            on_step=run.callback.on_step, store=run.checkpoint.rounds if run.checkpoint else None,
+            rounds=self.rounds, epsilon=self.epsilon, seed=run.seed,
+            callback=ExplorationCallback(on_round=on_round, on_step=run.callback.on_step),
+            store=run.checkpoint.rounds if run.checkpoint else None,
         ):  # fmt: skip
             numbers = describe_round(one)
             run.rounds.append(numbers)

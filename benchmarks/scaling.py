@@ -70,8 +70,8 @@ PARTS = {
     "sums": (Residuals, "sums"),
     "generate": (rlvc.learning.generation.composites.Composer, "generate"),
     "select": (Selector, "select"),
-    "stand in": (Surrogates, "extend"),
-    "show": (Database, "add"),
+    "surrogates": (Surrogates, "extend"),
+    "add": (Database, "add"),
 }
 
 

@@ -18,7 +18,7 @@ from rlvc.features import LazyFeatures
 from rlvc.learning.compaction import Compaction
 from rlvc.policies import combine_values
 from tests.support.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
-from tests.support.mutations import forge
+from tests.support.mutations import forge, loader
 
 UNSEEN = pictures(30, 3)
 
@@ -285,13 +285,7 @@ def test_each_kind_says_how_to_load_the_other(
         load_policy(tmp_path / "soup")
 
 
-def loads(data: bytes, path: Path) -> ForestPolicy | None:
-    """Load a forest from bytes; None if it is refused as it should be."""
-    path.write_bytes(data)
-    try:
-        return ForestPolicy.load(path)
-    except FileFormatError:
-        return None
+loads = loader(ForestPolicy.load)
 
 
 @pytest.mark.parametrize(

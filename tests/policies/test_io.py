@@ -23,7 +23,7 @@ from rlvc.vision import Harris, InterestPoints
 from rlvc.vision.detectors import detectors
 from rlvc.vision.metrics import metrics
 from tests.support.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
-from tests.support.mutations import forge
+from tests.support.mutations import forge, loader
 
 # How it is saved ---------------------------------------------------------------------------------
 
@@ -118,13 +118,7 @@ def test_the_same_seed_gives_the_same_bytes_everywhere(tmp_path: Path) -> None:
     assert [len(found) for found in contents.values()] == [1, 1]
 
 
-def loads(data: bytes, path: Path) -> Policy | None:
-    """Load a policy from bytes; None if it is refused as it should be."""
-    path.write_bytes(data)
-    try:
-        return Policy.load(path)
-    except FileFormatError:
-        return None
+loads = loader(Policy.load)
 
 
 @pytest.mark.parametrize(

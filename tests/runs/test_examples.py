@@ -14,7 +14,7 @@ from rlvc.errors import FileFormatError
 from rlvc.runs import Examples
 from rlvc.runs import examples as examples_module
 from tests.support.builders import percept_store
-from tests.support.mutations import forge
+from tests.support.mutations import forge, loader
 
 
 def met(percepts: Percepts, start: Any) -> Interactions:
@@ -148,13 +148,7 @@ def saved_fixture(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-def loads(data: bytes, path: Path) -> Examples | None:
-    """Load examples from bytes; None if they are refused as they should be."""
-    path.write_bytes(data)
-    try:
-        return Examples.load(path)
-    except FileFormatError:
-        return None
+loads = loader(Examples.load)
 
 
 @pytest.mark.parametrize(

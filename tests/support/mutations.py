@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load
 
 from rlvc._core.archive import pack
+from rlvc.errors import FileFormatError
 
+T = TypeVar("T")
 Header = dict[str, Any]  # of safetensors
 Arrays = dict[str, NDArray[Any]]
 
@@ -77,6 +80,19 @@ def take_apart(data: bytes) -> tuple[str, Arrays]:
     manifest = json.loads(header["__metadata__"]["rlvc"])
     del manifest["sha256"]
     return json.dumps(manifest, ensure_ascii=False, separators=(",", ":")), load(data)
+
+
+def loader(load: Callable[[Path], T]) -> Callable[[bytes, Path], T | None]:
+    """Return a function that loads bytes, or returns None if they are refused as they should be."""
+
+    def loads(data: bytes, path: Path) -> T | None:
+        path.write_bytes(data)
+        try:
+            return load(path)
+        except FileFormatError:
+            return None
+
+    return loads
 
 
 def forge(

@@ -1,9 +1,9 @@
-"""The kinds of visual features, and the geometry of their occurrences.
+"""The kinds of visual features.
 
 A *primitive* feature is a symbol. A *composite* has two parts, features themselves, at a typical
-distance; it occurs at the midpoints of those pairs of occurrences whose distance is likely enough:
-the paper's Algorithm 5. An *in-cell* feature is one in a part of the frame. An *at-least* feature
-tolerates that some of the features that it counts are missed.
+distance; it occurs at the midpoints of those pairs of occurrences whose distance is likely enough.
+An *in-cell* feature is one in a part of the frame. An *at-least* feature tolerates that some of its
+parts are missed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-from rlvc._core.jit import jit
 
 HIGHEST = 16  # height of a feature: its description may double in length with every part
 MOST = 1000  # occurrences of a composite on one image; further ones are dropped
@@ -142,70 +140,7 @@ class AtLeast:
 Feature = Primitive | Composite | InCell | AtLeast
 
 
-def marks(xy: NDArray[np.float32], scale: NDArray[np.float32], angle: NDArray[np.float32]) -> Marks:
-    """Return occurrences from the positions, scales and angles of points."""
-    return np.column_stack([xy, scale, angle]).astype(np.float64)
-
-
 def cells_of(xy: NDArray[np.float64], size: tuple[int, int], level: int) -> NDArray[np.int64]:
     """Return the (n, 2) column and line of positions on a grid of 2^level cells a side."""
     cells = np.floor(xy / size * 2**level).astype(np.int64)
     return np.asarray(np.clip(cells, 0, 2**level - 1))
-
-
-@jit
-def relate(first: Marks, i: int, second: Marks, j: int) -> tuple[float, float, float]:
-    """Return the distance, the angle and the log ratio of scales between two occurrences."""
-    dx, dy = second[j, 0] - first[i, 0], second[j, 1] - first[i, 1]
-    a, b = first[i, 2], second[j, 2]
-    ratio = 0.0 if a == b or a <= 0.0 or b <= 0.0 else np.log2(b / a)
-    return np.sqrt(dx * dx + dy * dy), second[j, 3] - first[i, 3], ratio
-
-
-@jit
-def is_likely(distance: float, turn: float, ratio: float, row: Row) -> bool:
-    """Tell whether two occurrences are likely parts of a composite: Σ z² ≤ −2 ln ν."""
-    z = (distance - row[1]) * row[2]
-    total = z * z
-    if row[4] > 0.0:
-        z = wrap(turn - row[3]) * row[4]
-        total += z * z
-    if row[6] > 0.0:
-        z = (ratio - row[5]) * row[6]
-        total += z * z
-    return bool(total <= row[0])  # false where an angle is missing
-
-
-@jit
-def wrap(angle: float) -> float:
-    """Return an angle in degrees between −180 and 180."""
-    return (angle + 180.0) % 360.0 - 180.0
-
-
-@jit
-def pair_up(first: Marks, second: Marks, row: Row, out: Marks) -> int:
-    """Write the occurrences of a composite, given those of its parts; return how many there are.
-
-    They are the distinct midpoints, ordered by the first part's occurrences, then by the second's;
-    as many as ``out`` has rows.
-    """
-    n = 0
-    for i in range(len(first)):
-        for j in range(len(second)):
-            distance, turn, ratio = relate(first, i, second, j)
-            if not is_likely(distance, turn, ratio, row):
-                continue
-            x, y = (first[i, 0] + second[j, 0]) / 2.0, (first[i, 1] + second[j, 1]) / 2.0
-            is_new = True
-            for k in range(n):
-                if out[k, 0] == x and out[k, 1] == y:
-                    is_new = False
-                    break
-            if is_new:
-                out[n, 0], out[n, 1] = x, y
-                out[n, 2] = np.sqrt(first[i, 2] * second[j, 2])
-                out[n, 3] = first[i, 3] + wrap(turn) / 2.0
-                n += 1
-                if n == len(out):
-                    return n
-    return n

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from rlvc.data.images import Image
 from rlvc.features.graph import FeatureGraph
-from rlvc.features.kinds import MOST, AtLeast, InCell, Marks, Primitive, marks, pair_up
+from rlvc.features.kinds import MOST, AtLeast, InCell, Marks, Primitive
+from rlvc.features.occurrences import marks, pair_up
 from rlvc.vision.detectors import InterestPoints
 from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.search import Search

@@ -17,7 +17,7 @@ from rlvc._core.arrays import Floats, Ints
 from rlvc._core.jit import jit
 from rlvc._core.params import check, param
 from rlvc._core.registry import Registry
-from rlvc.features.kinds import wrap
+from rlvc.features.occurrences import wrap
 
 ROUNDING = 1e-9
 LEAST_TURN = 5.0  # degrees; orientations are no more precise

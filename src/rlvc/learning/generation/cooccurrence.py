@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rlvc._core.arrays import Floats, Ints
 from rlvc._core.jit import jit
-from rlvc.features.kinds import is_likely, relate
+from rlvc.features.occurrences import is_likely, relate
 from rlvc.learning.generation.class_images import scramble
 
 TRIES = 8  # pairs that are measured for one that is kept: many are as far apart on every image

@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 
 from rlvc.data.images import Image
 from rlvc.features.graph import FeatureGraph
-from rlvc.features.kinds import AtLeast, Composite, InCell, pair_up
+from rlvc.features.kinds import AtLeast, Composite, InCell
 from rlvc.features.lazy import LazyFeatures
+from rlvc.features.occurrences import pair_up
 
 Point = tuple[float, float]
 

@@ -32,7 +32,7 @@ from rlvc.runs.direct_perception import compare
 from rlvc.runs.forest import add_features
 from rlvc.runs.metrics import optimal_actor
 from rlvc.tasks import vote
-from rlvc.tasks.campus.task import direct_error, error_of
+from rlvc.tasks.campus.metrics import direct_error, error_of
 from rlvc.tasks.hill import metrics as hill_measures
 from rlvc.tasks.hill.index import actions_of, actor, index_hill
 from rlvc.vision import ExtractionCache

@@ -23,7 +23,7 @@ from rlvc.policies import AnyPolicy
 from rlvc.runs import grid_over, walk
 from rlvc.runs.metrics import MAX_STEPS
 from rlvc.tasks import MazeTask
-from rlvc.tasks.campus.task import error_of
+from rlvc.tasks.campus.metrics import error_of
 from rlvc.tasks.hill import metrics as hill_measures
 from rlvc.tasks.hill.index import actions_of, actor
 from rlvc.vision import ExtractionCache

@@ -29,7 +29,8 @@ from rlvc.runs.run import Outcome
 from rlvc.runs.task import NEW_SEED, evaluate_policy
 from rlvc.tasks import neighbours
 from rlvc.tasks.campus.figures import draw_errors, draw_figures, draw_map, draw_sizes
-from rlvc.tasks.campus.task import ERRORS, CampusEvaluation, CampusTask, direct_error
+from rlvc.tasks.campus.metrics import ERRORS, direct_error
+from rlvc.tasks.campus.task import CampusEvaluation, CampusTask
 from rlvc.tasks.neighbours import vote
 from rlvc.vision import ExtractionCache, InterestPoints, Keypoints
 from tests.support.builders import database

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 
-from rlvc._core.arrays import Floats, Ints
+from rlvc._core.arrays import Floats
 from rlvc._core.checkpoint_store import PrefixedStore
 from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
@@ -19,16 +18,10 @@ from rlvc.data.spaces import shapes_of
 from rlvc.envs.campus.graph_world import CAMPUS
 from rlvc.envs.photos.views import DIVISIONS, Views, campus_views
 from rlvc.features.incidence import Incidence
-from rlvc.features.index import FeatureIndex
 from rlvc.learning.compaction import Compaction, Keep
-from rlvc.learning.database import Database
 from rlvc.learning.rlvc import RLVC, Stage
-from rlvc.learning.solvers.base import Solver
-from rlvc.policies.forest import AnyPolicy, ForestPolicy
-from rlvc.policies.values import greedy
-from rlvc.runs.direct_perception import learn_table
+from rlvc.policies.forest import AnyPolicy
 from rlvc.runs.examples import Examples
-from rlvc.runs.forest import forest_values
 from rlvc.runs.resources import ResourceEstimate, estimate_collection
 from rlvc.runs.summary import (
     BEST,
@@ -42,48 +35,24 @@ from rlvc.runs.summary import (
     sizes_of,
 )
 from rlvc.runs.task import NEW_SEED, TaskEvaluation
+from rlvc.tasks.campus.metrics import (
+    ERRORS,
+    Division,
+    direct_error,
+    division_of,
+    error_of,
+    share_by_state,
+)
 from rlvc.tasks.neighbours import vote
 from rlvc.tasks.paper_task import Env, PaperTask
 from rlvc.vision.cache import ExtractionCache
-from rlvc.vision.keypoints import Keypoints
 
 if TYPE_CHECKING:
     from rlvc.report.web.scene import Scene
     from rlvc.runs.run import Outcome, Run
 
 DRAWN: Final = ("photos", "places")  # pictures of which every seed makes other views
-ERRORS: Final = {"learn": "train_error", "test": "test_error"}  # by division
 VIEWS: Final = 4  # of either division that a page shows of each state
-
-
-@dataclass(frozen=True, slots=True)
-class Division:
-    """The views of one division, and the keypoints extracted from them.
-
-    Attributes:
-        state: (n,) the state that each view shows.
-        number: (n,) the percept of each view.
-        percepts: The distinct views.
-        keypoints: Their keypoints.
-    """
-
-    state: NDArray[np.int64]
-    number: NDArray[np.int64]
-    percepts: Percepts
-    keypoints: Keypoints
-
-    def index(self, database: Database) -> FeatureIndex:
-        """Return which features of a database the distinct views exhibit."""
-        return database.index_of(self.percepts, keypoints=[self.keypoints])
-
-    def incidence(self, database: Database) -> Incidence:
-        """Return which features of a database the views exhibit, row by row."""
-        return self.index(database).incidence.take(self.number)
-
-    def is_optimal(self, forest: ForestPolicy, database: Database) -> NDArray[np.bool_]:
-        """Return for each view whether the action of a forest is optimal."""
-        actions = greedy(*forest_values(forest, self.index(database)))
-        return CAMPUS.is_optimal(actions[self.number], self.state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +64,7 @@ class CampusEvaluation(TaskEvaluation):
             its action is optimal.
     """
 
-    optimal: dict[str, NDArray[np.float64]]
+    optimal: dict[str, Floats]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +137,7 @@ class CampusTask(PaperTask[CampusEvaluation]):
             state_of_image[learn.number] = learn.state
             voted = vote(learn.keypoints, state_of_image, test.keypoints)[test.number]
         numbers: dict[str, Any] = {"features": {"distinct": run.database.extractor.n_symbols}}
-        optimal: dict[str, NDArray[np.float64]] = {}
+        optimal: dict[str, Floats] = {}
         for version, stages in run.stages.items():
             last = stages[-1]
             shown = {name: one.incidence(last.database) for name, one in divisions.items()}
@@ -292,33 +261,6 @@ class CampusTask(PaperTask[CampusEvaluation]):
             "features.png": "what it looks for",
         }
         return Summary([*forest_text(result), text], figures)
-
-
-def division_of(views: Views, name: str) -> tuple[NDArray[np.int64], Iterator[Image]]:
-    """Return the states of the views of one division, and the views."""
-    pairs = [(s, view) for s, numbers in enumerate(views.division(name)) for view in numbers]
-    states = np.asarray([state for state, _ in pairs], np.int64)
-    return states, (views.image(state, view) for state, view in pairs)
-
-
-def share_by_state(is_optimal: NDArray[np.bool_], state: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the (n_states,) share of the views of each state on which an action is optimal."""
-    return np.bincount(state, is_optimal) / np.bincount(state)
-
-
-def error_of(actions: NDArray[np.int64], states: NDArray[np.int64]) -> float:
-    """Return the share of actions that are not optimal in the state beside them."""
-    return float(1.0 - CAMPUS.is_optimal(actions, states).mean())
-
-
-def direct_error(data: Interactions, solver: Solver, gamma: float) -> float:
-    """Return the share of states in which tabular learning on the state itself goes wrong."""
-
-    def cell(states: Floats) -> Ints:
-        return states.astype(np.int64).ravel()
-
-    actions, _ = learn_table(data, cell, CAMPUS.n_states, solver, gamma)
-    return error_of(actions, np.arange(CAMPUS.n_states))
 
 
 def _measure_stage(

@@ -1,0 +1,84 @@
+"""Measures of policies on the campus: errors on the views learned from and on new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from rlvc._core.arrays import Bools, Floats, Ints
+from rlvc.data.images import Image
+from rlvc.data.interactions import Interactions
+from rlvc.data.percepts import Percepts
+from rlvc.envs.campus.graph_world import CAMPUS
+from rlvc.envs.photos.views import Views
+from rlvc.features.incidence import Incidence
+from rlvc.features.index import FeatureIndex
+from rlvc.learning.database import Database
+from rlvc.learning.solvers.base import Solver
+from rlvc.policies.forest import ForestPolicy
+from rlvc.policies.values import greedy
+from rlvc.runs.direct_perception import learn_table
+from rlvc.runs.forest import forest_values
+from rlvc.vision.keypoints import Keypoints
+
+ERRORS: Final = {"learn": "train_error", "test": "test_error"}  # by division
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The views of one division, and the keypoints extracted from them.
+
+    Attributes:
+        state: (n,) the state that each view shows.
+        number: (n,) the percept of each view.
+        percepts: The distinct views.
+        keypoints: Their keypoints.
+    """
+
+    state: Ints
+    number: Ints
+    percepts: Percepts
+    keypoints: Keypoints
+
+    def index(self, database: Database) -> FeatureIndex:
+        """Return which features of a database the distinct views exhibit."""
+        return database.index_of(self.percepts, keypoints=[self.keypoints])
+
+    def incidence(self, database: Database) -> Incidence:
+        """Return which features of a database the views exhibit, row by row."""
+        return self.index(database).incidence.take(self.number)
+
+    def is_optimal(self, forest: ForestPolicy, database: Database) -> Bools:
+        """Return for each view whether the action of a forest is optimal."""
+        actions = greedy(*forest_values(forest, self.index(database)))
+        return CAMPUS.is_optimal(actions[self.number], self.state)
+
+
+def division_of(views: Views, name: str) -> tuple[Ints, Iterator[Image]]:
+    """Return the states of the views of one division, and the views."""
+    pairs = [(s, view) for s, numbers in enumerate(views.division(name)) for view in numbers]
+    states = np.asarray([state for state, _ in pairs], np.int64)
+    return states, (views.image(state, view) for state, view in pairs)
+
+
+def share_by_state(is_optimal: Bools, state: Ints) -> Floats:
+    """Return the (n_states,) share of the views of each state on which an action is optimal."""
+    return np.bincount(state, is_optimal) / np.bincount(state)
+
+
+def error_of(actions: Ints, states: Ints) -> float:
+    """Return the share of actions that are not optimal in the state beside them."""
+    return float(1.0 - CAMPUS.is_optimal(actions, states).mean())
+
+
+def direct_error(data: Interactions, solver: Solver, gamma: float) -> float:
+    """Return the share of states in which tabular learning on the state itself goes wrong."""
+
+    def cell(states: Floats) -> Ints:
+        return states.astype(np.int64).ravel()
+
+    actions, _ = learn_table(data, cell, CAMPUS.n_states, solver, gamma)
+    return error_of(actions, np.arange(CAMPUS.n_states))

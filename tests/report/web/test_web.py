@@ -25,7 +25,7 @@ from rlvc.errors import FileFormatError
 from rlvc.features import AtLeast, LazyFeatures
 from rlvc.report import render, to_json
 from rlvc.report.web.data import SO_FAR, PageBuilder
-from rlvc.report.web.encoding import pack, picture, show_images
+from rlvc.report.web.encoding import encode_array, encode_image, encode_images
 from rlvc.report.web.settings import describe_settings
 from rlvc.runs import Examples, make_learner, task_of
 from tests.support.builders import COLOUR, blocks, database
@@ -204,7 +204,7 @@ def write_run(folder: Path, result: str = '{"task": "own"}') -> None:
         ("result.json", None, "There is no run in"),
         ("policy.rlvc", None, "There is no policy in"),
         ("result.json", b"{", "is damaged"),
-        ("result.json", b"[]", "does not hold the numbers"),
+        ("result.json", b"[]", "does not hold the result"),
         ("policy.rlvc", b"PK", "is damaged: its header"),
         ("result.json", b'{"task": "x", "pictures": "y"}', "does not hold a run"),
         ("result.json", b'{"history": [{"stage": {}}, 3]}', "does not hold a run"),
@@ -276,21 +276,21 @@ def test_a_policy_of_another_task_is_refused(
 @pytest.mark.parametrize("shape", [(24, 20_000, 3), (20_000, 24, 1)])
 def test_images_of_any_size_are_shown(shape: tuple[int, ...]) -> None:
     image = np.arange(np.prod(shape), dtype=np.uint8).reshape(shape)
-    files, _ = show_images("", [image], 0)
+    files, _ = encode_images("", [image], 0)
     assert files[0]["type"] == "image/webp"
     assert max(files[0]["width"], files[0]["height"]) == 320
-    assert picture(image)["type"] == "image/png"
+    assert encode_image(image)["type"] == "image/png"
 
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("n", [1, 30])
 def test_images_stand_on_sheets_or_alone(channels: int, n: int) -> None:
     small = [blocks(i, (40, 60, channels)) for i in range(n)]
-    sheets, where = show_images("left", small, 5)
+    sheets, where = encode_images("left", small, 5)
     assert len(sheets) == 1
     assert set(numbers(where["file"])) == {5}
     large = [blocks(i, (900, 1200, channels)) for i in range(6)]
-    files, where = show_images("left", large, 2)
+    files, where = encode_images("left", large, 2)
     assert numbers(where["file"]).tolist() == [2, 3, 4, 5, 6, 7]
     assert where["zoom"] == pytest.approx(320 / 1200)
     assert all(max(one["width"], one["height"]) == 320 for one in files)
@@ -298,7 +298,7 @@ def test_images_stand_on_sheets_or_alone(channels: int, n: int) -> None:
 
 @pytest.mark.parametrize("array", [[0, 5], [-1, 70_000], [1.5, -2.5], [], [True, False]])
 def test_arrays_come_back(array: list[Any]) -> None:
-    assert numbers(pack(np.asarray(array))).tolist() == array
+    assert numbers(encode_array(np.asarray(array))).tolist() == array
 
 
 def test_what_is_new_of_a_page_is_what_runs(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from rlvc.report.figures.style import BLUE, GREEN, GREY, ORANGE, new_figure
 
 
 def draw_growth(left: Axes, middle: Axes, history: list[dict[str, Any]]) -> str:
-    """Draw classes and tests by stage, and the residual; return how to mark a line's points."""
+    """Draw classes, tests and the residual by stage; return the marker of the lines."""
     stage = [line["stage"] for line in history]
-    dot = "o" if len(stage) == 1 else ""  # a line of one point cannot be seen
+    dot = "o" if len(stage) == 1 else ""  # a line of one point is invisible
     for key, name, colour in (("classes", "classes", BLUE), ("features", "tests", ORANGE)):
         left.plot(stage, [line[key] for line in history], color=colour, linewidth=1.8, marker=dot)
         left.annotate(
@@ -38,7 +38,7 @@ def draw_growth(left: Axes, middle: Axes, history: list[dict[str, Any]]) -> str:
 
 
 def sizes_of(result: dict[str, Any]) -> str:
-    """Say how many classes and features the policy of a run has."""
+    """Return the numbers of classes and features of a policy in words."""
     if "forest" not in result:
         return f"{result['classes']} visual classes by {result['features']['selected']} tests"
     forest = result["forest"]

@@ -12,7 +12,7 @@ from rlvc.classifiers.tree import Tree
 from rlvc.errors import FileFormatError
 from rlvc.policies.forest import AnyPolicy, ForestPolicy, load_policy
 from rlvc.report.web.curves import describe_learning
-from rlvc.report.web.encoding import Json, pack
+from rlvc.report.web.encoding import Json, encode_array
 from rlvc.report.web.model import describe_policy
 from rlvc.report.web.overview import describe_overview
 from rlvc.report.web.scene import Scene
@@ -25,13 +25,8 @@ from rlvc.vision.cache import ExtractionCache
 
 FORMAT, VERSION = "rlvc-report", 1
 RESULT = "result.json"
-SO_FAR: Final = "the policy so far"  # the same at every stage, so that a page stays as it was left
-POLICIES: Final = (
-    "policy.rlvc",
-    "one.rlvc",
-    "compact.rlvc",
-    "basic.rlvc",
-)  # to act with: the first
+SO_FAR: Final = "the policy so far"  # one name for all stages, so that the page keeps its state
+POLICIES: Final = ("policy.rlvc", "one.rlvc", "compact.rlvc", "basic.rlvc")  # the first one acts
 
 
 class PageBuilder:
@@ -70,9 +65,9 @@ class PageBuilder:
             )
             shown.append(one)
             images += more
-        cameras = scene.cameras or _unseen(policies)
+        cameras = scene.cameras or _cameras_without_images(policies)
         found |= {"images": images, "cameras": cameras, "policies": shown}
-        found["percepts"] = {"table": pack(scene.table), "label": scene.labels}
+        found["percepts"] = {"table": encode_array(scene.table), "label": scene.labels}
         return found | {"task": scene.task}
 
     def _scene_of(
@@ -91,7 +86,7 @@ class PageBuilder:
 
 
 def check_fit(policy: AnyPolicy, scene: Scene, folder: Path) -> None:
-    """Refuse a policy that was not learned on what is to be shown."""
+    """Raise a FileFormatError unless a policy was learned on the task of the scene."""
     known = {images.camera: images.shape for images in scene.percepts.images}
     n_actions = scene.task.get("n_actions", policy.n_actions)
     if (known and known != dict(policy.shapes)) or n_actions != policy.n_actions:
@@ -107,7 +102,7 @@ def _finite(text: str) -> float | None:
 
 
 def read_result(folder: Path) -> tuple[dict[str, Any], bool]:
-    """Return what is known of a run, and whether it is still going on."""
+    """Return the result of a run, and whether the run is in progress."""
     for name, is_draft in ((RESULT, False), (DRAFT, True)):
         file = folder / name
         if file.is_file():
@@ -117,7 +112,7 @@ def read_result(folder: Path) -> tuple[dict[str, Any], bool]:
             except (ValueError, RecursionError) as error:
                 raise FileFormatError(f"{file} is damaged ({error}).") from error
             if not isinstance(result, dict):
-                raise FileFormatError(f"{file} does not hold the numbers of a run.")
+                raise FileFormatError(f"{file} does not hold the result of a run.")
             return result, is_draft
     raise FileFormatError(
         f"There is no run in {folder}; name the folder that `rlvc run` or `rlvc learn` wrote to."
@@ -125,7 +120,7 @@ def read_result(folder: Path) -> tuple[dict[str, Any], bool]:
 
 
 def read_policies(folder: Path, *, is_draft: bool) -> dict[str, AnyPolicy]:
-    """Return the policies of a run by their names, that to act with first."""
+    """Return the policies of a run by their names; the first one acts."""
     if is_draft:
         return {SO_FAR: load_policy(folder / DRAFT_POLICY)}
     files = [folder / name for name in POLICIES if (folder / name).is_file()]
@@ -136,7 +131,7 @@ def read_policies(folder: Path, *, is_draft: bool) -> dict[str, AnyPolicy]:
 
 
 def name_of(policy: AnyPolicy) -> str:
-    """Return a few words on what kind of policy this is, and how large."""
+    """Return the kind and the size of a policy in words."""
     if isinstance(policy, ForestPolicy):
         return f"forest of {len(policy.trees)} trees"
     what = "tree" if isinstance(policy.classifier, Tree) else "compacted"
@@ -148,8 +143,8 @@ def _last_stage(result: dict[str, Any]) -> int | None:
     return int(history[-1]["stage"]) if history else None
 
 
-def _unseen(policies: dict[str, AnyPolicy]) -> list[Json]:
-    """Return the cameras of policies of which there are no percepts to show."""
+def _cameras_without_images(policies: dict[str, AnyPolicy]) -> list[Json]:
+    """Return the cameras of policies without percepts to show."""
     shapes = next(iter(policies.values())).shapes
     return [
         {"name": name, "width": shape[1], "height": shape[0], "file": 0, "zoom": 1.0}

@@ -22,10 +22,10 @@ MAX_LOSSLESS: Final = 6_000_000  # pixels of all images of a camera up to which 
 Json = dict[str, Any]
 
 
-def pack(array: NDArray[Any]) -> Json:
+def encode_array(array: NDArray[Any]) -> Json:
     """Return the bytes of an array in the smallest type that holds it; see ``numbers`` in model.js.
 
-    >>> pack(np.array([1, 2]))
+    >>> encode_array(np.array([1, 2]))
     {'dtype': '<u2', 'data': 'AQACAA=='}
     """
     dtype = "<f4"
@@ -36,7 +36,7 @@ def pack(array: NDArray[Any]) -> Json:
     return {"dtype": dtype, "data": base64.b64encode(data.tobytes()).decode()}
 
 
-def picture(image: Image, quality: int = LOSSLESS) -> Json:
+def encode_image(image: Image, quality: int = LOSSLESS) -> Json:
     """Return an encoded image for the page, lossless by default."""
     colour = image if image.shape[2] == 1 else cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
     height, width = image.shape[:2]
@@ -48,7 +48,7 @@ def picture(image: Image, quality: int = LOSSLESS) -> Json:
     return {"type": f"image/{kind}", "data": data, "width": width, "height": height}
 
 
-def show_images(
+def encode_images(
     camera: str, images: Sequence[Image], first: int, max_lossless: float = MAX_LOSSLESS
 ) -> tuple[list[Json], Json]:
     """Encode the images of a camera; return the files, and the place of each image in them.
@@ -68,11 +68,11 @@ def show_images(
         size = max(1, round(width * zoom)), max(1, round(height * zoom))
         small = [cv2.resize(one, size, interpolation=cv2.INTER_AREA) for one in images]
         shape = *size[::-1], channels  # OpenCV drops a single channel
-        files = [picture(np.asarray(one, np.uint8).reshape(shape), QUALITY) for one in small]
+        files = [encode_image(np.asarray(one, np.uint8).reshape(shape), QUALITY) for one in small]
         numbers = np.arange(first, first + len(files))
-        return files, {**where, "file": pack(numbers), "zoom": zoom}
+        return files, {**where, "file": encode_array(numbers), "zoom": zoom}
     per_sheet = max(1, TALLEST // height)
     sheets = [np.concatenate(images[i : i + per_sheet]) for i in range(0, len(images), per_sheet)]
     file, row = np.divmod(np.arange(len(images)), per_sheet)
-    where |= {"file": pack(first + file), "y": pack(row * height), "zoom": 1.0}
-    return [picture(sheet) for sheet in sheets], where
+    where |= {"file": encode_array(first + file), "y": encode_array(row * height), "zoom": 1.0}
+    return [encode_image(sheet) for sheet in sheets], where

@@ -18,7 +18,7 @@ from rlvc.features.kinds import AtLeast, Composite, InCell
 from rlvc.features.occurrences import Found
 from rlvc.policies.forest import AnyPolicy, ForestPolicy, ForestTree
 from rlvc.policies.policy import Policy
-from rlvc.report.web.encoding import Json, pack, picture
+from rlvc.report.web.encoding import Json, encode_array, encode_image
 from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.extractor import SIDE
 
@@ -76,7 +76,7 @@ def describe_policy(
             )
             for camera in sorted(policy.shapes)
         ],
-    }, [picture(_sheet(policy.patches[with_patch]), QUALITY)]
+    }, [encode_image(_sheet(policy.patches[with_patch]), QUALITY)]
 
 
 def _describe_tree(one: Policy | ForestTree) -> Json:
@@ -169,7 +169,7 @@ def _describe_occurrences(found: dict[int, Found], graph: FeatureGraph, n_images
     begin = np.concatenate([[0], np.cumsum(counts)])
     x, y = np.round(UNIT * rows[:, 2:]).astype(np.int64).T
     columns = {"begin": begin, "feature": rows[:, 1].astype(np.int64), "x": x, "y": y}
-    return {"unit": UNIT, **{key: pack(column) for key, column in columns.items()}}
+    return {"unit": UNIT, **{key: encode_array(column) for key, column in columns.items()}}
 
 
 def _limit(

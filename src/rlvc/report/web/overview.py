@@ -33,7 +33,7 @@ def _measures(result: dict[str, Any], task: Task[Any]) -> Json | None:
 
 
 def _headline(result: dict[str, Any]) -> list[Json]:
-    """Return the few numbers that matter most."""
+    """Return the most important numbers."""
     found = list[Json]()
     best = result.get("forest", result)
     measures = best.get("measures") or {}
@@ -58,7 +58,7 @@ def _headline(result: dict[str, Any]) -> list[Json]:
         seconds = best["seconds"]
     elif classes := (result.get("compact") or _last(result)).get("classes"):
         found.append({"label": "visual classes", "value": format_count(classes)})
-    if seconds is not None and not result.get("resumed"):  # else it is a part of the time
+    if seconds is not None and not result.get("resumed"):  # otherwise it is only a part of the time
         found.append({"label": "to learn", "value": f"{seconds:.1f} s"})
     return found
 
@@ -71,7 +71,7 @@ def _last(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _facts(result: dict[str, Any]) -> list[list[str]]:
-    """Return what the run was about, name by name."""
+    """Return the facts of the run, as names and values."""
     names = {
         "task": "task", "source": "source", "pictures": "pictures", "seed": "seed",
         "interactions": "interactions", "episodes": "episodes", "percepts": "distinct percepts",

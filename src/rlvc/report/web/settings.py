@@ -1,4 +1,4 @@
-"""The parameters of a run, and which of them are not the usual ones."""
+"""The parameters of a run, and which of them are not the default."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rlvc._core.params import as_json
 from rlvc.runs.config import PARTS, describe_parameters
 from rlvc.runs.task import Task
 
-FITTED = ("threshold",)  # besides the parts that are chosen: found from the percepts
+FITTED = ("threshold",)  # fitted to the percepts, like the parts that are chosen automatically
 
 
 def describe_settings(result: dict[str, Any], task: Task[Any]) -> list[list[Any]]:

@@ -7,7 +7,7 @@ import numpy as np
 from rlvc.data.percepts import SINGLE, Percepts
 from rlvc.envs.campus.graph_world import AHEAD, CAMPUS, HEADINGS
 from rlvc.envs.photos.views import DIVISIONS, Views
-from rlvc.report.web.encoding import pack, show_images
+from rlvc.report.web.encoding import encode_array, encode_images
 from rlvc.report.web.scene import Scene
 
 
@@ -24,13 +24,13 @@ def draw_scene(views: Views, n_views: int) -> Scene:
                 states.append(state)
                 kinds.append(kind)
     store = percepts.images[0]
-    images, camera = show_images(SINGLE, [store[i] for i in range(len(store))], 0)
+    images, camera = encode_images(SINGLE, [store[i] for i in range(len(store))], 0)
     good = CAMPUS.is_optimal(
         np.arange(CAMPUS.reward.shape[1])[None], np.arange(CAMPUS.n_states)[:, None]
     )
     about = {
         "kind": "spots", "n_actions": good.shape[1], "places": CAMPUS.places,
         "links": CAMPUS.links, "goal": CAMPUS.goal, "headings": HEADINGS, "ahead": AHEAD,
-        "state": states, "is_new": kinds, "good": pack(good),
+        "state": states, "is_new": kinds, "good": encode_array(good),
     }  # fmt: skip
     return Scene(percepts, percepts.table()[numbers], labels, images, [camera], about)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rlvc.data.percepts import Percepts
-from rlvc.report.web.encoding import Json, show_images
+from rlvc.report.web.encoding import Json, encode_images
 from rlvc.report.web.scene import Scene
 from rlvc.runs.examples import Examples
 
@@ -16,7 +16,7 @@ def draw_scene(examples: Examples | None) -> Scene:
         return Scene(Percepts(), np.empty((0, 0), np.int64), [], [], [], {"kind": "own"})
     percepts, images, cameras = examples.percepts, list[Json](), list[Json]()
     for store in percepts.images:
-        sheets, camera = show_images(
+        sheets, camera = encode_images(
             store.camera, [store[i] for i in range(len(store))], len(images)
         )
         images += sheets

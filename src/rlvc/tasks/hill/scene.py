@@ -9,7 +9,7 @@ import numpy as np
 from rlvc.data.images import Image
 from rlvc.data.percepts import Percepts
 from rlvc.envs.hill.scene import LAST_GAUGE, gauge_image, ground_image
-from rlvc.report.web.encoding import pack, picture, show_images
+from rlvc.report.web.encoding import encode_array, encode_image, encode_images
 from rlvc.report.web.scene import Scene
 from rlvc.runs.metrics import ENOUGH
 from rlvc.tasks.hill.index import GAUGE, GROUND, POSITIONS, VELOCITIES
@@ -33,14 +33,14 @@ def draw_scene(strip: Image) -> Scene:
     ground, gauge = column_of[GROUND], column_of[GAUGE][: len(VELOCITIES)]
     store = percepts.images[names.index(GAUGE)]
     alike = [store[i] for i in range(len(store))]  # but for the cursor, so there is room for all
-    sheets, gauges = show_images(GAUGE, alike, 1, np.inf)
+    sheets, gauges = encode_images(GAUGE, alike, 1, np.inf)
     first = np.zeros(len(percepts.images[names.index(GROUND)]), np.int64)
     first[ground[::-1]] = np.arange(len(ground))[::-1]
     where = {
         GAUGE: gauges,
         GROUND: {
             "name": GROUND, "width": strip.shape[1] - len(POSITIONS) + 1,
-            "height": len(strip), "file": 0, "x": pack(first), "zoom": 1.0,
+            "height": len(strip), "file": 0, "x": encode_array(first), "zoom": 1.0,
         },
     }  # fmt: skip
     across, up = np.arange(0, len(POSITIONS), 2 * EVERY), np.arange(0, len(VELOCITIES), EVERY)
@@ -57,11 +57,11 @@ def draw_scene(strip: Image) -> Scene:
     best = q.max(axis=1, keepdims=True)
     about = {
         "kind": "plane", "n_actions": q.shape[1], "ground": names.index(GROUND),
-        "gauge": names.index(GAUGE), "columns": pack(ground), "every_column": EVERY,
-        "rows": pack(gauge), "every_row": EVERY // 2,
+        "gauge": names.index(GAUGE), "columns": encode_array(ground), "every_column": EVERY,
+        "rows": encode_array(gauge), "every_row": EVERY // 2,
         "position": [POSITIONS[0], POSITIONS[-1]], "velocity": [VELOCITIES[0], VELOCITIES[-1]],
-        "good": pack((q >= ENOUGH * best) | (best < LOST)), "best": pack(best),
+        "good": encode_array((q >= ENOUGH * best) | (best < LOST)), "best": encode_array(best),
     }  # fmt: skip
     pairs = np.stack([shown[name] for name in names], axis=1)
     cameras = [where[name] for name in names]
-    return Scene(percepts, pairs, labels, [picture(strip), *sheets], cameras, about)
+    return Scene(percepts, pairs, labels, [encode_image(strip), *sheets], cameras, about)

@@ -1,10 +1,10 @@
-"""Load many files that are broken in many ways: each must load and act, or be refused.
+"""Load many mutated files: each must load and work, or be refused.
 
     python benchmarks/fuzz.py [--files 240000] [--seed 0] [--kind policy ...] [--out offenders]
 
-Every file is made from a small whole one (see ``tests/support/mutations.py``), the same for the
-same seed.
-What loads is asked to act. An offender is a file that raises anything but DamagedFileError or
+Every file is a mutation of a small intact one (see ``tests/support/mutations.py``), fixed by the
+seed.
+What loads is used. An offender is a file that raises anything but DamagedFileError or
 InvalidFileError, takes more than 2 seconds, needs more than 500 MB or ends the process; it is kept
 in the folder of offenders. Files are loaded in a process of its own, which is started again only
 when it dies.
@@ -69,7 +69,7 @@ def main() -> int:
         others = [data for kind in kinds for data in kind.files]
         begin, total = time.perf_counter(), Counter[str]()
         n = options.files // len(chosen)
-        print(f"{'':12}{'files':>9}{'loaded':>9}{'damaged':>9}{'strange':>9}{'other':>7}"
+        print(f"{'':12}{'files':>9}{'loaded':>9}{'damaged':>9}{'invalid':>9}{'other':>7}"
               f"{'slowest':>10}{'memory':>9}")  # fmt: skip
         worst = Outcomes()
         for kind in chosen:
@@ -92,7 +92,7 @@ def show(name: str, tally: Outcomes) -> None:
     """Print a line."""
     counts = tally.counts
     print(f"{name:12}{counts.total():9}{counts['loaded']:9}{counts['damaged']:9}"
-          f"{counts['strange']:9}{counts['other']:7}{tally.slowest:8.2f} s"
+          f"{counts['invalid']:9}{counts['other']:7}{tally.slowest:8.2f} s"
           f"{tally.memory / 1e6:6.0f} MB", flush=True)  # fmt: skip
 
 

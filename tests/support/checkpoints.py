@@ -1,4 +1,4 @@
-"""What a small run keeps on its way, and who goes on from it."""
+"""The records of a small run, and how to resume from them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def parts() -> Parts:
     return recorder.parts
 
 
-def part_that_looked() -> Record:
+def keypoints_record() -> Record:
     """Return the part that tells what was seen."""
     (part,) = (part for part in parts().values() if "xy" in part[1])
     return part
@@ -123,7 +123,7 @@ def load_tree(path: Path) -> GrownTree:
     return found
 
 
-def load_looks(path: Path) -> list[Keypoints]:
+def load_keypoints(path: Path) -> list[Keypoints]:
     """Go on from what was seen."""
     percepts = database().interactions.percepts
     return ExtractionCache(OneFile(path)).extract(LEARNER.new_extractor(percepts), percepts)

@@ -1,4 +1,4 @@
-"""The kinds of files that rlvc reads: a few small whole ones, who loads them, and what they do."""
+"""The kinds of files that rlvc reads: a few intact ones each, how to load and how to use them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from rlvc.vision import (
 )
 from tests.support import checkpoints as kept
 
-SIDE, LARGE = 48, 96  # pixels of the images that are looked at; ORB sees nothing near the border
+SIDE, LARGE = 48, 96  # pixels of images; ORB detects nothing near the border
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Kind:
     """One kind of file.
 
     Attributes:
-        name: How it is called.
-        files: Some that are whole.
-        load: What reads them.
-        act: What must go well with all that is loaded.
+        name: The name of the kind.
+        files: A few intact ones.
+        load: Reads a file.
+        act: Uses what was loaded, which must work.
     """
 
     name: str
@@ -59,22 +59,19 @@ class Kind:
     act: Callable[[Any], None]
 
     def outcome(self, path: Path) -> str:
-        """Load a file and act with it; return whether it was whole, damaged or strange."""
+        """Load a file and use it; return whether it was loaded, damaged or invalid."""
         try:
             loaded = self.load(path)
         except DamagedFileError:
             return "damaged"
         except InvalidFileError:
-            return "strange"
+            return "invalid"
         self.act(loaded)
         return "loaded"
 
 
 class Memory:
-    """How much more memory is in use at most, from here on.
-
-    The peak of a process says nothing of that, as it may lie behind; Linux can forget it.
-    """
+    """The growth of memory from now on; Linux can reset the peak of a process."""
 
     def __init__(self) -> None:
         Path("/proc/self/clear_refs").write_text("5")
@@ -82,7 +79,7 @@ class Memory:
 
     @property
     def growth(self) -> int:
-        """Bytes beyond what was in use in the beginning."""
+        """The largest number of bytes beyond those that were in use in the beginning."""
         return self._read("VmHWM") - self._before
 
     @staticmethod
@@ -92,7 +89,7 @@ class Memory:
 
 
 def all_kinds(folder: Path) -> list[Kind]:
-    """Return all kinds; whole files are written to a folder first."""
+    """Return all kinds; their files are written to a folder first."""
     return [
         Kind("policy", _written(folder, policies()), load_policy, act),
         Kind("forest", _written(folder, [forest()]), load_policy, act),
@@ -105,7 +102,7 @@ def all_kinds(folder: Path) -> list[Kind]:
 def _written(folder: Path, things: list[Any]) -> list[bytes]:
     found = []
     for thing in things:
-        path = folder / "whole"
+        path = folder / "intact"
         if isinstance(thing, FeatureExtractor):
             save_vocabulary(thing, path)
         elif isinstance(thing, tuple):
@@ -116,7 +113,7 @@ def _written(folder: Path, things: list[Any]) -> list[bytes]:
     return found
 
 
-# What there is -----------------------------------------------------------------------------------
+# Contents -----------------------------------------------------------------------------------
 
 
 def picture(seed: int, channels: int = 3, height: int = SIDE, width: int = SIDE) -> Image:
@@ -127,7 +124,7 @@ def picture(seed: int, channels: int = 3, height: int = SIDE, width: int = SIDE)
 
 
 def extractors() -> list[FeatureExtractor]:
-    """Return eyes that know a few symbols each."""
+    """Return feature extractors with a few symbols each."""
     colour, grey = picture(1), picture(2, 1)
     percept: dict[str, Image] = {"front": colour, "rear": grey}
     large: dict[str, Image] = {"front": picture(1, 3, LARGE, LARGE)}
@@ -154,7 +151,7 @@ def _store(percept: dict[str, Image]) -> Percepts:
 
 
 def policies() -> list[Policy]:
-    """Return policies of a tree, of diagrams and of features of all sorts."""
+    """Return policies of a tree, of diagrams and of features of all kinds."""
     first, second, third, fourth = extractors()
     tree = Tree().refine([Split(0, 0)]).refine([Split(0, 1), Split(1, 1)])
     four = Diagrams().refine([Split(0, 0)]).refine([Split(0, 1), Split(1, 1)])
@@ -224,17 +221,17 @@ def examples() -> list[Examples]:
 
 
 def checkpoints() -> list[tuple[str, Any, Callable[[Path], Any], Callable[[Any], None]]]:
-    """Return the parts of what a run keeps, who goes on from each, and how."""
+    """Return the records of checkpoints, how to resume from each, and how to use it."""
     parts = kept.parts()
     return [
         ("run", parts["run"], kept.load_run, lambda _: None),
         ("stage", parts["stage-0"], kept.load_stage, kept.split),
         ("tree", parts["tree-0"], kept.load_tree, lambda grown: act(grown.policy)),
-        ("looks", kept.part_that_looked(), kept.load_looks, kept.see),
+        ("keypoints", kept.keypoints_record(), kept.load_keypoints, kept.see),
     ]
 
 
-# What it does ------------------------------------------------------------------------------------
+# Uses ------------------------------------------------------------------------------------
 
 
 def act(policy: Policy | ForestPolicy) -> None:
@@ -253,11 +250,11 @@ def act(policy: Policy | ForestPolicy) -> None:
 
 
 def see(extractor: FeatureExtractor) -> None:
-    """Look at images with every camera, and learn new symbols."""
+    """Extract keypoints of every camera, and learn new symbols."""
     side = LARGE if isinstance(extractor.detector, Orb) else SIDE
     percept = {name: picture(7, 3, side, side) for name in [*extractor.vocabularies] or [SINGLE]}
     before = extractor.n_symbols
-    # What was never compared may be a descriptor and a metric that do not go together.
+    # Before the first comparison, the descriptor and the metric may not fit.
     with contextlib.suppress(TypeError) if before == 0 else contextlib.nullcontext():
         percepts = _store(percept)
         extractor.find_symbols(percepts, ExtractionCache().extract(extractor, percepts))
@@ -265,5 +262,5 @@ def see(extractor: FeatureExtractor) -> None:
 
 
 def show(found: Examples) -> None:
-    """Look at all images."""
+    """Return all images."""
     assert len(list(found.percepts)) == len(found.count)

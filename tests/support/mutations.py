@@ -1,4 +1,4 @@
-"""Files that are broken in all ways that come to mind, and what to do with those that load.
+"""Mutations of files, for tests and for ``benchmarks/fuzz.py``.
 
 A file is broken byte by byte; or it is split, its manifest, its arrays or its header are changed,
 and it is joined again with the right checksum.

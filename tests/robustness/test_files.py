@@ -1,4 +1,7 @@
-"""A few of the files that ``benchmarks/fuzz.py`` breaks: none may do any harm."""
+"""Files of all kinds, intact, damaged, foreign and mutated: each loads or is refused.
+
+``benchmarks/fuzz.py`` mutates many more.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from rlvc.errors import InvalidFileError
 from tests.support.file_kinds import Kind, Memory, all_kinds
 from tests.support.mutations import Mutator, forge, take_apart
 
-CHECKPOINTS = ["run", "stage", "tree", "looks"]
+CHECKPOINTS = ["run", "stage", "tree", "keypoints"]
 NAMES = ["policy", "forest", "vocabulary", "examples", *CHECKPOINTS]
 N_FILES = 80  # of each kind
 
@@ -29,7 +32,7 @@ def test_all_kinds_are_broken(kinds: dict[str, Kind]) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_whole_files_load_and_act(kinds: dict[str, Kind], name: str, tmp_path: Path) -> None:
+def test_intact_files_load_and_work(kinds: dict[str, Kind], name: str, tmp_path: Path) -> None:
     kind, path = kinds[name], tmp_path / "file"
     for data in kind.files:
         path.write_bytes(data)
@@ -55,7 +58,7 @@ def test_memory_is_measured_though_the_peak_lies_behind() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc")
 @pytest.mark.parametrize("name", NAMES)
-def test_a_broken_file_loads_and_acts_or_is_refused(
+def test_a_mutated_file_loads_and_works_or_is_refused(
     kinds: dict[str, Kind], name: str, tmp_path: Path
 ) -> None:
     kind, path = kinds[name], tmp_path / "file"
@@ -66,7 +69,7 @@ def test_a_broken_file_loads_and_acts_or_is_refused(
         memory = Memory()
         counts[kind.outcome(path)] += 1
         assert memory.growth < 500 * 10**6, seed
-    assert set(counts) == {"loaded", "damaged", "strange"}
+    assert set(counts) == {"loaded", "damaged", "invalid"}
     assert mutator.mutate(0) == mutator.mutate(0)
 
 
@@ -91,7 +94,7 @@ def test_no_array_may_be_missing(kinds: dict[str, Kind], name: str, tmp_path: Pa
         for array in take_apart(data)[1]:
             path.write_bytes(forge(data, {}, {}, missing=array))
             is_optional = (name, array) == ("examples", "classes")
-            assert kinds[name].outcome(path) == ("loaded" if is_optional else "strange"), array
+            assert kinds[name].outcome(path) == ("loaded" if is_optional else "invalid"), array
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -74,7 +74,7 @@ def test_images_that_are_gone(call: Any, log: Path, caplog: pytest.LogCaptureFix
     done = call("learn", "shards", "--out", "run")
     assert done.code == 0
     (told,) = caplog.messages
-    assert told.startswith("There are no pictures of what it sees: Image 0 of the percept names")
+    assert told.startswith("Figures of percepts are left out: Image 0 of the percept names")
     assert not (log / "run" / "classes.png").exists()
     assert call("report", "run").code == 0
     (log / "moved").rename(log / "log")

@@ -117,7 +117,7 @@ def test_a_dataset_on_disk_is_never_here_as_a_whole(
     opened = RAY.open(open_dataset(tmp_path / "shards"), 1)
     assert opened.client.shard is None
     with monkeypatch.context() as patch:
-        for name in ("database", "shard", "_seen"):
+        for name in ("database", "shard", "_occurrences"):
             patch.delattr(Dataset, name)
         assert saved(learner.learn(opened), tmp_path) == expected
     trees = [Forest(learner=learner, trees=1).learn(one) for one in (opened, learner.extract(data))]

@@ -285,7 +285,7 @@ def test_a_disk_that_is_full_for_a_while_does_not_lock_a_run_out(
         full.setattr("rlvc.tasks.custom.task.evaluate", fail)
         done = call(*WORDS, "--out", out)
     assert done.code == 1
-    assert "nothing more of it can be kept" in caplog.text
+    assert "no more checkpoints can be saved" in caplog.text
     assert "its curves cannot be written" in caplog.text
     assert "resume it with:" in done.out
     done = call(*WORDS, "--resume", out)

@@ -165,7 +165,7 @@ def test_a_vote_is_drawn_with_what_decided() -> None:
         forest = Forest(trees=3).learn(database(images))
         vote = forest.explain(images[1])
         shown = texts(draw_forest_explanation(forest, images[1], vote))
-        assert "the most decisive features" in shown
+        assert "The most decisive features" in shown
         assert "of 3 trees" in shown
         for rank, one in vote.shown():
             assert f"{rank}. " in shown

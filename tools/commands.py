@@ -19,7 +19,7 @@ from rlvc.cli import app
 from rlvc.learning.forest import Forest
 from rlvc.runs.config import describe_parameters
 
-VALUES = {int: "NUMBER", Path: "PATH", str: "TEXT"}  # what an option takes
+VALUES = {int: "NUMBER", float: "NUMBER", Path: "PATH", str: "TEXT"}  # what an option takes
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
@@ -44,24 +44,21 @@ def _group(path: str, group: typer.Typer) -> Iterator[str]:
 
 
 def _command(path: str, callback: Callable[..., Any]) -> Iterator[str]:
-    kinds = typing.get_type_hints(callback, include_extras=True)
     usage, rows = [path], []
     for name, parameter in inspect.signature(callback).parameters.items():
-        if kinds[name] is typer.Context:
-            continue
-        kind, info = typing.get_args(kinds[name])
+        info = parameter.default
         if isinstance(info, ArgumentInfo):
             usage.append(info.metavar or name.upper())
             rows.append((f"`{usage[-1]}`", info.help, ""))
         elif isinstance(info, OptionInfo):
-            given = (info.default, *(info.param_decls or ()))  # the first may be a name as well
-            option = next((one for one in given if str(one).startswith("--")), f"--{name}")
-            name = f'<code class="option">{option}</code>{_value(kind, info)}'
-            rows.append((name, info.help, _default(parameter, info)))
+            option = [*(info.param_decls or ()), f"--{name.replace('_', '-')}"][0]
+            name = f'<code class="option">{option}</code>{_value(parameter.annotation, info)}'
+            rows.append((name, info.help, _default(info)))
     usage += ["[OPTIONS]"] * any("--" in name for name, _, _ in rows)
     yield f"## {path}\n\n```sh\n{' '.join(usage)}\n```\n\n{inspect.getdoc(callback)}\n"
     if rows:
         yield "| | what it is | default |\n|---|---|---|"
+    rows.sort(key=lambda row: "--" in row[0])  # arguments come first
     yield from (f"| {name} | {_cell(text)} | {default} |" for name, text, default in rows)
     yield ""
 
@@ -74,11 +71,11 @@ def _value(kind: Any, info: OptionInfo) -> str:
     return f" `{info.metavar or VALUES[one]}`"
 
 
-def _default(parameter: inspect.Parameter, info: OptionInfo) -> str:
+def _default(info: OptionInfo) -> str:
     if isinstance(info.show_default, str):
         return info.show_default
-    default = parameter.default
-    return "" if default is None or default is False else f"`{default}`"
+    is_none = any(info.default is one for one in (None, False, ...))
+    return "" if is_none else f"`{info.default}`"
 
 
 def _parameters() -> Iterator[str]:

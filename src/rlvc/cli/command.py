@@ -5,13 +5,29 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import field, fields
 from typing import Any, TypeVar, get_type_hints
 
 import typer
 from rich.console import Console
 
 T = TypeVar("T")
+
+
+def option(
+    about: str, *names: str, default: Any = None, panel: str | None = None, **details: Any
+) -> Any:
+    """Declare a field that is an option: its help, its names, its default (``...`` for none).
+
+    It is named after the field unless given, and a flag must be given a name.
+    """
+    info = typer.Option(default, *names, help=about, rich_help_panel=panel, **details)
+    return field(metadata={"typer": info})
+
+
+def argument(about: str, *, default: Any = ..., metavar: str | None = None) -> Any:
+    """Declare a field that is an argument: its help, its default, its name in the help."""
+    return field(metadata={"typer": typer.Argument(default, metavar=metavar, help=about)})
 
 
 def with_options(
@@ -21,23 +37,19 @@ def with_options(
 
     Fields of a class come before those of its bases, in the help as well.
     """
-    hints = get_type_hints(options, include_extras=True)
-    defaults = {field.name: field.default for field in fields(options)}  # type: ignore[arg-type]
+    hints = get_type_hints(options)
+    declared = {one.name: one.metadata["typer"] for one in fields(options)}  # type: ignore[arg-type]
     names = [
         name for one in options.__mro__ for name in vars(one).get("__annotations__", ())
-        if name in defaults
+        if name in declared
     ]  # fmt: skip
-    keyword_only = inspect.Parameter.KEYWORD_ONLY
     parameters = [
-        inspect.Parameter("context", keyword_only, annotation=typer.Context),
-        *(
-            inspect.Parameter(
-                name, keyword_only, annotation=hints[name],
-                default=inspect.Parameter.empty if defaults[name] is MISSING else defaults[name],
-            )
-            for name in names
-        ),
-    ]  # fmt: skip
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=info)
+        for name, kind, info in [
+            ("context", typer.Context, inspect.Parameter.empty),
+            *((name, hints[name], declared[name]) for name in names),
+        ]
+    ]
 
     def decorate(function: Callable[[typer.Context, T], None]) -> Callable[..., None]:
         @functools.wraps(function)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from rlvc.cli.command import format_help, print_plain, with_options
+from rlvc.cli.command import argument, format_help, option, print_plain, with_options
 from rlvc.cli.options import DataOptions, EngineOptions
 
 data_app = typer.Typer(
@@ -19,7 +18,6 @@ data_app = typer.Typer(
 )
 
 
-@data_app.command("list")
 def list_sets() -> None:
     """List what can be downloaded, and where it is now."""
     from rlvc.envs.photos.download import SETS, cached_folder, local_folder
@@ -45,38 +43,31 @@ def list_sets() -> None:
         )
 
 
-@data_app.command("get")
-def get_set(
-    name: Annotated[str, typer.Argument(help="What to download: places or street.")],
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Download into FOLDER/NAME, for RLVC_DATA=FOLDER, instead of into the cache.",
-        ),
-    ] = None,
-) -> None:
-    """Download photographs and check them; files that are complete are not downloaded again."""
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
+@dataclass(frozen=True, kw_only=True)
+class GetOptions:
+    """The options of ``rlvc data get``."""
+
+    name: str = argument("What to download: places or street.")
+    to: Path | None = option(
+        "Download into FOLDER/NAME, for RLVC_DATA=FOLDER, instead of into the cache.",
+        metavar="FOLDER",
     )
+
+
+@with_options(GetOptions)
+def get_set(context: typer.Context, options: GetOptions) -> None:
+    """Download photographs and check them; files that are complete are not downloaded again."""
+    from rich import progress as bars
 
     from rlvc.envs.photos.download import find_set, get, local_folder
 
+    name, to = options.name, options.to
     chosen, console = find_set(name), Console()
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        bars.TextColumn("{task.description}"), bars.BarColumn(), bars.DownloadColumn(),
+        bars.TransferSpeedColumn(), bars.TimeRemainingColumn(),
+    )  # fmt: skip
+    with bars.Progress(*columns, console=console, disable=not console.is_terminal) as progress:
 
         def show(n_bytes: int) -> None:
             if progress.task_ids:
@@ -103,18 +94,13 @@ def get_set(
 class ShardOptions(DataOptions, EngineOptions):
     """The options of ``rlvc data shard``."""
 
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="Where interactions come from: minari:ID, a folder of images with one table, or a "
-            ".npz file of arrays.",
-        ),
-    ]
-    to: Annotated[Path, typer.Option(metavar="FOLDER", help="The new folder to write to.")]
-    shards: Annotated[
-        int, typer.Option(min=1, help="In how many parts: workers learn from one each.")
-    ] = 1
+    source: str = argument(
+        "Where interactions come from: minari:ID, a folder of images with one table, or a .npz "
+        "file of arrays.",
+        metavar="SOURCE",
+    )
+    to: Path = option("The new folder to write to.", default=..., metavar="FOLDER")
+    shards: int = option("In how many parts: workers learn from one each.", default=1, min=1)
 
 
 @with_options(ShardOptions)
@@ -181,4 +167,5 @@ def check_source(source: str) -> None:
         )
 
 
-data_app.command("shard", help=format_help(write_shards.__doc__))(write_shards)
+for name, command in {"list": list_sets, "get": get_set, "shard": write_shards}.items():
+    data_app.command(name, help=format_help(command.__doc__))(command)

@@ -6,13 +6,20 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
 
-from rlvc.cli.command import print_plain, with_options
-from rlvc.cli.options import EXPLORING, LEARNING, DataOptions, EnvArgument, EnvOptions, RunOptions
+from rlvc.cli.command import argument, option, print_plain, with_options
+from rlvc.cli.options import (
+    DataOptions,
+    EnvOptions,
+    RunOptions,
+    env_argument,
+    exploring_option,
+    learning_option,
+)
 from rlvc.cli.session import execute_run, find_place
 
 
@@ -20,62 +27,30 @@ from rlvc.cli.session import execute_run, find_place
 class LearnOptions(DataOptions, RunOptions, EnvOptions):
     """The options of ``rlvc learn``."""
 
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="Where interactions come from. An environment: its Gymnasium id, with the module "
-            "that brings it, such as CartPole-v1 or minigrid:MiniGrid-Empty-8x8-v0. Or data: "
-            "minari:ID, a folder of images with one table, a folder of shards, or a .npz file of "
-            "arrays.",
-        ),
-    ]
-    interactions: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="How many interactions to collect.",
-            show_default="10000",
-            rich_help_panel=EXPLORING,
-        ),
-    ] = None
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="In how many rounds: the first explores at random, each of the others around what "
-            "was learned so far.",
-            show_default="5",
-            rich_help_panel=EXPLORING,
-        ),
-    ] = None
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            help="Share of random actions from the second round on.",
-            show_default="0.3",
-            rich_help_panel=EXPLORING,
-        ),
-    ] = None
-    episodes: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Episodes to measure the policy with at the end; 0 for none.",
-            show_default="100",
-            rich_help_panel=EXPLORING,
-        ),
-    ] = None
-    gamma: Annotated[
-        float | None,
-        typer.Option(
-            help="Discount factor, below 1: the nearer to 1, the farther ahead it looks.",
-            show_default="0.9",
-            rich_help_panel=LEARNING,
-        ),
-    ] = None
+    source: str = argument(
+        "Where interactions come from. An environment: its Gymnasium id, with the module that "
+        "brings it, such as CartPole-v1 or minigrid:MiniGrid-Empty-8x8-v0. Or data: minari:ID, a "
+        "folder of images with one table, a folder of shards, or a .npz file of arrays.",
+        metavar="SOURCE",
+    )
+    interactions: int | None = exploring_option(
+        "How many interactions to collect.", min=1, show_default="10000"
+    )
+    rounds: int | None = exploring_option(
+        "In how many rounds: the first explores at random, each of the others around what was "
+        "learned so far.",
+        min=1,
+        show_default="5",
+    )
+    epsilon: float | None = exploring_option(
+        "Share of random actions from the second round on.", min=0.0, max=1.0, show_default="0.3"
+    )
+    episodes: int | None = exploring_option(
+        "Episodes to measure the policy with at the end; 0 for none.", min=0, show_default="100"
+    )
+    gamma: float | None = learning_option(
+        "Discount factor, below 1: the nearer to 1, the farther ahead it looks.", show_default="0.9"
+    )
 
 
 @with_options(LearnOptions)
@@ -184,24 +159,17 @@ def _open_env(options: LearnOptions) -> Any:
 class CollectOptions(EnvOptions):
     """The options of ``rlvc collect``."""
 
-    env_id: EnvArgument
-    to: Annotated[
-        str,
-        typer.Option(
-            metavar="WHERE",
-            help="Where to write: minari:ID such as minari:maze/random-v0, or the name of a new "
-            "folder for images and a table.",
-        ),
-    ]
-    interactions: Annotated[int, typer.Option(min=1, help="How many interactions.")] = 10_000
-    policy: Annotated[
-        Path | None, typer.Option(help="A policy file to follow; at random unless given.")
-    ] = None
-    epsilon: Annotated[
-        float | None,
-        typer.Option(min=0.0, max=1.0, help="Share of random actions with a policy."),
-    ] = None
-    seed: Annotated[int, typer.Option(min=0, help="Of the environment and the actions.")] = 0
+    env_id: str = env_argument()
+    to: str = option(
+        "Where to write: minari:ID such as minari:maze/random-v0, or the name of a new folder for "
+        "images and a table.",
+        default=...,
+        metavar="WHERE",
+    )
+    interactions: int = option("How many interactions.", default=10_000, min=1)
+    policy: Path | None = option("A policy file to follow; at random unless given.")
+    epsilon: float | None = option("Share of random actions with a policy.", min=0.0, max=1.0)
+    seed: int = option("Of the environment and the actions.", default=0, min=0)
 
 
 @with_options(CollectOptions)

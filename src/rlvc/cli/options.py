@@ -3,95 +3,71 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+from rlvc.cli.command import argument, option
 
 if TYPE_CHECKING:
     from rlvc.envs.make import EnvConfig
     from rlvc.learning.rlvc import RLVC
     from rlvc.runs.task import Task
 
-ENVIRONMENT, EXPLORING, LEARNING = "The environment", "Exploring it", "Learning"
-WATCHING = "Watching"
+environment_option = partial(option, panel="The environment")
+exploring_option = partial(option, panel="Exploring it")
+learning_option = partial(option, panel="Learning")
+watching_option = partial(option, panel="Watching")
 
-PolicyArgument = Annotated[
-    Path, typer.Argument(help="A policy file, such as runs/maze/policy.rlvc.")
-]
-EnvArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="ENV_ID",
-        help="A Gymnasium environment, with the module that brings it: CartPole-v1, or "
+
+def policy_argument() -> Any:
+    """Declare the argument for a policy file."""
+    return argument("A policy file, such as runs/maze/policy.rlvc.")
+
+
+def env_argument() -> Any:
+    """Declare the argument for an environment."""
+    return argument(
+        "A Gymnasium environment, with the module that brings it: CartPole-v1, or "
         "minigrid:MiniGrid-Empty-8x8-v0.",
-    ),
-]
-PortOption = Annotated[
-    int | None,
-    typer.Option(
-        "--port",
-        min=1024,
-        max=65535,
-        help="The port of the page.",
-        show_default="one that is free",
-        rich_help_panel=WATCHING,
-    ),
-]
-SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same policy.")]
+        metavar="ENV_ID",
+    )
+
+
+def port_option() -> Any:
+    """Declare the option for the port of a page."""
+    free = "one that is free"
+    return watching_option("The port of the page.", min=1024, max=65535, show_default=free)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnvOptions:
     """How to make an environment."""
 
-    render: Annotated[
-        bool,
-        typer.Option(
-            "--render",
-            help="Let the agent see what the environment draws, instead of its observations; for "
-            "environments whose observations are no images.",
-            rich_help_panel=ENVIRONMENT,
-        ),
-    ] = False
-    wrap: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--wrap",
-            metavar="MODULE:NAME",
-            help="Put it in a wrapper, such as minigrid.wrappers:RGBImgObsWrapper, or with options "
-            "as in 'MODULE:NAME(tile_size=16)'; may be repeated.",
-            rich_help_panel=ENVIRONMENT,
-        ),
-    ] = None
-    arg: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--arg",
-            metavar="NAME=VALUE",
-            help="An argument that it is made with, such as frame_skip=4; may be repeated.",
-            rich_help_panel=ENVIRONMENT,
-        ),
-    ] = None
-    size: Annotated[
-        str | None,
-        typer.Option(
-            "--size",
-            metavar="WIDTHxHEIGHT",
-            help="Resize its images, such as to 160x120.",
-            rich_help_panel=ENVIRONMENT,
-        ),
-    ] = None
-    frames: Annotated[
-        int,
-        typer.Option(
-            "--frames",
-            min=1,
-            max=16,
-            help="How many of the last images the agent sees: 2 or more if what moves matters.",
-            rich_help_panel=ENVIRONMENT,
-        ),
-    ] = 1
+    render: bool = environment_option(
+        "Let the agent see what the environment draws, instead of its observations; for "
+        "environments whose observations are no images.",
+        "--render",
+        default=False,
+    )
+    wrap: list[str] | None = environment_option(
+        "Put it in a wrapper, such as minigrid.wrappers:RGBImgObsWrapper, or with options as in "
+        "'MODULE:NAME(tile_size=16)'; may be repeated.",
+        metavar="MODULE:NAME",
+    )
+    arg: list[str] | None = environment_option(
+        "An argument that it is made with, such as frame_skip=4; may be repeated.",
+        metavar="NAME=VALUE",
+    )
+    size: str | None = environment_option(
+        "Resize its images, such as to 160x120.", metavar="WIDTHxHEIGHT"
+    )
+    frames: int = environment_option(
+        "How many of the last images the agent sees: 2 or more if what moves matters.",
+        default=1,
+        min=1,
+        max=16,
+    )
 
     def env_config(self, env_id: str) -> EnvConfig:
         """Return how to make the environment."""
@@ -108,45 +84,26 @@ class EnvOptions:
 class EngineOptions:
     """The parameters of the learner, and the execution backend."""
 
-    preset: Annotated[
-        str,
-        typer.Option(
-            "--preset",
-            help="default, or paper: the paper's literal choices.",
-            rich_help_panel=LEARNING,
-        ),
-    ] = "default"
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="Change a parameter of the learner, such as selector.alpha=0.01 or solver=sarsa; "
-            "may be repeated. `rlvc parameters` lists them.",
-            rich_help_panel=LEARNING,
-        ),
-    ] = None
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine",
-            metavar="NAME",
-            help="The execution backend: local, all cores of this machine; or ray, workers that "
-            "may be on other machines. The policy is the same.",
-            show_default="local",
-            rich_help_panel=LEARNING,
-        ),
-    ] = None
-    address: Annotated[
-        str | None,
-        typer.Option(
-            "--address",
-            metavar="ADDRESS",
-            help="With --engine ray: the address of a cluster, such as head:6379, or auto for the "
-            "one on this machine. One is started here unless given.",
-            rich_help_panel=LEARNING,
-        ),
-    ] = None
+    preset: str = learning_option(
+        "default, or paper: the paper's literal choices.", default="default"
+    )
+    settings: list[str] | None = learning_option(
+        "Change a parameter of the learner, such as selector.alpha=0.01 or solver=sarsa; may be "
+        "repeated. `rlvc parameters` lists them.",
+        "--set",
+        metavar="NAME=VALUE",
+    )
+    engine: str | None = learning_option(
+        "The execution backend: local, all cores of this machine; or ray, workers that may be on "
+        "other machines. The policy is the same.",
+        metavar="NAME",
+        show_default="local",
+    )
+    address: str | None = learning_option(
+        "With --engine ray: the address of a cluster, such as head:6379, or auto for the one on "
+        "this machine. One is started here unless given.",
+        metavar="ADDRESS",
+    )
 
     def make_learner(self, base: RLVC, *changes: str) -> RLVC:
         """Return the learner that the options make of a base.
@@ -165,25 +122,18 @@ class EngineOptions:
 class LearnerOptions(EngineOptions):
     """What to learn."""
 
-    trees: Annotated[
-        int,
-        typer.Option(
-            "--trees",
-            min=0,
-            help="Learn a forest of so many trees as well: each may use some of the features and "
-            "learns from some of the episodes, and all vote.",
-            rich_help_panel=LEARNING,
-        ),
-    ] = 0
-    compact: Annotated[
-        bool,
-        typer.Option(
-            "--compact",
-            help="Merge equivalent classes, so that there are fewer to read; the same as "
-            "--set post_process=compaction.",
-            rich_help_panel=LEARNING,
-        ),
-    ] = False
+    trees: int = learning_option(
+        "Learn a forest of so many trees as well: each may use some of the features and learns "
+        "from some of the episodes, and all vote.",
+        default=0,
+        min=0,
+    )
+    compact: bool = learning_option(
+        "Merge equivalent classes, so that there are fewer to read; the same as "
+        "--set post_process=compaction.",
+        "--compact",
+        default=False,
+    )
 
     def learner_of(self, task: Task[Any], *changes: str) -> RLVC:
         """Return the learner that the options make of that of a task."""
@@ -196,53 +146,38 @@ class LearnerOptions(EngineOptions):
 class RunOptions(LearnerOptions):
     """What commands that start a run have in common: its folder, how to resume and watch it."""
 
-    seed: SeedOption = 0
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the results; runs/NAME unless given.")
-    ] = None
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the results that are in the folder.")
-    ] = False
-    resume: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Resume a run that was interrupted in this folder, with the same options as "
-            "before; it ends with the policy that it would have ended with. If there is none, "
-            "begin it there.",
-        ),
-    ] = None
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Write event files for TensorBoard as well.")
-    ] = False
-    live: Annotated[
-        bool,
-        typer.Option(
-            "--live",
-            help="Show the progress on a page in the browser; the page is for this machine only.",
-            rich_help_panel=WATCHING,
-        ),
-    ] = False
-    port: PortOption = None
+    seed: int = option("The same seed gives the same policy.", default=0, min=0)
+    out: Path | None = option("Folder for the results; runs/NAME unless given.")
+    overwrite: bool = option(
+        "Replace the results that are in the folder.", "--overwrite", default=False
+    )
+    resume: Path | None = option(
+        "Resume a run that was interrupted in this folder, with the same options as before; it "
+        "ends with the policy that it would have ended with. If there is none, begin it there.",
+        metavar="DIR",
+    )
+    tensorboard: bool = option(
+        "Write event files for TensorBoard as well.", "--tensorboard", default=False
+    )
+    live: bool = watching_option(
+        "Show the progress on a page in the browser; the page is for this machine only.",
+        "--live",
+        default=False,
+    )
+    port: int | None = port_option()
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
     """What files do not tell of their actions."""
 
-    actions: Annotated[
-        str | None,
-        typer.Option(
-            help="For a folder or arrays: how many actions there are, or their names in order with "
-            "commas between them.",
-        ),
-    ] = None
-    first_action: Annotated[
-        int | None,
-        typer.Option(
-            help="For a folder or arrays: the number of the first action.", show_default="0"
-        ),
-    ] = None
+    actions: str | None = option(
+        "For a folder or arrays: how many actions there are, or their names in order with commas "
+        "between them."
+    )
+    first_action: int | None = option(
+        "For a folder or arrays: the number of the first action.", show_default="0"
+    )
 
     def action_arguments(self) -> dict[str, Any]:
         """Return the options as arguments of ``read_data``."""

@@ -6,15 +6,15 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rlvc.cli.command import print_plain, with_options
-from rlvc.cli.options import EnvArgument, EnvOptions, PolicyArgument
+from rlvc.cli.command import argument, option, print_plain, with_options
+from rlvc.cli.options import EnvOptions, env_argument, policy_argument
 
 if TYPE_CHECKING:
     from rlvc.policies.forest import AnyPolicy
@@ -24,38 +24,23 @@ if TYPE_CHECKING:
 class EvaluateOptions(EnvOptions):
     """The options of ``rlvc evaluate``."""
 
-    policy: PolicyArgument
-    env_id: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[ENV_ID]",
-            help="A Gymnasium environment, with the module that brings it; none for a policy of "
-            "`rlvc run`.",
-        ),
-    ] = None
-    task: Annotated[
-        str | None, typer.Option(help="The task; the one it was learned on unless given.")
-    ] = None
-    pictures: Annotated[
-        str | None, typer.Option(help="The pictures; those it was learned on unless given.")
-    ] = None
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Of the environment, of the starts and the noise, or of the views; new ones if "
-            "not.",
-        ),
-    ] = None
-    episodes: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="How many episodes to walk, or trials to drive on the hill.",
-            show_default="100 in ENV_ID, 1000, on the hill 10000",
-        ),
-    ] = None
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False
+    policy: Path = policy_argument()
+    env_id: str | None = argument(
+        "A Gymnasium environment, with the module that brings it; none for a policy of `rlvc run`.",
+        metavar="[ENV_ID]",
+        default=None,
+    )
+    task: str | None = option("The task; the one it was learned on unless given.")
+    pictures: str | None = option("The pictures; those it was learned on unless given.")
+    seed: int | None = option(
+        "Of the environment, of the starts and the noise, or of the views; new ones if not.", min=0
+    )
+    episodes: int | None = option(
+        "How many episodes to walk, or trials to drive on the hill.",
+        min=1,
+        show_default="100 in ENV_ID, 1000, on the hill 10000",
+    )
+    as_json: bool = option("Print JSON instead of a table.", "--json", default=False)
 
 
 @with_options(EvaluateOptions)
@@ -118,20 +103,21 @@ def _evaluate_in_env(policy: AnyPolicy, options: EvaluateOptions) -> dict[str, A
         ).summary()
 
 
-def explain(
-    policy: PolicyArgument,
-    images: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="IMAGE",
-            help="An image as the agent perceives it. If it has several cameras, CAMERA=IMAGE for "
-            "each of them.",
-        ),
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="The picture to write; IMAGE-explained.png unless given.")
-    ] = None,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
+    """The options of ``rlvc explain``."""
+
+    policy: Path = policy_argument()
+    images: list[str] = argument(
+        "An image as the agent perceives it. If it has several cameras, CAMERA=IMAGE for each of "
+        "them.",
+        metavar="IMAGE",
+    )
+    out: Path | None = option("The picture to write; IMAGE-explained.png unless given.")
+
+
+@with_options(ExplainOptions)
+def explain(context: typer.Context, options: ExplainOptions) -> None:
     """Say why a policy acts as it does on one percept, and draw it.
 
     Prints the tests on the path through the classifier, the class and the values of the actions;
@@ -148,8 +134,8 @@ def explain(
     from rlvc.report.figures.explanation import draw_explanation, draw_forest_explanation
     from rlvc.report.figures.style import to_png
 
-    loaded = load_policy(policy)
-    paths = _by_camera(images, sorted(loaded.shapes))
+    loaded = load_policy(options.policy)
+    paths = _by_camera(options.images, sorted(loaded.shapes))
     shown = {camera: read_image(path) for camera, path in paths.items()}
     for camera, image in shown.items():
         if loaded.shapes[camera][2] == 1:  # it learned from images without colour
@@ -161,7 +147,7 @@ def explain(
     else:
         explanation = loaded.explain(percept)
         text, figure = str(explanation), draw_explanation(loaded, percept, explanation)
-    target = out or Path(f"{'-'.join(path.stem for path in paths.values())}-explained.png")
+    target = options.out or Path(f"{'-'.join(path.stem for path in paths.values())}-explained.png")
     atomic_write(target, to_png(figure))
     print_plain(Console(), f"{text}\nThe picture is in {target}.")
 
@@ -189,15 +175,15 @@ def _by_camera(images: list[str], cameras: list[str]) -> dict[str, Path]:
 class PlayOptions(EnvOptions):
     """The options of ``rlvc play``."""
 
-    policy: PolicyArgument
-    env_id: EnvArgument
-    video: Annotated[
-        Path, typer.Option(metavar="FILE", help="The film to write, .mp4 or .gif.")
-    ] = Path("play.mp4")
-    episodes: Annotated[int, typer.Option(min=1, help="How many episodes to show.")] = 1
-    max_steps: Annotated[int, typer.Option(min=1, help="Most steps of an episode to show.")] = 1000
-    fps: Annotated[float, typer.Option(min=0.1, max=60.0, help="Decisions a second.")] = 4.0
-    seed: Annotated[int, typer.Option(min=0, help="Of the environment.")] = 1000
+    policy: Path = policy_argument()
+    env_id: str = env_argument()
+    video: Path = option(
+        "The film to write, .mp4 or .gif.", default=Path("play.mp4"), metavar="FILE"
+    )
+    episodes: int = option("How many episodes to show.", default=1, min=1)
+    max_steps: int = option("Most steps of an episode to show.", default=1000, min=1)
+    fps: float = option("Decisions a second.", default=4.0, min=0.1, max=60.0)
+    seed: int = option("Of the environment.", default=1000, min=0)
 
 
 @with_options(PlayOptions)

@@ -7,37 +7,47 @@ import time
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
-from rlvc.cli.command import print_plain
-from rlvc.cli.options import PortOption
+from rlvc.cli.command import argument, option, print_plain, with_options
+from rlvc.cli.options import port_option
 from rlvc.errors import FileFormatError
 
 if TYPE_CHECKING:
     from rlvc.report.web.watch import RunPage
 
-RunArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RUN",
-        help="The folder of a run, such as runs/maze; or its result.json or policy.rlvc.",
-    ),
-]
-OpenOption = Annotated[bool, typer.Option("--open", help="Open it in the browser.")]
+
+@dataclass(frozen=True, kw_only=True)
+class PageOptions:
+    """What commands that show a run have in common."""
+
+    run: Path = argument(
+        "The folder of a run, such as runs/maze; or its result.json or policy.rlvc.", metavar="RUN"
+    )
+    open_it: bool = option("Open it in the browser.", "--open", default=False)
 
 
-def report(
-    run: RunArgument,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The page to write; RUN/report.html unless given."),
-    ] = None,
-    open_it: OpenOption = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(PageOptions):
+    """The options of ``rlvc report``."""
+
+    out: Path | None = option("The page to write; RUN/report.html unless given.", metavar="FILE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchOptions(PageOptions):
+    """The options of ``rlvc watch``."""
+
+    port: int | None = port_option()
+
+
+@with_options(ReportOptions)
+def report(context: typer.Context, options: ReportOptions) -> None:
     """Write one page about a run: what it learned, how, and why it acts as it does.
 
     The page is one file that needs no network and can be sent to others. It shows how learning
@@ -53,14 +63,14 @@ def report(
     from rlvc.report.page import render
     from rlvc.report.web.data import PageBuilder
 
-    folder = find_folder(run)
+    folder = find_folder(options.run)
     if not any((folder / name).is_file() for name in ("result.json", "live.json")):
         raise FileFormatError(
             f"There is no run in {folder}: it has no result.json. If one was interrupted there, "
             "resume it with --resume; or make one, such as: "
             f"rlvc run maze --out {shlex.quote(str(folder))}"
         )
-    target = out or folder / "report.html"
+    target = options.out or folder / "report.html"
     if target.exists() and target.suffix not in (".html", ".htm"):
         raise ValueError(
             f"--out of report must be a new file or a page; got {target}, which is neither. "
@@ -74,11 +84,12 @@ def report(
     if data["live"] is not None:
         print_plain(Console(), "The run is not finished; this is what it has learned so far.")
     print_plain(Console(), f"The report is in {target} ({len(page) / 1e6:.1f} MB).")
-    if open_it:
+    if options.open_it:
         open_page(target.resolve().as_uri())
 
 
-def watch(run: RunArgument, port: PortOption = None, open_it: OpenOption = False) -> None:
+@with_options(WatchOptions)
+def watch(context: typer.Context, options: WatchOptions) -> None:
     """Show a run in the browser while it goes on.
 
     The page is the same as that of `rlvc report`, and follows what is learned. It is served to this
@@ -87,16 +98,16 @@ def watch(run: RunArgument, port: PortOption = None, open_it: OpenOption = False
     """
     from rlvc.report.server import Server
 
-    folder = find_folder(run)
+    folder = find_folder(options.run)
     watched = watch_folder(folder)
     is_over = watched.version()[1]
-    with Server(watched, port or 0) as server:
+    with Server(watched, options.port or 0) as server:
         if is_over:
             print_plain(Console(), f"The run in {folder} is finished.")
         elif not watched.is_begun:
             print_plain(Console(), f"No run has begun in {folder} yet.")
         print_plain(Console(), f"The page is at {server.url} until you press Ctrl-C.")
-        if open_it:
+        if options.open_it:
             open_page(server.url)
         with suppress(KeyboardInterrupt):
             while True:

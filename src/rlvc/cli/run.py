@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from rlvc.cli.command import with_options
+from rlvc.cli.command import argument, option, with_options
 from rlvc.cli.options import RunOptions
 from rlvc.cli.session import execute_run, find_place
 
@@ -19,26 +18,19 @@ from rlvc.cli.session import execute_run, find_place
 class PaperTaskOptions(RunOptions):
     """The options of ``rlvc run``."""
 
-    task: Annotated[str, typer.Argument(help="The task: maze, subway, campus or hill.")]
-    pictures: Annotated[
-        str,
-        typer.Option(
-            help="What the world looks like: photos (in every installation); street (subway, hill) "
-            "or places (campus), from `rlvc data get` or the folder RLVC_DATA; coil (maze, hill) "
-            "from RLVC_DATA; or an image file or folder of yours."
-        ),
-    ] = "photos"
-    interactions: Annotated[
-        int, typer.Option(min=1, help="How many random interactions to learn from.")
-    ] = 10_000
-    episodes: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Episodes to measure with, on the maze and the subway; trials on the hill.",
-            show_default="1000, on the hill 10000",
-        ),
-    ] = None
+    task: str = argument("The task: maze, subway, campus or hill.")
+    pictures: str = option(
+        "What the world looks like: photos (in every installation); street (subway, hill) or "
+        "places (campus), from `rlvc data get` or the folder RLVC_DATA; coil (maze, hill) from "
+        "RLVC_DATA; or an image file or folder of yours.",
+        default="photos",
+    )
+    interactions: int = option("How many random interactions to learn from.", default=10_000, min=1)
+    episodes: int | None = option(
+        "Episodes to measure with, on the maze and the subway; trials on the hill.",
+        min=1,
+        show_default="1000, on the hill 10000",
+    )
 
 
 @with_options(PaperTaskOptions)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import cv2
-import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete
-from numpy.typing import ArrayLike, NDArray
+from gymnasium.spaces import Box
+from numpy.typing import ArrayLike
 
 from rlvc._core.arrays import Floats
-from rlvc.envs.checks import (
-    check_options,
-    check_render_mode,
-    check_step,
-    warn_of_no_render_mode,
-)
-from rlvc.envs.photos.images import Image
+from rlvc.envs.base import TaskEnv, two_numbers
+from rlvc.envs.photos.camera import Image
 from rlvc.envs.planar_world import ACTION_NAMES, PlanarWorld, Point
 
 Color = tuple[int, int, int]
@@ -28,7 +22,7 @@ AMBER: Final[Color] = (255, 160, 0)
 SHIFT: Final = 4  # OpenCV takes whole numbers: sixteenths of a pixel
 
 
-class PictureEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
+class PictureEnv(TaskEnv[Image, Floats]):
     """An agent that walks over a picture and sees the window around it.
 
     The observation is the square of ``world.window`` pixels around the agent, at the nearest
@@ -46,32 +40,26 @@ class PictureEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         margin: The width of the margin in pixels.
     """
 
-    metadata = {  # noqa: RUF012 (Gymnasium declares it so)
-        "render_modes": ["rgb_array"],
-        "render_fps": 4,
-    }
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012 (as Gymnasium's)
+    state_name = "position"
 
     def __init__(self, world: PlanarWorld, picture: Image, render_mode: str | None = None) -> None:
-        if picture.shape != (world.height, world.width, 3) or picture.dtype != np.uint8:
+        shape = (world.height, world.width, 3)
+        if picture.shape != shape or picture.dtype != np.uint8:
             raise ValueError(
-                f"picture of {type(self).__name__} must be uint8 of shape "
-                f"{(world.height, world.width, 3)}; got {picture.dtype} of shape {picture.shape}."
+                f"picture of {type(self).__name__} must be uint8 of shape {shape}; "
+                f"got {picture.dtype} of shape {picture.shape}."
             )
-        check_render_mode(self, render_mode)
+        seen = Box(0, 255, (world.window, world.window, 3), np.uint8)
+        super().__init__(ACTION_NAMES, seen, render_mode)
         self.world = world
         self.picture = picture
-        self.render_mode = render_mode
-        self.action_names = ACTION_NAMES
-        self.action_space = Discrete(len(ACTION_NAMES))
-        self.observation_space = Box(0, 255, (world.window, world.window, 3), np.uint8)
-        self._position: Floats | None = None
         self._scene: Image | None = None
         # Half a window on every side is enough for any place in the picture, edges included.
         self.margin = margin = (world.window + 1) // 2
-        self.padded: Image = np.asarray(
-            cv2.copyMakeBorder(picture, margin, margin, margin, margin, cv2.BORDER_REFLECT_101),
-            dtype=np.uint8,
-        )
+        mode = cv2.BORDER_REFLECT_101
+        padded = cv2.copyMakeBorder(picture, margin, margin, margin, margin, mode)
+        self.padded: Image = np.asarray(padded, np.uint8)
 
     def percept(self, position: ArrayLike) -> Image:
         """Return the percept of an agent at (x, y), a new array."""
@@ -85,61 +73,40 @@ class PictureEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         offset = self.margin - self.world.window // 2
         return x + offset, y + offset
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Image, dict[str, Any]]:
-        """Start an episode at a random place, or at ``options["position"]``, an (x, y)."""
-        super().reset(seed=seed)
-        check_options(options, "position")
-        if options and "position" in options:
-            position = self._checked(options["position"])
-            on_wall = self.world.blocked(position[None], position[None])[0]
-            if on_wall or self.world.in_exit(position[None])[0]:
-                raise ValueError(
-                    f"position of {type(self).__name__}.reset must be outside the exits and off "
-                    f"the walls; got {tuple(position.tolist())}."
-                )
-        else:
-            position = self.world.random_starts(1, self.np_random)[0]
-        self._position = position
-        return self.percept(position), {"position": position.copy()}
-
-    def step(self, action: np.int64 | int) -> tuple[Image, float, bool, bool, dict[str, Any]]:
-        """Move once: 0 up, 1 right, 2 down, 3 left."""
-        check_step(self, action, has_begun=self._position is not None)
-        assert self._position is not None
-        positions, exited = self.world.move(
-            self._position[None], np.array([action]), self.np_random
-        )
-        self._position = positions[0]
-        terminated = bool(exited[0])
-        reward = self.world.reward if terminated else 0.0
-        info = {"position": self._position.copy()}
-        return self.percept(self._position), reward, terminated, False, info
-
-    def render(self) -> Image | None:
-        """Return a drawing of the whole picture, shape (height, width, 3), or None."""
-        if self.render_mode is None:
-            warn_of_no_render_mode()
-            return None
-        if self._scene is None:
-            self._scene = draw_scene(self.world, self.picture)
-        scene = self._scene.copy()
-        if self._position is not None:
-            draw_agent(scene, self.world, self._position)
-        return scene
-
     def _checked(self, position: ArrayLike) -> Floats:
-        try:
-            checked = np.array(position, dtype=np.float64)
-        except (TypeError, ValueError):
-            checked = np.empty(0)
-        if checked.shape != (2,) or not self.world.inside(checked[None])[0]:
+        checked = two_numbers(position)
+        if not self.world.inside(checked[None])[0]:
             raise ValueError(
                 f"position of {type(self).__name__} must be (x, y) with 0 <= x <= "
                 f"{self.world.width} and 0 <= y <= {self.world.height}; got {position!r}."
             )
         return checked
+
+    def _checked_start(self, value: ArrayLike) -> Floats:
+        position = self._checked(value)
+        on_wall = self.world.blocked(position[None], position[None])[0]
+        if on_wall or self.world.in_exit(position[None])[0]:
+            raise ValueError(
+                f"position of {type(self).__name__}.reset must be outside the exits and off "
+                f"the walls; got {tuple(position.tolist())}."
+            )
+        return position
+
+    def _random_start(self) -> Floats:
+        position: Floats = self.world.random_starts(1, self.np_random)[0]
+        return position
+
+    def _act(self, state: Floats, action: int) -> tuple[Floats, float, bool]:
+        positions, exited = self.world.move(state[None], [action], self.np_random)
+        return positions[0], self.world.reward if exited[0] else 0.0, bool(exited[0])
+
+    def _draw(self, state: Floats | None) -> Image:
+        if self._scene is None:
+            self._scene = draw_scene(self.world, self.picture)
+        scene = self._scene.copy()
+        if state is not None:
+            draw_agent(scene, self.world, state)
+        return scene
 
 
 def draw_scene(world: PlanarWorld, picture: Image) -> Image:

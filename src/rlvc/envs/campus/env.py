@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete
-from numpy.typing import NDArray
+from gymnasium.spaces import Box
 
+from rlvc.envs.base import TaskEnv
 from rlvc.envs.campus.graph_world import ACTION_NAMES, CAMPUS
 from rlvc.envs.campus.render import draw_campus
-from rlvc.envs.checks import (
-    check_options,
-    check_render_mode,
-    check_step,
-    warn_of_no_render_mode,
-)
-from rlvc.envs.photos.images import Image
+from rlvc.envs.photos.camera import Image
 from rlvc.envs.photos.views import campus_views
 
 
-class CampusEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
+class CampusEnv(TaskEnv[Image, int]):
     """Find the way over a campus, from spot to spot, to the door of a building.
 
     ## Description
@@ -75,10 +67,7 @@ class CampusEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
     (100.0, True)
     """
 
-    metadata = {  # noqa: RUF012 (Gymnasium declares it so)
-        "render_modes": ["rgb_array"],
-        "render_fps": 2,
-    }
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 2}  # noqa: RUF012 (as Gymnasium's)
 
     def __init__(
         self,
@@ -87,55 +76,34 @@ class CampusEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         views_seed: int = 0,
         render_mode: str | None = None,
     ) -> None:
-        check_render_mode(self, render_mode)
         self.spots = CAMPUS
         self.views = campus_views(pictures, views_seed)
-        self.render_mode = render_mode
-        self.action_names = ACTION_NAMES
-        self.action_space = Discrete(len(ACTION_NAMES))
-        self.observation_space = Box(0, 255, self.views.shape, np.uint8)
+        super().__init__(ACTION_NAMES, Box(0, 255, self.views.shape, np.uint8), render_mode)
         self._numbers = self.views.division(views)
-        self._state: int | None = None
         self._percept: Image | None = None
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Image, dict[str, Any]]:
-        """Start an episode in a random state, or in ``options["state"]``."""
-        super().reset(seed=seed)
-        check_options(options, "state")
-        if options and "state" in options:
-            self._state = self._checked(options["state"])
-        else:
-            self._state = int(self.np_random.integers(self.spots.n_states))
-        return self._perceive(self._state), {"state": self._state}
-
-    def step(self, action: np.int64 | int) -> tuple[Image, float, bool, bool, dict[str, Any]]:
-        """Act once: 0 turn left, 1 turn right, 2 forward."""
-        check_step(self, action, has_begun=self._state is not None)
-        assert self._state is not None
-        reward = float(self.spots.reward[self._state, action])
-        terminated = bool(self.spots.terminated[self._state, action])
-        self._state = int(self.spots.next_state[self._state, action])
-        return self._perceive(self._state), reward, terminated, False, {"state": self._state}
-
-    def render(self) -> Image | None:
-        """Return the map of the campus with the agent, beside what it perceives, or None."""
-        if self.render_mode is None:
-            warn_of_no_render_mode()
-            return None
-        return draw_campus(self.spots, self._state, self._percept)
-
-    def _perceive(self, state: int) -> Image:
+    def percept(self, state: int, /) -> Image:
+        """Return one of the views of a state, at random, as a new array."""
         numbers = self._numbers[state]
         self._percept = self.views.image(state, numbers[self.np_random.integers(len(numbers))])
-        return self._percept.copy()  # the caller may change it
+        return self._percept.copy()
 
-    def _checked(self, state: object) -> int:
+    def _checked_start(self, value: object) -> int:
         n_states = self.spots.n_states
-        if isinstance(state, (int, np.integer)) and 0 <= state < n_states:
-            return int(state)
+        if isinstance(value, (int, np.integer)) and 0 <= value < n_states:
+            return int(value)
         raise ValueError(
             f"state of {type(self).__name__}.reset must be a whole number from 0 to "
-            f"{n_states - 1}; got {state!r}."
+            f"{n_states - 1}; got {value!r}."
         )
+
+    def _random_start(self) -> int:
+        return int(self.np_random.integers(self.spots.n_states))
+
+    def _act(self, state: int, action: int) -> tuple[int, float, bool]:
+        tables = self.spots.next_state, self.spots.reward, self.spots.terminated
+        next_state, reward, terminated = (table[state, action].item() for table in tables)
+        return next_state, reward, terminated
+
+    def _draw(self, state: int | None) -> Image:
+        return draw_campus(self.spots, state, self._percept)

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Dict
 from numpy.typing import ArrayLike
 
 from rlvc._core.arrays import Floats
-from rlvc.envs.checks import (
-    check_options,
-    check_render_mode,
-    check_step,
-    warn_of_no_render_mode,
-)
+from rlvc.envs.base import TaskEnv, two_numbers
 from rlvc.envs.hill.dynamics import ACTION_NAMES, FIRST, HILL, TOP
 from rlvc.envs.hill.render import draw_hill
 from rlvc.envs.hill.scene import (
@@ -28,10 +21,11 @@ from rlvc.envs.hill.scene import (
     ground_column,
     ground_image,
 )
-from rlvc.envs.photos.images import Image, ground_picture
+from rlvc.envs.photos.camera import Image
+from rlvc.envs.photos.images import ground_picture
 
 
-class HillEnv(gymnasium.Env[dict[str, Any], np.int64]):
+class HillEnv(TaskEnv[dict[str, Image], Floats]):
     """Drive a car with a weak engine to the top of a hill, as fast as possible but not faster.
 
     ## Description
@@ -78,10 +72,7 @@ class HillEnv(gymnasium.Env[dict[str, Any], np.int64]):
     (100.0, True)
     """
 
-    metadata = {  # noqa: RUF012 (Gymnasium declares it so)
-        "render_modes": ["rgb_array"],
-        "render_fps": 10,
-    }
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 (as Gymnasium's)
 
     def __init__(
         self,
@@ -89,74 +80,48 @@ class HillEnv(gymnasium.Env[dict[str, Any], np.int64]):
         at_rest: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        check_render_mode(self, render_mode)
         self.hill = HILL
         self.strip = ground_picture(pictures)
         self.at_rest = at_rest
-        self.render_mode = render_mode
-        self.action_names = ACTION_NAMES
-        self.action_space = Discrete(len(ACTION_NAMES))
-        self.observation_space = Dict(
-            ground=Box(0, 255, (STRIP[1], WINDOW, 3), np.uint8),
-            gauge=Box(0, 255, (GAUGE[1], GAUGE[0], 3), np.uint8),
-        )
-        self._state: Floats | None = None
+        images = {"ground": (STRIP[1], WINDOW, 3), "gauge": (GAUGE[1], GAUGE[0], 3)}
+        seen = Dict({name: Box(0, 255, shape, np.uint8) for name, shape in images.items()})
+        super().__init__(ACTION_NAMES, seen, render_mode)
 
     def percept(self, state: ArrayLike) -> dict[str, Image]:
         """Return the images of both cameras for a car at (p, s), as new arrays.
 
         Beyond the limits of the hill and of the gauge, the images are those at the limits.
         """
-        p, s = self._pair(state, "percept")
+        p, s = self._checked(state)
         return {
             "ground": ground_image(self.strip, int(ground_column(p))),
             "gauge": gauge_image(int(gauge_column(s))),
         }
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Image], dict[str, Any]]:
-        """Start an episode in a random state, or in ``options["state"]``, a (p, s)."""
-        super().reset(seed=seed)
-        check_options(options, "state")
-        if options and "state" in options:
-            state = self._pair(options["state"], "reset")
-            if not (FIRST <= state[0] < TOP and abs(state[1]) <= self.hill.max_speed):
-                raise ValueError(
-                    f"state of {type(self).__name__}.reset must be (p, s) with {FIRST:g} <= p < "
-                    f"{TOP:g} and |s| <= {self.hill.max_speed:g}; got {options['state']!r}."
-                )
-        else:
-            state = self.hill.random_starts(1, self.np_random, self.at_rest)[0]
-        self._state = state
-        return self.percept(state), {"state": state.copy()}
-
-    def step(
-        self, action: np.int64 | int
-    ) -> tuple[dict[str, Image], float, bool, bool, dict[str, Any]]:
-        """Thrust once: 0 left, 1 right."""
-        check_step(self, action, has_begun=self._state is not None)
-        assert self._state is not None
-        states, reward, terminated = self.hill.move(self._state[None], np.array([action]))
-        self._state = states[0]
-        info = {"state": self._state.copy()}
-        return self.percept(self._state), float(reward[0]), bool(terminated[0]), False, info
-
-    def render(self) -> Image | None:
-        """Return a drawing of the hill and the car, above what the cameras show, or None."""
-        if self.render_mode is None:
-            warn_of_no_render_mode()
-            return None
-        return draw_hill(self.hill, self.strip, self._state)
-
-    def _pair(self, state: ArrayLike, method: str) -> Floats:
-        try:
-            pair = np.array(state, dtype=np.float64)
-        except (TypeError, ValueError):
-            pair = np.empty(0)
-        if pair.shape != (2,) or not np.isfinite(pair).all():
+    def _checked(self, state: ArrayLike) -> Floats:
+        pair = two_numbers(state)
+        if not np.isfinite(pair).all():
             raise ValueError(
-                f"state of {type(self).__name__}.{method} must be (p, s), two numbers; "
-                f"got {state!r}."
+                f"state of {type(self).__name__} must be (p, s), two numbers; got {state!r}."
             )
         return pair
+
+    def _checked_start(self, value: ArrayLike) -> Floats:
+        state, limit = self._checked(value), self.hill.max_speed
+        if not (FIRST <= state[0] < TOP and abs(state[1]) <= limit):
+            raise ValueError(
+                f"state of {type(self).__name__}.reset must be (p, s) with {FIRST:g} <= p < "
+                f"{TOP:g} and |s| <= {limit:g}; got {value!r}."
+            )
+        return state
+
+    def _random_start(self) -> Floats:
+        state: Floats = self.hill.random_starts(1, self.np_random, self.at_rest)[0]
+        return state
+
+    def _act(self, state: Floats, action: int) -> tuple[Floats, float, bool]:
+        states, reward, terminated = self.hill.move(state[None], [action])
+        return states[0], float(reward[0]), bool(terminated[0])
+
+    def _draw(self, state: Floats | None) -> Image:
+        return draw_hill(self.hill, self.strip, state)

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.spaces import Discrete, Space
 
 from rlvc._core.arrays import Floats
-from rlvc.envs.photos.camera import Image
+from rlvc.data.images import Image
 from rlvc.errors import unknown_name
 
 Percept = TypeVar("Percept")

@@ -10,8 +10,8 @@ from gymnasium.spaces import Box
 from numpy.typing import ArrayLike
 
 from rlvc._core.arrays import Floats
+from rlvc.data.images import Image
 from rlvc.envs.base import TaskEnv, two_numbers
-from rlvc.envs.photos.camera import Image
 from rlvc.envs.planar_world import ACTION_NAMES, PlanarWorld, Point
 
 Color = tuple[int, int, int]

@@ -11,7 +11,7 @@ import pytest
 from rlvc import collect, register_envs
 from rlvc.envs.campus.env import CampusEnv
 from rlvc.envs.campus.graph_world import CAMPUS
-from rlvc.envs.photos.views import _views_of_facades, state_name
+from rlvc.envs.photos.views import state_name
 
 register_envs()
 N_VIEWS = 4
@@ -120,7 +120,6 @@ def test_no_view_is_drawn_before_it_is_perceived(monkeypatch: pytest.MonkeyPatch
     for _ in range(100):
         env.reset(options={"state": 9})
     assert asked.count(9) <= 18  # a view that was drawn is kept
-    _views_of_facades.cache_clear()
 
 
 def test_render_shows_the_map_and_the_percept() -> None:

@@ -8,12 +8,13 @@ import cv2
 import numpy as np
 import pytest
 
+from rlvc.data.images import Image
 from rlvc.envs.photos import download, images
 from rlvc.envs.photos.download import RemoteFile
 from rlvc.envs.photos.images import maze_picture, strip_picture
 from rlvc.errors import ImageError
 
-Make = Callable[..., images.Image]
+Make = Callable[..., Image]
 BOTH = pytest.mark.parametrize("make", [maze_picture, strip_picture])
 
 
@@ -24,7 +25,7 @@ def write(path: Path, height: int, width: int, color: tuple[int, int, int]) -> P
     return path
 
 
-def tile(picture: images.Image, row: int, column: int) -> images.Image:
+def tile(picture: Image, row: int, column: int) -> Image:
     return picture[row * 128 : row * 128 + 128, column * 128 : column * 128 + 128]
 
 

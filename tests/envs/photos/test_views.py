@@ -9,9 +9,10 @@ import cv2
 import numpy as np
 import pytest
 
+from rlvc.data.images import Image
 from rlvc.envs.campus import graph_world as spots
 from rlvc.envs.photos import views as module
-from rlvc.envs.photos.camera import Image, PinholeCamera, expose
+from rlvc.envs.photos.camera import PinholeCamera, expose
 from rlvc.envs.photos.download import find_set
 from rlvc.envs.photos.facades import MURALS, Surface, draw_facade
 from rlvc.envs.photos.panorama import Panoramas
@@ -77,8 +78,7 @@ def test_the_divisions_by_name() -> None:
 @pytest.mark.parametrize("pictures", ["photos", "places"])
 def test_views_do_not_depend_on_the_order(places: Path, pictures: str) -> None:
     def drawn(order: list[tuple[int, int]], seed: int = 0) -> list[bytes]:
-        module._views_of_facades.cache_clear()
-        module._views_of_places.cache_clear()
+        module._drawn_views.cache_clear()
         views = campus_views(pictures, seed)
         seen = {numbers: views.image(*numbers) for numbers in order}
         for image in seen.values():

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from gymnasium.spaces import Box
 
+from rlvc.data.images import Image
 from rlvc.envs.base import TaskEnv
 from rlvc.envs.campus.graph_world import ACTION_NAMES, CAMPUS
 from rlvc.envs.campus.render import draw_campus
-from rlvc.envs.photos.camera import Image
 from rlvc.envs.photos.views import campus_views
 
 

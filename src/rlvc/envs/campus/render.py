@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc.data.images import Image
 from rlvc.envs.campus.graph_world import AHEAD, HEADINGS, GraphWorld
-from rlvc.envs.photos.images import Image
 from rlvc.envs.picture import AMBER, DARK, WHITE, Color
 from rlvc.envs.planar_world import Point
 

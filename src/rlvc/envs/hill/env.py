@@ -9,6 +9,7 @@ from gymnasium.spaces import Box, Dict
 from numpy.typing import ArrayLike
 
 from rlvc._core.arrays import Floats
+from rlvc.data.images import Image
 from rlvc.envs.base import TaskEnv, two_numbers
 from rlvc.envs.hill.dynamics import ACTION_NAMES, FIRST, HILL, TOP
 from rlvc.envs.hill.render import draw_hill
@@ -21,7 +22,6 @@ from rlvc.envs.hill.scene import (
     ground_column,
     ground_image,
 )
-from rlvc.envs.photos.camera import Image
 from rlvc.envs.photos.images import ground_picture
 
 
@@ -83,9 +83,9 @@ class HillEnv(TaskEnv[dict[str, Image], Floats]):
         self.hill = HILL
         self.strip = ground_picture(pictures)
         self.at_rest = at_rest
-        images = {"ground": (STRIP[1], WINDOW, 3), "gauge": (GAUGE[1], GAUGE[0], 3)}
-        seen = Dict({name: Box(0, 255, shape, np.uint8) for name, shape in images.items()})
-        super().__init__(ACTION_NAMES, seen, render_mode)
+        ground = Box(0, 255, (STRIP[1], WINDOW, 3), np.uint8)
+        gauge = Box(0, 255, (GAUGE[1], GAUGE[0], 3), np.uint8)
+        super().__init__(ACTION_NAMES, Dict(ground=ground, gauge=gauge), render_mode)
 
     def percept(self, state: ArrayLike) -> dict[str, Image]:
         """Return the images of both cameras for a car at (p, s), as new arrays.

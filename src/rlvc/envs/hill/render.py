@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.arrays import Floats
+from rlvc.data.images import Image
 from rlvc.envs.hill.dynamics import FIRST, TOP, Hill
 from rlvc.envs.hill.scene import (
     GAUGE,
@@ -22,7 +23,6 @@ from rlvc.envs.hill.scene import (
     gauge_image,
     ground_column,
 )
-from rlvc.envs.photos.images import Image
 from rlvc.envs.picture import AMBER, DARK, WHITE, Color
 from rlvc.envs.planar_world import Point
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlvc._core.arrays import Floats, Ints
+from rlvc.data.images import Image
 from rlvc.envs.hill.dynamics import FIRST, HILL, TOP
-from rlvc.envs.photos.images import Image
 from rlvc.envs.picture import Color
 from rlvc.envs.planar_world import Point
 

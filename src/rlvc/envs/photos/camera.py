@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rlvc._core.arrays import Floats
-
-Image = NDArray[np.uint8]
+from rlvc.data.images import Image
 
 WIDTH: Final = 640
 HEIGHT: Final = 480

@@ -16,7 +16,8 @@ import cv2
 import numpy as np
 
 from rlvc._core.arrays import Floats
-from rlvc.envs.photos.camera import HEIGHT, WIDTH, Image, PinholeCamera, expose
+from rlvc.data.images import Image
+from rlvc.envs.photos.camera import HEIGHT, WIDTH, PinholeCamera, expose
 from rlvc.envs.photos.images import photograph_folder, read_image, richest_tiles, scale_to
 from rlvc.envs.photos.walls import (
     GRANITE,

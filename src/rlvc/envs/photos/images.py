@@ -22,13 +22,10 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc.data.images import Image
 from rlvc.envs.photos.download import expand, find_folder
 from rlvc.errors import ImageError, unknown_name
-
-Image = NDArray[np.uint8]
-"""Shape (height, width, 3), RGB."""
 
 TILE = 128
 TILES_PER_SIDE = 10
@@ -47,6 +44,9 @@ PHOTOGRAPHS = {
     "gravel.png": 6,
 }
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
+Files = Path | tuple[Path, ...]
+"""One image that is to fill a picture, or several side by side."""
+Sources = dict[str, Callable[[], Files]]
 
 
 def maze_picture(pictures: str | Path = "photos") -> Image:
@@ -64,8 +64,7 @@ def maze_picture(pictures: str | Path = "photos") -> Image:
     >>> maze_picture("photos").shape
     (1280, 1280, 3)
     """
-    name, place = _resolve(pictures, {"photos": photograph_folder, "coil": _coil})
-    return _maze_picture(name, place)
+    return _maze_picture(_find_files(pictures, {"photos": _photos, "coil": _coil}))
 
 
 def strip_picture(pictures: str | Path = "photos", width: int = 3041, height: int = 384) -> Image:
@@ -89,8 +88,8 @@ def strip_picture(pictures: str | Path = "photos", width: int = 3041, height: in
     for side, size in {"width": width, "height": height}.items():
         if size < 1:
             raise ValueError(f"{side} of strip_picture must be at least 1; got {size}.")
-    name, place = _resolve(pictures, {"photos": photograph_folder, "street": _street})
-    return _strip_picture(name, place, width, height)
+    files = _find_files(pictures, {"photos": _photos, "street": _street})
+    return _strip_picture(files, width, height)
 
 
 def ground_picture(pictures: str | Path = "photos") -> Image:
@@ -107,32 +106,42 @@ def ground_picture(pictures: str | Path = "photos") -> Image:
     >>> ground_picture("photos").shape
     (128, 1280, 3)
     """
-    known = {"photos": photograph_folder, "coil": _coil, "street": _street}
-    return _strip_picture(*_resolve(pictures, known), MAZE_SIDE, TILE)
+    known: Sources = {"photos": _photos, "coil": _coil, "street": _street}
+    return _strip_picture(_find_files(pictures, known), MAZE_SIDE, TILE)
 
 
-def _resolve(pictures: str | Path, known: dict[str, Callable[[], Path]]) -> tuple[str, Path]:
-    """Return a name ("" for a path of the user's) and the file or folder that it stands for."""
+def _find_files(pictures: str | Path, known: Sources) -> Files:
+    """Return the files of a name or a folder, or the one file that must fill the picture."""
     if isinstance(pictures, str) and pictures in known:
-        return pictures, known[pictures]()
+        return known[pictures]()
     path = expand(pictures)
+    if path.is_dir():
+        if files := list_images(path.resolve()):
+            return tuple(files)
+        raise ImageError(
+            f"Folder {path} holds no image ({', '.join(sorted(SUFFIXES))}). "
+            "Name a folder with images in it, or use --pictures photos."
+        )
     if path.exists():
-        return "", path.resolve()
+        return path.resolve()
     if isinstance(pictures, Path) or path.suffix or len(path.parts) > 1:
         raise ImageError(
             f"Pictures {str(pictures)!r} are no image file and no folder. "
             "Check the path, or use --pictures photos."
         )
-    raise unknown_name(
-        "pictures", pictures, [*known, "the path to an image or to a folder of images"]
-    )
+    choices = [*known, "the path to an image or to a folder of images"]
+    raise unknown_name("pictures", pictures, choices)
 
 
-def _coil() -> Path:
+def _photos() -> tuple[Path, ...]:
+    return tuple(photograph_folder() / file for file in PHOTOGRAPHS)
+
+
+def _coil() -> tuple[Path, ...]:
     root = os.environ.get("RLVC_DATA")
-    place = expand(root or ".") / "coil100"
-    if root and place.is_dir():
-        return place.resolve()
+    folder = expand(root or ".") / "coil100"
+    if root and folder.is_dir():
+        return tuple(folder.resolve() / f"obj{n + 1}__0.png" for n in range(TILES_PER_SIDE**2))
     fact = f"it is not in {root}" if root else "RLVC_DATA is not set"
     raise ImageError(
         f"Pictures 'coil' need the folder coil100 in RLVC_DATA; {fact}. "
@@ -140,12 +149,8 @@ def _coil() -> Path:
     )
 
 
-def _coil_files(place: Path) -> list[Path]:
-    return [place / f"obj{number}__0.png" for number in range(1, TILES_PER_SIDE**2 + 1)]
-
-
 def _street() -> Path:
-    return find_folder("street")
+    return find_folder("street") / "charles-street.jpg"
 
 
 def photograph_folder() -> Path:
@@ -160,49 +165,37 @@ def photograph_folder() -> Path:
     return Path(spec.submodule_search_locations[0]) / "data"
 
 
+def list_images(folder: Path) -> list[Path]:
+    """Return the images in a folder in the order of their names."""
+    return sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES)
+
+
 @lru_cache(maxsize=8)
-def _maze_picture(name: str, place: Path) -> Image:
-    if name == "photos":
-        tiles = [
-            tile
-            for file, n in PHOTOGRAPHS.items()
-            for tile in richest_tiles(read_image(place / file), n)
-        ]
+def _maze_picture(files: Files) -> Image:
+    if isinstance(files, Path):
+        return _frozen(_cover(read_image(files), MAZE_SIDE, MAZE_SIDE))
+    if files == _photos():
+        counts = zip(files, PHOTOGRAPHS.values(), strict=True)
+        tiles = [tile for file, n in counts for tile in richest_tiles(read_image(file), n)]
         # Neighbours in a row are 37 apart in the list and neighbours in a column 370, that is 30
         # the other way round a list of 100: no photograph of at most 30 tiles touches itself.
         return _frozen(_montage([tiles[37 * cell % len(tiles)] for cell in range(len(tiles))]))
-    if name == "coil":
-        files = _coil_files(place)
-    elif place.is_dir():
-        # More than a hundred images would be read in vain: the rest has no place.
-        files = _images_in(place)[: TILES_PER_SIDE**2]
-    else:
-        return _frozen(_cover(read_image(place), MAZE_SIDE, MAZE_SIDE))
-    return _frozen(_montage([_cover(read_image(file), TILE, TILE) for file in files]))
+    # More than a hundred images would be read in vain: the rest has no place.
+    shown = files[: TILES_PER_SIDE**2]
+    return _frozen(_montage([_cover(read_image(file), TILE, TILE) for file in shown]))
 
 
 @lru_cache(maxsize=8)
-def _strip_picture(name: str, place: Path, width: int, height: int) -> Image:
-    if name == "photos":
-        files = [place / file for file in PHOTOGRAPHS]
-    elif name == "coil":
-        files = _coil_files(place)
-    elif name == "street":
-        return _frozen(_cover(read_image(place / "charles-street.jpg"), width, height))
-    elif place.is_dir():
-        files = _images_in(place)
-    else:
-        return _frozen(_cover(read_image(place), width, height))
+def _strip_picture(files: Files, width: int, height: int) -> Image:
+    if isinstance(files, Path):
+        return _frozen(_cover(read_image(files), width, height))
     parts: list[Image] = []
-    while (filled := sum(part.shape[1] for part in parts)) < width:
-        if len(parts) < len(files):
-            image = read_image(files[len(parts)])
-            parts.append(
-                scale_to(image, max(1, round(image.shape[1] * height / len(image))), height)
-            )
-        else:
-            parts = parts * -(-width // filled)
-    return _frozen(np.concatenate(parts, axis=1)[:, :width])
+    for image in map(read_image, files):
+        parts.append(scale_to(image, max(1, round(image.shape[1] * height / len(image))), height))
+        if sum(part.shape[1] for part in parts) >= width:
+            break
+    # Images that are too few follow each other over and over.
+    return _frozen(np.take(np.concatenate(parts, axis=1), range(width), axis=1, mode="wrap"))
 
 
 def read_image(file: Path) -> Image:
@@ -224,16 +217,6 @@ def read_image(file: Path) -> Image:
             "Give a PNG, JPEG, BMP, TIFF or WebP file."
         )
     return _uint8(cv2.cvtColor(image, cv2.COLOR_BGR2RGB))
-
-
-def _images_in(folder: Path) -> list[Path]:
-    files = sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES)
-    if not files:
-        raise ImageError(
-            f"Folder {folder} holds no image ({', '.join(sorted(SUFFIXES))}). "
-            "Name a folder with images in it, or use --pictures photos."
-        )
-    return files
 
 
 def richest_tiles(photograph: Image, n: int) -> list[Image]:

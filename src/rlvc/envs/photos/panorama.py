@@ -8,7 +8,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from rlvc.envs.photos.camera import HEIGHT, WIDTH, Image, PinholeCamera, expose
+from rlvc.data.images import Image
+from rlvc.envs.photos.camera import HEIGHT, WIDTH, PinholeCamera, expose
 from rlvc.envs.photos.images import read_image
 from rlvc.errors import ImageError
 

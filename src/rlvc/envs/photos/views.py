@@ -12,11 +12,12 @@ from typing import Final
 
 import numpy as np
 
+from rlvc.data.images import Image
 from rlvc.data.percepts import Images
-from rlvc.envs.photos.camera import HEIGHT, WIDTH, Image
+from rlvc.envs.photos.camera import HEIGHT, WIDTH
 from rlvc.envs.photos.download import expand, find_folder, find_set
 from rlvc.envs.photos.facades import draw_facade
-from rlvc.envs.photos.images import SUFFIXES, photograph_folder, read_image
+from rlvc.envs.photos.images import list_images, photograph_folder, read_image
 from rlvc.envs.photos.panorama import Panoramas
 from rlvc.errors import ImageError, unknown_name
 
@@ -128,14 +129,16 @@ def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
     if not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ValueError(f"seed of campus_views must be a whole number, at least 0; got {seed!r}.")
     if pictures == "photos":
-        return _views_of_facades(int(seed))
+        photograph_folder()  # raise now, not at the first view, if it is not installed
+        return _drawn_views(draw_facade, int(seed), _PHOTOS)
     if pictures == "places":
-        return _views_of_places(find_folder("places"), int(seed))
+        return _drawn_views(_panoramas(find_folder("places")).draw, int(seed), _PLACES)
     path = expand(pictures)
     if path.is_dir():
         files = _files_by_state(path.resolve())
-        stamps = tuple(_stamp(file) for group in files for file in group)
-        return _views_in_folder(tuple(map(tuple, files)), int(seed), stamps)
+        found = [file.stat() for group in files for file in group]
+        stamps = tuple((one.st_size, one.st_mtime_ns) for one in found)
+        return _views_in_folder(files, int(seed), stamps)
     if isinstance(pictures, Path) or path.exists() or path.suffix or len(path.parts) > 1:
         raise ImageError(
             f"Pictures {str(pictures)!r} are no folder. Check the path, or use --pictures photos."
@@ -143,63 +146,45 @@ def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
     raise unknown_name("pictures", pictures, ["photos", "places", "the path to a folder of views"])
 
 
-@lru_cache(maxsize=2)
-def _views_of_facades(seed: int) -> Views:
-    photograph_folder()  # raise now, not at the first view, if it is not installed
-    return _drawn(draw_facade, seed, _PHOTOS)
-
-
-@lru_cache(maxsize=2)
-def _views_of_places(folder: Path, seed: int) -> Views:
-    return _drawn(_panoramas(folder).draw, seed, _PLACES)
-
-
 @lru_cache(maxsize=1)
 def _panoramas(folder: Path) -> Panoramas:
-    return Panoramas(
-        [folder / name for name in sorted(file.name for file in find_set("places").files)]
-    )
+    return Panoramas(sorted(folder / file.name for file in find_set("places").files))
 
 
-def _drawn(draw: Callable[[int, np.random.Generator], Image], seed: int, salt: int) -> Views:
+@lru_cache(maxsize=4)
+def _drawn_views(draw: Callable[[int, np.random.Generator], Image], seed: int, salt: int) -> Views:
     def view(state: int, number: int) -> Image:
         return draw(state, np.random.default_rng([seed, state, number, salt]))
 
     return Views(view, (HEIGHT, WIDTH, 3), [N_VIEWS] * N_STATES, seed)
 
 
-def _stamp(file: Path) -> tuple[int, int]:
-    """Return the size and the modification time of a file."""
-    found = file.stat()
-    return found.st_size, found.st_mtime_ns
-
-
 @lru_cache(maxsize=2)
 def _views_in_folder(
     files: tuple[tuple[Path, ...], ...], seed: int, stamps: tuple[tuple[int, int], ...]
 ) -> Views:
+    """Return views of photographs; the sizes and times of the files tell when they changed."""
     first = files[0][0]
-    shape = read_image(first).shape
+    height, width, _ = read_image(first).shape
 
     def read(state: int, view: int) -> Image:
         file = files[state][view]
         image = read_image(file)
-        if image.shape != shape:
-            sizes = [f"{width}×{height}" for height, width, _ in (shape, image.shape)]
+        if image.shape[:2] != (height, width):
             raise ImageError(
-                f"Photograph {file} must be {sizes[0]} pixels, the size of {first}; "
-                f"got {sizes[1]}. Scale all photographs to one size."
+                f"Photograph {file} must be {width}×{height} pixels, the size of {first}; "
+                f"got {image.shape[1]}×{image.shape[0]}. Scale all photographs to one size."
             )
         return image
 
-    views = Views(read, (shape[0], shape[1], 3), [len(group) for group in files], seed)
+    views = Views(read, (height, width, 3), [len(group) for group in files], seed)
     for state, group in enumerate(files):
         for view in range(len(group)):
             views.image(state, view)  # find bad photographs now, not after learning
     return views
 
 
-def _files_by_state(folder: Path) -> list[list[Path]]:
+def _files_by_state(folder: Path) -> tuple[tuple[Path, ...], ...]:
     """Return the photographs of each state in the order of their names."""
     found: dict[int, Path] = {}
     for place in sorted(folder.iterdir()):
@@ -225,16 +210,13 @@ def _files_by_state(folder: Path) -> list[list[Path]]:
             f"Folder {folder} must have a sub-folder of photographs for each of {N_STATES} states; "
             f"missing: {', '.join(missing[:5])}{more}. Name them by spot and heading."
         )
-    return [_photographs_in(found[state], state) for state in range(N_STATES)]
-
-
-def _photographs_in(folder: Path, state: int) -> list[Path]:
-    files = sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES)
-    if len(files) < 2:
-        raise ImageError(
-            f"Folder {folder} must hold at least 2 views of state {state_name(state)}, one to "
-            f"learn from and one to test with; got {len(files)}. Add photographs to it."
-        )
+    files = tuple(tuple(list_images(found[state])) for state in range(N_STATES))
+    for state, group in enumerate(files):
+        if len(group) < 2:
+            raise ImageError(
+                f"Folder {found[state]} must hold at least 2 views of state {state_name(state)}, "
+                f"one to learn from and one to test with; got {len(group)}. Add photographs to it."
+            )
     return files
 
 

@@ -10,7 +10,7 @@ from typing import Final
 import cv2
 import numpy as np
 
-from rlvc.envs.photos.camera import Image
+from rlvc.data.images import Image
 from rlvc.envs.photos.images import scale_to
 
 Color = tuple[int, int, int]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlvc._core.arrays import Bools, Floats
+from rlvc._core.params import check, param
 
 Point = tuple[float, float]
 
@@ -44,21 +45,16 @@ class PlanarWorld:
     """Rectangles (x0, y0, x1, y1), edges included, that end an episode."""
     window: int
     """Side of the square that the agent perceives."""
-    reward: float = 100.0
-    """For entering an exit; every other move earns 0."""
-    gamma: float = 0.9
-    """Discount factor (γ), in [0, 1)."""
+    reward: float = param(100.0, "for entering an exit; every other move earns 0")
+    gamma: float = param(0.9, "discount factor (γ)", low=0, below=1)
 
     def __post_init__(self) -> None:
         for name in ("width", "height", "step", "window"):
-            if not getattr(self, name) > 0:
-                raise ValueError(
-                    f"{name} of PlanarWorld must be above 0; got {getattr(self, name)}."
-                )
+            if not (value := getattr(self, name)) > 0:
+                raise ValueError(f"{name} of PlanarWorld must be above 0; got {value}.")
         if not self.noise >= 0:
             raise ValueError(f"noise of PlanarWorld must be at least 0; got {self.noise}.")
-        if not 0 <= self.gamma < 1:
-            raise ValueError(f"gamma of PlanarWorld must be in [0, 1); got {self.gamma}.")
+        check(self)
 
     def inside(self, positions: ArrayLike) -> Bools:
         """Return for each (n, 2) position whether it is in the picture, edges included."""
@@ -77,16 +73,14 @@ class PlanarWorld:
         """Return for each move from (n, 2) to (n, 2) whether a wall or the border forbids it."""
         start_x, start_y = _columns(start)
         end_x, end_y = _columns(end)
+        left, right = np.minimum(start_x, end_x), np.maximum(start_x, end_x)
+        top, bottom = np.minimum(start_y, end_y), np.maximum(start_y, end_y)
         found = ~self.inside(end)
         for (x0, y0), (x1, y1) in self.walls:
             # Two segments meet if and only if their boxes do and neither segment has both ends
             # of the other strictly on one side of its line.
-            meets = (np.minimum(start_x, end_x) <= max(x0, x1)) & (
-                np.maximum(start_x, end_x) >= min(x0, x1)
-            )
-            meets &= (np.minimum(start_y, end_y) <= max(y0, y1)) & (
-                np.maximum(start_y, end_y) >= min(y0, y1)
-            )
+            meets = (left <= max(x0, x1)) & (right >= min(x0, x1))
+            meets &= (top <= max(y0, y1)) & (bottom >= min(y0, y1))
             near = np.flatnonzero(meets)  # few moves come near a wall
             ax, ay, bx, by = start_x[near], start_y[near], end_x[near], end_y[near]
             side_a = np.sign((x1 - x0) * (ay - y0) - (y1 - y0) * (ax - x0))
@@ -127,9 +121,7 @@ class PlanarWorld:
         positions = np.empty((n, 2))
         missing = np.arange(n)
         while len(missing):
-            positions[missing] = rng.uniform(
-                (0.0, 0.0), (self.width, self.height), (len(missing), 2)
-            )
+            positions[missing] = rng.uniform(0.0, (self.width, self.height), (len(missing), 2))
             missing = missing[self.in_exit(positions[missing])]
         return positions
 

@@ -107,9 +107,9 @@ def test_random_starts_are_uniform() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("mass", 0.0, r"mass of Hill must be above 0; got 0\.0"),
-        ("step", -0.1, "step of Hill must be above 0"),
-        ("max_speed", float("nan"), "max_speed of Hill must be above 0"),
+        ("mass", 0.0, r"mass of Hill must be in \(0, inf\); got 0\.0"),
+        ("step", -0.1, r"step of Hill must be in \(0, inf\)"),
+        ("max_speed", float("nan"), r"max_speed of Hill must be in \(0, inf\); got nan"),
         ("gamma", 1.0, r"gamma of Hill must be in \[0, 1\); got 1\.0"),
     ],
 )

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from rlvc._core.arrays import Bools, Floats
-
-Numbers = NDArray[np.int64]
+from rlvc._core.arrays import Bools, Floats, Ints
+from rlvc._core.params import check, param
 
 ACTION_NAMES: Final = ("turn left", "turn right", "forward")
 HEADINGS: Final = ("N", "E", "S", "W")
@@ -41,15 +40,11 @@ class GraphWorld:
     """Pairs of spots, one step apart, between which the agent may walk either way."""
     goal: tuple[int, int]
     """The spot and the heading in which going forward enters the building."""
-    turn_reward: float = -5.0
-    """For turning left or right."""
-    forward_reward: float = -10.0
-    """For going forward, also where the agent stays."""
-    goal_reward: float = 100.0
-    """For entering the building, in place of ``forward_reward``."""
-    gamma: float = 0.8
-    """Discount factor (γ) of the task, in [0, 1)."""
-    next_state: Numbers = field(init=False, repr=False, compare=False)
+    turn_reward: float = param(-5.0, "for turning left or right")
+    forward_reward: float = param(-10.0, "for going forward, also where the agent stays")
+    goal_reward: float = param(100.0, "for entering the building, in place of forward_reward")
+    gamma: float = param(0.8, "discount factor (γ) of the task", low=0, below=1)
+    next_state: Ints = field(init=False, repr=False, compare=False)
     """State that each action leads to, shape (n_states, 3); the same state from the goal."""
     reward: Floats = field(init=False, repr=False, compare=False)
     """Reinforcement of each action, shape (n_states, 3)."""
@@ -69,7 +64,7 @@ class GraphWorld:
                 f"goal of GraphWorld must be a spot from 0 to {len(self.places) - 1} and a heading "
                 f"from 0 to {len(HEADINGS) - 1}; got {self.goal}."
             )
-        _check_gamma(self.gamma, "GraphWorld")
+        check(self)
         for name, table in zip(("next_state", "reward", "terminated"), self._tables(), strict=True):
             table.setflags(write=False)
             object.__setattr__(self, name, table)
@@ -98,7 +93,8 @@ class GraphWorld:
                [ 55.,  55., 100.]])
         """
         gamma = self.gamma if gamma is None else gamma
-        _check_gamma(gamma, "GraphWorld.optimal_q")
+        if not 0 <= gamma < 1:
+            raise ValueError(f"gamma of GraphWorld.optimal_q must be in [0, 1); got {gamma}.")
         goes_on = gamma * ~self.terminated
         q = np.zeros(self.reward.shape)
         change = np.inf
@@ -127,34 +123,25 @@ class GraphWorld:
         (ax, ay), (bx, by) = self.places[a], self.places[b]
         return (bx - ax, by - ay) in AHEAD
 
-    def _tables(self) -> tuple[Numbers, Floats, Bools]:
+    def _tables(self) -> tuple[Ints, Floats, Bools]:
         n_headings = len(HEADINGS)
         next_state = np.empty((self.n_states, len(ACTION_NAMES)), np.int64)
-        reward = np.full(next_state.shape, self.turn_reward)
-        terminated = np.zeros(next_state.shape, np.bool_)
         linked = {frozenset(link) for link in self.links}
         spot_at = {place: spot for spot, place in enumerate(self.places)}
-        for spot, (x, y) in enumerate(self.places):
-            for heading, (east, north) in enumerate(AHEAD):
-                state = n_headings * spot + heading
-                ahead = spot_at.get((x + east, y + north), spot)
-                if (spot, heading) == self.goal or frozenset((spot, ahead)) not in linked:
-                    ahead = spot
-                next_state[state] = (
-                    n_headings * spot + (heading - 1) % n_headings,
-                    n_headings * spot + (heading + 1) % n_headings,
-                    n_headings * ahead + heading,
-                )
+        for state in range(self.n_states):
+            spot, heading = divmod(state, n_headings)
+            (x, y), (east, north) = self.places[spot], AHEAD[heading]
+            ahead = spot_at.get((x + east, y + north), spot)
+            if (spot, heading) == self.goal or frozenset((spot, ahead)) not in linked:
+                ahead = spot
+            left, right = (n_headings * spot + (heading + turn) % n_headings for turn in (-1, 1))
+            next_state[state] = left, right, n_headings * ahead + heading
+        reward = np.full(next_state.shape, self.turn_reward)
         reward[:, 2] = self.forward_reward
-        goal = n_headings * self.goal[0] + self.goal[1]
-        reward[goal, 2] = self.goal_reward
-        terminated[goal, 2] = True
+        terminated = np.zeros(next_state.shape, np.bool_)
+        goal = n_headings * self.goal[0] + self.goal[1], 2
+        reward[goal], terminated[goal] = self.goal_reward, True
         return next_state, reward, terminated
-
-
-def _check_gamma(gamma: float, whose: str) -> None:
-    if not 0 <= gamma < 1:
-        raise ValueError(f"gamma of {whose} must be in [0, 1); got {gamma}.")
 
 
 # Neighbours on the grid are linked, except 1-5 and 2-6.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlvc._core.arrays import Bools, Floats
+from rlvc._core.params import check, param
 
 ACTION_NAMES: Final = ("left", "right")
 DIRECTIONS: Final[Floats] = np.array([-1.0, 1.0])
@@ -33,27 +34,16 @@ class Hill:
     ([100.0, 0.0, 0.0], [True, True, False])
     """
 
-    thrust: float = 4.0
-    """Force of the engine to either side; above 0."""
-    mass: float = 1.0
-    """Mass of the car (M); above 0."""
-    gravity: float = 9.81
-    """Acceleration due to gravity (g); above 0."""
-    step: float = 0.1
-    """Time from one decision to the next (h); above 0."""
-    max_speed: float = 3.0
-    """Speed above which the car is destroyed; above 0."""
-    reward: float = 100.0
-    """For arriving at the top in one piece; every other step earns 0."""
-    gamma: float = 0.75
-    """Discount factor (γ) of the task, in [0, 1)."""
+    thrust: float = param(4.0, "force of the engine to either side", above=0)
+    mass: float = param(1.0, "mass of the car (M)", above=0)
+    gravity: float = param(9.81, "acceleration due to gravity (g)", above=0)
+    step: float = param(0.1, "time from one decision to the next (h)", above=0)
+    max_speed: float = param(3.0, "speed above which the car is destroyed", above=0)
+    reward: float = param(100.0, "for arriving at the top in one piece; other steps earn 0")
+    gamma: float = param(0.75, "discount factor (γ) of the task", low=0, below=1)
 
     def __post_init__(self) -> None:
-        for name in ("thrust", "mass", "gravity", "step", "max_speed"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} of Hill must be above 0; got {getattr(self, name)}.")
-        if not 0 <= self.gamma < 1:
-            raise ValueError(f"gamma of Hill must be in [0, 1); got {self.gamma}.")
+        check(self)
 
     def height(self, positions: ArrayLike) -> Floats:
         """Return the height of the hill, H(p), in the shape of the positions.

@@ -5,20 +5,21 @@ Nothing is downloaded unless :func:`get` is called, which is what ``rlvc data ge
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import platformdirs
 from filelock import FileLock
 
 from rlvc.errors import DownloadError, ImageError, unknown_name
+
+if TYPE_CHECKING:
+    from requests import RequestException
 
 COMMIT = "4396bb337d04980b2633ff98fb6dde83d74383bf"
 SOURCE = f"https://raw.githubusercontent.com/mpetroff/pannellum.org/{COMMIT}/static/images"
@@ -40,10 +41,7 @@ class RemoteFile:
 
     def is_right(self, path: Path) -> bool:
         """Return whether there is a file with the right bytes; this reads all of it."""
-        if not self.has_size(path):
-            return False
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == self.sha256
+        return self.has_size(path) and sha256(path.read_bytes()).hexdigest() == self.sha256
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ charles-street 1346919 57b814db32062c53167c0919d2c9e99155b13e091fcde553181ff21c3
 
 def _files(table: str) -> tuple[RemoteFile, ...]:
     rows = (line.split() for line in table.split("\n") if line)
-    return tuple(RemoteFile(f"{stem}.jpg", int(n_bytes), sha256) for stem, n_bytes, sha256 in rows)
+    return tuple(RemoteFile(f"{stem}.jpg", int(size), checksum) for stem, size, checksum in rows)
 
 
 SETS = {
@@ -201,8 +199,7 @@ def get(
                 if to is None:  # no damaged file stays in the cache; another folder is the user's
                     (folder / file.name).unlink(missing_ok=True)
                 url = f"{address}/{file.name}"
-                with _explain_failures(file, url, timeout):
-                    _fetch(file, url, folder, timeout, functools.partial(_add, on_bytes, done))
+                _fetch(file, url, folder, timeout, on_bytes, done)
                 done += file.n_bytes
             lock.unlink(missing_ok=True)
     except OSError as error:
@@ -214,7 +211,12 @@ def get(
 
 
 def _fetch(
-    file: RemoteFile, url: str, folder: Path, timeout: float, on_bytes: Callable[[int], object]
+    file: RemoteFile,
+    url: str,
+    folder: Path,
+    timeout: float,
+    on_bytes: Callable[[int], object],
+    before: int,
 ) -> None:
     """Download a file with pooch: to a temporary file, which takes its place when it is right."""
     import pooch
@@ -229,54 +231,40 @@ def _fetch(
                 n_bytes += out.write(chunk)
                 if n_bytes > file.n_bytes:
                     raise ValueError(f"more than {file.n_bytes} bytes")
-                on_bytes(n_bytes)
+                on_bytes(before + n_bytes)
         Path(path).chmod(0o644)  # a temporary file is the user's alone
 
     pooch.get_logger().setLevel("WARNING")  # it would print what it does
-    fetcher = pooch.create(
-        folder,
-        base_url="",
-        registry={file.name: file.sha256},
-        urls={file.name: url},
-        retry_if_failed=RETRIES,
-    )
-    fetcher.fetch(file.name, downloader=download)
-
-
-def _add(on_bytes: Callable[[int], object], done: int, n_bytes: int) -> None:
-    on_bytes(done + n_bytes)
-
-
-@contextmanager
-def _explain_failures(file: RemoteFile, url: str, timeout: float) -> Iterator[None]:
-    """Turn an error of a transfer into a sentence with a cure."""
-    from requests import HTTPError, RequestException
-
+    registry, urls = {file.name: file.sha256}, {file.name: url}
+    fetcher = pooch.create(folder, "", registry=registry, urls=urls, retry_if_failed=RETRIES)
     try:
-        yield
-    except HTTPError as error:
-        response = error.response
-        assert response is not None  # the error comes from raise_for_status
-        code, reason = response.status_code, response.reason
-        cure = "Check RLVC_DATA_URL if it is set, or set RLVC_DATA to a folder that has the files"
-        if code >= 500 or code in {408, 429}:
-            cure = "Wait a little; run it again"
-        raise DownloadError(f"{url} answers {code} {reason}. {cure}.") from None
-    except RequestException as error:
-        root: BaseException = error
-        while cause := root.__cause__ or root.__context__:
-            root = cause
-        fact = getattr(root, "strerror", None) or str(root) or type(root).__name__
-        if isinstance(root, TimeoutError):
-            fact = f"no answer within {timeout:g} seconds"
-        raise DownloadError(
-            f"{file.name} could not be received from {urlsplit(url).netloc}: {fact}. "
-            "Check the network; run it again. "
-            "Without a network, set RLVC_DATA to a folder that has the files."
-        ) from error
+        fetcher.fetch(file.name, downloader=download)
+    except requests.RequestException as error:
+        raise DownloadError(_explain(error, file, url, timeout)) from error
     except ValueError:
         raise DownloadError(
             f"What {url} sends is not {file.name}: its size or SHA-256 differs. Check that no "
             "login page or proxy answers in its place, and RLVC_DATA_URL if it is set; then run it "
             "again."
         ) from None
+
+
+def _explain(error: RequestException, file: RemoteFile, url: str, timeout: float) -> str:
+    """Return what went wrong in a transfer, with a cure."""
+    if error.response is not None:
+        code, reason = error.response.status_code, error.response.reason
+        cure = "Check RLVC_DATA_URL if it is set, or set RLVC_DATA to a folder that has the files"
+        if code >= 500 or code in {408, 429}:
+            cure = "Wait a little; run it again"
+        return f"{url} answers {code} {reason}. {cure}."
+    root: BaseException = error
+    while cause := root.__cause__ or root.__context__:
+        root = cause
+    fact = getattr(root, "strerror", None) or str(root) or type(root).__name__
+    if isinstance(root, TimeoutError):
+        fact = f"no answer within {timeout:g} seconds"
+    return (
+        f"{file.name} could not be received from {urlsplit(url).netloc}: {fact}. "
+        "Check the network; run it again. "
+        "Without a network, set RLVC_DATA to a folder that has the files."
+    )

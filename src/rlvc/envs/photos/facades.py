@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Final
 
 import cv2
@@ -17,31 +18,17 @@ import numpy as np
 
 from rlvc._core.arrays import Floats
 from rlvc.data.images import Image
+from rlvc.envs.photos import walls
 from rlvc.envs.photos.camera import HEIGHT, WIDTH, PinholeCamera, expose
 from rlvc.envs.photos.images import photograph_folder, read_image, richest_tiles, scale_to
-from rlvc.envs.photos.walls import (
-    GRANITE,
-    GREY,
-    PLINTH,
-    RED,
-    SAND,
-    SCALE,
-    WHITE,
-    Color,
-    add_door,
-    add_ledges,
-    add_window,
-    brick_wall,
-    hang,
-    tiled_roof,
-    tinted,
-)
+from rlvc.envs.photos.walls import PLINTH, SCALE, Color
 
 FINER: Final = 2  # a view is drawn this many times larger, then shrunk, for smooth edges
 SEED: Final = 2007  # of the campus, which is the same for every seed of the views
 FACADE, WINGS, SKY = 10.0, 11.5, 400.0  # how far ahead of a spot they are
 BAY, FLOOR, PARAPET = 2.5, 2.9, 0.6
 N_BAYS, N_FLOORS, N_POSTERS = 6, 2, 4
+RIGHT: Final = (1 / SCALE, 0, 0)  # from a pixel to the next one
 LAWN: Final[Color] = (96, 132, 62)
 LEAVES: Final[Color] = (58, 92, 44)
 PAVING: Final[Color] = (176, 170, 158)
@@ -93,14 +80,9 @@ class Surface:
         left, top, right, bottom = self._reach(to_view, width, height)
         if left < right and top < bottom:
             to_part = np.array([[1, 0, -left], [0, 1, -top], [0, 0, 1]]) @ to_view
-            cv2.warpPerspective(
-                self.texture,
-                to_part,
-                (right - left, bottom - top),
-                dst=view[top:bottom, left:right],
-                flags=cv2.INTER_LINEAR,
-                borderMode=cv2.BORDER_TRANSPARENT,
-            )
+            part, size = view[top:bottom, left:right], (right - left, bottom - top)
+            how = cv2.INTER_LINEAR, cv2.BORDER_TRANSPARENT
+            cv2.warpPerspective(self.texture, to_part, size, part, *how)
 
     def _reach(self, to_view: Floats, width: int, height: int) -> tuple[int, int, int, int]:
         """Return a box that contains all visible pixels, since drawing time is per pixel."""
@@ -145,26 +127,25 @@ def _building(state: int) -> tuple[Surface, ...]:
     rng = np.random.default_rng([SEED, state])
     width, height = N_BAYS * BAY, PLINTH + N_FLOORS * FLOOR + PARAPET
     # The same bricks everywhere, in two colors: they must not tell one building from another.
-    color = (RED, SAND)[int(rng.integers(2))]
-    wall = brick_wall(width, height, color, np.random.default_rng(SEED))
-    add_ledges(wall)
+    color = (walls.RED, walls.SAND)[int(rng.integers(2))]
+    wall = walls.brick_wall(width, height, color, np.random.default_rng(SEED))
+    walls.add_ledges(wall)
     mural = int(rng.integers(1, N_BAYS - 2))  # its first bay of two
     free = [bay for bay in range(N_BAYS) if bay not in (mural, mural + 1)]
     door = int(rng.choice(free))
-    hang(wall, _murals()[state % len(MURALS)], (mural + 1) * BAY, PLINTH + FLOOR, 4.7, 4.7)
-    add_door(wall, (door + 0.5) * BAY)
+    walls.hang(wall, _murals()[state % len(MURALS)], (mural + 1) * BAY, PLINTH + FLOOR, 4.7, 4.7)
+    walls.add_door(wall, (door + 0.5) * BAY)
     cells = [(bay, floor) for floor in range(N_FLOORS) for bay in free if (bay, floor) != (door, 0)]
     posters = rng.choice(len(_posters()), N_POSTERS, replace=False).tolist()
     pictures = dict(zip(rng.permutation(len(cells)).tolist(), posters, strict=False))
     for number, (bay, floor) in enumerate(cells):
         x, y = (bay + 0.5) * BAY, PLINTH + FLOOR * floor + 1.45
         if number in pictures:
-            hang(wall, _posters()[pictures[number]], x, y, 1.9, 1.9)
+            walls.hang(wall, _posters()[pictures[number]], x, y, 1.9, 1.9)
         else:
-            add_window(wall, x, y, 1.4, 1.9)
-    hedges = [
-        _upright(_hedge(), bay * BAY - width / 2, 0.7, FACADE - 0.6) for bay in free if bay != door
-    ]
+            walls.add_window(wall, x, y, 1.4, 1.9)
+    places = [bay * BAY - width / 2 for bay in free if bay != door]
+    hedges = [_upright(_hedge(), place, 0.7, FACADE - 0.6) for place in places]
     return (_upright(wall, -width / 2, height, FACADE), *hedges)
 
 
@@ -174,21 +155,16 @@ def _wings() -> tuple[Surface, ...]:
     rng = np.random.default_rng(SEED)
     n_bays, floor = 16, 2.5
     width, height = n_bays * BAY, PLINTH + N_FLOORS * floor
-    wall = brick_wall(width, height, GREY, rng)
+    wall = walls.brick_wall(width, height, walls.GREY, rng)
     for bay in range(n_bays):
         for below in (PLINTH, PLINTH + floor):
-            add_window(wall, (bay + 0.5) * BAY, below + 1.35, 1.2, 1.5)
-    add_ledges(wall)
+            walls.add_window(wall, (bay + 0.5) * BAY, below + 1.35, 1.2, 1.5)
+    walls.add_ledges(wall)
+    roof = walls.tiled_roof(width, 2.2, rng)
+    ridge = (-width / 2, -height - 1.1, WINGS + 2.2 * np.sqrt(0.75))
     slope = (0, 0.5 / SCALE, -np.sqrt(0.75) / SCALE)
-    return (
-        Surface(
-            tiled_roof(width, 2.2, rng),
-            (-width / 2, -height - 1.1, WINGS + 2.2 * np.sqrt(0.75)),
-            (1 / SCALE, 0, 0),
-            slope,
-        ),
-        _upright((0.85 * wall).astype(np.uint8), -width / 2, height, WINGS),
-    )
+    shaded = (0.85 * wall).astype(np.uint8)
+    return Surface(roof, ridge, RIGHT, slope), _upright(shaded, -width / 2, height, WINGS)
 
 
 @lru_cache(maxsize=1)
@@ -198,14 +174,13 @@ def _ground() -> Surface:
     n_rows, n_columns, way = 16, 40, range(18, 22)  # in metres
     pebbles = _pebbles()
     lawn = np.tile(pebbles, (4, 10, 1))[: n_rows * SCALE, : n_columns * SCALE]
-    texture = tinted(lawn, LAWN, 0.5)
-    for row in range(n_rows):
-        for column in way:
-            slab = tinted(pebbles[:SCALE, :SCALE], PAVING, 0.2) * rng.uniform(0.85, 1.1)
-            slab[0] = slab[:, 0] = GRANITE
-            y, x = row * SCALE, column * SCALE
-            texture[y : y + SCALE, x : x + SCALE] = slab.clip(0, 255)
-    return Surface(texture, (-n_columns / 2, 0, WINGS), (1 / SCALE, 0, 0), (0, 0, -1 / SCALE))
+    texture = walls.tinted(lawn, LAWN, 0.5)
+    for row, column in product(range(n_rows), way):
+        slab = walls.tinted(pebbles[:SCALE, :SCALE], PAVING, 0.2) * rng.uniform(0.85, 1.1)
+        slab[0] = slab[:, 0] = walls.GRANITE
+        y, x = row * SCALE, column * SCALE
+        texture[y : y + SCALE, x : x + SCALE] = slab.clip(0, 255)
+    return Surface(texture, (-n_columns / 2, 0, WINGS), RIGHT, (0, 0, -1 / SCALE))
 
 
 def _sky(drift: float) -> Surface:
@@ -223,18 +198,17 @@ def _clouds() -> Image:
         clouds += size * cv2.GaussianBlur(noise, (0, 0), sigmaX=size, sigmaY=size / 3)
     density = 0.6 * np.clip(clouds / clouds.std() - 0.4, 0, 1.2)[..., None]
     blue = np.linspace((78.0, 128.0, 196.0), (196.0, 214.0, 232.0), n_rows)[:, None]
-    return np.asarray(blue + density * (np.array(WHITE) - blue), np.uint8)
+    return np.asarray(blue + density * (np.array(walls.WHITE) - blue), np.uint8)
 
 
 @lru_cache(maxsize=1)
 def _hedge() -> Image:
-    return tinted(_pebbles()[: round(0.7 * SCALE), : round(BAY * SCALE)], LEAVES, 0.8)
+    return walls.tinted(_pebbles()[: round(0.7 * SCALE), : round(BAY * SCALE)], LEAVES, 0.8)
 
 
 @lru_cache(maxsize=1)
 def _pebbles() -> Image:
-    gravel = read_image(photograph_folder() / "gravel.png")
-    return scale_to(gravel, 256, 256)
+    return scale_to(read_image(photograph_folder() / "gravel.png"), 256, 256)
 
 
 @lru_cache(maxsize=1)
@@ -255,4 +229,4 @@ def _posters() -> tuple[Image, ...]:
 
 
 def _upright(texture: Image, left: float, top: float, ahead: float) -> Surface:
-    return Surface(texture, (left, -top, ahead), (1 / SCALE, 0, 0), (0, 1 / SCALE, 0))
+    return Surface(texture, (left, -top, ahead), RIGHT, (0, 1 / SCALE, 0))

@@ -5,6 +5,7 @@ Lengths are in metres; x and y are counted from the lower left corner of a wall,
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Final
 
 import cv2
@@ -71,17 +72,11 @@ def add_window(wall: Image, x: float, y: float, width: float, height: float) -> 
     _fill(wall, left - 0.06, right + 0.06, bottom, top, WHITE)
     _fill(wall, left - 0.15, right + 0.15, bottom - 0.12, bottom, STONE)
     glass = np.linspace(_TOP_OF_GLASS, _FOOT_OF_GLASS, round(height * SCALE))[:, None]
-    for pane_left in (left + 0.04, x + 0.04):
-        for pane_bottom in (bottom + 0.04, y + 0.04):
-            rows, columns = _slices(
-                wall,
-                pane_left,
-                pane_left + width / 2 - 0.08,
-                pane_bottom,
-                pane_bottom + height / 2 - 0.08,
-            )
-            first = rows.start - (len(wall) - round(top * SCALE))
-            wall[rows, columns] = glass[first : first + rows.stop - rows.start]
+    wide, high = width / 2 - 0.08, height / 2 - 0.08
+    for start, foot in product((left + 0.04, x + 0.04), (bottom + 0.04, y + 0.04)):
+        rows, columns = _slices(wall, start, start + wide, foot, foot + high)
+        first = rows.start - (len(wall) - round(top * SCALE))
+        wall[rows, columns] = glass[first : first + rows.stop - rows.start]
 
 
 def add_door(wall: Image, x: float) -> None:

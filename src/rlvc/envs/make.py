@@ -14,6 +14,10 @@ from gymnasium import wrappers
 from rlvc.data.spaces import shows, tell_left_out
 from rlvc.errors import EnvError
 
+NAME_THE_MODULE = (
+    " If a package brings it, name its module as well, such as minigrid:MiniGrid-Empty-8x8-v0."
+)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnvConfig:
@@ -70,20 +74,13 @@ def _make(env_id: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
         raise
     except gymnasium.error.DependencyNotInstalled as error:
         raise ValueError(f"{env_id} cannot be made: {error}") from error
-    except (gymnasium.error.UnregisteredEnv, gymnasium.error.Error) as error:
-        cure = (
-            ""
-            if colon
-            else " If a package brings it, name its module as well, such as "
-            "minigrid:MiniGrid-Empty-8x8-v0."
-        )
+    except gymnasium.error.Error as error:
         fact = str(error).rstrip(".")
-        raise ValueError(f"{fact}{'' if fact.endswith('?') else '.'}{cure}") from error
+        end = "" if fact.endswith("?") else "."
+        raise ValueError(f"{fact}{end}{'' if colon else NAME_THE_MODULE}") from error
     except TypeError as error:
-        given = ", ".join(arguments) or "none"
-        raise ValueError(
-            f"{env_id} cannot be made with these arguments ({given}): {error}."
-        ) from error
+        given = f"these arguments ({', '.join(arguments) or 'none'})"
+        raise ValueError(f"{env_id} cannot be made with {given}: {error}.") from error
     except Exception as error:
         raise EnvError(f"{env_id} cannot be made: {type(error).__name__}: {error}") from error
 
@@ -94,7 +91,7 @@ def _wrap(env: gymnasium.Env[Any, Any], text: str) -> gymnasium.Env[Any, Any]:
     module, colon, attribute = name.partition(":")
     if not colon:
         raise ValueError(
-            f"A wrapper must read MODULE:NAME, such as minigrid.wrappers:RGBImgObsWrapper; "
+            "A wrapper must read MODULE:NAME, such as minigrid.wrappers:RGBImgObsWrapper; "
             f"got {text!r}."
         )
     try:

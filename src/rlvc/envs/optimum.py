@@ -127,21 +127,11 @@ class Optimum:
         exits = self.world.in_exit(targets) & ~blocked
         goes = ~(blocked | exits) / len(shifts)
         (column, right), (row, down) = self.x.locate(targets[:, 0]), self.y.locate(targets[:, 1])
-        n_columns = len(self.x.centres)
-        next_column = np.minimum(column + 1, n_columns - 1)
-        row_start = row * n_columns
-        next_start = np.minimum(row + 1, len(self.y.centres) - 1) * n_columns
-        cells = np.stack(
-            [
-                row_start + column,
-                row_start + next_column,
-                next_start + column,
-                next_start + next_column,
-            ]
-        )
-        weights = np.stack(
-            [(1 - right) * (1 - down), right * (1 - down), (1 - right) * down, right * down]
-        )
+        n_columns, n_rows = len(self.x.centres), len(self.y.centres)
+        columns = np.stack([column, np.minimum(column + 1, n_columns - 1)])
+        rows = np.stack([row, np.minimum(row + 1, n_rows - 1)])
+        cells = rows[:, None] * n_columns + columns
+        weights = np.stack([1 - down, down])[:, None] * np.stack([1 - right, right])
         n = len(positions)
         return (
             cells.reshape(4, n, -1).swapaxes(0, 1).reshape(n, -1),
@@ -170,11 +160,9 @@ def optimal_values(world: PlanarWorld, cell: float = 12.8, n_nodes: int = 16) ->
     for name, number in {"cell": cell, "n_nodes": n_nodes}.items():
         if not number > 0:
             raise ValueError(f"{name} of optimal_values must be above 0; got {number}.")
-    x_breaks = {x for (x0, _), (x1, _) in world.walls for x in (x0, x1)}
-    y_breaks = {y for (_, y0), (_, y1) in world.walls for y in (y0, y1)}
-    x_breaks |= {0, world.width} | {x for x0, _, x1, _ in world.exits for x in (x0, x1)}
-    y_breaks |= {0, world.height} | {y for _, y0, _, y1 in world.exits for y in (y0, y1)}
-    x, y = Axis.cut(x_breaks, cell), Axis.cut(y_breaks, cell)
+    corners = [(0, 0), (world.width, world.height), *(end for wall in world.walls for end in wall)]
+    corners += [corner for x0, y0, x1, y1 in world.exits for corner in ((x0, y0), (x1, y1))]
+    x, y = (Axis.cut(breaks, cell) for breaks in zip(*corners, strict=True))
     empty = np.zeros(len(x.centres) * len(y.centres))
     blank = Optimum(world, x, y, nodes=_nodes(world.noise, n_nodes), cell_values=empty)
     return replace(blank, cell_values=_solve(blank))
@@ -212,14 +200,12 @@ def _solve(blank: Optimum) -> Floats:
         blocks = []
         for first in range(0, len(open_cells), BATCH):
             rows = slice(first, first + BATCH)
-            cells, weights, exits, stays[rows, action] = blank.outcomes(
-                centres[open_cells[rows]], action
-            )
+            places = centres[open_cells[rows]]
+            cells, weights, exits, stays[rows, action] = blank.outcomes(places, action)
             gains[rows, action] = world.reward * exits
             ends = np.arange(len(cells) + 1) * cells.shape[1]
-            block = scipy.sparse.csr_array(
-                (weights.ravel(), cells.ravel(), ends), shape=(len(cells), len(centres))
-            )
+            entries = weights.ravel(), cells.ravel(), ends
+            block = scipy.sparse.csr_array(entries, shape=(len(cells), len(centres)))
             block.sum_duplicates()
             block.eliminate_zeros()
             blocks.append(block)

@@ -120,11 +120,9 @@ def draw_scene(world: PlanarWorld, picture: Image) -> Image:
     scene = _blend(picture, layer, 0.6)
     for color, width in ((DARK, 2.2 * pen), (WHITE, pen)):
         for x0, y0, x1, y1 in boxes:
-            corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
-            for start, end in zip(corners, corners[1:] + corners[:1], strict=True):
+            sides = _sides(x0, y0, x1, y1)
+            for start, end in (*sides, ((x0, y0), (x1, y1)), ((x1, y0), (x0, y1))):
                 _line(scene, start, end, color, width)
-            _line(scene, corners[0], corners[2], color, width)
-            _line(scene, corners[1], corners[3], color, width)
     for color, width, opacity in ((DARK, 3.2 * pen, 0.8), (GLASS, 2 * pen, 0.85)):
         layer = scene.copy()
         for start, end in world.walls:
@@ -140,9 +138,8 @@ def draw_agent(scene: Image, world: PlanarWorld, position: Floats) -> None:
     pen = _pen(world)
     x, y = position.tolist()
     half = world.window / 2
-    corners = [(x + i * half, y + j * half) for i, j in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
     for color, width in ((DARK, pen), (WHITE, 0.5 * pen)):
-        for start, end in zip(corners, corners[1:] + corners[:1], strict=True):
+        for start, end in _sides(x - half, y - half, x + half, y + half):
             _dashes(scene, start, end, color, width, n=9)
     for color, radius in ((DARK, 2.6), (WHITE, 2.2), (AMBER, 1.6)):
         size = round(radius * pen * 2**SHIFT)
@@ -157,6 +154,12 @@ def _sixteenths(x: float, y: float) -> tuple[int, int]:
     return round(x * 2**SHIFT), round(y * 2**SHIFT)
 
 
+def _sides(x0: float, y0: float, x1: float, y1: float) -> list[tuple[Point, Point]]:
+    """Return the sides of a rectangle, clockwise."""
+    corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
+    return list(zip(corners, corners[1:] + corners[:1], strict=True))
+
+
 def _line(scene: Image, start: Point, end: Point, color: Color, width: float) -> None:
     thickness = max(1, round(width))
     cv2.line(scene, _sixteenths(*start), _sixteenths(*end), color, thickness, cv2.LINE_AA, SHIFT)
@@ -166,9 +169,9 @@ def _dashes(scene: Image, start: Point, end: Point, color: Color, width: float, 
     """Draw ``n`` dashes and the gaps between them, a dash at either end."""
     (x0, y0), (x1, y1) = start, end
     for dash in range(0, 2 * n - 1, 2):
-        a, b = dash / (2 * n - 1), (dash + 1) / (2 * n - 1)
-        ends = [(x0 + part * (x1 - x0), y0 + part * (y1 - y0)) for part in (a, b)]
-        _line(scene, ends[0], ends[1], color, width)
+        parts = [end / (2 * n - 1) for end in (dash, dash + 1)]
+        a, b = ((x0 + part * (x1 - x0), y0 + part * (y1 - y0)) for part in parts)
+        _line(scene, a, b, color, width)
 
 
 def _blend(below: Image, above: Image, opacity: float) -> Image:

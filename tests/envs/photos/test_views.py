@@ -12,10 +12,9 @@ import pytest
 from rlvc.data.images import Image
 from rlvc.envs.campus import graph_world as spots
 from rlvc.envs.photos import views as module
-from rlvc.envs.photos.camera import PinholeCamera, expose
+from rlvc.envs.photos.camera import Panoramas, PinholeCamera, expose
 from rlvc.envs.photos.download import find_set
 from rlvc.envs.photos.facades import MURALS, Surface, draw_facade
-from rlvc.envs.photos.panorama import Panoramas
 from rlvc.envs.photos.views import HEADINGS, N_SPOTS, Views, campus_views, state_name
 from rlvc.errors import ImageError
 

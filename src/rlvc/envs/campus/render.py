@@ -90,32 +90,25 @@ class _Map:
             self._write(str(number), place, 0.15, DARK)
         east, north = (middle + SIZE * FINER / self.step / 2 for middle in self.middle)
         foot, tip = self._pixels([(east - 0.3, north - 0.8), (east - 0.3, north - 0.45)]).tolist()
-        cv2.arrowedLine(
-            self.canvas, foot, tip, DARK, self._long(0.025), cv2.LINE_AA, tipLength=0.35
-        )
+        width = self._long(0.025)
+        cv2.arrowedLine(self.canvas, foot, tip, DARK, width, cv2.LINE_AA, tipLength=0.35)
         self._write("N", (east - 0.3, north - 0.3), 0.15, DARK)
 
     def draw_agent(self, state: int) -> None:
-        spot, heading = divmod(state, len(HEADINGS))
-        x, y = self.spots.places[spot]
-        east, north = AHEAD[heading]
+        spot, heading = pose = divmod(state, len(HEADINGS))
         shape = [(0.34, 0.0), (-0.24, 0.22), (-0.13, 0.0), (-0.24, -0.22)]
         for color, size in ((DARK, 1.0), (WHITE, 0.86), (AMBER, 0.66)):
-            arrow = [
-                (
-                    x + size * (ahead * east - aside * north),
-                    y + size * (ahead * north + aside * east),
-                )
-                for ahead, aside in shape
-            ]
+            arrow = [self._from(pose, size * ahead, size * aside) for ahead, aside in shape]
             cv2.fillPoly(self.canvas, [self._pixels(arrow)], color, cv2.LINE_AA)
         below = self.middle[0], self.middle[1] - SIZE * FINER / self.step / 2 + 0.35
         self._write(f"at spot {spot}, facing {COMPASS[heading]}", below, 0.15, DARK)
 
     def _at_goal(self, ahead: float, aside: float) -> Point:
-        """Return the place at a distance ahead and aside of an agent that faces the goal."""
-        x, y = self.spots.places[self.spots.goal[0]]
-        east, north = AHEAD[self.spots.goal[1]]
+        return self._from(self.spots.goal, ahead, aside)
+
+    def _from(self, pose: tuple[int, int], ahead: float, aside: float) -> Point:
+        """Return the place at a distance ahead and aside of an agent at a spot, with a heading."""
+        (x, y), (east, north) = self.spots.places[pose[0]], AHEAD[pose[1]]
         return x + ahead * east - aside * north, y + ahead * north + aside * east
 
     def _pixels(self, places: list[Point]) -> NDArray[np.int32]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import product
 from typing import Final
 
 import cv2
@@ -67,9 +68,8 @@ def draw_hill(hill: Hill, strip: Image, state: Floats | None) -> Image:
     below = SKYLINE + STRIP[1]
     x, y = (STRIP[0] - GAUGE[0]) // 2, (below + HEIGHT - GAUGE[1]) // 2
     scene[y : y + GAUGE[1], x : x + GAUGE[0]] = gauge
-    for number, (word, middle) in enumerate(
-        {"position": x // 2, "velocity": STRIP[0] - x // 2}.items()
-    ):
+    middles = {"position": x // 2, "velocity": STRIP[0] - x // 2}
+    for number, (word, middle) in enumerate(middles.items()):
         _write(scene, word, (middle, y + 34), 0.7, FADED)
         if state is not None:
             _write(scene, f"{state[number]:+.2f}", (middle, y + 74), 1.0, WHITE)
@@ -88,15 +88,12 @@ def _landscape(hill: Hill) -> Image:
     light = (1 - rows) * SKY[0] + rows * SKY[1]
     canvas = np.repeat(light, STRIP[0] * FINER, axis=1).astype(np.uint8)
     places = np.linspace(FIRST - 0.25, TOP + 0.25, 641)
-    curve = _along(hill, places)
     floor = [(places[-1], -1.0), (places[0], -1.0)]
-    cv2.fillPoly(canvas, [_pixels([*curve, *floor])], EARTH)
-    turf = _pixels([*curve, *((x, y - 0.035) for x, y in reversed(curve))])
-    cv2.fillPoly(canvas, [turf], GRASS)
-    forbidden = places <= FIRST
-    edge = _along(hill, places[forbidden])
-    cliff = [*edge, *((x, y - 0.035) for x, y in reversed(edge))]
-    cv2.fillPoly(canvas, [_pixels(cliff)], ABYSS)
+    cv2.fillPoly(canvas, [_pixels([*_along(hill, places), *floor])], EARTH)
+    for part, color in ((places, GRASS), (places[places <= FIRST], ABYSS)):
+        edge = _along(hill, part)
+        turf = [*edge, *((x, y - 0.035) for x, y in reversed(edge))]
+        cv2.fillPoly(canvas, [_pixels(turf)], color)
     _draw_post(canvas, hill)
     _draw_flag(canvas, hill)
     canvas.setflags(write=False)
@@ -117,12 +114,10 @@ def _draw_flag(canvas: Image, hill: Hill) -> None:
     pole = [(TOP, y), (TOP + 0.008, y), (TOP + 0.008, y + 0.14), (TOP, y + 0.14)]
     cv2.fillPoly(canvas, [_pixels(pole)], DARK, cv2.LINE_AA)
     size = 0.02
-    for row in range(3):
-        for column in range(5):
-            x, top = TOP + 0.008 + size * column, y + 0.14 - size * row
-            square = [(x, top), (x + size, top), (x + size, top - size), (x, top - size)]
-            color = DARK if (row + column) % 2 else WHITE
-            cv2.fillPoly(canvas, [_pixels(square)], color)
+    for row, column in product(range(3), range(5)):
+        x, top = TOP + 0.008 + size * column, y + 0.14 - size * row
+        square = [(x, top), (x + size, top), (x + size, top - size), (x, top - size)]
+        cv2.fillPoly(canvas, [_pixels(square)], DARK if (row + column) % 2 else WHITE)
 
 
 def _draw_car(canvas: Image, hill: Hill, p: float) -> None:
@@ -147,10 +142,10 @@ def _draw_car(canvas: Image, hill: Hill, p: float) -> None:
     cv2.polylines(canvas, [placed(body)], True, DARK, 2, cv2.LINE_AA)
     for window in windows:
         cv2.fillPoly(canvas, [placed(window)], GLASS, cv2.LINE_AA)
-    for (centre,) in (placed([(x, radius)])[None] for x in (-0.042, 0.042)):
+    for centre in placed([(-0.042, radius), (0.042, radius)]).tolist():
         for color, share in ((RUBBER, 1.0), (STEEL, 0.5), (RUBBER, 0.16)):
             size = round(share * radius * PER_UNIT * FINER)
-            cv2.circle(canvas, centre[0].tolist(), size, color, -1, cv2.LINE_AA)
+            cv2.circle(canvas, centre, size, color, -1, cv2.LINE_AA)
 
 
 def _along(hill: Hill, places: Floats) -> list[Point]:

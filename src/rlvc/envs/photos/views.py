@@ -14,11 +14,10 @@ import numpy as np
 
 from rlvc.data.images import Image
 from rlvc.data.percepts import Images
-from rlvc.envs.photos.camera import HEIGHT, WIDTH
+from rlvc.envs.photos.camera import HEIGHT, WIDTH, Panoramas
 from rlvc.envs.photos.download import expand, find_folder, find_set
 from rlvc.envs.photos.facades import draw_facade
 from rlvc.envs.photos.images import list_images, photograph_folder, read_image
-from rlvc.envs.photos.panorama import Panoramas
 from rlvc.errors import ImageError, unknown_name
 
 N_SPOTS: Final = 11

@@ -72,8 +72,9 @@ def learn(context: typer.Context, options: LearnOptions) -> None:
 
       rlvc learn my_log/ --actions left,right,stop
     """
-    from rlvc.cli.environment import words_of
     from rlvc.data.explore import EPSILON, INTERACTIONS, ROUNDS, check_exploration
+    from rlvc.data.spaces import check_spaces
+    from rlvc.runs.curves import import_tensorboard
     from rlvc.tasks.custom.sources import is_data
     from rlvc.tasks.custom.task import EPISODES, CustomTask
 
@@ -95,13 +96,12 @@ def learn(context: typer.Context, options: LearnOptions) -> None:
         check_apart(folder, source)
         data = _open_data(options, learner, console)
     else:
-        data = _open_env(options)
+        data = options.make_env(source)
+        check_spaces(data)
     if options.tensorboard:
-        from rlvc.runs.curves import import_tensorboard
-
         import_tensorboard()
     task = CustomTask(
-        source, data, source if is_data(source) else words_of(options.env_config(source)),
+        source, data, source if is_data(source) else options.env_words(source),
         episodes=EPISODES if options.episodes is None else options.episodes,
         **exploration,  # type: ignore[arg-type]
     )  # fmt: skip
@@ -145,16 +145,6 @@ def _open_data(options: LearnOptions, learner: Any, console: Console) -> Any:
         return read_data(options.source, callback=display, **options.action_arguments())
 
 
-def _open_env(options: LearnOptions) -> Any:
-    """Return an environment that can be learned from."""
-    from rlvc.cli.environment import make_env
-    from rlvc.data.spaces import check_spaces
-
-    env = make_env(options.env_config(options.source))
-    check_spaces(env)
-    return env
-
-
 @dataclass(frozen=True, kw_only=True)
 class CollectOptions(EnvOptions):
     """The options of ``rlvc collect``."""
@@ -185,7 +175,6 @@ def collect(context: typer.Context, options: CollectOptions) -> None:
 
       rlvc learn minari:maze/random-v0
     """
-    from rlvc.cli.environment import make_env, words_of
     from rlvc.cli.progress import ProgressDisplay
     from rlvc.data.collect import collect as collect_interactions
     from rlvc.data.io.folder import check_new_folder, write_folder
@@ -195,12 +184,11 @@ def collect(context: typer.Context, options: CollectOptions) -> None:
     from rlvc.tasks.custom.sources import MINARI
 
     to, n, console = options.to, options.interactions, Console()
-    config = options.env_config(options.env_id)
     if to.startswith(MINARI):
         check_minari_id(to.removeprefix(MINARI))
     else:
         check_new_folder(to)
-    env = make_env(config)
+    env = options.make_env(options.env_id)
     policy = load_policy(options.policy) if options.policy else None
     if policy is not None:
         check_fit(policy, env)
@@ -213,7 +201,7 @@ def collect(context: typer.Context, options: CollectOptions) -> None:
         n_episodes = int(data.episode[-1]) + 1
         if to.startswith(MINARI):
             display.on_phase("write", n_episodes)
-            about = f"{n} interactions of {words_of(config)}, collected by rlvc"
+            about = f"{n} interactions of {options.env_words(options.env_id)}, collected by rlvc"
             name = to.removeprefix(MINARI)
             write_minari(data, name, description=about, on_episode=display.on_step)
         else:

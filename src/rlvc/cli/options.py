@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -78,6 +81,44 @@ class EnvOptions:
             render=self.render, size=parse_size(self.size) if self.size else None,
             frames=self.frames,
         )  # fmt: skip
+
+    def make_env(self, env_id: str, **more: Any) -> Any:
+        """Return a new environment; its module may be in the current folder, as with ``python -m``.
+
+        That folder is searched after all that is installed, and only now: code that lies beside
+        data must not run.
+        """
+        folder = str(Path.cwd())
+        sys.path.append(folder)
+        try:
+            return self.env_config(env_id).make(**more)
+        finally:
+            sys.path.remove(folder)
+
+    def make_visible(self, env_id: str) -> Any:
+        """Return a new environment that draws itself for people, if it can."""
+        if self.render or "render_mode" in self.env_config(env_id).arguments:
+            return self.make_env(env_id)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that it cannot draw itself
+            try:
+                return self.make_env(env_id, render_mode="rgb_array")
+            except (ValueError, TypeError):
+                return self.make_env(env_id)
+
+    def env_words(self, env_id: str) -> str:
+        """Return the id and the options that describe the environment, for a shell."""
+        config = self.env_config(env_id)
+        words = [env_id] + ["--render"] * self.render
+        for text in config.wraps:
+            words += ["--wrap", text]
+        for name, value in config.arguments.items():
+            words += ["--arg", f"{name}={_plain(value)}"]
+        if config.size:
+            words += ["--size", "{}x{}".format(*config.size)]
+        if self.frames > 1:
+            words += ["--frames", str(self.frames)]
+        return shlex.join(words)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,6 +236,14 @@ def engine_settings(engine: str | None, address: str | None) -> list[str]:
         raise ValueError("--address is that of a Ray cluster; add --engine ray.")
     chosen = [] if engine is None else [f"engine={engine}"]
     return chosen if address is None else [*chosen, f"engine.address={address}"]
+
+
+def _plain(value: Any) -> str:
+    """Return a value as ``--arg`` reads it: a text that reads like something else in quotes."""
+    from rlvc.envs.make import parse_arguments
+
+    is_same = parse_arguments([f"value={value}"])["value"] == value
+    return str(value) if is_same else repr(value)
 
 
 def parse_actions(text: str | None) -> tuple[int | None, tuple[str, ...]]:

@@ -86,13 +86,12 @@ def evaluate(context: typer.Context, options: EvaluateOptions) -> None:
 
 def _evaluate_in_env(policy: AnyPolicy, options: EvaluateOptions) -> dict[str, Any]:
     """Return the measures of a policy in an environment."""
-    from rlvc.cli.environment import make_env
     from rlvc.cli.progress import ProgressDisplay
     from rlvc.data.explore import CachedPolicy
     from rlvc.policies.evaluate import check_fit
     from rlvc.policies.evaluate import evaluate as evaluate_in_env
 
-    env = make_env(options.env_config(str(options.env_id)))
+    env = options.make_env(str(options.env_id))
     check_fit(policy, env)
     seed = {} if options.seed is None else {"seed": options.seed}
     episodes = options.episodes or 100
@@ -193,7 +192,6 @@ def play(context: typer.Context, options: PlayOptions) -> None:
     Each frame has the percept with the features that decided marked on it, the tests, the class,
     and the values of the actions.
     """
-    from rlvc.cli.environment import make_visible
     from rlvc.policies.evaluate import check_fit
     from rlvc.policies.forest import load_policy
     from rlvc.report.video.play import play as play_frames
@@ -201,7 +199,7 @@ def play(context: typer.Context, options: PlayOptions) -> None:
 
     check_video(options.video)
     policy, console, n_frames = load_policy(options.policy), Console(), 0
-    env = make_visible(options.env_config(options.env_id))
+    env = options.make_visible(options.env_id)
     check_fit(policy, env)
     with console.status("filming") as status:
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,32 +43,28 @@ class Session:
     resume_command: str
     console: Console
 
+    def say(self, text: str) -> None:
+        """Print a line of text."""
+        print_plain(self.console, text)
+
     def on_interrupt(self) -> None:
         """Say that the run will stop."""
         self.console.show_cursor()  # whatever comes now
-        print_plain(
-            self.console, "Stopping as soon as this stage is saved; Ctrl-C again stops at once."
-        )
+        self.say("Stopping as soon as this stage is saved; Ctrl-C again stops at once.")
 
     def describe_interrupt(self) -> str:
         """Return what an interrupted run has saved, and how to resume it."""
-        if self.checkpoint.is_empty and self.checkpoint.has_other:
+        checkpoint, command = self.checkpoint, self.resume_command
+        if checkpoint.is_empty and checkpoint.has_other:
             return f"Stopped. The interrupted run in {self.folder} is still there."
-        if self.checkpoint.is_empty:
-            return (
-                "Stopped before there was anything to save. Begin again with:\n  "
-                f"{self.resume_command}"
-            )
-        saved = "and all" if self.checkpoint.works else "but not all"
-        return f"Stopped, {saved} completed work is saved. Resume it with:\n  {self.resume_command}"
+        if checkpoint.is_empty:
+            return f"Stopped before there was anything to save. Begin again with:\n  {command}"
+        saved = "and all" if checkpoint.works else "but not all"
+        return f"Stopped, {saved} completed work is saved. Resume it with:\n  {command}"
 
 
 def execute_run(
-    context: typer.Context,
-    task: Task[Any],
-    learner: RLVC,
-    options: RunOptions,
-    folder: Path,
+    context: typer.Context, task: Task[Any], learner: RLVC, options: RunOptions, folder: Path
 ) -> None:
     """Run a task in its folder, write the results, and print a summary."""
     from rlvc.cli.progress import ProgressDisplay, ResourceCheck, show_summary
@@ -112,25 +108,31 @@ def find_place(options: RunOptions, default: Path) -> Path:
 
     A folder in which no run can begin is refused here, before anything is read or collected.
     """
-    from rlvc._core.lock import LOCK_FILE
-    from rlvc.runs.checkpoint import ASIDE, FOLDER
-    from rlvc.runs.folder import check_folder, check_foreign_files
+    from rlvc.runs.checkpoint import FOLDER
+    from rlvc.runs.folder import check_folder
 
     if options.port is not None and not options.live:
         raise ValueError("--port is for the page of --live only; add --live.")
     out, resume, overwrite = options.out, options.resume, options.overwrite
-    if resume is None:
-        folder = out or default
-        check_folder(folder, overwrite=overwrite)
-        if folder.is_dir() and not (folder / FOLDER).exists() and not overwrite:
-            check_foreign_files(folder, (FOLDER, ASIDE, LOCK_FILE))
-        return folder
-    if overwrite:
+    folder = resume or out or default
+    if resume is not None and overwrite:
         raise ValueError("--overwrite begins a run anew and --resume resumes one; choose.")
-    if out is not None and out.resolve() != resume.resolve():
+    if resume is not None and out is not None and out.resolve() != resume.resolve():
         raise ValueError(f"--resume of a run says its folder, {resume}; leave out --out {out}.")
-    check_folder(resume, overwrite=True)
-    return resume
+    check_folder(folder, overwrite=overwrite or resume is not None)
+    is_new = resume is None and not overwrite and not (folder / FOLDER).exists()
+    if is_new and folder.is_dir():
+        check_foreign(folder)
+    return folder
+
+
+def check_foreign(folder: Path) -> None:
+    """Refuse a folder that holds other files than those of an interrupted run."""
+    from rlvc._core.lock import LOCK_FILE
+    from rlvc.runs.checkpoint import ASIDE, FOLDER
+    from rlvc.runs.folder import check_foreign_files
+
+    check_foreign_files(folder, (FOLDER, ASIDE, LOCK_FILE))
 
 
 @contextmanager
@@ -169,38 +171,38 @@ def _resume(session: Session) -> bool:
 
     checkpoint, facts = session.checkpoint, session.facts
     asked = {**facts, "versions": versions()}
-    before = read_description(checkpoint, asked, session.console)
+    try:
+        before = checkpoint.description()
+    except DamagedFileError as error:
+        # All that was saved is compared with the data of the present run, so no harm is done.
+        session.say(f"{error} The run is assumed to be the present one.")
+        before = {**asked, "format": "", "version": 0}
     if before is None:
         return False
     check_same(before, asked, session.folder)
     if before["versions"] != asked["versions"]:
-        print_plain(
-            session.console, "Packages have changed since it began; it may end differently."
-        )
+        session.say("Packages have changed since it began; it may end differently.")
     facts |= {"command": str(before["command"]), "resumed": int(before["resumed"]) + 1}
     checkpoint.tidy()
     checkpoint.save(RUN, {**before, **facts}, {})
-    print_plain(session.console, f"Resuming the run in {session.folder}.")
+    session.say(f"Resuming the run in {session.folder}.")
     return True
 
 
 def _begin(session: Session, *, overwrite: bool, is_resuming: bool) -> None:
     """Begin a new run, unless it is finished already or would destroy something."""
-    from rlvc._core.lock import LOCK_FILE
-    from rlvc.runs.checkpoint import ASIDE, FOLDER
-    from rlvc.runs.folder import check_foreign_files
     from rlvc.runs.run import versions
 
     checkpoint, folder = session.checkpoint, session.folder
-    if is_resuming and is_finished(session.facts["options"], folder, session.console):
+    if is_resuming and is_finished(session):
         checkpoint.clear()
         raise typer.Exit
     if not is_resuming and not overwrite:
         check_unfinished(session)
     if not overwrite:
-        check_foreign_files(folder, (FOLDER, ASIDE, LOCK_FILE))
+        check_foreign(folder)
     if is_resuming:
-        print_plain(session.console, f"There is no run in {folder} to resume; it begins now.")
+        session.say(f"There is no run in {folder} to resume; it begins now.")
     checkpoint.begin({**session.facts, "versions": versions()})
 
 
@@ -218,44 +220,28 @@ def _withdrawing(session: Session) -> Iterator[None]:
         if checkpoint.is_empty and checkpoint.works:
             checkpoint.withdraw()
         elif not isinstance(error, FileFormatError):  # which says itself what to do
-            print_plain(
-                session.console,
+            session.say(
                 "Completed work is saved. Once the cause is fixed, resume it with:\n  "
-                f"{session.resume_command}",
+                f"{session.resume_command}"
             )
         raise
 
 
 def check_unfinished(session: Session) -> None:
     """Refuse to begin in the folder of an interrupted run."""
-    try:
-        is_unfinished = session.checkpoint.description() is not None
-    except FileFormatError:
-        is_unfinished = True  # whatever it is, it must not be lost
-    if is_unfinished:
-        raise ValueError(
-            f"{session.folder} holds a run that is not finished. Resume it:\n  "
-            f"{session.resume_command}\nor give another folder with --out, or begin anew with "
-            "--overwrite."
-        )
+    with suppress(FileFormatError):  # whatever it is, it must not be lost
+        if session.checkpoint.description() is None:
+            return
+    raise ValueError(
+        f"{session.folder} holds a run that is not finished. Resume it:\n  "
+        f"{session.resume_command}\nor give another folder with --out, or begin anew with "
+        "--overwrite."
+    )
 
 
-def read_description(
-    checkpoint: Checkpoint, asked: dict[str, Any], console: Console
-) -> dict[str, Any] | None:
-    """Return what a saved run is; if its description is damaged, that of the present run.
-
-    All that was saved is compared with the data of the present run, so no harm is done.
-    """
-    try:
-        return checkpoint.description()
-    except DamagedFileError as error:
-        print_plain(console, f"{error} The run is assumed to be the present one.")
-        return {**asked, "format": "", "version": 0}
-
-
-def is_finished(options: dict[str, Any], folder: Path, console: Console) -> bool:
-    """Tell whether a folder holds this very run, finished; refuse any other."""
+def is_finished(session: Session) -> bool:
+    """Tell whether the folder holds this very run, finished; refuse any other."""
+    folder, options = session.folder, session.facts["options"]
     try:
         result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -264,14 +250,14 @@ def is_finished(options: dict[str, Any], folder: Path, console: Console) -> bool
         result = None
     before = result.get("options") if isinstance(result, dict) else None
     if before != options:
-        changes = (
-            f":\n  {differences(before, options)}\nGive" if isinstance(before, dict) else "; give"
-        )
+        changes = "; give"
+        if isinstance(before, dict):
+            changes = f":\n  {differences(before, options)}\nGive"
         raise ValueError(
             f"{folder} holds another run, which is finished{changes} another folder, or leave out "
             "--resume and add --overwrite."
         )
-    print_plain(console, f"The run in {folder} is finished; there is nothing left to do.")
+    session.say(f"The run in {folder} is finished; there is nothing left to do.")
     return True
 
 
@@ -289,13 +275,10 @@ def check_same(before: dict[str, Any], asked: dict[str, Any], folder: Path) -> N
 
 def differences(options: dict[str, Any], wanted: dict[str, Any]) -> str:
     """Return which options have changed, a line for each."""
-    names = sorted(options.keys() | wanted.keys())
-    return "\n  ".join(
-        f"{name} was {_shown(options.get(name))}, and is {_shown(wanted.get(name))} now"
-        for name in names
-        if options.get(name) != wanted.get(name)
-    )
-
-
-def _shown(value: object) -> str:
-    return "not given" if value is None else str(value)
+    lines = []
+    for name in sorted(options.keys() | wanted.keys()):
+        old, new = options.get(name), wanted.get(name)
+        if old != new:
+            old, new = ("not given" if one is None else one for one in (old, new))
+            lines.append(f"{name} was {old}, and is {new} now")
+    return "\n  ".join(lines)

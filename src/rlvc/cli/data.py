@@ -26,21 +26,19 @@ def list_sets() -> None:
     for column in ("name", "what", "files", "MB", "licence", "credit", "where"):
         number = column in {"files", "MB"}
         table.add_column(column, justify="right" if number else "left", no_wrap=column != "what")
-    found = {}
+    hints = []
     for chosen in SETS.values():
         local, cached = local_folder(chosen.name), cached_folder(chosen.name)
         where = "RLVC_DATA" if local else "cached" if cached else "not here"
         n_files, size = str(len(chosen.files)), f"{chosen.n_bytes / 1e6:.1f}"
         table.add_row(chosen.name, chosen.what, n_files, size, chosen.licence, chosen.credit, where)
-        found[chosen.name] = local or cached
-    console = Console()
-    console.print(table, highlight=False)
-    console.print()
-    for name, folder in found.items():
-        print_plain(
-            console,
-            f"{name} is in {folder}" if folder else f"Get {name} with: rlvc data get {name}",
+        folder, name = local or cached, chosen.name
+        hints.append(
+            f"{name} is in {folder}" if folder else f"Get {name} with: rlvc data get {name}"
         )
+    console = Console()
+    console.print(table, "", highlight=False)
+    print_plain(console, "\n".join(hints))
 
 
 @dataclass(frozen=True, kw_only=True)

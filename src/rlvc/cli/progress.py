@@ -76,15 +76,14 @@ class ProgressDisplay(Callback):
         assert self._task is not None
         n_stages = stage.number + 1
         waiting = stage.n_refinable - stage.n_refined
-        per_stage = (time.perf_counter() - self._phase_begin) / n_stages
         # Classes that are still to be split need at least these stages; splits may bring new ones.
-        left = per_stage * (-(-waiting // max(stage.n_refined, 1)))
+        n_left = -(-waiting // max(stage.n_refined, 1))
+        left = (time.perf_counter() - self._phase_begin) / n_stages * n_left
         note = (
             f"{stage.classifier.n_classes} classes, {len(stage.classifier.features)} tests, "
             f"residual {stage.residual:.2f}, ≥ {left:.1f} s left"
         )
-        total = n_stages + -(-waiting // max(stage.n_refined, 1))
-        self._progress.update(self._task, completed=n_stages, total=total, note=note)
+        self._progress.update(self._task, completed=n_stages, total=n_stages + n_left, note=note)
 
     def _finish(self) -> None:
         if self._task is None:

@@ -6,17 +6,13 @@ import base64
 import hashlib
 import html
 import json
+import re
 from importlib import resources
 from typing import Any, Final
 
 STYLES: Final = (
-    "base.css",
-    "overview.css",
-    "learning.css",
-    "classifier.css",
-    "features.css",
-    "task.css",
-)
+    "base.css", "overview.css", "learning.css", "classifier.css", "features.css", "task.css",
+)  # fmt: skip
 SCRIPTS: Final = (
     "dom.js", "model.js", "percept.js", "overview.js", "chart.js", "learning.js", "layout.js",
     "graph.js", "drawing.js", "facts.js", "node.js", "controls.js", "search.js", "classifier.js",
@@ -30,26 +26,21 @@ def render(data: dict[str, Any] | None) -> str:
     The content security policy allows the script by its hash, and nothing else may run or be
     fetched, so that text from a file can never run as code.
     """
-    style = "\n".join(_asset(name) for name in STYLES)
-    inner = "\n".join(_asset(name) for name in SCRIPTS)
-    script = f'(() => {{\n"use strict";\n{inner}\n}})();\n'
+    script = "\n".join(["(() => {", '"use strict";', *map(_asset, SCRIPTS), "})();\n"])
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     rules = [
         "default-src 'none'", "img-src blob: data:", "base-uri 'none'", "form-action 'none'",
-        f"script-src {_hash(script)}", "style-src 'unsafe-inline'",
-        f"connect-src {chr(39)}{'none' if data is not None else 'self'}{chr(39)}",
+        f"script-src 'sha256-{digest}'", "style-src 'unsafe-inline'",
+        "connect-src 'self'" if data is None else "connect-src 'none'",
     ]  # fmt: skip
     title = "rlvc" if data is None else f"{data['title']} · rlvc"
     parts = {
-        "rules": html.escape("; ".join(rules)), "title": html.escape(title), "style": style,
-        "data": "null" if data is None else to_json(data), "script": script,
+        "rules": html.escape("; ".join(rules)), "title": html.escape(title),
+        "style": "\n".join(map(_asset, STYLES)), "script": script,
+        "data": "null" if data is None else to_json(data),
     }  # fmt: skip
-    page = _asset("page.html")
-    head, *pieces = page.split("{{")
-    filled = [head]
-    for piece in pieces:
-        name, _, rest = piece.partition("}}")
-        filled += [parts[name], rest]
-    return _replace_surrogates("".join(filled))
+    page = re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], _asset("page.html"))
+    return _replace_surrogates(page)
 
 
 def to_json(data: dict[str, Any]) -> str:
@@ -72,8 +63,3 @@ def _replace_surrogates(text: str) -> str:
 
 def _asset(name: str) -> str:
     return (resources.files("rlvc.report.web") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _hash(script: str) -> str:
-    digest = hashlib.sha256(script.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"

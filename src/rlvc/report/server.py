@@ -110,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer with the page, its data or its version, or refuse."""
         hosts = [host.lower() for host in self.headers.get_all("Host") or []]
-        if hosts not in self._hosts():
+        if hosts not in ([f"{name}:{self.server.server_port}"] for name in (LOOPBACK, "localhost")):
             self._answer(HTTPStatus.FORBIDDEN)
             return
         content = self.server.content
@@ -135,9 +135,6 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(HTTPStatus.OK, *answer)
 
     do_HEAD = do_GET  # noqa: N815
-
-    def _hosts(self) -> list[list[str]]:
-        return [[f"{name}:{self.server.server_port}"] for name in (LOOPBACK, "localhost")]
 
     def _answer(self, status: HTTPStatus, body: bytes | None = None, kind: str = TEXT) -> None:
         if body is None:

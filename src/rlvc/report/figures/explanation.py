@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
+from matplotlib.gridspec import GridSpec
 
 from rlvc.data.images import as_image
 from rlvc.data.percepts import SINGLE, Percept
@@ -37,15 +37,15 @@ def draw_explanation(policy: Policy, percept: Percept, explanation: Explanation)
 
     The images of several cameras are drawn one below the other.
     """
+    tests, shown = list(enumerate(explanation.tests, 1)), explanation.shown()
+    left_out = len(tests) - len(shown)
+    note = f" ({left_out} of them are not shown)" if left_out else ""
     with house_style():
-        figure = new_figure(10.5, 5.6)
-        layout = GridSpec(1, 2, figure, width_ratios=(1.0, 1.05))
-        tests = list(enumerate(explanation.tests, 1))
-        draw_images(figure, layout, policy, percept, tests)
-        right = layout[1].subgridspec(2, 1, height_ratios=(4.2, 1.0))
-        _draw_path(figure, right, policy, explanation)
+        figure, path, values = _new_page(policy, percept, tests, height=5.6, values=1.0)
+        path.set_title(f"The path of {len(tests)} tests{note}")
+        draw_patches(path, policy, [(i, test, "") for i, test in shown])
         title = f"Class {explanation.visual_class}: values of the actions"
-        draw_values(figure, right, explanation, title)
+        draw_values(values, explanation, title)
         return figure
 
 
@@ -53,25 +53,37 @@ def draw_forest_explanation(
     policy: ForestPolicy, percept: Percept, explanation: ForestExplanation
 ) -> Figure:
     """Draw the percept with the most decisive features, what they are worth, and the vote."""
-    shown = explanation.shown()
+    tests, cells = list[tuple[int, FeatureTest]](), list[tuple[int, FeatureTest, str]]()
+    for rank, one in explanation.shown():
+        trees = f"{one.n_trees} tree{'s' if one.n_trees > 1 else ''}"
+        tests.append((rank, one.test))
+        cells.append((rank, one.test, f"\n{one.gain:+.1f}, {trees}"))
     with house_style():
-        figure = new_figure(10.5, 6.4)
-        layout = GridSpec(1, 2, figure, width_ratios=(1.0, 1.05))
-        draw_images(figure, layout, policy, percept, [(rank, one.test) for rank, one in shown])
-        right = layout[1].subgridspec(2, 1, height_ratios=(4.2, 1.2))
-        axes = figure.add_subplot(right[0])
-        axes.set_title(f"The most decisive features for the lead of {explanation.lead:.1f}")
-        cells = [
-            (rank, one.test, f"\n{one.gain:+.1f}, {_trees(one.n_trees)}") for rank, one in shown
-        ]
-        draw_patches(axes, policy, cells)
+        figure, worth, values = _new_page(policy, percept, tests, height=6.4, values=1.2)
+        worth.set_title(f"The most decisive features for the lead of {explanation.lead:.1f}")
+        draw_patches(worth, policy, cells)
         notes = [f"{n} of {explanation.ballots.sum()} trees" for n in explanation.ballots]
-        draw_values(figure, right, explanation, "Mean values of the actions, and the vote", notes)
+        draw_values(values, explanation, "Mean values of the actions, and the vote", notes)
         return figure
 
 
-def _trees(n: int) -> str:
-    return f"{n} tree{'s' if n > 1 else ''}"
+def _new_page(
+    policy: AnyPolicy,
+    percept: Percept,
+    tests: Sequence[tuple[int, FeatureTest]],
+    *,
+    height: float,
+    values: float,
+) -> tuple[Figure, Axes, Axes]:
+    """Return a figure with the percept on the left, and on the right axes for patches and values.
+
+    ``values`` is the height of the latter, where that of the patches is 4.2.
+    """
+    figure = new_figure(10.5, height)
+    layout = GridSpec(1, 2, figure, width_ratios=(1.0, 1.05))
+    draw_images(figure, layout, policy, percept, tests)
+    right = layout[1].subgridspec(2, 1, height_ratios=(4.2, values))
+    return figure, figure.add_subplot(right[0]), figure.add_subplot(right[1])
 
 
 def draw_images(
@@ -132,17 +144,6 @@ def _list_composites(
     axes.text(0, 1, "\n".join(lines[-6:]), va="top", fontsize=7.5, transform=axes.transAxes)
 
 
-def _draw_path(
-    figure: Figure, layout: GridSpecFromSubplotSpec, policy: Policy, explanation: Explanation
-) -> None:
-    shown = explanation.shown()
-    left_out = len(explanation.tests) - len(shown)
-    note = f" ({left_out} of them are not shown)" if left_out else ""
-    axes = figure.add_subplot(layout[0])
-    axes.set_title(f"The path of {len(explanation.tests)} tests{note}")
-    draw_patches(axes, policy, [(i, test, "") for i, test in shown])
-
-
 def draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, FeatureTest, str]]) -> None:
     """Draw the patches of features, with their numbers, whether they were seen, and a note."""
     columns = 4
@@ -172,14 +173,9 @@ def _verdict(test: FeatureTest) -> str:
 
 
 def draw_values(
-    figure: Figure,
-    layout: GridSpecFromSubplotSpec,
-    explanation: ActionChoice,
-    title: str,
-    notes: Sequence[str] = (),
+    axes: Axes, explanation: ActionChoice, title: str, notes: Sequence[str] = ()
 ) -> None:
     """Draw the values of the actions, with notes below their names."""
-    axes = figure.add_subplot(layout[1])
     actions = range(len(explanation.q))
     names = [explanation.name(a) for a in actions]
     labels = [f"{names[a]}\n{notes[a]}" if notes else names[a] for a in actions]

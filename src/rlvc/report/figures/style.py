@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import matplotlib as mpl
@@ -37,11 +36,9 @@ _RC: Final[dict[Any, Any]] = {
 }
 
 
-@contextmanager
-def house_style() -> Iterator[None]:
+def house_style() -> AbstractContextManager[None]:
     """Draw in the style of the figures; the user's settings of matplotlib stay unchanged."""
-    with mpl.rc_context(_RC):
-        yield
+    return mpl.rc_context(_RC)
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -18,13 +18,13 @@ from rlvc.report.web.overview import describe_overview
 from rlvc.report.web.scene import Scene
 from rlvc.runs.callbacks import Callback
 from rlvc.runs.examples import Examples
+from rlvc.runs.folder import RESULT
 from rlvc.runs.live import POLICY as DRAFT_POLICY
 from rlvc.runs.live import RESULT as DRAFT
 from rlvc.runs.task import Task, task_of
 from rlvc.vision.cache import ExtractionCache
 
 FORMAT, VERSION = "rlvc-report", 1
-RESULT = "result.json"
 SO_FAR: Final = "the policy so far"  # one name for all stages, so that the page keeps its state
 POLICIES: Final = ("policy.rlvc", "one.rlvc", "compact.rlvc", "basic.rlvc")  # the first one acts
 

@@ -159,29 +159,22 @@ def find_occurrences(
 
 
 def _describe_occurrences(found: dict[int, Found], graph: FeatureGraph, n_images: int) -> Json:
-    """Return the occurrences of a camera's features, image by image."""
+    """Return the occurrences of a camera's features, image by image; ``MOST`` of a composite."""
     parts = [
-        _limit(number, *one, isinstance(graph[number], Composite)) for number, one in found.items()
+        np.column_stack([image, np.full(len(image), number), marks[:, :2]])
+        for number, (image, marks) in found.items()
     ]
     rows = np.concatenate([np.empty((0, 4)), *parts])
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]  # keeps the order of occurrences
-    counts = np.bincount(rows[:, 0].astype(np.int64), minlength=n_images)
-    begin = np.concatenate([[0], np.cumsum(counts)])
+    begins = np.flatnonzero(np.diff(rows[:, :2], axis=0, prepend=-1).any(axis=1))
+    rank = np.arange(len(rows)) - np.repeat(begins, np.diff([*begins, len(rows)]))
+    composites = [number for number in found if isinstance(graph[number], Composite)]
+    rows = rows[(rank < MOST) | ~np.isin(rows[:, 1], composites)]
+    image, feature = rows[:, :2].astype(np.int64).T
+    begin = np.concatenate([[0], np.cumsum(np.bincount(image, minlength=n_images))])
     x, y = np.round(UNIT * rows[:, 2:]).astype(np.int64).T
-    columns = {"begin": begin, "feature": rows[:, 1].astype(np.int64), "x": x, "y": y}
+    columns = {"begin": begin, "feature": feature, "x": x, "y": y}
     return {"unit": UNIT, **{key: encode_array(column) for key, column in columns.items()}}
-
-
-def _limit(
-    number: int, image: NDArray[np.int64], marks: NDArray[np.float64], is_composite: bool
-) -> NDArray[np.float64]:
-    """Return rows (image, feature, x, y), at most ``MOST`` per image for a composite."""
-    rows = np.column_stack([image, np.full(len(image), number), marks[:, :2]])
-    if not is_composite or len(rows) == 0:
-        return rows
-    begins = np.flatnonzero(np.diff(image, prepend=-1))
-    rank = np.arange(len(image)) - np.repeat(begins, np.diff([*begins, len(image)]))
-    return np.asarray(rows[rank < MOST])
 
 
 def _sheet(patches: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from rlvc.errors import RlvcError
 from rlvc.report.page import render, to_json
-from rlvc.report.web.data import FORMAT, POLICIES, RESULT, VERSION
+from rlvc.report.web.data import FORMAT, POLICIES, VERSION
+from rlvc.runs.folder import RESULT
 from rlvc.runs.live import POLICY as DRAFT_POLICY
 from rlvc.runs.live import RESULT as DRAFT
 

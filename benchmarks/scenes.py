@@ -27,14 +27,13 @@ from rlvc.envs.hill.scene import (
 from rlvc.envs.photos.views import campus_views
 from rlvc.features import FeatureIndex
 from rlvc.policies import AnyPolicy, greedy
-from rlvc.runs import forest_values, grid_over, tasks, walk
-from rlvc.runs.direct_perception import compare
+from rlvc.runs import forest_values, tasks
 from rlvc.runs.forest import add_features
-from rlvc.runs.metrics import optimal_actor
-from rlvc.tasks import vote
+from rlvc.tasks import grid_over, vote, walk
 from rlvc.tasks.campus.metrics import direct_error, error_of
 from rlvc.tasks.hill import metrics as hill_measures
 from rlvc.tasks.hill.index import actions_of, actor, index_hill
+from rlvc.tasks.navigation.metrics import compare, optimal_actor
 from rlvc.vision import ExtractionCache
 
 N = 10_000

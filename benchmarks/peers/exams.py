@@ -20,12 +20,11 @@ from rlvc.envs.hill.dynamics import HILL
 from rlvc.envs.hill.scene import gauge_column, ground_column
 from rlvc.envs.photos.views import campus_views
 from rlvc.policies import AnyPolicy
-from rlvc.runs import grid_over, walk
-from rlvc.runs.metrics import MAX_STEPS
-from rlvc.tasks import MazeTask
+from rlvc.tasks import MazeTask, grid_over, walk
 from rlvc.tasks.campus.metrics import error_of
 from rlvc.tasks.hill import metrics as hill_measures
 from rlvc.tasks.hill.index import actions_of, actor
+from rlvc.tasks.navigation.metrics import MAX_STEPS
 from rlvc.vision import ExtractionCache
 from scenes import Batch, act_of_forest, act_of_policy, remembering
 

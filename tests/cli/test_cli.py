@@ -16,8 +16,8 @@ import rlvc
 from rlvc import RLVC, Policy
 from rlvc.classifiers import Diagrams, Tree
 from rlvc.cli import app, main
-from rlvc.runs import describe_parameters, evaluate_policy, grid_over
-from rlvc.tasks import MazeTask
+from rlvc.runs import describe_parameters, evaluate_policy
+from rlvc.tasks import MazeTask, grid_over
 from tests.support.builders import COLOUR, GREY, RIGHT, database
 from tests.support.commands import SMALL_RUN, Done, contents, read, strict
 from tests.support.tasks import SMALL, small_task

@@ -32,13 +32,11 @@ from rlvc.report.figures import (
 )
 from rlvc.report.figures.curves import draw_features
 from rlvc.report.figures.style import ORANGE
-from rlvc.runs import Measures, Outcome, prepare_folder, tasks, write_run
-from rlvc.tasks import MazeTask, NavigationEvaluation, NavigationTask
+from rlvc.runs import Outcome, prepare_folder, tasks, write_run
+from rlvc.tasks import MazeTask, NavigationEvaluation, NavigationOutcome, NavigationTask
 from rlvc.tasks.navigation.figures import draw_figures, draw_learning, draw_policy, draw_values
 from tests.support.builders import COLOUR, GREY, database
 from tests.support.tasks import run_small, texts
-
-NavigationOutcome = Outcome[NavigationEvaluation]
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +184,7 @@ def test_a_success_that_is_not_known_leaves_a_gap() -> None:
 
 
 def test_no_failure_is_too_complete_to_be_drawn(small_run: NavigationOutcome) -> None:
-    nobody = Measures(0.0, float("nan"), 1.0).as_dict()
+    nobody = {"success": 0.0, "mean_steps": None, "suboptimal": 1.0}
     lost = copy.deepcopy(small_run.result)
     lost["measures"] = nobody
     figure = draw_policy(dataclasses.replace(small_run, result=lost))

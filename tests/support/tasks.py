@@ -26,12 +26,12 @@ from rlvc.learning.compaction import Compaction
 from rlvc.learning.selection.selector import Selector
 from rlvc.runs import Callback, Checkpoint, Outcome, Run, tasks
 from rlvc.tasks import (
-    CampusEvaluation,
+    CampusOutcome,
     CampusTask,
-    CustomEvaluation,
+    CustomOutcome,
     CustomTask,
     MazeTask,
-    NavigationEvaluation,
+    NavigationOutcome,
     NavigationTask,
 )
 from tests.support.builders import blocks
@@ -75,7 +75,7 @@ def small_task() -> Iterator[None]:
 
 def run_small(
     learner: RLVC | None = None, interactions: int = 300, episodes: int = 20, **options: Any
-) -> Outcome[NavigationEvaluation]:
+) -> NavigationOutcome:
     """Run the small task; inside :func:`small_task`."""
     return Run(Small(interactions=interactions, episodes=episodes), learner, **options).execute()
 
@@ -112,7 +112,7 @@ def write_photographs(root: Path, draw: Draw = photograph) -> Path:
 
 def run_campus(
     photographs: Path, interactions: int = 500, learner: RLVC = CAMPUS_LEARNER, **options: Any
-) -> Outcome[CampusEvaluation]:
+) -> CampusOutcome:
     """Run the campus on photographs in a folder."""
     task = CampusTask(pictures=str(photographs), interactions=interactions)
     return Run(task, learner, **options).execute()
@@ -152,7 +152,7 @@ def run_custom(
     callbacks: Iterable[Callback] = (),
     checkpoint: Checkpoint | None = None,
     **options: Any,
-) -> Outcome[CustomEvaluation]:
+) -> CustomOutcome:
     """Run a custom task on an environment or data."""
     task = CustomTask(name, data, **options)
     return Run(

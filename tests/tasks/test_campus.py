@@ -25,13 +25,11 @@ from rlvc.envs.photos.views import Views, campus_views
 from rlvc.learning.compaction import Compaction, Keep
 from rlvc.learning.solvers.dynamic import ValueIteration
 from rlvc.runs.folder import write_run
-from rlvc.runs.run import Outcome
 from rlvc.runs.task import NEW_SEED, evaluate_policy
-from rlvc.tasks import neighbours
+from rlvc.tasks import CampusOutcome, CampusTask, vote
+from rlvc.tasks.campus import metrics as campus_measures
 from rlvc.tasks.campus.figures import draw_errors, draw_figures, draw_map, draw_sizes
 from rlvc.tasks.campus.metrics import ERRORS, direct_error
-from rlvc.tasks.campus.task import CampusEvaluation, CampusTask
-from rlvc.tasks.neighbours import vote
 from rlvc.vision import ExtractionCache, InterestPoints, Keypoints
 from tests.support.builders import database
 from tests.support.commands import read
@@ -47,7 +45,6 @@ from tests.support.tasks import (
     write_photographs,
 )
 
-CampusOutcome = Outcome[CampusEvaluation]
 PHOTOGRAPHS = Percepts()
 for state in range(10):
     PHOTOGRAPHS.add(photograph(state, 0))
@@ -301,7 +298,7 @@ def test_the_vote_is_that_of_a_double_loop(data: st.DataObject, width: int, bloc
     images, asked = data.draw(some_images), data.draw(some_images)
     labels = data.draw(st.lists(st.integers(0, 4), min_size=len(images), max_size=len(images)))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(neighbours, "BLOCK", block)
+        patched.setattr(campus_measures, "BLOCK", block)
         found = vote(looks_of(images, width), np.array(labels), looks_of(asked, width))
     assert found.tolist() == literal_vote(images, labels, asked)
 

@@ -36,16 +36,15 @@ from rlvc import (
 )
 from rlvc.data import CachedPolicy, Explorer
 from rlvc.runs.examples import Examples
-from rlvc.runs.run import Outcome
+from rlvc.tasks import CustomOutcome
 from rlvc.tasks.custom.figures import draw_classes, draw_learning
 from rlvc.tasks.custom.sources import is_data, read_data
-from rlvc.tasks.custom.task import CustomEvaluation, describe_round
+from rlvc.tasks.custom.task import describe_round
 from tests.support.commands import contents, read, strict
 from tests.support.datasets import HEADER, write_images, write_table
 from tests.support.tasks import RecordingCallback, run_custom
 from tests.support.worlds import PICTURES, SIDE, Corridor, identical
 
-CustomOutcome = Outcome[CustomEvaluation]
 CORRIDOR = "tests.support.worlds:Corridor-v0"
 PICTURE_FILES = {"classes.png", "learning.png", "features.png"}
 ENV_FILES = PICTURE_FILES | {

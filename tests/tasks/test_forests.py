@@ -15,8 +15,8 @@ from rlvc import RLVC, Forest, ForestPolicy, Policy, load_policy
 from rlvc.envs.hill.scene import gauge_image, ground_image
 from rlvc.learning.compaction import Compaction
 from rlvc.report.figures import draw_forest_explanation
-from rlvc.runs import Outcome, Run, evaluate_policy, write_run
-from rlvc.tasks import CampusEvaluation, HillEvaluation, HillTask
+from rlvc.runs import Run, evaluate_policy, write_run
+from rlvc.tasks import CampusOutcome, HillOutcome, HillTask
 from rlvc.tasks.campus.figures import draw_errors, draw_map
 from rlvc.tasks.hill.figures import draw_state_values, draw_trials
 from rlvc.tasks.hill.index import GAUGE, GROUND
@@ -29,8 +29,6 @@ from tests.tasks import test_campus
 pytestmark = pytest.mark.slow
 
 photographs = test_campus.photographs
-HillOutcome = Outcome[HillEvaluation]
-CampusOutcome = Outcome[CampusEvaluation]
 KEYS = {"trees", "measures", "out_of_bag", "classes", "features", "seconds", "parameters"}
 
 

@@ -17,9 +17,9 @@ from rlvc.envs.hill.env import HillEnv
 from rlvc.learning.solvers.dynamic import PolicyIteration, ValueIteration
 from rlvc.tasks.hill import metrics as hill_measures
 from rlvc.tasks.hill.metrics import (
-    as_dict,
     compare,
     learn_states,
+    measure,
     optimal_action,
     optimal_q,
     starts,
@@ -194,7 +194,7 @@ def test_the_best_grid_misses_least_then_is_fastest(
     found = {2: (0.5, 14.0), 3: (1.0, nan), 4: (0.1, 13.0), 5: (0.1, 12.0), 6: (0.1, 12.0)}
     found[13] = (0.0, 11.0)  # not among those that are tried
     monkeypatch.setattr(hill_measures, "SIDES", range(3, 7))
-    monkeypatch.setattr(hill_measures, "trials", lambda act, *_: found[act.__self__.side])
+    monkeypatch.setattr(hill_measures, "trials", lambda act, _: found[act.__self__.side])
     three = compare(data, 5, PolicyIteration(), 0.75, starts(0, 5))
     assert three == {
         "equal": {"cells": 4, "missed": 0.5, "mean_steps": 14.0},
@@ -208,10 +208,10 @@ def test_every_grid_is_measured_on_the_same_trials(data: Interactions) -> None:
     begin = starts(1, 300)
     solver = PolicyIteration()
     three = compare(data, 100, solver, 0.75, begin)
-    alone = {side: trials(learn_states(data, side, solver, 0.75).act, begin) for side in (10, 13)}
-    assert three["equal"] == {"cells": 100, **as_dict(*alone[10])}
-    assert three["grid13"] == {"cells": 169, **as_dict(*alone[13])}
-    assert three["best"]["missed"] <= min(missed for missed, _ in alone.values())
+    alone = {side: measure(learn_states(data, side, solver, 0.75).act, begin) for side in (10, 13)}
+    assert three["equal"] == {"cells": 100, **alone[10]}
+    assert three["grid13"] == {"cells": 169, **alone[13]}
+    assert three["best"]["missed"] <= min(one["missed"] for one in alone.values())
     assert json.loads(json.dumps(three)) == three
 
 

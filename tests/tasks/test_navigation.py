@@ -17,17 +17,21 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Interactions, collect
 from rlvc.envs.planar_world import MAZE, MOVES, SUBWAY, PlanarWorld
 from rlvc.learning.solvers.dynamic import PolicyIteration, ValueIteration
-from rlvc.runs import Grid, Measures, Outcome, evaluate_policy, grid_over, measure, tasks, walk
-from rlvc.runs import direct_perception as direct_module
-from rlvc.runs.direct_perception import compare, learn_positions
-from rlvc.runs.metrics import MAX_STEPS, Actor, optimal_actor, policy_actor
-from rlvc.tasks import NavigationEvaluation
-from rlvc.tasks.navigation import task as navigation
+from rlvc.runs import evaluate_policy, tasks
+from rlvc.runs.direct_perception import Actor
+from rlvc.tasks import Grid, NavigationOutcome, grid_over, measure, walk
+from rlvc.tasks.navigation import metrics as navigation
+from rlvc.tasks.navigation.metrics import (
+    MAX_STEPS,
+    compare,
+    learn_positions,
+    optimal_actor,
+    policy_actor,
+)
 from rlvc.tasks.navigation.task import index_of_grid
 from tests.support.builders import COLOUR, database, percept_store
 from tests.support.tasks import SMALL, RecordingCallback, SmallEnv, run_small
 
-NavigationOutcome = Outcome[NavigationEvaluation]
 STILL = dataclasses.replace(SMALL, noise=0.0)
 WORLDS = pytest.mark.parametrize("world", [SMALL, MAZE, SUBWAY], ids=["small", "maze", "subway"])
 
@@ -133,11 +137,6 @@ def test_an_episode_ends_after_a_hundred_steps() -> None:
     assert moves == MAX_STEPS == 100
 
 
-def test_measures_that_do_not_exist_are_null() -> None:
-    found = Measures(0.0, float("nan"), 0.25).as_dict()
-    assert found == {"success": 0.0, "mean_steps": None, "suboptimal": 0.25}
-
-
 # The grid ----------------------------------------------------------------------------------------
 
 
@@ -214,10 +213,19 @@ def test_an_action_is_optimal_up_to_two_percent() -> None:
 
 @pytest.mark.parametrize("world", [SMALL, STILL, MAZE], ids=["small", "still", "maze"])
 def test_the_optimum_is_optimal_and_always_gets_out(world: PlanarWorld) -> None:
-    found = measure(grid_over(world), optimal_actor(world), np.random.default_rng(0), 200)
-    assert found.suboptimal == 0.0
-    assert found.success == 1.0
-    assert 1 <= found.mean_steps < 15
+    found = measure(grid_over(world), optimal_actor(world), 0, 200)
+    assert found["suboptimal"] == 0.0
+    assert found["success"] == 1.0
+    assert 1 <= found["mean_steps"] < 15
+
+
+def test_measures_that_do_not_exist_are_null() -> None:
+    up: Actor = lambda positions: np.zeros(len(positions), np.int64)  # noqa: E731
+    grid = grid_over(STILL)
+    share = grid.suboptimal(up(grid.positions))
+    expected = {"success": 0.0, "mean_steps": None, "suboptimal": share}
+    assert measure(grid, up, 3, 20) == expected
+    assert measure(grid, up, 3, 20, 0.25) == expected | {"suboptimal": 0.25}
 
 
 # Direct perception -------------------------------------------------------------------------------
@@ -311,34 +319,32 @@ def test_the_best_grid_is_the_most_successful_one(
     data: Interactions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = {2: (0.5, 0.1), 3: (0.75, 0.4), 4: (0.75, 0.3), 5: (0.75, 0.3), 6: (0.2, 0.0)}
-    monkeypatch.setattr(direct_module, "SIDES", range(3, 7))
+    names = ("success", "suboptimal")
+    monkeypatch.setattr(navigation, "SIDES", range(3, 7))
     learned = lambda world, data, side, *_: SimpleNamespace(act=side)  # noqa: E731
-    monkeypatch.setattr(direct_module, "learn_positions", learned)
-    monkeypatch.setattr(
-        direct_module,
-        "measure",
-        lambda grid, actor, rng, episodes: Measures(found[actor][0], 3.0, found[actor][1]),
-    )
+    monkeypatch.setattr(navigation, "learn_positions", learned)
+    measured = lambda grid, side, *_: dict(zip(names, found[side], strict=True))  # noqa: E731
+    monkeypatch.setattr(navigation, "measure", measured)
     both = compare(grid_over(SMALL), data, 5, PolicyIteration(), 0.9, seed=0)
     assert both == {
-        "equal": {"cells": 4, "success": 0.5, "mean_steps": 3.0, "suboptimal": 0.1},
-        "best": {"cells": 16, "success": 0.75, "mean_steps": 3.0, "suboptimal": 0.3},
+        "equal": {"cells": 4, "success": 0.5, "suboptimal": 0.1},
+        "best": {"cells": 16, "success": 0.75, "suboptimal": 0.3},
     }
 
 
 def test_every_grid_is_measured_with_the_same_episodes(
     data: Interactions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(direct_module, "SIDES", range(2, 7))
+    monkeypatch.setattr(navigation, "SIDES", range(2, 7))
     grid, solver = grid_over(SMALL), PolicyIteration()
     both = compare(grid, data, 9, solver, 0.9, seed=4, episodes=40)
     alone = {}
     for side in range(2, 7):
         actor = learn_positions(SMALL, data, side, solver, 0.9).act
-        alone[side] = measure(grid, actor, np.random.default_rng([4, 2]), 40)
-    assert both["equal"] == {"cells": 9, **alone[3].as_dict()}
-    best = max(range(2, 7), key=lambda s: (alone[s].success, -alone[s].suboptimal, -s))
-    assert both["best"] == {"cells": best**2, **alone[best].as_dict()}
+        alone[side] = measure(grid, actor, 4, 40)
+    assert both["equal"] == {"cells": 9, **alone[3]}
+    best = max(range(2, 7), key=lambda s: (alone[s]["success"], -alone[s]["suboptimal"], -s))
+    assert both["best"] == {"cells": best**2, **alone[best]}
     assert compare(grid, data, 1, solver, 0.9, seed=4, episodes=2)["equal"]["cells"] == 1
 
 

@@ -17,7 +17,6 @@ from rlvc.runs.folder import check_folder, prepare_folder, write_run
 from rlvc.runs.forest import GrownForest, forest_values
 from rlvc.runs.interrupt import Interrupt, interruptible
 from rlvc.runs.live import LiveSnapshots
-from rlvc.runs.metrics import Grid, Measures, grid_over, measure, walk
 from rlvc.runs.resources import ResourceEstimate, estimate_collection, estimate_learning
 from rlvc.runs.run import Outcome, Run
 from rlvc.runs.summary import Summary, SummaryTable
@@ -30,11 +29,9 @@ __all__ = [
     "CsvCurves",
     "Curves",
     "Examples",
-    "Grid",
     "GrownForest",
     "Interrupt",
     "LiveSnapshots",
-    "Measures",
     "Outcome",
     "PhaseTimer",
     "ResourceEstimate",
@@ -51,14 +48,11 @@ __all__ = [
     "estimate_learning",
     "evaluate_policy",
     "forest_values",
-    "grid_over",
     "interruptible",
     "make_learner",
-    "measure",
     "open_curves",
     "prepare_folder",
     "task_of",
     "tasks",
-    "walk",
     "write_run",
 ]

@@ -161,3 +161,22 @@ def describe_stage(stage: Stage) -> dict[str, float]:
         "aliased": stage.n_aliased,
         "refined": stage.n_refined,
     }
+
+
+def history_line(stage: Stage, **measures: Any) -> dict[str, Any]:
+    """Return the numbers of a stage that a result has of every stage, and its measures."""
+    keys = ("stage", "classes", "features", "residual", "aliased")
+    numbers = describe_stage(stage)
+    return {**{key: numbers[key] for key in keys}, **measures}
+
+
+def describe_sizes(stage: Stage) -> dict[str, Any]:
+    """Return how many stages, classes and features a result says that there are."""
+    return {
+        "stages": stage.number,
+        "classes": stage.classifier.n_classes,
+        "features": {
+            "distinct": stage.database.extractor.n_symbols,
+            "selected": len(stage.classifier.features),
+        },
+    }

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Final
 
 import numpy as np
 
 from rlvc._core.arrays import Floats, Ints
 from rlvc.data.interactions import Interactions
-from rlvc.envs.planar_world import PlanarWorld
 from rlvc.learning.mdp import MappedSequence, estimate
 from rlvc.learning.solvers.base import Solver
 from rlvc.policies.values import greedy
-from rlvc.runs.metrics import EPISODES, Grid, measure
 
-SIDES = range(8, 31)  # grids from 8 × 8 to 30 × 30
+Actor = Callable[[Floats], Ints]  # (n, d) states to (n,) actions
+
+SIDES: Final = range(8, 31)  # grids from 8 × 8 to 30 × 30
+ENOUGH: Final = 0.98  # share of the optimal value above which a decision counts as optimal
 
 
 def learn_table(
@@ -110,35 +111,3 @@ def equal_side(n_classes: int) -> int:
     13
     """
     return max(1, round(math.sqrt(n_classes)))
-
-
-def learn_positions(
-    world: PlanarWorld, interactions: Interactions, side: int, solver: Solver, gamma: float
-) -> TabularPolicy:
-    """Return the policy of a ``side`` × ``side`` grid over the positions in a world."""
-    bounds = np.zeros(2), np.array([world.width, world.height], np.float64)
-    return TabularPolicy.learn(interactions, side, bounds, solver, gamma)
-
-
-def compare(
-    grid: Grid,
-    interactions: Interactions,
-    n_classes: int,
-    solver: Solver,
-    gamma: float,
-    seed: int,
-    episodes: int = EPISODES,
-) -> dict[str, dict[str, Any]]:
-    """Return, for JSON, direct perception with as many cells as classes, and on the best grid.
-
-    The best grid is the one with the highest measured success, then the fewest suboptimal
-    decisions: hindsight that the learner does not have.
-    """
-
-    def at(side: int) -> dict[str, Any]:
-        policy = learn_positions(grid.world, interactions, side, solver, gamma)
-        rng = np.random.default_rng([seed, 2])
-        return {"cells": side**2, **measure(grid, policy.act, rng, episodes).as_dict()}
-
-    best = max(map(at, SIDES), key=lambda one: (one["success"], -one["suboptimal"], -one["cells"]))
-    return {"equal": at(equal_side(n_classes)), "best": best}

@@ -22,7 +22,7 @@ from rlvc._core.params import as_json
 from rlvc.errors import ImageError, StoppedError
 from rlvc.learning.rlvc import Stage
 from rlvc.runs.callbacks import Callback, PhaseTimer
-from rlvc.runs.curves import describe_stage
+from rlvc.runs.curves import describe_sizes, describe_stage
 from rlvc.runs.examples import FILE, Examples
 from rlvc.runs.run import versions
 
@@ -131,12 +131,7 @@ class LiveSnapshots(Callback):
         self._facts |= {
             "interactions": len(database.interactions),
             "percepts": len(database.interactions.percepts),
-            "stages": stage.number,
-            "classes": classifier.n_classes,
-            "features": {
-                "distinct": database.extractor.n_symbols,
-                "selected": len(classifier.features),
-            },
+            **describe_sizes(stage),
             "parameters": as_json(stage.learner),
         }
 

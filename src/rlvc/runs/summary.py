@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 NONE: Final = "–"
 BEST: Final = "bold green"  # the style of what was learned
 DIM: Final = "dim"  # the style of what it is compared with
+GRIDS: Final = {  # agents that know the state
+    "equal": "state known, as many cells",
+    "best": "state known, best grid",
+    "grid13": "state known, the paper's grid",
+}
+
+Row = tuple[str, Mapping[str, Any], list[str]]  # of an agent: its name, measures and sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,7 @@ def sizes_of(found: Mapping[str, Any]) -> list[str]:
     return [format_count(size) for size in (found["classes"], tests, found.get("stages"))]
 
 
-def forest_rows(result: Mapping[str, Any]) -> list[tuple[str, dict[str, Any], list[str]]]:
+def forest_rows(result: Mapping[str, Any]) -> list[Row]:
     """Return the row of a forest, if there is one: its name, its measures, its sizes."""
     if "forest" not in result:
         return []
@@ -89,19 +96,37 @@ def forest_rows(result: Mapping[str, Any]) -> list[tuple[str, dict[str, Any], li
     return [(f"rlvc, a forest of {forest['trees']}", forest["measures"], sizes)]
 
 
-def direct_rows(result: Mapping[str, Any]) -> list[tuple[str, dict[str, Any], list[str]]]:
-    """Return the rows of agents that know the state, and of the optimum."""
-    names = {
-        "equal": "state known, as many cells",
-        "best": "state known, best grid",
-        "grid13": "state known, the paper's grid",
-    }
-    rows = [
+def table_of_agents(
+    result: Mapping[str, Any],
+    columns: Sequence[str],
+    cells_of: Callable[[Mapping[str, Any]], list[str]],
+    others: Sequence[Row] = (),
+) -> SummaryTable | None:
+    """Return the table of agents that learned, of those that know the state, and of the paper.
+
+    Args:
+        result: A result; None is returned if it does not measure the optimum yet.
+        columns: The names of the measures.
+        cells_of: From measures, which are empty for the paper, to their cells.
+        others: Rows of other agents that learned.
+    """
+    if "optimum" not in result:
+        return None
+    learned = ("rlvc, from images", result["measures"], sizes_of(result))
+    known = [
         (name, found, [format_count(found["cells"]), NONE, NONE])
-        for key, name in names.items()
+        for key, name in GRIDS.items()
         if (found := result["direct"].get(key))
     ]
-    return [*rows, ("the optimum", result["optimum"], [NONE] * 3)]
+    rows = [
+        learned, *forest_rows(result), *others, *known,
+        ("the optimum", result["optimum"], [NONE] * 3),
+        ("the paper", {}, sizes_of(result["paper"])),
+    ]  # fmt: skip
+    styles = {**dict.fromkeys(range(len(forest_rows(result)) + 1), BEST), len(rows) - 1: DIM}
+    cells = [[name, *cells_of(found), *sizes] for name, found, sizes in rows]
+    columns = ["agent", *columns, "classes", "tests", "stages"]
+    return SummaryTable(columns, cells, styles, "Measures beside agents that know the state")
 
 
 def forest_text(result: Mapping[str, Any]) -> list[str]:

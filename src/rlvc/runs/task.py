@@ -143,8 +143,8 @@ class Task(ABC, Generic[E]):
 
 
 tasks: Registry[Task[Any]] = Registry("task")
-tasks.register("maze", "rlvc.tasks.maze:MazeTask")
-tasks.register("subway", "rlvc.tasks.subway:SubwayTask")
+tasks.register("maze", "rlvc.tasks.navigation.task:MazeTask")
+tasks.register("subway", "rlvc.tasks.navigation.task:SubwayTask")
 tasks.register("campus", "rlvc.tasks.campus.task:CampusTask")
 tasks.register("hill", "rlvc.tasks.hill.task:HillTask")
 CUSTOM: Final = "rlvc.tasks.custom.task:CustomTask"

@@ -5,29 +5,42 @@ A task implements the protocol ``rlvc.runs.Task``, which a ``Run`` executes; the
 ``rlvc.runs.task.tasks``. Modules here may import from ``report`` and the layers below it.
 """
 
-from rlvc.tasks.campus.task import CampusEvaluation, CampusTask
+from rlvc.tasks.campus.metrics import vote
+from rlvc.tasks.campus.task import CampusEvaluation, CampusOutcome, CampusTask
 from rlvc.tasks.custom.sources import is_data, read_data
-from rlvc.tasks.custom.task import CustomEvaluation, CustomTask
-from rlvc.tasks.hill.task import HillEvaluation, HillTask
-from rlvc.tasks.maze import MazeTask
-from rlvc.tasks.navigation.task import NavigationEvaluation, NavigationTask
-from rlvc.tasks.neighbours import vote
+from rlvc.tasks.custom.task import CustomEvaluation, CustomOutcome, CustomTask
+from rlvc.tasks.hill.task import HillEvaluation, HillOutcome, HillTask
+from rlvc.tasks.navigation.metrics import Grid, grid_over, measure, walk
+from rlvc.tasks.navigation.task import (
+    MazeTask,
+    NavigationEvaluation,
+    NavigationOutcome,
+    NavigationTask,
+    SubwayTask,
+)
 from rlvc.tasks.paper_task import PaperTask
-from rlvc.tasks.subway import SubwayTask
 
 __all__ = [
     "CampusEvaluation",
+    "CampusOutcome",
     "CampusTask",
     "CustomEvaluation",
+    "CustomOutcome",
     "CustomTask",
+    "Grid",
     "HillEvaluation",
+    "HillOutcome",
     "HillTask",
     "MazeTask",
     "NavigationEvaluation",
+    "NavigationOutcome",
     "NavigationTask",
     "PaperTask",
     "SubwayTask",
+    "grid_over",
     "is_data",
+    "measure",
     "read_data",
     "vote",
+    "walk",
 ]

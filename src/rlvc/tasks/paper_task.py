@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import gymnasium
 
@@ -14,10 +14,8 @@ from rlvc.data.interactions import Interactions
 from rlvc.learning.rlvc import RLVC
 from rlvc.policies.forest import AnyPolicy
 from rlvc.runs.resources import ResourceEstimate
+from rlvc.runs.run import Run
 from rlvc.runs.task import NEW_SEED, E, Task
-
-if TYPE_CHECKING:
-    from rlvc.runs.run import Run
 
 Env = gymnasium.Env[Any, Any]
 
@@ -86,8 +84,12 @@ class PaperTask(Task[E]):
     def evaluate_policy(self, policy: AnyPolicy, seed: int | None = None) -> dict[str, Any]:
         """Return the measures of a policy whose percepts and actions are those of the task."""
         self.check_policy(policy)
-        measures = self.measure_policy(policy, NEW_SEED if seed is None else seed)
+        measures = self.measure_policy(policy, self.new_seed(policy) if seed is None else seed)
         return {"task": self.name, **self.facts, **measures}
+
+    def new_seed(self, policy: AnyPolicy) -> int:
+        """Return a seed of episodes or views that a policy did not learn from."""
+        return NEW_SEED
 
     def check_policy(self, policy: AnyPolicy) -> None:
         """Refuse a policy that has other actions."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,12 +25,7 @@ from rlvc.report.figures.style import (
     new_figure,
     to_png,
 )
-
-if TYPE_CHECKING:
-    from rlvc.runs.run import Outcome
-    from rlvc.tasks.campus.task import CampusEvaluation
-
-    CampusOutcome: TypeAlias = Outcome[CampusEvaluation]
+from rlvc.tasks.campus.task import CampusOutcome
 
 COLOURS: Final = {"basic": ORANGE, "compact": BLUE}
 NAMES: Final = {"basic": "the tree", "compact": "compacted"}

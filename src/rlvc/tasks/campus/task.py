@@ -21,8 +21,10 @@ from rlvc.features.incidence import Incidence
 from rlvc.learning.compaction import Compaction, Keep
 from rlvc.learning.rlvc import RLVC, Stage
 from rlvc.policies.forest import AnyPolicy
+from rlvc.runs.curves import history_line
 from rlvc.runs.examples import Examples
 from rlvc.runs.resources import ResourceEstimate, estimate_collection
+from rlvc.runs.run import Outcome, Run
 from rlvc.runs.summary import (
     BEST,
     DIM,
@@ -34,7 +36,7 @@ from rlvc.runs.summary import (
     format_share,
     sizes_of,
 )
-from rlvc.runs.task import NEW_SEED, TaskEvaluation
+from rlvc.runs.task import TaskEvaluation
 from rlvc.tasks.campus.metrics import (
     ERRORS,
     Division,
@@ -42,14 +44,13 @@ from rlvc.tasks.campus.metrics import (
     division_of,
     error_of,
     share_by_state,
+    vote,
 )
-from rlvc.tasks.neighbours import vote
 from rlvc.tasks.paper_task import Env, PaperTask
 from rlvc.vision.cache import ExtractionCache
 
 if TYPE_CHECKING:
     from rlvc.report.web.scene import Scene
-    from rlvc.runs.run import Outcome, Run
 
 DRAWN: Final = ("photos", "places")  # pictures of which every seed makes other views
 VIEWS: Final = 4  # of either division that a page shows of each state
@@ -65,6 +66,9 @@ class CampusEvaluation(TaskEvaluation):
     """
 
     optimal: dict[str, Floats]
+
+
+CampusOutcome = Outcome[CampusEvaluation]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,37 +180,33 @@ class CampusTask(PaperTask[CampusEvaluation]):
             (keypoints,) = cache.extract(extractor, test, *settings)
         return {"learn": learn, "test": Division(state, number, test, keypoints)}
 
-    def evaluate_policy(self, policy: AnyPolicy, seed: int | None = None) -> dict[str, Any]:
-        """Return the error of a policy on both divisions of the views that a seed gives.
+    def new_seed(self, policy: AnyPolicy) -> int:
+        """Return the seed of new views, or how photographs in a folder are divided.
 
-        Views that are drawn are new, in both divisions, unless it was learned with the same seed.
-        Photographs in a folder stay the same, so by default they are divided as they were to learn
-        from.
+        Views that are drawn are new, in both divisions, unless the policy was learned with the same
+        seed. Photographs stay the same, so they are divided as they were to learn from.
         """
-        if seed is None:
-            is_its_own = policy.about.get("task") == self.name
-            divided = int(policy.about.get("seed", 0)) if is_its_own else 0
-            seed = NEW_SEED if self.pictures in DRAWN else divided
-        self.check_policy(policy)
-        measures = self.measure_policy(policy, seed)
-        return {"task": self.name, **self.facts, "seed": seed, **measures}
+        if self.pictures in DRAWN:
+            return super().new_seed(policy)
+        is_its_own = policy.about.get("task") == self.name
+        return int(policy.about.get("seed", 0)) if is_its_own else 0
 
     def measure_policy(self, policy: AnyPolicy, seed: int) -> dict[str, Any]:
-        """Return the errors on the views of a seed."""
-        errors, views = {}, self.views(seed)
+        """Return the seed of the views, and the errors on both divisions of them."""
+        views, measures = self.views(seed), dict[str, Any](seed=seed)
         for name in DIVISIONS:
             states, images = division_of(views, name)
             actions = np.asarray([int(policy.predict(image)[0]) for image in images])
-            errors[ERRORS[name]] = error_of(actions - policy.action_start, states)
-        return errors
+            measures[ERRORS[name]] = error_of(actions - policy.action_start, states)
+        return measures
 
-    def figures(self, outcome: Outcome[CampusEvaluation]) -> Iterator[tuple[str, bytes]]:
+    def figures(self, outcome: CampusOutcome) -> Iterator[tuple[str, bytes]]:
         """Yield the map, the errors and the sizes by stage, and the features."""
         from rlvc.tasks.campus.figures import draw_figures
 
         return draw_figures(outcome)
 
-    def sample_percept(self, outcome: Outcome[CampusEvaluation]) -> dict[str, Image]:
+    def sample_percept(self, outcome: CampusOutcome) -> dict[str, Image]:
         """Return a new view of the first state."""
         views = self.views(outcome.result["seed"])
         return {SINGLE: views.image(0, views.test[0][0])}
@@ -272,14 +272,7 @@ def _measure_stage(
         ERRORS[name]: error_of(actions[stage.classifier.classify(shown[name])], one.state)
         for name, one in divisions.items()
     }
-    return {
-        "stage": stage.number,
-        "classes": stage.classifier.n_classes,
-        "features": len(stage.classifier.features),
-        **errors,
-        "residual": stage.residual,
-        "aliased": stage.n_aliased,
-    }
+    return history_line(stage, **errors)
 
 
 def _seconds(seconds: dict[str, float]) -> dict[str, float]:

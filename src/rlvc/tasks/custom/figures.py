@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,12 +14,7 @@ from rlvc.policies.policy import Policy
 from rlvc.report.figures.arrangements import show_image
 from rlvc.report.figures.curves import draw_features, draw_growth
 from rlvc.report.figures.style import BLUE, GREY, ORANGE, house_style, new_figure, to_png
-
-if TYPE_CHECKING:
-    from rlvc.runs.run import Outcome
-    from rlvc.tasks.custom.task import CustomEvaluation
-
-    CustomOutcome: TypeAlias = Outcome[CustomEvaluation]
+from rlvc.tasks.custom.task import CustomOutcome
 
 
 def draw_figures(outcome: CustomOutcome) -> Iterator[tuple[str, bytes]]:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import gymnasium
-import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc.data.explore import (
     EPSILON,
     INTERACTIONS,
@@ -27,16 +26,16 @@ from rlvc.learning.database import Database
 from rlvc.learning.rlvc import CHOSEN, RLVC
 from rlvc.policies.evaluate import evaluate
 from rlvc.policies.policy import Policy
-from rlvc.runs.curves import describe_stage
+from rlvc.runs.curves import describe_sizes, describe_stage
 from rlvc.runs.examples import Examples
 from rlvc.runs.resources import ResourceEstimate, estimate_collection, estimate_learning
+from rlvc.runs.run import Outcome, Run
 from rlvc.runs.summary import BEST, NONE, Summary, SummaryTable, format_mean
 from rlvc.runs.task import NEW_SEED, Task, TaskEvaluation
 from rlvc.vision.extractor import FeatureExtractor
 
 if TYPE_CHECKING:
     from rlvc.report.web.scene import Scene
-    from rlvc.runs.run import Outcome, Run
 
 Env = gymnasium.Env[Any, Any]
 ROW: Final = 300  # bytes of an interaction while it is collected
@@ -58,7 +57,10 @@ class CustomEvaluation(TaskEvaluation):
         classes: (n_percepts,) the visual classes of the percepts.
     """
 
-    classes: NDArray[np.int64]
+    classes: Ints
+
+
+CustomOutcome = Outcome[CustomEvaluation]
 
 
 @dataclass(frozen=True)
@@ -149,17 +151,12 @@ class CustomTask(Task[CustomEvaluation]):
                     CachedPolicy(best), self.env, episodes=self.episodes, seed=run.seed + NEW_SEED,
                     on_episode=run.callback.on_step,
                 ).summary()  # fmt: skip
-        stages, policy = run.stages[self.main], run.policies[self.main]
-        stage, data = stages[-1], run.database.interactions
+        stages, data = run.stages[self.main], run.database.interactions
+        stage = stages[-1]
         numbers: dict[str, Any] = {
             "episodes": int(data.episode[-1]) + 1,
             "actions": data.n_actions,
-            "stages": stage.number,
-            "classes": policy.n_classes,
-            "features": {
-                "distinct": run.database.extractor.n_symbols,
-                "selected": len(policy.classifier.features),
-            },
+            **describe_sizes(stage),
             "measures": measures,
             "rounds": run.rounds,
             "history": [describe_stage(one) for one in stages],
@@ -168,18 +165,18 @@ class CustomTask(Task[CustomEvaluation]):
             numbers["forest"] = run.forest.describe(measures or {})
         return CustomEvaluation(numbers, stage.database.classes(stage.classifier))
 
-    def figures(self, outcome: Outcome[CustomEvaluation]) -> Iterator[tuple[str, bytes]]:
+    def figures(self, outcome: CustomOutcome) -> Iterator[tuple[str, bytes]]:
         """Yield the learning, the features, and examples of the classes."""
         from rlvc.tasks.custom.figures import draw_figures
 
         return draw_figures(outcome)
 
-    def sample_percept(self, outcome: Outcome[CustomEvaluation]) -> dict[str, Image]:
+    def sample_percept(self, outcome: CustomOutcome) -> dict[str, Image]:
         """Return the first percept."""
         first = outcome.interactions.percepts[int(outcome.interactions.start[0])]
         return dict(first) if isinstance(first, Mapping) else {SINGLE: first}
 
-    def examples(self, outcome: Outcome[CustomEvaluation]) -> Examples:
+    def examples(self, outcome: CustomOutcome) -> Examples:
         """Return percepts of all classes; a forest has no single class of each."""
         chosen = Examples.choose(outcome.interactions, outcome.evaluation.classes)
         return chosen if outcome.forest is None else replace(chosen, classes=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,12 +20,7 @@ from rlvc.report.figures.arrangements import SHOWN, arrange, draw_arrangement, s
 from rlvc.report.figures.patches import brief
 from rlvc.report.figures.style import BLUE, GREY, INK, new_figure
 from rlvc.tasks.hill.index import GAUGE, GROUND, POSITIONS, VELOCITIES
-
-if TYPE_CHECKING:
-    from rlvc.runs.run import Outcome
-    from rlvc.tasks.hill.task import HillEvaluation
-
-    HillOutcome: TypeAlias = Outcome[HillEvaluation]
+from rlvc.tasks.hill.task import HillOutcome
 
 MOST: Final = {GAUGE: 6, GROUND: 4}  # features that are shown of either camera
 SPAN: Final = {GAUGE: 2, GROUND: 1}  # columns of the figure, of four, that an image takes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -28,15 +28,11 @@ from rlvc.report.figures.style import (
     new_figure,
     to_png,
 )
+from rlvc.runs.direct_perception import Actor
 from rlvc.tasks.hill.composites import draw_composites
 from rlvc.tasks.hill.index import POSITIONS, VELOCITIES, actor
-from rlvc.tasks.hill.metrics import MAX_STEPS, Actor, optimal_action, optimal_q
-
-if TYPE_CHECKING:
-    from rlvc.runs.run import Outcome
-    from rlvc.tasks.hill.task import HillEvaluation
-
-    HillOutcome: TypeAlias = Outcome[HillEvaluation]
+from rlvc.tasks.hill.metrics import MAX_STEPS, optimal_action, optimal_q
+from rlvc.tasks.hill.task import HillEvaluation, HillOutcome
 
 EXTENT: Final = (FIRST, TOP, -HILL.max_speed, HILL.max_speed)
 THRUSTS: Final = ("#F2C9A8", "#A9CFE8")  # left and right, light enough to draw upon

@@ -28,8 +28,8 @@ from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.values import greedy
+from rlvc.runs.direct_perception import Actor
 from rlvc.runs.forest import add_features
-from rlvc.tasks.hill.metrics import Actor
 from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.extractor import FeatureExtractor
 
@@ -73,12 +73,6 @@ class HillIndex:
             for camera, n in ((GROUND, len(POSITIONS)), (GAUGE, len(VELOCITIES)))
         )
         return cls(graph or found.graph, ground, gauge)
-
-    def only(self, numbers: list[int]) -> HillIndex:
-        """Return the index of these features and their parts, numbered as in their graph."""
-        graph, kept = self.graph.only(numbers)
-        columns = list(kept)
-        return HillIndex(graph, self.ground[:, columns], self.gauge[:, columns])
 
     def shows(self, number: int) -> Bools:
         """Tell which positions or, if the gauge shows it, which velocities exhibit a feature."""

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rlvc._core.arrays import Floats
+from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc.data.interactions import Interactions
 from rlvc.envs.hill.dynamics import ACTION_NAMES, FIRST, HILL, TOP
 from rlvc.learning.solvers.base import Solver
-from rlvc.runs.direct_perception import SIDES, TabularPolicy, equal_side
-
-Actor = Callable[[Floats], NDArray[np.int64]]  # (n, 2) states (p, s) to (n,) actions
+from rlvc.runs.direct_perception import SIDES, Actor, TabularPolicy, equal_side
 
 TRIALS: Final = 10_000
 MAX_STEPS: Final = 100
@@ -66,13 +62,14 @@ def learn_states(
     return TabularPolicy.learn(interactions, side, (LOWEST, EXTENT), solver, gamma)
 
 
+def measure(act: Actor, starts: Floats) -> dict[str, Any]:
+    """Return the result of :func:`trials` for JSON, where a missing number is null."""
+    missed, mean_steps = trials(act, starts)
+    return {"missed": missed, "mean_steps": mean_steps if np.isfinite(mean_steps) else None}
+
+
 def compare(
-    interactions: Interactions,
-    n_classes: int,
-    solver: Solver,
-    gamma: float,
-    starts: Floats,
-    max_steps: int = MAX_STEPS,
+    interactions: Interactions, n_classes: int, solver: Solver, gamma: float, starts: Floats
 ) -> dict[str, dict[str, Any]]:
     """Return, for JSON, direct perception on three grids.
 
@@ -82,28 +79,15 @@ def compare(
     """
 
     @functools.cache
-    def at(side: int) -> tuple[float, float]:
-        return trials(learn_states(interactions, side, solver, gamma).act, starts, max_steps)
+    def at(side: int) -> dict[str, Any]:
+        table = learn_states(interactions, side, solver, gamma)
+        return {"cells": side**2, **measure(table.act, starts)}
 
-    def rank(side: int) -> tuple[float, float, int]:
-        missed, mean_steps = at(side)
-        return missed, mean_steps if np.isfinite(mean_steps) else np.inf, side
+    def rank(found: dict[str, Any]) -> tuple[float, float]:
+        return found["missed"], np.inf if found["mean_steps"] is None else found["mean_steps"]
 
-    sides = {
-        "equal": equal_side(n_classes),
-        "best": min(SIDES, key=rank),
-        "grid13": PAPER_SIDE,
-    }
-    return {name: {"cells": side**2, **as_dict(*at(side))} for name, side in sides.items()}
-
-
-def as_dict(missed: float, mean_steps: float) -> dict[str, float | None]:
-    """Return the result of :func:`trials` for JSON, where a missing number is null.
-
-    >>> as_dict(1.0, float("nan"))
-    {'missed': 1.0, 'mean_steps': None}
-    """
-    return {"missed": missed, "mean_steps": mean_steps if np.isfinite(mean_steps) else None}
+    best = min(map(at, SIDES), key=rank)  # of equals, the smallest
+    return {"equal": at(equal_side(n_classes)), "best": best, "grid13": at(PAPER_SIDE)}
 
 
 def optimal_q(states: Floats) -> Floats:
@@ -117,7 +101,7 @@ def optimal_q(states: Floats) -> Floats:
     return _q(_outcomes(states), _optimal_values())
 
 
-def optimal_action(states: Floats) -> NDArray[np.int64]:
+def optimal_action(states: Floats) -> Ints:
     """Return the optimal actions in known states; ties go to the left."""
     return np.asarray(optimal_q(states).argmax(axis=1))
 
@@ -143,8 +127,8 @@ class _Outcomes:
     """The outcomes of both actions: all of shape (n, 2), for n states and 2 actions."""
 
     reward: Floats
-    goes_on: NDArray[np.bool_]
-    node: NDArray[np.int64]  # the one of the four around the next state with the lowest number
+    goes_on: Bools
+    node: Ints  # the one of the four around the next state with the lowest number
     right: Floats  # how far along to the next node, in [0, 1]
     down: Floats
 

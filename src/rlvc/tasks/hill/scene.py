@@ -11,7 +11,7 @@ from rlvc.data.percepts import Percepts
 from rlvc.envs.hill.scene import LAST_GAUGE, gauge_image, ground_image
 from rlvc.report.web.encoding import encode_array, encode_image, encode_images
 from rlvc.report.web.scene import Scene
-from rlvc.runs.metrics import ENOUGH
+from rlvc.runs.direct_perception import ENOUGH
 from rlvc.tasks.hill.index import GAUGE, GROUND, POSITIONS, VELOCITIES
 from rlvc.tasks.hill.metrics import optimal_q
 

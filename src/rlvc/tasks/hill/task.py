@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rlvc._core.arrays import Floats
+from rlvc._core.arrays import Floats, Ints
 from rlvc.data.images import Image
 from rlvc.data.spaces import shapes_of
 from rlvc.envs.hill.dynamics import ACTION_NAMES, HILL
@@ -21,20 +20,19 @@ from rlvc.policies.forest import AnyPolicy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
 from rlvc.runs.callbacks import Callback
+from rlvc.runs.curves import describe_sizes, history_line
 from rlvc.runs.direct_perception import TabularPolicy
 from rlvc.runs.examples import Examples
 from rlvc.runs.resources import ResourceEstimate, estimate_collection
+from rlvc.runs.run import Outcome, Run
 from rlvc.runs.summary import (
-    BEST,
-    DIM,
     Summary,
     SummaryTable,
-    direct_rows,
-    forest_rows,
     forest_text,
     format_mean,
     format_share,
     sizes_of,
+    table_of_agents,
 )
 from rlvc.runs.task import TaskEvaluation
 from rlvc.tasks.hill.index import (
@@ -50,18 +48,16 @@ from rlvc.tasks.hill.index import (
 from rlvc.tasks.hill.metrics import (
     PAPER_SIDE,
     TRIALS,
-    as_dict,
     compare,
     learn_states,
+    measure,
     optimal_action,
     starts,
-    trials,
 )
 from rlvc.tasks.paper_task import Env, PaperTask
 
 if TYPE_CHECKING:
     from rlvc.report.web.scene import Scene
-    from rlvc.runs.run import Outcome, Run
 
 START = (-0.5, 0.0)  # the state of the sample percept: at rest in the valley
 
@@ -81,9 +77,12 @@ class HillEvaluation(TaskEvaluation):
 
     env: HillEnv
     index: HillIndex = field(repr=False)
-    actions: NDArray[np.int64] = field(repr=False)
+    actions: Ints = field(repr=False)
     values: Floats = field(repr=False)
     direct: TabularPolicy
+
+
+HillOutcome = Outcome[HillEvaluation]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,37 +140,33 @@ class HillTask(PaperTask[HillEvaluation]):
         stages, policy = run.stages["learn"], run.policies["learn"]
         n_steps = N_IMAGES + sum(map(len, run.stages.values()))
         with run.timer.phase("evaluate", n_steps):
-            graph, extractor = stages[-1].database.graph, run.database.extractor
-            on_step = run.callback.on_step
-            found = index_hill(extractor, graph, self.env.strip, learner.threads, on_step)
-            index, begin = HillIndex.of(found), starts(run.seed, self.n_trials)
-            history = _measure_stages(stages, index, begin, run.callback)
-            numbers: dict[str, Any] = {
+            found = index_hill(
+                run.database.extractor, stages[-1].database.graph, self.env.strip,
+                learner.threads, run.callback.on_step,
+            )  # fmt: skip
+            begin = starts(run.seed, self.n_trials)
+            history = _measure_stages(stages, HillIndex.of(found), begin, run.callback)
+            numbers = describe_sizes(stages[-1]) | {
                 "images": {images.camera: len(images) for images in data.percepts.images},
-                "stages": stages[-1].number,
-                "classes": policy.n_classes,
-                "features": _count(policy, extractor.n_symbols),
                 "measures": _measures(history[-1]),
                 "direct": compare(data, policy.n_classes, learner.solver, learner.gamma, begin),
-                "optimum": as_dict(*trials(optimal_action, begin)),
+                "optimum": measure(optimal_action, begin),
             }
+            numbers["features"] |= _count_composites(policy)
             primitive, alone = stages, history
             if "primitive" in run.stages:  # its features have other numbers
                 primitive = run.stages["primitive"]
                 other = HillIndex.of(found, primitive[-1].database.graph)
                 alone = _measure_stages(primitive, other, begin, run.callback)
-            shown = index.only(stages[-1].classifier.features.tolist())
-            classes = shown.classify(policy.classifier, learner.threads)
+            index = HillIndex.of(found, policy.graph)
+            classes = index.classify(policy.classifier, learner.threads)
             actions, values = policy.actions[classes], policy.values[classes]
             if run.forest is not None:
                 q, is_tried = values_of_forest(run.forest.policy, found, learner.threads)
                 actions, values = greedy(q, is_tried), np.where(is_tried, q, -np.inf).max(axis=2)
-                measures = as_dict(*trials(actor(actions), begin))
-                numbers["forest"] = run.forest.describe(measures)
+                numbers["forest"] = run.forest.describe(measure(actor(actions), begin))
         seconds = run.timer.seconds
-        numbers["primitive_only"] = {
-            "stages": primitive[-1].number,
-            "classes": primitive[-1].classifier.n_classes,
+        numbers["primitive_only"] = describe_sizes(primitive[-1]) | {
             "features": len(primitive[-1].classifier.features),
             "seconds": seconds.pop("primitive", seconds["learn"]),
             "measures": _measures(alone[-1]),
@@ -179,7 +174,7 @@ class HillTask(PaperTask[HillEvaluation]):
         }
         numbers |= {"paper": self.paper, "history": history}
         direct = learn_states(data, PAPER_SIDE, learner.solver, learner.gamma)
-        return HillEvaluation(numbers, self.env, shown, actions, values, direct)
+        return HillEvaluation(numbers, self.env, index, actions, values, direct)
 
     def check_policy(self, policy: AnyPolicy) -> None:
         """Refuse a policy that has other cameras or actions."""
@@ -194,15 +189,15 @@ class HillTask(PaperTask[HillEvaluation]):
     def measure_policy(self, policy: AnyPolicy, seed: int) -> dict[str, Any]:
         """Return the measures of a policy in trials from rest."""
         act = actor(actions_of(policy, self.env.strip))
-        return as_dict(*trials(act, starts(seed, self.n_trials)))
+        return measure(act, starts(seed, self.n_trials))
 
-    def figures(self, outcome: Outcome[HillEvaluation]) -> Iterator[tuple[str, bytes]]:
+    def figures(self, outcome: HillOutcome) -> Iterator[tuple[str, bytes]]:
         """Yield the trials, values, actions, composite features, and features."""
         from rlvc.tasks.hill.figures import draw_figures
 
         return draw_figures(outcome)
 
-    def sample_percept(self, outcome: Outcome[HillEvaluation]) -> dict[str, Image]:
+    def sample_percept(self, outcome: HillOutcome) -> dict[str, Image]:
         """Return the percept at rest in the valley."""
         return dict(self.env.percept(START))
 
@@ -218,23 +213,13 @@ class HillTask(PaperTask[HillEvaluation]):
 
     def measures(self, result: dict[str, Any]) -> SummaryTable | None:
         """Return the measures beside those without composites, direct perception, the optimum."""
-        if "optimum" not in result:
-            return None
-        alone = result["primitive_only"]
-        rows = [
-            ("rlvc, from images", result["measures"], sizes_of(result)),
-            *forest_rows(result),
-            ("without composite features", alone["measures"], sizes_of(alone)),
-            *direct_rows(result),
-            ("the paper", {}, sizes_of(result["paper"])),
-        ]
-        columns = ["agent", "missed", "steps", "classes", "tests", "stages"]
-        cells = [
-            [name, format_share(found.get("missed")), format_mean(found.get("mean_steps")), *sizes]
-            for name, found, sizes in rows
-        ]
-        styles = {**dict.fromkeys(range(len(forest_rows(result)) + 1), BEST), len(rows) - 1: DIM}
-        return SummaryTable(columns, cells, styles, "Measures beside agents that know the state")
+
+        def cells_of(found: Mapping[str, Any]) -> list[str]:
+            return [format_share(found.get("missed")), format_mean(found.get("mean_steps"))]
+
+        alone = result.get("primitive_only", {})
+        others = [("without composite features", alone["measures"], sizes_of(alone))] * bool(alone)
+        return table_of_agents(result, ["missed", "steps"], cells_of, others)
 
     def summary(self, result: dict[str, Any]) -> Summary:
         """Return the numbers of features beside those of the paper."""
@@ -267,19 +252,10 @@ def _measure_stages(
     is_composite = np.array([graph.is_arranged(number) for number in range(len(graph))])
     lines = []
     for stage in stages:
-        features = stage.classifier.features
         actions = stage.actions()[index.classify(stage.classifier)]
-        lines.append(
-            {
-                "stage": stage.number,
-                "classes": stage.classifier.n_classes,
-                "features": len(features),
-                "composite": int(is_composite[features].sum()),
-                "residual": stage.residual,
-                "aliased": stage.n_aliased,
-                **as_dict(*trials(actor(actions), begin)),
-            }
-        )
+        composite = int(is_composite[stage.classifier.features].sum())
+        measures = measure(actor(actions), begin)
+        lines.append(history_line(stage, composite=composite, **measures))
         callback.on_step()
     return lines
 
@@ -288,13 +264,9 @@ def _measures(line: dict[str, Any]) -> dict[str, Any]:
     return {name: line[name] for name in ("missed", "mean_steps")}
 
 
-def _count(policy: Policy, distinct: int) -> dict[str, Any]:
-    """Return how many features there are, are tested, and are composite, by camera as well."""
+def _count_composites(policy: Policy) -> dict[str, Any]:
+    """Return how many composite features are tested, by camera as well."""
     tested, graph = policy.classifier.features.tolist(), policy.graph
     cameras = [graph.camera[number] for number in tested if graph.is_arranged(number)]
-    return {
-        "distinct": distinct,
-        "selected": len(tested),
-        "composite": len(cameras),
-        "composite_by_camera": {name: cameras.count(name) for name in (GROUND, GAUGE)},
-    }
+    by_camera = {name: cameras.count(name) for name in (GROUND, GAUGE)}
+    return {"composite": len(cameras), "composite_by_camera": by_camera}

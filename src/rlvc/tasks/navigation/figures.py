@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -22,12 +22,7 @@ from rlvc.report.figures.style import (
     new_figure,
     to_png,
 )
-
-if TYPE_CHECKING:
-    from rlvc.runs.run import Outcome
-    from rlvc.tasks.navigation.task import NavigationEvaluation
-
-    NavigationOutcome: TypeAlias = Outcome[NavigationEvaluation]
+from rlvc.tasks.navigation.task import NavigationEvaluation, NavigationOutcome
 
 
 def draw_figures(outcome: NavigationOutcome) -> Iterator[tuple[str, bytes]]:

@@ -9,7 +9,8 @@ from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import MOVES, PlanarWorld
 from rlvc.report.web.encoding import QUALITY, encode_array, encode_image
 from rlvc.report.web.scene import Scene
-from rlvc.runs.metrics import ENOUGH, SPACING, cells_over, grid_over
+from rlvc.runs.direct_perception import ENOUGH
+from rlvc.tasks.navigation.metrics import SPACING, cells_over, grid_over
 
 
 def draw_scene(world: PlanarWorld, env: PictureEnv, *, is_draft: bool) -> Scene:

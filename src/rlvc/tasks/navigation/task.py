@@ -2,59 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Floats, Ints
 from rlvc.data.collect import collect
 from rlvc.data.images import Image
 from rlvc.data.percepts import SINGLE, Percepts
 from rlvc.data.spaces import shapes_of
 from rlvc.envs.picture import PictureEnv
-from rlvc.envs.planar_world import MOVES, PlanarWorld
+from rlvc.envs.planar_world import MAZE, MOVES, SUBWAY, PlanarWorld
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
 from rlvc.learning.database import Database
 from rlvc.learning.rlvc import Stage
 from rlvc.policies.forest import AnyPolicy
 from rlvc.policies.values import greedy
-from rlvc.runs.direct_perception import compare
+from rlvc.runs.curves import describe_sizes, history_line
+from rlvc.runs.direct_perception import Actor
 from rlvc.runs.examples import Examples
 from rlvc.runs.forest import forest_values
-from rlvc.runs.metrics import (
+from rlvc.runs.resources import SAMPLE, ResourceEstimate, estimate_collection
+from rlvc.runs.run import Outcome, Run
+from rlvc.runs.summary import (
+    Summary,
+    SummaryTable,
+    forest_text,
+    format_mean,
+    format_share,
+    table_of_agents,
+)
+from rlvc.runs.task import TaskEvaluation
+from rlvc.tasks.navigation.metrics import (
     EPISODES,
-    Actor,
     Grid,
-    Measures,
+    compare,
     grid_over,
     measure,
     optimal_actor,
     policy_actor,
-    walk,
 )
-from rlvc.runs.resources import SAMPLE, ResourceEstimate, estimate_collection
-from rlvc.runs.summary import (
-    BEST,
-    DIM,
-    Summary,
-    SummaryTable,
-    direct_rows,
-    forest_rows,
-    forest_text,
-    format_mean,
-    format_share,
-    sizes_of,
-)
-from rlvc.runs.task import TaskEvaluation
 from rlvc.tasks.paper_task import Env, PaperTask
 
 if TYPE_CHECKING:
     from rlvc.report.web.scene import Scene
-    from rlvc.runs.run import Outcome, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +65,11 @@ class NavigationEvaluation(TaskEvaluation):
 
     env: PictureEnv
     grid: Grid
-    actions: NDArray[np.int64]
-    values: NDArray[np.float64]
+    actions: Ints
+    values: Floats
+
+
+NavigationOutcome = Outcome[NavigationEvaluation]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,44 +106,31 @@ class NavigationTask(PaperTask[NavigationEvaluation]):
         """Measure every stage, the policy, direct perception and the optimum."""
         stages, policy, seed = run.stages[self.main], run.policies[self.main], run.seed
         learner, last, grid = run.variants[self.main], stages[-1], self.grid
+        data, n_episodes = run.database.interactions, self.episodes or EPISODES
         with run.timer.phase("evaluate"):
             index = index_of_grid(self.env, grid, last.database, learner.threads)
             history = [self._measure_stage(stage, index.incidence, seed) for stage in stages]
             suboptimal = history[-1]["suboptimal"]  # of the same percepts
-            numbers: dict[str, Any] = {
-                "stages": last.number,
-                "classes": policy.n_classes,
-                "features": {
-                    "distinct": run.database.extractor.n_symbols,
-                    "selected": len(policy.classifier.features),
-                },
-                "measures": self._measure(policy, seed, suboptimal),
+            numbers = describe_sizes(last) | {
+                "measures": self.measure_policy(policy, seed, suboptimal),
                 "direct": compare(
-                    grid, run.database.interactions, policy.n_classes, learner.solver,
-                    learner.gamma, seed, self.n_episodes,
+                    grid, data, policy.n_classes, learner.solver, learner.gamma, seed, n_episodes
                 ),
-                "optimum": measure(
-                    grid, optimal_actor(self.world), _rng(seed), self.n_episodes
-                ).as_dict(),
-            }  # fmt: skip
+                "optimum": self._measure(optimal_actor(self.world), seed),
+            }
             classes = last.classifier.classify(index.incidence)
             actions, values = policy.actions[classes], policy.q.max(axis=1)[classes]
             if run.forest is not None:
                 q, is_tried = forest_values(run.forest.policy, index)
                 actions, values = greedy(q, is_tried), np.where(is_tried, q, -np.inf).max(axis=1)
-                measures = self._measure(run.forest.policy, seed, grid.suboptimal(actions))
+                suboptimal = grid.suboptimal(actions)
+                measures = self.measure_policy(run.forest.policy, seed, suboptimal)
                 numbers["forest"] = run.forest.describe(measures)
         numbers |= {"paper": self.paper, "history": history}
         return NavigationEvaluation(numbers, self.env, grid, actions, values)
 
-    @property
-    def n_episodes(self) -> int:
-        """How many episodes to measure with."""
-        return self.episodes or EPISODES
-
-    def _measure(self, policy: AnyPolicy, seed: int, suboptimal: float) -> dict[str, Any]:
-        walked = walk(self.world, policy_actor(self.env, policy), _rng(seed), self.n_episodes)
-        return Measures(*walked, suboptimal).as_dict()
+    def _measure(self, act: Actor, seed: int, suboptimal: float | None = None) -> dict[str, Any]:
+        return measure(self.grid, act, seed, self.episodes or EPISODES, suboptimal)
 
     def _measure_stage(self, stage: Stage, shown: Incidence, seed: int) -> dict[str, Any]:
         """Return a line of the history.
@@ -153,32 +138,23 @@ class NavigationTask(PaperTask[NavigationEvaluation]):
         Its success is that of an agent who perceives, wherever it is, the percept of the nearest
         position of the grid: close to the truth, and affordable for every stage.
         """
-        actions = stage.actions()[stage.classifier.classify(shown)]
-        act: Actor = lambda positions: actions[self.grid.nearest(positions)]  # noqa: E731
-        success, mean_steps = walk(self.world, act, _rng(seed), self.n_episodes)
-        return {
-            "stage": stage.number,
-            "classes": stage.classifier.n_classes,
-            "features": len(stage.classifier.features),
-            "residual": stage.residual,
-            "aliased": stage.n_aliased,
-            "success": success,
-            "mean_steps": mean_steps if np.isfinite(mean_steps) else None,
-            "suboptimal": self.grid.suboptimal(actions),
-        }
+        actions, grid = stage.actions()[stage.classifier.classify(shown)], self.grid
+        act: Actor = lambda positions: actions[grid.nearest(positions)]  # noqa: E731
+        return history_line(stage, **self._measure(act, seed, grid.suboptimal(actions)))
 
-    def measure_policy(self, policy: AnyPolicy, seed: int) -> dict[str, Any]:
+    def measure_policy(
+        self, policy: AnyPolicy, seed: int, suboptimal: float | None = None
+    ) -> dict[str, Any]:
         """Return the measures of a policy that perceives wherever it is."""
-        act = policy_actor(self.env, policy)
-        return measure(self.grid, act, _rng(seed), self.n_episodes).as_dict()
+        return self._measure(policy_actor(self.env, policy), seed, suboptimal)
 
-    def figures(self, outcome: Outcome[NavigationEvaluation]) -> Iterator[tuple[str, bytes]]:
+    def figures(self, outcome: NavigationOutcome) -> Iterator[tuple[str, bytes]]:
         """Yield the policy and its values on the map, the learning, and the features."""
         from rlvc.tasks.navigation.figures import draw_figures
 
         return draw_figures(outcome)
 
-    def sample_percept(self, outcome: Outcome[NavigationEvaluation]) -> dict[str, Image]:
+    def sample_percept(self, outcome: NavigationOutcome) -> dict[str, Image]:
         """Return the percept in the middle of the world."""
         return {SINGLE: self.env.percept((self.world.width / 2, self.world.height / 2))}
 
@@ -190,22 +166,15 @@ class NavigationTask(PaperTask[NavigationEvaluation]):
 
     def measures(self, result: dict[str, Any]) -> SummaryTable | None:
         """Return the measures beside direct perception, the optimum and the paper."""
-        if "optimum" not in result:
-            return None
-        rows = [
-            ("rlvc, from images", result["measures"], sizes_of(result)),
-            *forest_rows(result),
-            *direct_rows(result),
-            ("the paper", {}, sizes_of(result["paper"])),
-        ]
-        columns = ["agent", "success", "steps", "optimal decisions", "classes", "tests", "stages"]
-        cells = [
-            [name, format_share(found.get("success")), format_mean(found.get("mean_steps")),
-             format_share(1 - found["suboptimal"] if found else None), *sizes]
-            for name, found, sizes in rows
-        ]  # fmt: skip
-        styles = {0: BEST, len(rows) - 1: DIM}
-        return SummaryTable(columns, cells, styles, "Measures beside agents that know the state")
+
+        def cells_of(found: Mapping[str, Any]) -> list[str]:
+            success, steps = (
+                format_share(found.get("success")),
+                format_mean(found.get("mean_steps")),
+            )
+            return [success, steps, format_share(1 - found["suboptimal"] if found else None)]
+
+        return table_of_agents(result, ["success", "steps", "optimal decisions"], cells_of)
 
     def summary(self, result: dict[str, Any]) -> Summary:
         """Return the sizes beside those of the paper."""
@@ -235,5 +204,35 @@ def index_of_grid(
     return index.of_percepts(index.table[numbers])
 
 
-def _rng(seed: int) -> np.random.Generator:
-    return np.random.default_rng([seed, 2])  # apart from the exploration's
+@dataclass(frozen=True, kw_only=True)
+class MazeTask(NavigationTask):
+    """The paper's maze.
+
+    >>> MazeTask().base_learner().gamma
+    0.9
+    """
+
+    name = "maze"
+    lead = (
+        "An agent walks over a carpet of photographs among walls of glass, sees only the window "
+        "around it, and looks for an exit."
+    )
+    env_id = "rlvc/Maze-v0"
+    world = MAZE
+    gamma = MAZE.gamma
+    paper: ClassVar = {"classes": 205, "selected": 200, "distinct": 2298, "stages": 84}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubwayTask(NavigationTask):
+    """The paper's subway station, a long and narrow maze."""
+
+    name = "subway"
+    lead = (
+        "An agent walks along a strip of photographs among walls of glass, sees only the window "
+        "around it, and looks for an exit."
+    )
+    env_id = "rlvc/Subway-v0"
+    world = SUBWAY
+    gamma = SUBWAY.gamma
+    paper: ClassVar = {"classes": 149, "selected": 144, "distinct": 3739, "stages": 101}

@@ -3,42 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Bools, Floats, Ints
+from rlvc.data.interactions import Interactions
 from rlvc.envs.optimum import optimal_values
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import PlanarWorld
+from rlvc.learning.solvers.base import Solver
 from rlvc.policies.forest import AnyPolicy
-
-Actor = Callable[[NDArray[np.float64]], NDArray[np.int64]]  # (n, 2) positions to (n,) actions
+from rlvc.runs.direct_perception import ENOUGH, SIDES, Actor, TabularPolicy, equal_side
 
 SPACING = 25.6  # pixels between the positions of the grid: 50 × 50 of them on the maze
 EPISODES = 1000
 MAX_STEPS = 100
-ENOUGH = 0.98  # share of the optimal value above which a decision counts as optimal
-
-
-@dataclass(frozen=True, slots=True)
-class Measures:
-    """The measures of an agent.
-
-    Attributes:
-        success: Share of the episodes that reach an exit in time.
-        mean_steps: Mean length of those episodes; NaN if there is none.
-        suboptimal: Share of the positions of a dense grid where the decision is not optimal.
-    """
-
-    success: float
-    mean_steps: float
-    suboptimal: float
-
-    def as_dict(self) -> dict[str, float | None]:
-        """Return the measures for JSON, in which a number that does not exist is null."""
-        return {k: v if np.isfinite(v) else None for k, v in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,11 +34,11 @@ class Grid:
     """
 
     world: PlanarWorld
-    positions: NDArray[np.float64]
-    cells: NDArray[np.int64]
-    optimal_q: NDArray[np.float64]
+    positions: Floats
+    cells: Ints
+    optimal_q: Floats
 
-    def nearest(self, positions: NDArray[np.float64]) -> NDArray[np.int64]:
+    def nearest(self, positions: Floats) -> Ints:
         """Return the number of the cell's position for (n, 2) positions outside the exits."""
         n_rows, n_columns = self.cells.shape
         column = (positions[:, 0] / self.world.width * n_columns).astype(np.int64)
@@ -65,16 +46,16 @@ class Grid:
         cell = np.minimum(row, n_rows - 1), np.minimum(column, n_columns - 1)
         return np.asarray(self.cells[cell])
 
-    def is_optimal(self, actions: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def is_optimal(self, actions: Ints) -> Bools:
         """Tell at which positions an action has Q*(s, a) ≥ 0.98 V*(s)."""
         chosen = self.optimal_q[np.arange(len(actions)), actions]
         return np.asarray(chosen >= ENOUGH * self.optimal_q.max(axis=1))
 
-    def suboptimal(self, actions: NDArray[np.int64]) -> float:
+    def suboptimal(self, actions: Ints) -> float:
         """Return the share of the positions at which the action is not optimal."""
         return float((~self.is_optimal(actions)).mean())
 
-    def paint(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def paint(self, values: Floats) -> Floats:
         """Return (n,) values at the positions as an image of cells; NaN in the exits."""
         return np.where(self.cells >= 0, values[self.cells], np.nan)
 
@@ -86,9 +67,7 @@ def grid_over(world: PlanarWorld, spacing: float = SPACING) -> Grid:
     return Grid(world, positions, cells, optimal_values(world).q(positions))
 
 
-def cells_over(
-    world: PlanarWorld, spacing: float = SPACING
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def cells_over(world: PlanarWorld, spacing: float = SPACING) -> tuple[Floats, Ints]:
     """Return the positions of the grid of a world, and the cells; see :class:`Grid`."""
     n_columns, n_rows = round(world.width / spacing), round(world.height / spacing)
     x = (np.arange(n_columns) + 0.5) * world.width / n_columns
@@ -130,7 +109,7 @@ def walk(
 def policy_actor(env: PictureEnv, policy: AnyPolicy, batch: int = 64) -> Actor:
     """Return the actor that takes the policy's action in the percept of a position."""
 
-    def act(positions: NDArray[np.float64]) -> NDArray[np.int64]:
+    def act(positions: Floats) -> Ints:
         parts = [
             policy.predict(np.stack([env.percept(p) for p in positions[i : i + batch]]))[0]
             for i in range(0, len(positions), batch)
@@ -146,7 +125,49 @@ def optimal_actor(world: PlanarWorld) -> Actor:
     return lambda positions: np.asarray(optimum.q(positions).argmax(axis=1))
 
 
-def measure(grid: Grid, act: Actor, rng: np.random.Generator, episodes: int = EPISODES) -> Measures:
-    """Return all measures of an actor."""
+def measure(
+    grid: Grid, act: Actor, seed: int, episodes: int = EPISODES, suboptimal: float | None = None
+) -> dict[str, Any]:
+    """Return, for JSON, the measures of an actor: ``success``, ``mean_steps``, ``suboptimal``.
+
+    The last one is the share of the positions of the grid where its decision is not optimal; it is
+    computed unless the caller knows it.
+    """
+    rng = np.random.default_rng([seed, 2])  # apart from the exploration's
     success, mean_steps = walk(grid.world, act, rng, episodes)
-    return Measures(success, mean_steps, grid.suboptimal(act(grid.positions)))
+    return {
+        "success": success,
+        "mean_steps": mean_steps if np.isfinite(mean_steps) else None,
+        "suboptimal": grid.suboptimal(act(grid.positions)) if suboptimal is None else suboptimal,
+    }
+
+
+def learn_positions(
+    world: PlanarWorld, interactions: Interactions, side: int, solver: Solver, gamma: float
+) -> TabularPolicy:
+    """Return the policy of a ``side`` × ``side`` grid over the positions in a world."""
+    bounds = np.zeros(2), np.array([world.width, world.height], np.float64)
+    return TabularPolicy.learn(interactions, side, bounds, solver, gamma)
+
+
+def compare(
+    grid: Grid,
+    interactions: Interactions,
+    n_classes: int,
+    solver: Solver,
+    gamma: float,
+    seed: int,
+    episodes: int = EPISODES,
+) -> dict[str, dict[str, Any]]:
+    """Return, for JSON, direct perception with as many cells as classes, and on the best grid.
+
+    The best grid is the one with the highest measured success, then the fewest suboptimal
+    decisions: hindsight that the learner does not have.
+    """
+
+    def at(side: int) -> dict[str, Any]:
+        policy = learn_positions(grid.world, interactions, side, solver, gamma)
+        return {"cells": side**2, **measure(grid, policy.act, seed, episodes)}
+
+    best = min(map(at, SIDES), key=lambda found: (-found["success"], found["suboptimal"]))
+    return {"equal": at(equal_side(n_classes)), "best": best}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvc._core.arrays import Floats, Ints
-from rlvc._core.jit import chunks, jit, n_threads, share_threads
+from rlvc._core.jit import jit, share_spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,7 @@ def group_sums(
     [[1, 2, 0], [2, 0, 0], [4, 18, 0]]
     """
     work = functools.partial(_sum_up, group, integers, n_groups)
-    spans = [(piece.start, piece.stop) for piece in chunks(len(group), n_threads(threads))]
-    count, total, square = np.stack(share_threads(work, spans, threads)).sum(axis=0)
+    count, total, square = np.stack(share_spans(work, len(group), threads)).sum(axis=0)
     return count, total, square
 
 

@@ -157,6 +157,12 @@ def spread_threads(work: Callable[[T], R], pieces: list[T], threads: int) -> lis
     return [done[number] for number in range(len(pieces))]
 
 
+def share_spans(work: Callable[[tuple[int, int]], R], n: int, threads: int) -> list[R]:
+    """Return what the work gives on each of a few spans (first, end) that make up ``range(n)``."""
+    spans = [(piece.start, piece.stop) for piece in chunks(n, n_threads(threads))]
+    return share_threads(work, spans, threads)
+
+
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     """Return a pool that stays: starting threads costs as much as a stage."""

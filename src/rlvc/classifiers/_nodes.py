@@ -9,11 +9,11 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from rlvc._core.arrays import Ints
-from rlvc._core.jit import chunks, jit, n_threads, share_threads
+from rlvc._core.arrays import Ints, Rows
+from rlvc._core.jit import jit, share_spans
 from rlvc.classifiers.base import Split
 from rlvc.features.incidence import Incidence
-from rlvc.features.incidence_kernels import Rows, is_among
+from rlvc.features.incidence_kernels import is_among
 
 LEAF = -1
 
@@ -80,9 +80,7 @@ class Nodes:
             incidence: The features that each percept exhibits.
             threads: The number of threads; the result does not depend on it.
         """
-        classes = np.empty(incidence.n_percepts, np.int64)
-        self._classify(incidence, classes, np.empty(0, np.int64), threads)
-        return classes
+        return self._classify(incidence, np.empty(0, np.int64), threads)
 
     def reclassify(
         self, before: Nodes, classes: Ints, incidence: Incidence, threads: int = 1
@@ -102,7 +100,7 @@ class Nodes:
         found = np.empty(incidence.n_percepts, np.int64)
         start, rows = before.leaves[classes], _rows_of(incidence, self.features)
         work = functools.partial(_classify_from, self.arrays, start, *rows, found)
-        _share(work, len(found), threads)
+        share_spans(work, len(found), threads)
         return found
 
     def walk(self, exhibits: Callable[[int], bool]) -> tuple[list[tuple[int, bool]], int]:
@@ -118,7 +116,7 @@ class Nodes:
     def usage(self, incidence: Incidence) -> Ints:
         """Return the number of percepts on which each of :attr:`features` is tested."""
         n_tested = np.zeros(int(self.feature.max()) + 1, np.int64)
-        self._classify(incidence, np.empty(incidence.n_percepts, np.int64), n_tested, 1)
+        self._classify(incidence, n_tested, 1)
         return n_tested[self.features]
 
     def renumber(self, numbers: dict[int, int]) -> Self:
@@ -147,18 +145,14 @@ class Nodes:
         """The three arrays."""
         return NodeArrays(self.feature, self.present, self.absent)
 
-    def _classify(self, incidence: Incidence, classes: Ints, n_tested: Ints, threads: int) -> None:
-        """Write the class of each percept and, unless ``n_tested`` is empty, count the tests."""
+    def _classify(self, incidence: Incidence, n_tested: Ints, threads: int) -> Ints:
+        """Return the class of each percept and, unless ``n_tested`` is empty, count the tests."""
+        classes = np.empty(incidence.n_percepts, np.int64)
         n = max(incidence.n_features, int(self.feature.max()) + 1)
         rows = _rows_of(incidence, self.features)
         work = functools.partial(_classify_all, self.arrays, *rows, n, classes, n_tested)
-        _share(work, len(classes), threads)
-
-
-def _share(work: Callable[[tuple[int, int]], None], n: int, threads: int) -> None:
-    """Run a kernel on spans of percepts, one span per thread."""
-    spans = [(one.start, one.stop) for one in chunks(n, n_threads(threads))]
-    share_threads(work, spans, threads)
+        share_spans(work, len(classes), threads)
+        return classes
 
 
 def _rows_of(incidence: Incidence, features: Ints) -> tuple[Rows, Rows]:

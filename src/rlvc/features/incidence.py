@@ -15,19 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Bools, Ints
-from rlvc._core.jit import chunks, n_threads, share_threads
+from rlvc._core.arrays import Bools, Ints, Rows, take_rows
+from rlvc._core.jit import share_spans
 from rlvc.features.incidence_kernels import (
-    Rows,
-    add_columns,
     count_cooccurrences,
     count_sets,
-    fill_columns,
     find_features,
     join_rows,
     only_wanted,
     sort_pairs,
-    take_rows,
 )
 
 
@@ -85,7 +81,6 @@ class Incidence:
         small = np.uint8 if largest < 2**8 else np.uint32  # one for each percept and set
         total = np.zeros((len(sets), self.n_percepts if rows is None else len(rows)), small)
         rows = np.empty(0, np.int64) if rows is None else rows
-        spans = [(one.start, one.stop) for one in chunks(total.shape[1], n_threads(threads))]
         for first in range(0, len(sets), 64):  # a bit of a word for each set
             wanted = np.zeros(self.n_features, np.uint64)
             for number, features in enumerate(sets[first : first + 64]):
@@ -97,7 +92,7 @@ class Incidence:
                     work = functools.partial(
                         count_sets, one.indptr, one.indices, wanted, rows, batch
                     )
-                    share_threads(work, spans, threads)
+                    share_spans(work, total.shape[1], threads)
         return total
 
     def cooccurrences(
@@ -118,10 +113,9 @@ class Incidence:
             both: (n_given, n_features) how many of them exhibit both.
         """
         has = np.zeros(self.n_percepts, np.bool_)
-        spans = [(piece.start, piece.stop) for piece in chunks(self.n_percepts, n_threads(threads))]
         for one in self.parts:
             find = functools.partial(find_features, one.indptr, one.indices, pivot, features, has)
-            share_threads(find, spans, threads)
+            share_spans(find, self.n_percepts, threads)
         n, n_has = (
             np.bincount(which + 1, minlength=len(features) + 1)[1:] for which in (pivot, pivot[has])
         )
@@ -131,7 +125,7 @@ class Incidence:
             work = functools.partial(
                 count_cooccurrences, one.indptr, one.indices, pivot, has, shape
             )
-            for part in share_threads(work, spans, threads):
+            for part in share_spans(work, self.n_percepts, threads):
                 found += part
         return n, n_has, found[0] + found[1], found[1]
 
@@ -161,7 +155,11 @@ class Incidence:
         if not new._is_above(first):
             return Incidence.union([*self.parts, new])
         for one in added:
-            new = _add_columns(one, new)
+            if new._is_above(one):
+                rows = _concatenate((one.indptr, one.indices), (new.indptr, new.indices))
+                new = Incidence(*rows, max(one.n_features, new.n_features))
+            else:
+                new = Incidence.union([one, new])
         return StackedIncidence((first, new))
 
     def _is_above(self, other: Incidence) -> bool:
@@ -178,14 +176,14 @@ class Incidence:
 
     def first(self, n_features: int) -> Incidence:
         """Return the matrix of the features with the lowest numbers."""
-        parts = [part._first(n_features) for part in self.parts]
-        return parts[0] if len(parts) == 1 else StackedIncidence(tuple(parts))
-
-    def _first(self, n: int) -> Incidence:
-        if self.n_features <= n:
-            return self
-        rows = only_wanted(self.indptr, self.indices, np.arange(self.n_features) < n)
-        return Incidence(*rows, n)
+        is_first = np.arange(self.n_features) < n_features
+        parts = tuple(
+            Incidence(*only_wanted(one.indptr, one.indices, is_first), n_features)
+            if one.n_features > n_features
+            else one
+            for one in self.parts
+        )
+        return parts[0] if len(parts) == 1 else StackedIncidence(parts)
 
     @classmethod
     def union(cls, parts: Sequence[Incidence]) -> Incidence:
@@ -261,30 +259,6 @@ class StackedIncidence(Incidence):
         """Features that each percept exhibits, each once, in ascending order."""
         rows = [(one.indptr, one.indices) for one in self._parts]
         return functools.reduce(_concatenate, rows)[1]
-
-
-def _add_columns(matrix: Incidence, other: Incidence) -> Incidence:
-    """Return a matrix with the features of another, which usually have higher numbers."""
-    begin, feature, rows = _as_columns(other)
-    n, n_features = matrix.n_percepts, max(matrix.n_features, other.n_features)
-    if len(rows) == 0:
-        return Incidence(matrix.indptr, matrix.indices, n_features)
-    if not other._is_above(matrix):
-        return Incidence.union([matrix, other])
-    indptr = np.empty(n + 1, np.int64)
-    indices = np.empty(len(matrix.indices) + len(rows), np.int32)
-    add_columns(matrix.indptr, matrix.indices, begin, feature, rows, indptr, indices)
-    return Incidence(indptr, indices, n_features)
-
-
-def _as_columns(matrix: Incidence) -> tuple[Ints, NDArray[np.int32], NDArray[np.int32]]:
-    """Return the columns that are not empty: where each begins, its number, and its percepts."""
-    begin = np.zeros(matrix.n_features + 1, np.int64)
-    begin[1:] = np.cumsum(np.bincount(matrix.indices, minlength=matrix.n_features))
-    rows = np.empty(begin[-1], np.int32)
-    fill_columns(matrix.indptr, matrix.indices, begin[:-1].copy(), rows)
-    feature = np.flatnonzero(np.diff(begin)).astype(np.int32)
-    return np.append(begin[feature], begin[-1]), feature, rows
 
 
 def _concatenate(left: Rows, right: Rows) -> Rows:

@@ -9,10 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Ints
+from rlvc._core.arrays import Ints, Rows
 from rlvc._core.jit import jit
-
-Rows = tuple[Ints, NDArray[np.int32]]
 
 
 @jit
@@ -26,46 +24,6 @@ def is_among(indices: NDArray[np.int32], first: int, end: int, feature: int) -> 
         else:
             last = middle
     return bool(first < end and indices[first] == feature)
-
-
-@jit
-def fill_columns(
-    indptr: Ints, indices: NDArray[np.int32], at: Ints, rows: NDArray[np.int32]
-) -> None:
-    """Write the rows that exhibit each feature; ``at`` is where to write the next row of each."""
-    for row in range(len(indptr) - 1):
-        for i in range(indptr[row], indptr[row + 1]):
-            rows[at[indices[i]]] = row
-            at[indices[i]] += 1
-
-
-@jit
-def add_columns(
-    old: Ints,
-    old_indices: NDArray[np.int32],
-    begin: Ints,
-    feature: NDArray[np.int32],
-    rows: NDArray[np.int32],
-    indptr: Ints,
-    indices: NDArray[np.int32],
-) -> None:
-    """Write the rows of a matrix to which columns of higher numbers are added."""
-    n = len(old) - 1
-    indptr[:] = 0
-    for i in range(len(rows)):
-        indptr[rows[i] + 1] += 1
-    for row in range(n):  # the end of a row, from which its new features are written backwards
-        indptr[row + 1] += indptr[row] + old[row + 1] - old[row]
-        first = indptr[row]
-        for i in range(old[row + 1] - old[row]):
-            indices[first + i] = old_indices[old[row] + i]
-    for k in range(len(feature) - 1, -1, -1):
-        for i in range(begin[k], begin[k + 1]):
-            row = rows[i]
-            indptr[row + 1] -= 1
-            indices[indptr[row + 1]] = feature[k]
-    for i in range(len(rows)):
-        indptr[rows[i] + 1] += 1
 
 
 @jit
@@ -157,20 +115,6 @@ def count_cooccurrences(
             for i in range(indptr[row], indptr[row + 1]):
                 count[first + np.uint64(indices[i])] += 1
     return count.reshape(shape)
-
-
-@jit
-def take_rows(indptr: Ints, indices: NDArray[np.int32], rows: Ints) -> Rows:
-    """Return the given rows, in this order."""
-    begin = np.zeros(len(rows) + 1, np.int64)
-    for i in range(len(rows)):
-        begin[i + 1] = begin[i] + indptr[rows[i] + 1] - indptr[rows[i]]
-    out = np.empty(begin[-1], indices.dtype)
-    for i in range(len(rows)):
-        first = indptr[rows[i]]
-        for k in range(begin[i + 1] - begin[i]):
-            out[begin[i] + k] = indices[first + k]
-    return begin, out
 
 
 @jit

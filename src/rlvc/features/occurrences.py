@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Ints
+from rlvc._core.arrays import Ints, take_rows
 from rlvc._core.jit import jit
 from rlvc.features.kinds import Marks, Row
 from rlvc.vision.extractor import SymbolOccurrences
@@ -51,9 +51,7 @@ class OccurrenceTable:
 
     def take(self, images: Ints) -> OccurrenceTable:
         """Return the occurrences on the given images, in this order."""
-        count = np.diff(self.begin)[images]
-        begin = np.concatenate([[0], np.cumsum(count)])
-        rows = np.repeat(self.begin[images] - begin[:-1], count) + np.arange(begin[-1])
+        begin, rows = take_rows(self.begin, np.arange(len(self.feature)), images)
         return OccurrenceTable(begin, self.feature[rows], self.marks[rows], self.size)
 
     def join(self, found: dict[int, Found]) -> OccurrenceTable:

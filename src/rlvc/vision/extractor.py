@@ -10,7 +10,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import jit, run_threads
+from rlvc._core.arrays import take_rows
+from rlvc._core.jit import run_threads
 from rlvc.data.images import Image
 from rlvc.data.percepts import Images, Percepts
 from rlvc.vision.descriptors import Descriptor, ImageKeypoints, JointDescriptor
@@ -129,9 +130,9 @@ class FeatureExtractor:
     def quantize(self, camera: str, keypoints: Keypoints, threads: int = 1) -> SymbolOccurrences:
         """Return where the known symbols of a camera occur on its images."""
         by_row = self.vocabularies[camera].quantize(keypoints.descriptors, threads)
-        return SymbolOccurrences(
-            *_expand(keypoints.begin, keypoints.row, *by_row), keypoints.points
-        )
+        begin, symbols = take_rows(*by_row, keypoints.row)
+        point = np.repeat(np.arange(len(keypoints.row), dtype=np.int32), np.diff(begin))
+        return SymbolOccurrences(begin[keypoints.begin], symbols, point, keypoints.points)
 
     def snapshot(self) -> FeatureExtractor:
         """Return an extractor with the current symbols, which does not grow with this one."""
@@ -155,28 +156,6 @@ def extract_in_threads(
 ExtractionBackend = Callable[
     [FeatureExtractor, Images, Sequence[int], int], Iterator[ImageKeypoints]
 ]
-
-
-@jit
-def _expand(
-    begin: NDArray[np.int64],
-    row: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    symbols: NDArray[np.int32],
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Return where the occurrences of each image begin, their symbols and their points."""
-    out = np.zeros(len(begin), np.int64)
-    for image in range(len(begin) - 1):
-        out[image + 1] = out[image]
-        for point in range(begin[image], begin[image + 1]):
-            out[image + 1] += indptr[row[point] + 1] - indptr[row[point]]
-    symbol, where = np.empty(out[-1], np.int32), np.empty(out[-1], np.int32)
-    n = 0
-    for point in range(len(row)):
-        for i in range(indptr[row[point]], indptr[row[point] + 1]):
-            symbol[n], where[n] = symbols[i], point
-            n += 1
-    return out, symbol, where
 
 
 def cut_patch(image: Image, points: InterestPoints, row: int) -> Patch:

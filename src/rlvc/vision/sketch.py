@@ -28,7 +28,7 @@ class Sketcher:
     """A projection to sketches, and the largest distance of sketches of near rows.
 
     Attributes:
-        axes: (d, LENGTH) orthogonal axes, all of one length or zero.
+        axes: (d, LENGTH) orthogonal axes, all of one length.
         limit: Rows within the threshold have sketches whose squared distance is at most this.
     """
 
@@ -57,41 +57,12 @@ class Sketcher:
         return project(rows, self.axes).astype(np.float32)
 
 
-@jit
 def main_axes(spread: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return about the LENGTH main axes of a covariance (d, d), as columns; zero where it has less.
-
-    This is orthogonal iteration, by hand because the threads of a linear algebra library may wait
-    longer for each other than it takes. The axes must be orthogonal, but need not be exact.
-    """
-    width = len(spread)
-    axes = np.zeros((LENGTH, width), np.float64)
-    widest = np.argsort(-np.diag(spread))
-    for k in range(min(LENGTH, width)):
-        axes[k, widest[k]] = 1.0
+    """Return about the LENGTH main axes of a covariance (d, d), as orthogonal columns."""
+    axes = np.eye(len(spread))[:, np.argsort(-np.diag(spread))[:LENGTH]]
     for _ in range(ROUNDS):
-        for k in range(LENGTH):
-            axis = np.zeros(width, np.float64)
-            for c in range(width):
-                for d in range(width):
-                    axis[d] += axes[k, c] * spread[c, d]
-            length = np.sqrt(_product(axis, axis))
-            for m in range(2 * k):  # twice, to remove what rounding leaves the first time
-                share = _product(axis, axes[m % k])
-                for d in range(width):
-                    axis[d] -= share * axes[m % k, d]
-            rest = np.sqrt(_product(axis, axis))
-            for d in range(width):
-                axes[k, d] = axis[d] / rest if rest > 1e-6 * length else axis[d] * 0.0
-    return np.ascontiguousarray(axes.T)
-
-
-@jit
-def _product(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    total = 0.0  # a loop, as Numba takes seconds to compile sums of arrays
-    for d in range(len(a)):
-        total += a[d] * b[d]
-    return total
+        axes, _ = np.linalg.qr(spread @ axes)
+    return axes
 
 
 def tiles(sketches: NDArray[np.float32]) -> NDArray[np.float32]:

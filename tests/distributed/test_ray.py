@@ -19,7 +19,7 @@ import pytest
 
 from rlvc import RLVC, Database, Dataset, Forest, Interactions, collect, open_dataset, write_dataset
 from rlvc.distributed.ray import Ray
-from rlvc.distributed.workers import ShardFile, hire
+from rlvc.distributed.workers import hire, load_shard
 from rlvc.errors import DamagedFileError
 from rlvc.learning.compaction import Compaction
 from rlvc.learning.engine import Local
@@ -117,8 +117,9 @@ def test_a_dataset_on_disk_is_never_here_as_a_whole(
     opened = RAY.open(open_dataset(tmp_path / "shards"), 1)
     assert opened.client.shard is None
     with monkeypatch.context() as patch:
-        for name in ("database", "shard", "_occurrences"):
+        for name in ("database", "shard"):
             patch.delattr(Dataset, name)
+        patch.delattr("rlvc.distributed.disk.dataset.read_symbols")
         assert saved(learner.learn(opened), tmp_path) == expected
     trees = [Forest(learner=learner, trees=1).learn(one) for one in (opened, learner.extract(data))]
     assert saved(trees[0], tmp_path) == saved(trees[1], tmp_path)
@@ -179,7 +180,7 @@ def test_a_dataset_that_was_written_anew_is_not_the_old_one(tmp_path: Path) -> N
 
 def test_a_worker_on_a_machine_without_the_shards_says_so(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="All machines must have them under this name"):
-        ShardFile(str(tmp_path / "nowhere"), 0, 0).load()
+        load_shard(str(tmp_path / "nowhere"), 0, 0)
 
 
 def test_another_cluster_is_not_taken_for_the_one_that_is_named() -> None:

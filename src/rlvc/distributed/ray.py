@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import cv2
@@ -18,14 +19,14 @@ from rlvc.distributed.disk import Dataset
 from rlvc.distributed.workers import (
     LOSSES,
     RayShards,
-    ShardFile,
-    StoredShard,
     connection,
     fetch,
     import_ray,
     knock,
+    load_shard,
     reached,
     stamp_of,
+    store_shard,
 )
 from rlvc.features.graph import FeatureGraph
 from rlvc.learning.database import Database
@@ -88,7 +89,7 @@ class Ray:
         self._connect()
         whole, episode = database.client.gather(), database.interactions.episode
         shards = min(self.shards or self.n_workers, 1 + int(np.count_nonzero(np.diff(episode))))
-        sources = map(StoredShard.put, whole.split(shards))
+        sources = map(store_shard, whole.split(shards))
         client = RayShards(
             sources, min(self.n_workers, shards), threads or 1, database.client.n_base,
             lambda: whole,
@@ -108,7 +109,7 @@ class Ray:
         folder = str(dataset.folder.resolve())
         stamp = stamp_of(folder)
         client = RayShards(
-            [ShardFile(folder, number, stamp) for number in range(n_shards)],
+            [partial(load_shard, folder, number, stamp) for number in range(n_shards)],
             min(self.n_workers, n_shards), threads or 1, len(graph),
             lambda: dataset.database().client.gather(),
         )  # fmt: skip

@@ -13,19 +13,18 @@ import socket
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import PerceptPlaceholders
 from rlvc.distributed.disk.format import FILE, DatasetInfo, read_info
-from rlvc.distributed.disk.read import read_shard
+from rlvc.distributed.disk.read import ShardData, read_shard
 from rlvc.errors import DamagedFileError
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.index import FeatureIndex
 from rlvc.features.kinds import Primitive
-from rlvc.features.occurrences import OccurrenceTable
 from rlvc.learning.shard import Shard, ShardNumbers
 
 P = ParamSpec("P")
@@ -37,64 +36,43 @@ PATIENCE: Final = 5.0  # seconds until a cluster must answer
 _NAMES = itertools.count()  # of databases, so that workers can tell one from another
 
 
-class ShardSource(Protocol):
-    """Where a worker gets a shard from, as often as it is needed."""
-
-    def load(self) -> Shard:
-        """Return the shard."""
-        ...
+ShardSource = Callable[[], Shard]  # gets a shard, as often as a worker needs it
 
 
-@dataclass(frozen=True, slots=True)
-class StoredShard:
-    """A shard in Ray's object store, which outlives the worker that uses it.
+def store_shard(shard: Shard) -> ShardSource:
+    """Put a shard into Ray's object store, which outlives the worker that uses it.
 
-    Attributes:
-        reference: Of the pickled shard. Arrays that Ray shares are read-only, for which every
-            kernel would be compiled once more.
+    It is pickled: arrays that Ray shares are read-only, for which kernels would be compiled again.
     """
-
-    reference: Any
-
-    @classmethod
-    def put(cls, shard: Shard) -> StoredShard:
-        """Put a shard into the object store."""
-        return cls(import_ray().put(pickle.dumps(shard, pickle.HIGHEST_PROTOCOL)))
-
-    def load(self) -> Shard:
-        """Return a copy of the shard."""
-        shard: Shard = pickle.loads(import_ray().get(self.reference))  # noqa: S301 - our own
-        return shard
+    return partial(_get_shard, import_ray().put(pickle.dumps(shard, pickle.HIGHEST_PROTOCOL)))
 
 
-@dataclass(frozen=True, slots=True)
-class ShardFile:
-    """A shard of a dataset on disk.
+def _get_shard(reference: Any) -> Shard:
+    shard: Shard = pickle.loads(import_ray().get(reference))  # noqa: S301 - our own
+    return shard
 
-    Attributes:
-        folder: Of the dataset, under the name that all machines have for it.
-        number: Of the shard.
+
+def load_shard(folder: str, number: int, stamp: int) -> Shard:
+    """Return a shard of a dataset on disk, or raise an error unless the dataset is there.
+
+    Args:
+        folder: The name that all machines have for the folder.
+        number: The number of the shard.
         stamp: Tells the dataset from another one in the same folder.
     """
-
-    folder: str
-    number: int
-    stamp: int
-
-    def load(self) -> Shard:
-        """Return the shard, or raise an error unless the dataset is there."""
-        try:
-            found = stamp_of(self.folder)
-        except FileNotFoundError as error:
-            raise FileNotFoundError(
-                f"A worker finds no shards in {self.folder}. All machines must have them under "
-                "this name: move the dataset to a shared folder."
-            ) from error
-        if found != self.stamp:
-            raise DamagedFileError(
-                f"{self.folder} was written anew since it was opened. Start learning again."
-            )
-        return load_shard(self.folder, self.number, read_info(self.folder))
+    try:
+        found = stamp_of(folder)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"A worker finds no shards in {folder}. All machines must have them under this name: "
+            "move the dataset to a shared folder."
+        ) from error
+    if found != stamp:
+        raise DamagedFileError(
+            f"{folder} was written anew since it was opened. Start learning again."
+        )
+    info = read_info(folder)
+    return _as_shard(read_shard(folder, number, info), info)
 
 
 def stamp_of(folder: str) -> int:
@@ -102,18 +80,16 @@ def stamp_of(folder: str) -> int:
     return zlib.crc32((Path(folder) / FILE).read_bytes())
 
 
-def load_shard(folder: str, number: int, info: DatasetInfo) -> Shard:
-    """Return a shard of a dataset on disk, of which ``info`` says what there is."""
-    data, cameras = read_shard(folder, number, info), info.cameras
+def _as_shard(data: ShardData, info: DatasetInfo) -> Shard:
+    """Return the shard of a dataset whose arrays are given."""
+    cameras = info.cameras
     graph = FeatureGraph(
         tuple(Primitive(one.name, symbol) for one in cameras for symbol in range(one.symbols))
     )
-    places = [
-        OccurrenceTable(
-            images.begin, graph.symbols(camera.name)[images.symbol], images.marks, images.size
-        )
+    places = tuple(
+        images.occurrences(graph.symbols(camera.name))
         for camera, images in zip(cameras, data.images, strict=True)
-    ]
+    )
     interactions = Interactions(
         PerceptPlaceholders(len(data.percepts)), data.start, data.action, data.reward, data.end,
         data.episode, data.terminated, data.truncated, info.n_actions,
@@ -123,7 +99,7 @@ def load_shard(folder: str, number: int, info: DatasetInfo) -> Shard:
         tuple(one.images for one in cameras), data.stuck, len(info.shards),
     )  # fmt: skip
     names = tuple(one.name for one in cameras)
-    return Shard(interactions, FeatureIndex.at(graph, names, tuple(places), data.table), numbers)
+    return Shard(interactions, FeatureIndex.at(graph, names, places, data.table), numbers)
 
 
 class Worker:
@@ -150,7 +126,7 @@ class Worker:
     def _shard(self, database: int, number: int, source: ShardSource, threads: int) -> Shard:
         name = database, number
         if name not in self._shards:
-            self._shards[name] = source.load()
+            self._shards[name] = source()
             self._shards[name].threads = threads
         return self._shards[name]
 

@@ -281,15 +281,8 @@ class Shard:
     def split(self, n_shards: int) -> Iterator[Shard]:
         """Yield all that there is as several shards, with about as many interactions each."""
         whole, index = self._interactions, self.base
-        cut = cut_episodes(whole.episode, n_shards)
-        is_stuck, is_known = whole.is_stuck, np.zeros(len(index.table), np.bool_)
-        for first, last in itertools.pairwise(cut.tolist()):
-            rows = slice(first, last)
-            is_here = np.zeros(len(index.table), np.bool_)
-            is_here[whole.start[rows]] = is_here[whole.end[rows]] = True
-            if last == cut[-1]:
-                is_here |= ~is_known  # what no interaction mentions is there as well, once
-            percepts = np.flatnonzero(is_here)
+        is_stuck, cut = whole.is_stuck, cut_episodes(whole.episode, n_shards)
+        for rows, percepts, is_first in cut_percepts(whole, cut):
             local = [np.unique(column, return_inverse=True) for column in index.table[percepts].T]
             images = tuple(numbers for numbers, _ in local)
             interactions = Interactions(
@@ -301,12 +294,11 @@ class Shard:
             places = (one.take(some) for one, some in zip(index.places, images, strict=True))
             table = np.column_stack([which for _, which in local]).astype(np.int64, copy=False)
             numbers = ShardNumbers(
-                percepts, ~is_known[percepts], images, self._numbers.n_images,
+                percepts, is_first, images, self._numbers.n_images,
                 is_stuck[rows], n_shards,
             )  # fmt: skip
             part = FeatureIndex.at(index.graph, index.cameras, tuple(places), table)
             yield Shard(interactions, part, numbers)
-            is_known |= is_here
 
     def _threads_of(self, spec: ViewSpec) -> int:
         return spec.threads if self.threads is None else self.threads
@@ -398,3 +390,17 @@ def cut_episodes(episode: Ints, shards: int) -> Ints:
         near = int(np.searchsorted(begin, len(episode) * k / shards))
         cut.append(min(max(near, cut[-1] + 1), len(begin) - shards + k))
     return np.append(begin[cut], len(episode))
+
+
+def cut_percepts(interactions: Interactions, cut: Ints) -> Iterator[tuple[slice, Ints, Bools]]:
+    """Yield the rows of each shard, its percepts, and which of these no shard before has."""
+    start, end = interactions.start, interactions.end
+    is_known = np.zeros(len(interactions.percepts), np.bool_)
+    for first, last in itertools.pairwise(cut.tolist()):
+        rows, is_here = slice(first, last), np.zeros(len(is_known), np.bool_)
+        is_here[start[rows]] = is_here[end[rows]] = True
+        if last == cut[-1]:
+            is_here |= ~is_known  # what no interaction mentions is there as well, once
+        percepts = np.flatnonzero(is_here)
+        yield rows, percepts, ~is_known[percepts]
+        is_known |= is_here

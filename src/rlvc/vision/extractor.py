@@ -113,8 +113,13 @@ class FeatureExtractor:
             found.append(self.quantize(images.camera, extracted, threads))
         return found
 
-    def learn(self, images: Images, keypoints: Keypoints, threads: int = 1) -> None:
-        """Add the new symbols among the keypoints of a camera's images to its vocabulary."""
+    def learn(
+        self, images: Images, keypoints: Keypoints, threads: int = 1, first_image: int = 0
+    ) -> None:
+        """Add the new symbols among the keypoints of a camera's images to its vocabulary.
+
+        ``first_image`` is the number of the first image whose keypoints are given.
+        """
         camera = images.camera
         vocabulary = self.vocabularies.setdefault(camera, Vocabulary(self.metric, self.threshold))
         known = self.patches.get(camera, ())
@@ -124,7 +129,7 @@ class FeatureExtractor:
         first = first_points(keypoints.row)[added]
         numbers = np.searchsorted(keypoints.begin, first, side="right") - 1
         for number, group in itertools.groupby(zip(numbers, first, strict=True), lambda at: at[0]):
-            image = images[int(number)]  # once, as it may have to be read from a file
+            image = images[first_image + int(number)]  # once, as it may have to be read from a file
             patches.extend(cut_patch(image, keypoints.points, int(point)) for _, point in group)
 
     def quantize(self, camera: str, keypoints: Keypoints, threads: int = 1) -> SymbolOccurrences:

@@ -143,14 +143,18 @@ class UniqueRows:
         self._kept = GrowableArray(np.empty((0, self._width * like.dtype.itemsize), np.uint8))
         self._table = np.full(2 * CAPACITY, -1, np.int32)
 
-    def add(self, rows: Descriptors) -> NDArray[np.int32]:
-        """Return the number of each row; a new row gets the next number."""
+    def check(self, rows: Descriptors) -> None:
+        """Raise an error unless rows are of the width and the type of those before."""
         if rows.shape[1] != self._width:
             raise ValueError(
                 f"Descriptors must have {self._width} numbers each, as before; got {rows.shape[1]}."
             )
         if rows.dtype != self._dtype:
             raise TypeError(f"Descriptors must be of {self._dtype}, as before; got {rows.dtype}.")
+
+    def add(self, rows: Descriptors) -> NDArray[np.int32]:
+        """Return the number of each row; a new row gets the next number."""
+        self.check(rows)
         n_bytes = self._width * self._dtype.itemsize
         whole = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), n_bytes)
         kept = self._kept.reserve(len(rows))

@@ -98,13 +98,10 @@ def test_what_is_written_is_read(
 
 def test_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlvc.distributed.disk.write.BLOCK", 4)
-    for module in ("write", "stream"):
-        monkeypatch.setattr(f"rlvc.distributed.disk.{module}.GROUP", 2)
     database = looked(logged(cameras=("left", "right")))
     about = write(database.interactions, tmp_path / "shards", 3)
-    assert [(block.camera, block.first) for block in about.blocks] == [
-        (0, 0), (0, 4), (0, 8), (1, 0), (1, 4), (1, 8)
-    ]  # fmt: skip
+    found = [(number, first) for camera in (0, 1) for number, first, _ in about.blocks_of(camera)]
+    assert found == [(0, 0), (1, 4), (2, 8), (3, 0), (4, 4), (5, 8)]
     first, seen = 0, set[int]()
     for number in range(3):
         data = read_shard(tmp_path / "shards", number)
@@ -202,6 +199,10 @@ def change_about(folder: Path, change: Callable[[Any], object]) -> None:
     (folder / "dataset.json").write_text(text, "utf-8")
 
 
+def block_of(told: Any) -> Any:
+    return told["cameras"][0]["blocks"][0]
+
+
 def one_less(piece: dict[str, int]) -> None:
     piece["rows"] -= 1
 
@@ -221,13 +222,14 @@ STRANGE: list[tuple[Callable[[Any], object], str]] = [
     (lambda told: told.update(lowest="low"), "it has 'low' where a number must be"),
     (lambda told: told.update(extractor="mine"), "where an object must be"),
     (lambda told: told["cameras"].reverse(), "its cameras do not fit the rest"),
-    (lambda told: told["cameras"][0].update(images=6), "its blocks do not fit the rest"),
     (lambda told: told["cameras"][0].update(shape=[3, 3]), "a list has 2 entries, not 3"),
     (lambda told: told["cameras"][0].update(shape=[3, 3, 2]), "its cameras do not fit the rest"),
     (lambda told: told["cameras"][0].update(symbols=2**31), "its symbols do not fit the rest"),
     (lambda told: told["cameras"][0].update(symbols=1), "its symbols do not fit the rest"),
-    (lambda told: told["blocks"].reverse(), "its blocks do not fit the rest"),
-    (lambda told: told["blocks"][0]["symbols"].update(rows=1), "its symbols do not fit the rest"),
+    (lambda told: told["cameras"][0]["blocks"].clear(), "its images do not fit the rest"),
+    (lambda told: block_of(told)["images"].update(rows=0), "its blocks do not fit the rest"),
+    (lambda told: block_of(told)["images"].update(rows=6), "6 are expected"),
+    (lambda told: block_of(told)["symbols"].update(rows=1), "1 are expected"),
     (lambda told: one_less(told["shards"][0]["percepts"]), "are expected"),
     (lambda told: told["shards"][0]["percepts"].update(rows=1), "its percepts do not fit the rest"),
     (lambda told: told["shards"].clear(), "its shards do not fit the rest"),
@@ -273,8 +275,11 @@ def rewrite(folder: Path, kind: str, number: int, name: str, change: Any) -> Non
     table = table.set_column(at, pyarrow.field(name, column.type, nullable), column)
     pyarrow.parquet.write_table(table, path, store_schema=False)
     piece = asdict(describe_file(path, table.num_rows))
-    place = "shards" if kind in ("interactions", "percepts") else "blocks"
-    change_about(folder, lambda told: told[place][number].update({kind: piece}))
+    is_shard = kind in ("interactions", "percepts")
+    change_about(
+        folder,
+        lambda told: (told["shards"][number] if is_shard else block_of(told)).update({kind: piece}),
+    )
 
 
 def first(value: Any) -> Callable[[Any], Any]:
@@ -305,6 +310,9 @@ def first(value: Any) -> Callable[[Any], Any]:
         ("images", "symbols", lambda column: column + 1),
         ("images", "digest", first("no digest")),
         ("images", "digest", lambda column: np.full(len(column), column[0])),
+        ("symbols", "image", first(-1)),
+        ("symbols", "image", lambda column: column + 1),
+        ("symbols", "image", lambda column: column[::-1]),
         ("symbols", "symbol", first(2**30)),
         ("symbols", "symbol", first(-1)),
         ("symbols", "symbol", lambda column: column[::-1]),
@@ -334,9 +342,9 @@ def test_no_room_is_asked_for_on_the_word_of_a_stranger(copy: Path) -> None:
 def test_a_file_that_is_no_table(copy: Path) -> None:
     path = copy / file_of("symbols", 0)
     path.write_bytes(b"PAR1" * 20)
-    rows = read_info(copy).blocks[0].symbols.rows
+    rows = read_info(copy).cameras[0].blocks[0].symbols.rows
     piece = asdict(describe_file(path, rows))
-    change_about(copy, lambda told: told["blocks"][0].update(symbols=piece))
+    change_about(copy, lambda told: block_of(told).update(symbols=piece))
     with pytest.raises(InvalidFileError, match="is not a Parquet file that can be read"):
         read_all(copy)
     path.unlink()
@@ -404,6 +412,6 @@ def test_there_may_be_so_many_images_and_no_more(
 
 def test_so_many_images_can_be_told_of() -> None:
     told = {"rows": 10**9, "bytes": 10**9, "crc32": 2**32 - 1}
-    block = {"camera": 0, "first": MAX_IMAGES, "images": told, "symbols": told}
-    n_bytes = len(json.dumps({"blocks": [block] * 10}, indent=1)) / 10
+    cameras = [{"blocks": [{"images": told, "symbols": told}] * 10}]
+    n_bytes = len(json.dumps({"cameras": cameras}, indent=1)) / 10
     assert n_bytes * MAX_IMAGES / BLOCK < MAX_BYTES

@@ -1,14 +1,14 @@
 """Datasets on disk: interactions and the symbols of their percepts as shards of Parquet files.
 
-`format` describes the files, `stream` and `write` write them, `dataset` and `read` read them;
-`tables` is the Parquet of both, and `unique` samples distinct descriptors. The room may import all
-below `distributed`.
+`format` describes the files, `write` writes them, `read` and `dataset` read them; `tables` is the
+Parquet of both, and `unique` samples distinct descriptors. The room may import all below
+`distributed`.
 """
 
 from rlvc.distributed.disk.dataset import Dataset, open_dataset
 from rlvc.distributed.disk.format import DatasetInfo, is_shards, read_info
 from rlvc.distributed.disk.read import ShardData, ShardImages, read_shard
-from rlvc.distributed.disk.stream import write_dataset
+from rlvc.distributed.disk.write import write_dataset
 
 __all__ = [
     "Dataset",

@@ -22,12 +22,11 @@ from rlvc.distributed.disk.read import (
     read_shard,
     read_symbols,
 )
-from rlvc.distributed.disk.tables import IMAGES, TableReader, read_bytes
+from rlvc.distributed.disk.tables import IMAGES, read_bytes, read_table
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.index import FeatureIndex
 from rlvc.learning.database import Database
-from rlvc.vision.detectors import InterestPoints
-from rlvc.vision.extractor import FeatureExtractor, SymbolOccurrences
+from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.io import load_vocabulary
 
 
@@ -82,19 +81,15 @@ class Dataset:
     def database(self) -> Database:
         """Return the database; what is learned from it is what is learned from the images."""
         extractor, interactions = self.extractor(), self.interactions()
-        occurrences = [self._occurrences(camera) for camera in range(len(self.info.cameras))]
-        graph = FeatureGraph().add_symbols(extractor)
-        index = FeatureIndex.of(graph, interactions.percepts, occurrences)
+        graph, percepts = FeatureGraph().add_symbols(extractor), interactions.percepts
+        places = tuple(
+            read_symbols(self.folder, number, self.info, np.arange(camera.images)).occurrences(
+                graph.symbols(camera.name)
+            )
+            for number, camera in enumerate(self.info.cameras)
+        )
+        index = FeatureIndex.at(graph, percepts.cameras, places, percepts.table())
         return Database.of(interactions, index, extractor)
-
-    def _occurrences(self, camera: int) -> SymbolOccurrences:
-        """Return the symbols of all images of a camera."""
-        wanted = np.arange(self.info.cameras[camera].images)
-        found = read_symbols(self.folder, camera, self.info, wanted)
-        n = len(found.symbol)
-        xy = np.column_stack([found.x, found.y])
-        points = InterestPoints(xy, found.scale, found.angle, np.zeros(n, np.int32))
-        return SymbolOccurrences(found.begin, found.symbol, np.arange(n, dtype=np.int32), points)
 
     def _table(self) -> Ints:
         """Return the (n_percepts, n_cameras) images of all percepts."""
@@ -113,11 +108,12 @@ class Dataset:
         found = []
         for number, camera in enumerate(self.info.cameras):
             paths, digests = list[str | None](), list[bytes]()
-            for file, block in self.info.blocks_of(number):
+            for file, _, block in self.info.blocks_of(number):
                 path = self.folder / file_of("images", file)
-                columns = TableReader(path, IMAGES, block.images).read(["path", "digest"])
+                columns = read_table(path, IMAGES, block.images, ["path", "digest", "symbols"])
                 paths += columns["path"].tolist()
                 with explain_invalid(path, "block of images"):
+                    require(columns["symbols"].sum() == block.symbols.rows, "symbols")
                     digests += map(bytes.fromhex, columns["digest"].tolist())
             images = FileImages(camera.name, self.folder, camera.shape, digests, paths)
             require(len(images) == camera.images, "images")

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -34,10 +34,9 @@ FILE: Final = "dataset.json"
 VOCABULARY: Final = "vocabulary.rlvc"
 FRAMES: Final = "frames"
 FORMAT, VERSION = "rlvc-shards", 1
-BLOCK: Final = 1024  # images of a block
-GROUP: Final = 256  # images whose symbols are read or written at a time
-MAX_BYTES: Final = 2**27  # bytes of dataset.json
-MAX_IMAGES: Final = 2**29  # of a dataset; more blocks would make dataset.json longer
+BLOCK: Final = 256  # images of a block, whose keypoints are in memory at a time
+MAX_BYTES: Final = 2**28  # bytes of dataset.json
+MAX_IMAGES: Final = 2**28  # of a dataset; more blocks would make dataset.json longer
 MAX_CAMERAS: Final = 256
 CURE: Final = "Copy the dataset again from an intact copy, or make it again."
 
@@ -52,23 +51,6 @@ class FileInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class CameraInfo:
-    """The images of one camera.
-
-    Attributes:
-        name: Empty where percepts are single images.
-        shape: (height, width, channels) of its images.
-        images: The number of distinct images.
-        symbols: The number of symbols of its vocabulary.
-    """
-
-    name: str
-    shape: tuple[Count, Count, Count]
-    images: Count
-    symbols: Count
-
-
-@dataclass(frozen=True, slots=True)
 class ShardFiles:
     """The files of one shard."""
 
@@ -78,19 +60,32 @@ class ShardFiles:
 
 @dataclass(frozen=True, slots=True)
 class ImageBlock:
-    """The files of a block of images of one camera.
+    """The files of a block of images: of their paths and digests, and of their symbols."""
 
-    Attributes:
-        camera: The number of the camera.
-        first: The number of the first image.
-        images: The file of their paths and digests.
-        symbols: The file of their symbols.
-    """
-
-    camera: Count
-    first: Count
     images: FileInfo
     symbols: FileInfo
+
+
+@dataclass(frozen=True, slots=True)
+class CameraInfo:
+    """The distinct images of one camera.
+
+    Attributes:
+        name: Empty where percepts are single images.
+        shape: (height, width, channels) of its images.
+        symbols: The number of symbols of its vocabulary.
+        blocks: In the order of the images.
+    """
+
+    name: str
+    shape: tuple[Count, Count, Count]
+    symbols: Count
+    blocks: tuple[ImageBlock, ...]
+
+    @property
+    def images(self) -> int:
+        """The number of distinct images."""
+        return sum(block.images.rows for block in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +103,7 @@ class DatasetInfo:
         largest: The largest absolute reward.
         cameras: In alphabetical order.
         shards: In the order of the interactions.
-        blocks: Camera by camera, in the order of the images.
-        extractor: Detector, descriptor, metric and threshold of the symbols; None if one of them
-            has no name.
+        extractor: Detector, descriptor, metric and threshold of the symbols.
         vocabulary: The file of the vocabulary.
     """
 
@@ -124,13 +117,15 @@ class DatasetInfo:
     largest: float
     cameras: tuple[CameraInfo, ...]
     shards: tuple[ShardFiles, ...]
-    blocks: tuple[ImageBlock, ...]
-    extractor: Mapping[str, Any] | None
+    extractor: Mapping[str, Any]
     vocabulary: FileInfo
 
-    def blocks_of(self, camera: int) -> list[tuple[int, ImageBlock]]:
-        """Return the blocks of a camera, with their numbers."""
-        return [(n, block) for n, block in enumerate(self.blocks) if block.camera == camera]
+    def blocks_of(self, camera: int) -> Iterator[tuple[int, int, ImageBlock]]:
+        """Yield the number of each block of a camera, that of its first image, and the block."""
+        before, first = sum(len(one.blocks) for one in self.cameras[:camera]), 0
+        for number, block in enumerate(self.cameras[camera].blocks, before):
+            yield number, first, block
+            first += block.images.rows
 
 
 def file_of(kind: str, number: int) -> str:
@@ -218,20 +213,13 @@ def _check(info: DatasetInfo) -> None:
     for camera in info.cameras:
         require(0 not in camera.shape and camera.shape[2] in (1, 3), "cameras")
         require(camera.symbols < 2**31, "symbols")
+        require(all(block.images.rows for block in camera.blocks), "blocks")
     require(1 <= len(info.shards) <= info.episodes <= info.interactions, "shards")
     rows = [shard.interactions.rows for shard in info.shards]
     require(min(rows) > 0 and sum(rows) == info.interactions, "shards")
     for shard in info.shards:
         require(0 < shard.percepts.rows <= info.percepts, "shards")
     require(info.percepts <= sum(shard.percepts.rows for shard in info.shards), "percepts")
-    next_one = [0] * len(info.cameras)
-    last = 0
-    for block in info.blocks:
-        require(last <= block.camera < len(info.cameras), "blocks")
-        require(block.first == next_one[block.camera] and block.images.rows > 0, "blocks")
-        next_one[block.camera] += block.images.rows
-        last = block.camera
-    require(next_one == [camera.images for camera in info.cameras], "blocks")
 
 
 def checksum(info: Mapping[str, Any]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,17 +14,12 @@ from rlvc._core.atomic import Pathlike
 from rlvc._core.validate import explain_invalid, require
 from rlvc.data.io.table import camera_column
 from rlvc.data.validation import check_rewards
-from rlvc.distributed.disk.format import DatasetInfo, ImageBlock, file_of, read_info
-from rlvc.distributed.disk.tables import (
-    IMAGES,
-    INTERACTIONS,
-    SYMBOLS,
-    Columns,
-    TableReader,
-    percepts_kinds,
-)
+from rlvc.distributed.disk.format import DatasetInfo, file_of, read_info
+from rlvc.distributed.disk.tables import INTERACTIONS, PLACE, SYMBOLS, percepts_kinds, read_table
+from rlvc.features.occurrences import OccurrenceTable
+from rlvc.vision.keypoints import GrowableArray
 
-PLACE = ("x", "y", "scale", "angle")
+DTYPES = {"image": "int64", "symbol": "int32", **dict.fromkeys(PLACE, "float32")}  # of symbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +52,10 @@ class ShardImages:
     def marks(self) -> NDArray[np.float64]:
         """(n, 4) x, y, scale and angle, as in an ``OccurrenceTable``."""
         return np.column_stack([self.x, self.y, self.scale, self.angle]).astype(np.float64)
+
+    def occurrences(self, numbers: NDArray[np.int32]) -> OccurrenceTable:
+        """Return where the symbols occur as features, given their numbers in ascending order."""
+        return OccurrenceTable(self.begin, numbers[self.symbol], self.marks, self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +135,7 @@ def read_shard(folder: Pathlike, number: int, info: DatasetInfo | None = None) -
 def read_interactions(folder: Path, number: int, info: DatasetInfo) -> dict[str, NDArray[Any]]:
     """Return the columns of a shard, with the numbers of percepts in the whole dataset."""
     path, piece = folder / file_of("interactions", number), info.shards[number].interactions
-    found = TableReader(path, INTERACTIONS, piece).read(list(INTERACTIONS))
+    found = read_table(path, INTERACTIONS, piece, list(INTERACTIONS))
     with explain_invalid(path, "shard"):
         columns = {name: np.array(column) for name, column in found.items()}
         columns["action"] = columns["action"].astype(np.int64)
@@ -155,20 +152,19 @@ def read_interactions(folder: Path, number: int, info: DatasetInfo) -> dict[str,
 def read_percepts(folder: Path, number: int, info: DatasetInfo) -> tuple[Ints, Ints, Bools]:
     """Return the percepts of a shard, the images of each, and which are in no shard before."""
     path, piece = folder / file_of("percepts", number), info.shards[number].percepts
-    names = [camera_column(camera.name) for camera in info.cameras]
-    kinds = percepts_kinds([camera.name for camera in info.cameras])
-    found = TableReader(path, kinds, piece).read(list(kinds))
+    kinds = percepts_kinds(info.cameras)
+    found = read_table(path, kinds, piece, list(kinds))
     with explain_invalid(path, "shard"):
         percept = np.array(found["percept"])
         require(_is_within(percept, info.percepts) and (np.diff(percept) > 0).all(), "percepts")
-        table = np.column_stack([found[name] for name in names])
+        table = np.column_stack([found[camera_column(one.name)] for one in info.cameras])
         for camera, images in zip(info.cameras, table.T, strict=True):
             require(_is_within(images, camera.images), "images")
     return percept, table, np.array(found["is_first"])
 
 
 def read_symbols(folder: Path, camera: int, info: DatasetInfo, wanted: Ints) -> ShardImages:
-    """Return the symbols of images of a camera; read only the blocks and groups that have them.
+    """Return the symbols of images of a camera; read only the blocks that have them.
 
     Args:
         folder: The folder of the dataset.
@@ -176,65 +172,28 @@ def read_symbols(folder: Path, camera: int, info: DatasetInfo, wanted: Ints) -> 
         info: The content of ``dataset.json``.
         wanted: The numbers of the images, in ascending order.
     """
-    one, parts = info.cameras[camera], list[_BlockRows]()
-    count = np.zeros(len(wanted), np.int64)
-    for number, block in info.blocks_of(camera):
-        first, last = np.searchsorted(wanted, [block.first, block.first + block.images.rows])
-        if first < last:
-            counts = _read_counts(folder, number, block)
-            is_wanted = np.zeros(len(counts), np.bool_)
-            is_wanted[wanted[first:last] - block.first] = True
-            count[first:last] = counts[is_wanted]
-            parts.append(_BlockRows(number, block, np.repeat(is_wanted, counts)))
-    begin = np.concatenate([[0], np.cumsum(count)])
-    symbol = np.empty(begin[-1], np.int32)
-    place = {name: np.empty(begin[-1], np.float32) for name in PLACE}
-    n = 0
-    for part in parts:
-        for rows in part.read(folder):
-            end = n + len(rows["symbol"])
-            symbol[n:end] = rows["symbol"]
-            for name in PLACE:
-                place[name][n:end] = rows[name]
-            n = end
+    one = info.cameras[camera]
+    columns = {name: GrowableArray(np.empty(0, dtype)) for name, dtype in DTYPES.items()}
+    for number, first, block in info.blocks_of(camera):
+        n = block.images.rows
+        here = wanted[slice(*np.searchsorted(wanted, [first, first + n]))]
+        if len(here):
+            path = folder / file_of("symbols", number)
+            rows = read_table(path, SYMBOLS, block.symbols, list(columns))
+            with explain_invalid(path, "block of symbols"):
+                require(_is_within(rows["image"] - first, n), "images")
+            is_wanted = np.isin(rows["image"], here)
+            for name, column in columns.items():
+                column.add(rows[name][is_wanted])
+    found = {name: column.finish() for name, column in columns.items()}
+    image, symbol = found.pop("image"), found["symbol"]
     with explain_invalid(folder, "sound dataset"):
-        require(n == len(symbol) and _is_within(symbol, one.symbols), "symbols")
-        climbs = np.diff(symbol) >= 0
-        climbs[begin[(begin > 0) & (begin < n)] - 1] = True  # another image
-        require(climbs.all(), "symbols")
-        for name in ("x", "y", "scale"):
-            require(np.isfinite(place[name]).all(), "symbols")
-    size = one.shape[1], one.shape[0]
-    return ShardImages(wanted, begin, symbol, **place, n_symbols=one.symbols, size=size)
-
-
-@dataclass(frozen=True, slots=True)
-class _BlockRows:
-    """The rows of a block that are read."""
-
-    number: int
-    block: ImageBlock
-    is_wanted: Bools
-
-    def read(self, folder: Path) -> Iterator[Columns]:
-        """Yield the rows, a group of images at a time."""
-        path = folder / file_of("symbols", self.number)
-        reader = TableReader(path, SYMBOLS, self.block.symbols)
-        for group, (first, last) in enumerate(itertools.pairwise(reader.begin.tolist())):
-            is_wanted = self.is_wanted[first:last]
-            if is_wanted.any():
-                rows = reader.read(["symbol", *PLACE], group)
-                is_all = is_wanted.all()
-                yield {name: one if is_all else one[is_wanted] for name, one in rows.items()}
-
-
-def _read_counts(folder: Path, number: int, block: ImageBlock) -> Ints:
-    """Return the number of symbols of each image of a block."""
-    path = folder / file_of("images", number)
-    count = TableReader(path, IMAGES, block.images).read(["symbols"])["symbols"].astype(np.int64)
-    with explain_invalid(path, "block of images"):
-        require(count.min() >= 0 and count.sum() == block.symbols.rows, "symbols")
-    return count
+        require(_is_within(symbol, one.symbols), "symbols")
+        step = np.diff(image)
+        require(((step > 0) | ((step == 0) & (np.diff(symbol) >= 0))).all(), "symbols")
+        require(all(np.isfinite(found[name]).all() for name in ("x", "y", "scale")), "symbols")
+    begin, size = np.searchsorted(image, np.append(wanted, one.images)), one.shape[1::-1]
+    return ShardImages(wanted, begin, **found, n_symbols=one.symbols, size=size)
 
 
 def _is_within(numbers: NDArray[Any], n: int) -> bool:

@@ -1,4 +1,4 @@
-"""Sample the distinct rows of files that do not fit in memory.
+"""Fit a metric to the distinct rows of files that do not fit in memory.
 
 The Mahalanobis metric is fitted to rows that are evenly spaced among all distinct descriptors. To
 find these, rows are first spread over files by a hash: equal rows are in the same file, which fits
@@ -15,10 +15,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.vision.descriptors import Descriptors
-from rlvc.vision.keypoints import first_points, unique_rows
+from rlvc.vision.keypoints import UniqueRows, first_points, unique_rows
+from rlvc.vision.metrics import SAMPLE, Euclidean, Hamming, Mahalanobis, Metric
 
 SHARE: Final = 64 * 2**20  # bytes of rows that are compared at a time
 MOST_FILES: Final = 4096
+
+
+def fit_metric(
+    metric: Metric, groups: Callable[[], Iterable[Descriptors]], folder: Path
+) -> Metric | None:
+    """Return the metric fitted to all distinct rows; None if there are none.
+
+    Args:
+        metric: Any but Mahalanobis and those that learn nothing gets all rows, in memory.
+        groups: Yield the rows, a group at a time.
+        folder: The folder for temporary files.
+    """
+    if isinstance(metric, Mahalanobis):
+        rows = sample_unique(groups, SAMPLE, folder)
+        return None if rows is None else metric.fit(rows)
+    distinct: UniqueRows | None = None
+    for rows in groups():
+        if len(rows):
+            if isinstance(metric, (Euclidean, Hamming)):  # they have nothing to learn
+                return metric.fit(rows)
+            distinct = distinct or UniqueRows(rows)
+            distinct.add(rows)
+    return None if distinct is None else metric.fit(distinct.finish())
 
 
 def sample_unique(groups: Callable[[], Iterable[Descriptors]], most: int, folder: Path) -> Any:

@@ -1,28 +1,38 @@
-"""Write the tables of a dataset."""
+"""Write a dataset in a stream: neither images nor their keypoints need fit in memory.
+
+Keypoints are extracted from a block of images at a time, and go to disk. The vocabulary grows block
+by block, in their order; then each block is quantized and written. The interactions, less than a
+kilobyte for each distinct image, and the vocabulary stay in memory.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.arrays import Ints
+from rlvc._core.atomic import Pathlike
 from rlvc._core.fixed_point import Scale
+from rlvc._core.folders import atomic_folder
+from rlvc._core.jit import run_threads
 from rlvc.data.interactions import Interactions
-from rlvc.data.io.table import camera_column
+from rlvc.data.io.folder import check_new_folder
+from rlvc.data.io.frames import image_folder
+from rlvc.data.io.image_files import FileImages, encode
+from rlvc.data.io.table import camera_column, import_pyarrow
+from rlvc.data.percepts import Images
 from rlvc.distributed.disk.format import (
     BLOCK,
-    GROUP,
+    FRAMES,
     MAX_IMAGES,
+    VOCABULARY,
     CameraInfo,
     DatasetInfo,
-    FileInfo,
     ImageBlock,
     ShardFiles,
     file_of,
@@ -31,173 +41,260 @@ from rlvc.distributed.disk.format import (
 from rlvc.distributed.disk.tables import (
     IMAGES,
     INTERACTIONS,
+    PLACE,
     SYMBOLS,
+    Columns,
+    describe_file,
     percepts_kinds,
-    table_writer,
     write_table,
 )
-from rlvc.vision.extractor import FeatureExtractor
-from rlvc.vision.io import describe_extractor
+from rlvc.distributed.disk.unique import fit_metric
+from rlvc.learning.shard import cut_episodes, cut_percepts
+from rlvc.vision.detectors import InterestPoints
+from rlvc.vision.extractor import ExtractionBackend, FeatureExtractor, extract_in_threads
+from rlvc.vision.io import describe_extractor, save_vocabulary
+from rlvc.vision.keypoints import KeypointBuffer, Keypoints, UniqueRows
+from rlvc.vision.vocabulary import Vocabulary
+
+HIDDEN = ".keypoints"  # the folder of keypoints that are not quantized yet
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSymbols:
-    """The symbols of a group of images of a camera, in the order of an ``OccurrenceTable``.
+def write_dataset(
+    interactions: Interactions,
+    folder: Pathlike,
+    shards: int,
+    extractor: FeatureExtractor,
+    *,
+    threads: int = 0,
+    on_phase: Callable[[str, int | None], None] = lambda phase, total: None,
+    on_step: Callable[[], None] = lambda: None,
+    backend: ExtractionBackend = extract_in_threads,
+) -> DatasetInfo:
+    """Extract the keypoints of all images, and write interactions and symbols as shards.
 
-    Attributes:
-        count: (n_images,) the number of symbols of each image.
-        symbol: (n,) the symbols, in ascending order on every image.
-        place: (n, 4) x, y, scale and angle.
-        paths: The file of each image; None if it has none.
-        digests: The digest of each image.
-    """
-
-    count: Ints
-    symbol: NDArray[np.int32]
-    place: NDArray[np.float32]
-    paths: Sequence[str | None]
-    digests: Sequence[bytes]
-
-
-class ShardWriter:
-    """Write the files of a dataset one after the other into a folder.
+    The write is atomic. What is learned from the dataset does not depend on the number of shards.
+    True states are not written. A metric that is fitted to all descriptors costs more: Mahalanobis
+    another copy of them on disk, a custom one all distinct descriptors in memory.
 
     Args:
-        folder: An empty folder.
-        n_images: The number of images of all cameras.
+        interactions: The interactions; :func:`rlvc.read_folder` with ``lazy`` leaves the images in
+            their files.
+        folder: A new or an empty folder.
+        shards: The number of shards; each has whole episodes, and about as many interactions.
+        extractor: A new extractor, such as :meth:`rlvc.RLVC.new_extractor` returns.
+        threads: How many threads to use, 0 for all cores; the result does not depend on it.
+        on_phase: Called with each phase that begins and its number of steps.
+        on_step: Called after each of these steps.
+        backend: The execution backend of the extraction.
+
+    >>> import tempfile, rlvc
+    >>> from rlvc.distributed.disk import open_dataset
+    >>> images = np.random.default_rng(0).integers(0, 256, (4, 64, 64, 3), dtype=np.uint8)
+    >>> data = rlvc.Interactions.from_arrays(
+    ...     images[:3], [0, 1, 0], [0, 0, 1], [False, True, True], next_observations=images[1:]
+    ... )
+    >>> extractor = rlvc.RLVC().new_extractor(data.percepts)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     info = write_dataset(data, f"{folder}/log", 2, extractor)
+    ...     database = open_dataset(f"{folder}/log").database()
+    >>> database.interactions.end.tolist(), len(database.graph) == database.extractor.n_symbols
+    ([1, 2, 3], True)
     """
+    cut = cut_episodes(interactions.episode, shards)
+    _check(interactions, folder, extractor)
+    with atomic_folder(folder) as place:
+        cameras = list[CameraInfo]()
+        for images in interactions.percepts.images:
+            writer = _CameraWriter(extractor, images, place, threads, on_step)
+            on_phase("extract", len(images))
+            writer.extract(backend)
+            on_phase("learn", writer.n_blocks)
+            writer.learn()
+            on_phase("write", len(images))
+            cameras.append(writer.write(first_block=sum(len(one.blocks) for one in cameras)))
+        save_vocabulary(extractor, place / VOCABULARY)
+        return _write_shards(interactions, place, cut, cameras, extractor)
 
-    def __init__(self, folder: Path, n_images: int) -> None:
-        if n_images > MAX_IMAGES:
-            raise ValueError(
-                f"A dataset of shards may have at most {MAX_IMAGES:,} images; got {n_images:,}. "
-                "Write several datasets."
-            )
-        self._folder = folder
-        self._cameras: list[CameraInfo] = []
-        self._blocks: list[ImageBlock] = []
-        for kind in ("interactions", "percepts", "images", "symbols"):
-            (folder / kind).mkdir()
 
-    def add_camera(
-        self, name: str, shape: tuple[int, ...] | None, symbols: int, groups: Iterable[GroupSymbols]
-    ) -> None:
-        """Write the symbols of the images of a camera.
-
-        Args:
-            name: The name of the camera.
-            shape: The shape of its images.
-            symbols: The number of symbols of its vocabulary.
-            groups: The symbols of GROUP images each; the last group may be smaller.
-        """
-        rest, first = iter(groups), 0
-        for head in rest:
-            block = itertools.chain([head], itertools.islice(rest, BLOCK // GROUP - 1))
-            first += self._add_block(name, first, block)
-        height, width, channels = shape or (1, 1, 1)
-        self._cameras.append(CameraInfo(name, (height, width, channels), first, symbols))
-
-    def _add_block(self, camera: str, first: int, groups: Iterable[GroupSymbols]) -> int:
-        """Write a block; return its number of images."""
-        number, n = len(self._blocks), 0
-        with (
-            table_writer(self._folder / file_of("images", number), IMAGES) as images,
-            table_writer(self._folder / file_of("symbols", number), SYMBOLS) as symbols,
-        ):
-            for group in groups:
-                image = first + n + np.arange(len(group.count))
-                digest = [one.hex() for one in group.digests]
-                about = {"image": image, "path": group.paths, "digest": digest}
-                images.add({"camera": camera, **about, "symbols": group.count})
-                places = dict(zip(("x", "y", "scale", "angle"), group.place.T, strict=True))
-                shown = {"image": np.repeat(image, group.count), "symbol": group.symbol}
-                symbols.add({"camera": camera, **shown, **places})
-                n += len(image)
-            block = ImageBlock(len(self._cameras), first, images.close(), symbols.close())
-        self._blocks.append(block)
-        return n
-
-    def finish(
-        self,
-        interactions: Interactions,
-        table: Ints,
-        cut: Ints,
-        extractor: FeatureExtractor,
-        vocabulary: FileInfo,
-    ) -> DatasetInfo:
-        """Write the shards, and ``dataset.json``.
-
-        Args:
-            interactions: All interactions.
-            table: (n_percepts, n_cameras) the images that make up each percept.
-            cut: What :func:`cut_episodes` returns.
-            extractor: The extractor of the symbols.
-            vocabulary: The file of the vocabulary.
-        """
-        scale = Scale.of(interactions.reward)
-        info = DatasetInfo(
-            interactions=len(interactions),
-            episodes=len(np.unique(interactions.episode)),
-            percepts=len(table),
-            n_actions=interactions.n_actions,
-            action_start=interactions.action_start,
-            action_names=interactions.action_names,
-            lowest=scale.lowest,
-            largest=scale.largest,
-            cameras=tuple(self._cameras),
-            shards=tuple(self._add_shards(interactions, table, cut)),
-            blocks=tuple(self._blocks),
-            extractor=_describe(extractor),
-            vocabulary=vocabulary,
+def _check(interactions: Interactions, folder: Pathlike, extractor: FeatureExtractor) -> None:
+    """Raise an error unless a dataset can be written."""
+    import_pyarrow()
+    check_new_folder(folder, "write_dataset")
+    if extractor.vocabularies:
+        raise ValueError("extractor of write_dataset must be new; got one with symbols.")
+    n_images = sum(map(len, interactions.percepts.images))
+    if n_images > MAX_IMAGES:
+        raise ValueError(
+            f"A dataset of shards may have at most {MAX_IMAGES:,} images; got {n_images:,}. "
+            "Write several datasets."
         )
-        write_info(self._folder, info)
-        return info
 
-    def _add_shards(
-        self, interactions: Interactions, table: Ints, cut: Ints
-    ) -> Iterator[ShardFiles]:
-        stuck, is_known = interactions.is_stuck, np.zeros(len(table), np.bool_)
-        kinds = percepts_kinds([camera.name for camera in self._cameras])
-        for number, (first, last) in enumerate(itertools.pairwise(cut.tolist())):
-            rows = slice(first, last)
-            names = [name for name in INTERACTIONS if name != "stuck"]
-            columns = {name: getattr(interactions, name)[rows] for name in names}
-            is_used = np.zeros(len(table), np.bool_)
-            is_used[columns["start"]] = is_used[columns["end"]] = True
-            if number == len(cut) - 2:
-                is_used |= ~is_known  # percepts of no interaction are in the last shard
-            percept = np.flatnonzero(is_used)
-            images = zip(self._cameras, table[percept].T, strict=True)
-            yield ShardFiles(
-                write_table(
-                    self._folder / file_of("interactions", number),
-                    INTERACTIONS,
-                    {**columns, "stuck": stuck[rows]},
-                ),
-                write_table(
-                    self._folder / file_of("percepts", number),
-                    kinds,
-                    {"percept": percept, "is_first": ~is_known[percept]}
-                    | {camera_column(camera.name): image for camera, image in images},
-                ),
+
+class _CameraWriter:
+    """Write the images of one camera; meanwhile, keypoints are in hidden files, one a block."""
+
+    def __init__(
+        self,
+        extractor: FeatureExtractor,
+        images: Images,
+        folder: Path,
+        threads: int,
+        on_step: Callable[[], None],
+    ) -> None:
+        self._extractor, self._images, self._threads = extractor, images, threads
+        self._folder, self._hidden, self._on_step = folder, folder / HIDDEN, on_step
+        self._first = range(0, len(images), BLOCK)
+        self.n_blocks = len(self._first)
+
+    def extract(self, backend: ExtractionBackend) -> None:
+        """Extract the keypoints of each image once."""
+        self._hidden.mkdir()
+        images, like = self._images, None
+        keypoints = backend(self._extractor, images, range(len(images)), self._threads)
+        for number, first in enumerate(self._first):
+            buffer = KeypointBuffer()
+            for _ in range(first, min(first + BLOCK, len(images))):
+                points, rows = next(keypoints)
+                if len(rows):
+                    like = like or UniqueRows(rows)
+                    like.check(rows)
+                _places(points)  # refused now, not after all images
+                buffer.add([len(points)], points, rows)
+                self._on_step()
+            found = buffer.finish()
+            points = found.points
+            np.savez(
+                self._hidden / f"{number}.npz", found.begin, found.descriptors, found.row,
+                points.xy, points.scale, points.angle, points.octave,
+            )  # fmt: skip
+
+    def learn(self) -> None:
+        """Learn the vocabulary, as if from all descriptors at once."""
+        extractor, camera = self._extractor, self._images.camera
+        fitted = fit_metric(
+            extractor.metric, lambda: (one.descriptors for _, one in self._blocks()), self._hidden
+        )
+        extractor.vocabularies[camera] = Vocabulary(
+            fitted or extractor.metric, extractor.threshold, is_fitted=fitted is not None
+        )
+        for first, keypoints in self._blocks():
+            extractor.learn(self._images, keypoints, self._threads, first)
+            self._on_step()
+
+    def write(self, first_block: int) -> CameraInfo:
+        """Write the symbols of each block, the first of which has the given number."""
+        images, folder, written = self._images, self._folder, list[ImageBlock]()
+        camera, digests, paths = images.camera, images.digests(0, len(images)), self._paths()
+        for number, (first, keypoints) in enumerate(self._blocks(), first_block):
+            seen = self._extractor.quantize(camera, keypoints, self._threads)
+            image = first + np.arange(keypoints.n_images)
+            count = np.diff(seen.begin)
+            image_of = np.repeat(image, count)
+            order = np.lexsort((seen.symbol, image_of))
+            files = list[str | None]()
+            for _ in image:
+                files.append(next(paths))
+                self._on_step()
+            about: Columns = {
+                "camera": [camera] * len(image),
+                "image": image,
+                "path": files,
+                "digest": [digests[one].hex() for one in image],
+                "symbols": count,
+            }
+            shown: Columns = {
+                "camera": [camera] * len(order),
+                "image": image_of,
+                "symbol": seen.symbol[order],
+                **dict(zip(PLACE, _places(seen.points)[seen.point[order]].T, strict=True)),
+            }
+            written.append(
+                ImageBlock(
+                    write_table(folder / file_of("images", number), IMAGES, about),
+                    write_table(folder / file_of("symbols", number), SYMBOLS, shown),
+                )
             )
-            is_known |= is_used
+        shutil.rmtree(self._hidden)
+        height, width, channels = images.shape or (1, 1, 1)
+        words = self._extractor.vocabularies[camera]
+        return CameraInfo(camera, (height, width, channels), words.n_symbols, tuple(written))
+
+    def _blocks(self) -> Iterator[tuple[int, Keypoints]]:
+        """Yield the number of the first image of each block, and its keypoints."""
+        for number, first in enumerate(self._first):
+            with np.load(self._hidden / f"{number}.npz") as arrays:
+                begin, descriptors, row, *points = arrays.values()
+            yield first, Keypoints(begin, InterestPoints(*points), descriptors, row)
+
+    def _paths(self) -> Iterator[str | None]:
+        """Yield the file of each image; write those that have none."""
+        images = self._images
+        if isinstance(images, FileImages):
+            for path in images.paths:
+                # A relative path would depend on the working directory.
+                yield None if path is None else os.path.abspath(images.folder / path)  # noqa: PTH100
+            return
+        place = image_folder(FRAMES, images.camera)
+        (self._folder / place).mkdir(parents=True, exist_ok=True)
+
+        def write(number: int) -> str:
+            path = f"{place}/{number:06d}.png"
+            (self._folder / path).write_bytes(encode(images[number]))
+            return path
+
+        yield from run_threads(write, range(len(images)), self._threads)
 
 
-def as_written(marks: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Return (n, 4) positions, scales and angles as float32, if that loses nothing."""
-    place = marks.astype(np.float32)
-    if not np.array_equal(place, marks, equal_nan=True) or not np.isfinite(place[:, :3]).all():
+def _write_shards(
+    interactions: Interactions,
+    folder: Path,
+    cut: Ints,
+    cameras: Sequence[CameraInfo],
+    extractor: FeatureExtractor,
+) -> DatasetInfo:
+    """Write the interactions, and ``dataset.json``."""
+    table, scale = interactions.percepts.table(), Scale.of(interactions.reward)
+    about, _ = describe_extractor(extractor, [])
+    del about["cameras"]
+    columns = {name: getattr(interactions, name) for name in INTERACTIONS if name != "stuck"}
+    columns["stuck"] = interactions.is_stuck
+    shards = list[ShardFiles]()
+    for number, (rows, percept, is_first) in enumerate(cut_percepts(interactions, cut)):
+        taken = {name: column[rows] for name, column in columns.items()}
+        images = zip(cameras, table[percept].T, strict=True)
+        shown = {camera_column(camera.name): image for camera, image in images}
+        shown |= {"percept": percept, "is_first": is_first}
+        shards.append(
+            ShardFiles(
+                write_table(folder / file_of("interactions", number), INTERACTIONS, taken),
+                write_table(folder / file_of("percepts", number), percepts_kinds(cameras), shown),
+            )
+        )
+    info = DatasetInfo(
+        interactions=len(interactions),
+        episodes=len(np.unique(interactions.episode)),
+        percepts=len(interactions.percepts),
+        n_actions=interactions.n_actions,
+        action_start=interactions.action_start,
+        action_names=interactions.action_names,
+        lowest=scale.lowest,
+        largest=scale.largest,
+        cameras=tuple(cameras),
+        shards=tuple(shards),
+        extractor=about,
+        vocabulary=describe_file(folder / VOCABULARY),
+    )
+    write_info(folder, info)
+    return info
+
+
+def _places(points: InterestPoints) -> NDArray[np.float32]:
+    """Return the (n, 4) positions, scales and angles of points, if float32 loses nothing."""
+    places = np.column_stack([points.xy, points.scale, points.angle])
+    written = places.astype(np.float32)
+    if not np.array_equal(written, places, equal_nan=True) or not np.isfinite(written[:, :3]).all():
         raise ValueError(
             "The positions, scales and angles of interest points must be float32, and positions "
             "and scales finite, to be written; got others. Convert what the detector returns."
         )
-    return place
-
-
-def _describe(extractor: FeatureExtractor) -> dict[str, Any] | None:
-    """Return the parts of an extractor; None if one of them has no name."""
-    with suppress(TypeError, ValueError):
-        manifest, _ = describe_extractor(extractor, [])
-        return {name: manifest[name] for name in ("detector", "descriptor", "metric", "threshold")}
-    return None
+    return written

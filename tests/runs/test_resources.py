@@ -26,7 +26,7 @@ from rlvc.vision import Harris, Orb, Sift
 from tests.support.builders import blocks
 
 CAMERA = CameraStatistics((480, 640, 3), 1000, 100.0)
-WIDE = FreeResources(memory=10**15, disk=10**15, temporary=10**15)
+WIDE = FreeResources(Path("runs/maze"), memory=10**15, disk=10**15, temporary=10**15)
 
 
 def data(n: int = 12, *, seed: int = 0) -> Interactions:
@@ -112,38 +112,37 @@ def test_shapes_come_from_the_space() -> None:
 
 def test_the_sentence_says_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlvc.runs.resources.used_memory", lambda: 600 * MB)  # which it has already
-    needs, free = (
-        ResourceEstimate(800 * MB, 300 * MB, 19_000 * MB),
-        replace(WIDE, memory=20_400 * MB),
-    )
-    said = needs.describe(Path("runs/maze"), free)
+    needs = ResourceEstimate(800 * MB, 300 * MB, 19_000 * MB)
+    said = needs.describe(replace(WIDE, memory=20_400 * MB))
     assert said.startswith("This needs about 0.8 GB of memory (21 GB are free) and 0.3 GB of disk ")
     assert said.endswith(f"in runs/maze, and 19 GB in {tempfile.gettempdir()} for a while.")
     assert needs.describe(at_most=True).startswith("This needs at most 0.8 GB of memory and 0.3 GB")
 
 
-def test_what_cannot_fit_is_refused(tmp_path: Path) -> None:
-    needs, folder = ResourceEstimate(40_000 * MB, 3000 * MB, 5000 * MB), tmp_path / "runs" / "new"
-    needs.check(folder, WIDE)
+def test_what_cannot_fit_is_refused() -> None:
+    needs = ResourceEstimate(40_000 * MB, 3000 * MB, 5000 * MB)
+    needs.check(WIDE)
     with pytest.raises(MemoryError, match=r"about 40 GB of memory; 2. GB are free"):
-        needs.check(folder, replace(WIDE, memory=20_000 * MB))
+        needs.check(replace(WIDE, memory=20_000 * MB))
     with pytest.raises(OSError, match=r"about 3.0 GB of disk; 2.0 GB are free.*--out") as full:
-        needs.check(folder, replace(WIDE, disk=2000 * MB))
+        needs.check(replace(WIDE, disk=2000 * MB))
     assert full.value.errno == errno.ENOSPC
-    assert full.value.filename == str(folder)
-    with pytest.raises(OSError, match=r"about 5.0 GB for temporary files; 4.0 GB.*TMPDIR"):
-        needs.check(folder, replace(WIDE, temporary=4000 * MB))
+    assert full.value.filename == str(WIDE.folder)
+    with pytest.raises(OSError, match=r"about 5.0 GB for temporary files; 4.0 GB.*TMPDIR") as full:
+        needs.check(replace(WIDE, temporary=4000 * MB))
+    assert full.value.filename == tempfile.gettempdir()
     one = replace(WIDE, disk=7000 * MB, temporary=7000 * MB)
-    needs.check(folder, one)
+    needs.check(one)
     with pytest.raises(OSError, match=r"about 8.0 GB of disk; 7.0 GB are free"):
-        needs.check(folder, replace(one, is_one_disk=True))
+        needs.check(replace(one, is_one_disk=True))
 
 
 def test_this_machine_has_space_for_little(tmp_path: Path) -> None:
-    ResourceEstimate(1, 1, 1).check(tmp_path / "not" / "there")
-    assert 0 < free_memory() < 2**50
+    free = FreeResources.of(tmp_path / "not" / "there")
+    ResourceEstimate(1, 1, 1).check(free)
+    assert 0 < free.memory < 2**50
     with pytest.raises(OSError, match="of disk"):
-        ResourceEstimate(1, 2**60).check(tmp_path)
+        ResourceEstimate(1, 2**60).check(free)
 
 
 @pytest.mark.parametrize(

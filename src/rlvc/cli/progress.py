@@ -106,12 +106,11 @@ class ResourceCheck(Callback):
 
     def on_needs(self, needs: ResourceEstimate, least: ResourceEstimate | None) -> None:  # noqa: D102
         free = FreeResources.of(self._folder)
-        text = needs.describe(self._folder, free, at_most=least is not None)
-        print_plain(self._console, text)
+        print_plain(self._console, needs.describe(free, at_most=least is not None))
         saved = sum(path.stat().st_size for path in self._checkpoint.folder.rglob("*"))
         sure = least or needs
         try:
-            replace(sure, disk=max(0, sure.disk - saved)).check(self._folder)
+            replace(sure, disk=max(0, sure.disk - saved)).check(free)
         except OSError as error:
             raise OSError(f"{error.strerror}: {error.filename}.") from error
 

@@ -17,9 +17,9 @@ import psutil
 
 from rlvc._core.jit import n_threads
 from rlvc.data.interactions import Interactions
-from rlvc.data.percepts import IN_MEMORY, Images
+from rlvc.data.percepts import IN_MEMORY
 from rlvc.learning.rlvc import RLVC
-from rlvc.vision.extractor import SIDE, FeatureExtractor
+from rlvc.vision.extractor import SIDE
 from rlvc.vision.keypoints import unique_rows
 
 MB: Final = 10**6
@@ -33,15 +33,17 @@ DENSE: Final = 300  # pixels for each interest point, where no image is known
 
 @dataclass(frozen=True, slots=True)
 class FreeResources:
-    """What is free, in bytes.
+    """What is free for a run, in bytes.
 
     Attributes:
+        folder: The folder of the run, which need not exist yet.
         memory: What this process and its children may take beside what it has.
-        disk: In the folder of a run.
+        disk: In the folder of the run.
         temporary: In the folder for temporary files.
         is_one_disk: Whether these two folders are on one disk.
     """
 
+    folder: Path
     memory: int
     disk: int
     temporary: int
@@ -49,13 +51,13 @@ class FreeResources:
 
     @classmethod
     def of(cls, folder: Path) -> FreeResources:
-        """Return what is free on this machine, for a run in a folder that need not exist yet."""
-        folder = folder.absolute()
-        parent = next(one for one in (folder, *folder.parents) if one.is_dir())
+        """Return what is free on this machine."""
+        absolute = folder.absolute()
+        parent = next(one for one in (absolute, *absolute.parents) if one.is_dir())
         other = Path(tempfile.gettempdir())
         is_one_disk = parent.stat().st_dev == other.stat().st_dev
         disk, temporary = (shutil.disk_usage(path).free for path in (parent, other))
-        return cls(free_memory(), disk, temporary, is_one_disk)
+        return cls(folder, free_memory(), disk, temporary, is_one_disk)
 
 
 def free_memory(root: Path = Path("/")) -> int:
@@ -107,61 +109,39 @@ class ResourceEstimate:
     disk: int
     temporary: int = 0
 
-    def describe(
-        self,
-        folder: Path | None = None,
-        free: FreeResources | None = None,
-        *,
-        at_most: bool = False,
-    ) -> str:
-        """Return a sentence for people.
-
-        Args:
-            folder: The folder of the run.
-            free: What is free.
-            at_most: Whether it may need much less.
-        """
+    def describe(self, free: FreeResources | None = None, *, at_most: bool = False) -> str:
+        """Return a sentence for people; a run may need much less if it says ``at_most``."""
         memory, disk = f"{_size(self.memory)} of memory", f"{_size(self.disk)} of disk"
         if free is not None:
             memory += f" ({_size(free.memory + used_memory())} are free)"
-        if folder is not None:
-            disk += f" in {folder}"
+            disk += f" in {free.folder}"
         if self.temporary >= 50 * MB:
             disk += f", and {_size(self.temporary)} in {tempfile.gettempdir()} for a while"
         return f"This needs {'at most' if at_most else 'about'} {memory} and {disk}."
 
-    def check(self, folder: Path, free: FreeResources | None = None) -> None:
-        """Raise a MemoryError or an OSError if a run cannot fit, with what to do about it.
-
-        Args:
-            folder: The folder of the run; it need not exist yet.
-            free: What is free; by default on this machine.
-        """
-        free, used = free or FreeResources.of(folder), used_memory()
+    def check(self, free: FreeResources) -> None:
+        """Raise a MemoryError or an OSError if a run cannot fit, with what to do about it."""
+        used = used_memory()
         if self.memory - used > free.memory:
             raise MemoryError(
                 f"This needs about {_size(self.memory)} of memory; {_size(free.memory + used)} are "
                 "free. Take fewer interactions, smaller images (--size), fewer trees (--trees), or "
                 "fewer threads (--set threads=1)."
             )
-        disk, temporary = self.disk, self.temporary
-        if free.is_one_disk:
-            disk = temporary = disk + temporary
+        disk = self.disk + self.temporary * free.is_one_disk
         if disk > free.disk:
-            raise OSError(
-                errno.ENOSPC,
-                f"This needs about {_size(disk)} of disk; {_size(free.disk)} are free. Take fewer "
-                "interactions, smaller images (--size), or a folder on another disk (--out)",
-                str(folder),
-            )
-        if temporary > free.temporary:
-            raise OSError(
-                errno.ENOSPC,
-                f"This needs about {_size(temporary)} for temporary files; "
-                f"{_size(free.temporary)} are free. Take fewer interactions, smaller images "
-                "(--size), or name a folder on another disk in TMPDIR",
-                tempfile.gettempdir(),
-            )
+            cure = "a folder on another disk (--out)"
+            raise _no_space(f"{_size(disk)} of disk", free.disk, cure, free.folder)
+        if self.temporary > free.temporary:
+            need, folder = f"{_size(self.temporary)} for temporary files", tempfile.gettempdir()
+            cure = "name a folder on another disk in TMPDIR"
+            raise _no_space(need, free.temporary, cure, folder)
+
+
+def _no_space(need: str, free: int, cure: str, folder: str | Path) -> OSError:
+    fact = f"This needs about {need}; {_size(free)} are free"
+    hint = f"Take fewer interactions, smaller images (--size), or {cure}"
+    return OSError(errno.ENOSPC, f"{fact}. {hint}", str(folder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +160,6 @@ class CameraStatistics:
     points: float
     unique: float = 1.0
 
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all images."""
-        return self.images * math.prod(self.shape)
-
 
 def estimate_learning(data: Interactions, learner: RLVC, trees: int = 0) -> ResourceEstimate:
     """Return what learning from interactions needs, judged by some of their images.
@@ -195,8 +170,7 @@ def estimate_learning(data: Interactions, learner: RLVC, trees: int = 0) -> Reso
         trees: How many trees of a forest it learns.
     """
     cameras = _sample(learner, data)
-    found = estimate(cameras, n_threads(learner.threads), trees)
-    return replace(found, temporary=found.temporary - _beyond_memory(cameras))
+    return estimate(cameras, n_threads(learner.threads), trees, has_images=True)
 
 
 def estimate_collection(
@@ -241,6 +215,7 @@ def estimate(
     trees: int = 0,
     *,
     keeps_images: bool = False,
+    has_images: bool = False,
 ) -> ResourceEstimate:
     """Return what extracting keypoints and learning from them needs.
 
@@ -249,41 +224,39 @@ def estimate(
         threads: How many extract keypoints, or grow trees.
         trees: How many trees of a forest are learned.
         keeps_images: Whether images are kept in the folder of the run.
+        has_images: Whether images are in memory and in temporary files already.
 
     >>> camera = CameraStatistics((480, 640, 3), images=20_000, points=120.0)
     >>> print(estimate([camera], threads=2).describe())
     This needs about ... GB of memory and ... GB of disk, and ... GB in ... for a while.
     """
+    images = [one.images * math.prod(one.shape) for one in cameras]
+    in_memory = sum(min(size, IN_MEMORY // len(cameras)) for size in images)
     points = sum(one.images * one.points for one in cameras)
     unique = sum(one.images * one.points * one.unique for one in cameras)
     symbols = min(unique, 64.0 * unique**0.56)  # the more are known, the fewer are new
     pixels = max((one.shape[0] * one.shape[1] for one in cameras), default=0)
-    learned = POINT * (points + unique) / 2
-    memory = PROGRAM + PIXEL * pixels * threads + learned * (1 + min(trees, threads) / 3)
-    memory += sum(min(one.n_bytes, IN_MEMORY // len(cameras)) for one in cameras)
-    disk = points * POINT / 4 + sum(one.n_bytes for one in cameras) * keeps_images / 2  # as PNG
-    temporary = _beyond_memory(cameras) + symbols * SIDE * SIDE * 3
-    return ResourceEstimate(int(memory), int(disk) + RESULTS, int(temporary))
+    learned = POINT * (points + unique) / 2 * (1 + min(trees, threads) / 3)
+    disk = points * POINT / 4 + sum(images) * keeps_images / 2  # as PNG
+    temporary = symbols * SIDE * SIDE * 3 + (sum(images) - in_memory) * (not has_images)
+    return ResourceEstimate(
+        memory=int(PROGRAM + PIXEL * pixels * threads + learned + in_memory),
+        disk=int(disk) + RESULTS,
+        temporary=int(temporary),
+    )
 
 
 def _sample(learner: RLVC, data: Interactions) -> list[CameraStatistics]:
     """Return what the images of every camera are like, judged by some that are evenly spread."""
-    extractor = learner.new_extractor(data.percepts)
-    return [_sample_camera(extractor, images) for images in data.percepts.images]
-
-
-def _sample_camera(extractor: FeatureExtractor, images: Images) -> CameraStatistics:
-    numbers = np.unique(np.linspace(0, len(images) - 1, SAMPLE).astype(np.int64)).tolist()
-    rows = [extractor.extract_image(images[number])[1] for number in numbers]
-    total = sum(map(len, rows))
-    unique = len(unique_rows(np.concatenate(rows))[0]) / total if total else 0.0
-    return CameraStatistics(images.shape or (0, 0), len(images), total / len(rows), unique)
-
-
-def _beyond_memory(cameras: Sequence[CameraStatistics]) -> int:
-    """Return the bytes of images that are not kept in memory."""
-    in_memory = IN_MEMORY // max(len(cameras), 1)
-    return sum(max(one.n_bytes - in_memory, 0) for one in cameras)
+    extractor, cameras = learner.new_extractor(data.percepts), []
+    for images in data.percepts.images:
+        numbers = np.unique(np.linspace(0, len(images) - 1, SAMPLE).astype(np.int64)).tolist()
+        rows = [extractor.extract_image(images[number])[1] for number in numbers]
+        total = sum(map(len, rows))
+        unique = len(unique_rows(np.concatenate(rows))[0]) / total if total else 0.0
+        found = CameraStatistics(images.shape or (0, 0), len(images), total / len(rows), unique)
+        cameras.append(found)
+    return cameras
 
 
 def _size(n_bytes: int) -> str:

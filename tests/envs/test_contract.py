@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -13,6 +14,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from rlvc import register_envs
+from tests.support.photographs import write_color
 
 register_envs()
 START: dict[str, dict[str, Any]] = {  # from which an agent can idle for ever
@@ -41,20 +43,23 @@ def test_stable_baselines3_finds_nothing_wrong(env_id: str) -> None:
 
 @IDS
 def test_the_same_seed_gives_the_same_episode(env_id: str) -> None:
-    def episode(seed: int) -> list[bytes]:
+    def episode(seed: int, spoils: bool = False) -> list[bytes]:
         env = make(env_id)
         env.action_space.seed(seed)
         percept, info = env.reset(seed=seed)
         seen = list[bytes]()
         for _ in range(30):
             images = percept.values() if isinstance(percept, dict) else [percept]
-            seen += [np.asarray(one).tobytes() for one in (*images, *info.values())]
+            for one in map(np.asarray, (*images, *info.values())):
+                seen.append(one.tobytes())
+                if spoils:  # percepts and states belong to the caller
+                    one[...] = 0
             percept, _, terminated, _, info = env.step(env.action_space.sample())
             if terminated:
                 percept, info = env.reset()
         return seen
 
-    assert episode(3) == episode(3)
+    assert episode(3) == episode(3, spoils=True) == episode(3)
     assert episode(3) != episode(4)
 
 
@@ -75,6 +80,14 @@ def test_arguments_can_be_written_as_json(env_id: str) -> None:
     env = gymnasium.make(env_id, **json.loads(json.dumps(arguments)))
     assert env.spec is not None
     assert json.loads(env.spec.to_json())["kwargs"] == arguments
+
+
+@pytest.mark.parametrize("env_id", sorted(START.keys() - {"rlvc/Campus-v0"}))
+def test_pictures_are_an_argument(env_id: str, tmp_path: Path) -> None:
+    red = write_color(tmp_path / "red.png", (255, 0, 0))
+    percept, _ = make(env_id, pictures=str(red)).reset(seed=0)
+    seen = percept["ground"] if isinstance(percept, dict) else percept
+    assert (seen == (255, 0, 0)).all()
 
 
 @IDS

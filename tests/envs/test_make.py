@@ -114,9 +114,7 @@ def test_frames_are_the_last_ones() -> None:
 
 def test_only_images_are_stacked(caplog: pytest.LogCaptureFixture) -> None:
     wraps = ["minigrid.wrappers:RGBImgObsWrapper"]
-    env = EnvConfig(
-        env_id=MINIGRID, wraps=wraps, frames=2
-    ).make()  # what else it tells has no frames
+    env = EnvConfig(env_id=MINIGRID, wraps=wraps, frames=2).make()
     assert isinstance(env.observation_space, spaces.Dict)
     assert env.observation_space["image"].shape == (2, 40, 40, 3)
     assert list(env.observation_space) == ["image"]
@@ -154,10 +152,8 @@ def test_code_in_an_argument_is_a_text(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("text", ["160", "160x", "x120", "0x5", "-1x5", "1.5x2", "axb", "1x2x3"])
 def test_a_size_that_is_none(text: str) -> None:
-    fails(
-        lambda: parse_size(text),
-        f"A size must read WIDTHxHEIGHT, such as 160x120; got {text!r}.",
-    )
+    told = f"A size must read WIDTHxHEIGHT, such as 160x120; got {text!r}."
+    fails(lambda: parse_size(text), told)
     assert parse_size("160X120") == (160, 120)
 
 
@@ -181,22 +177,20 @@ CURE = " If a package brings it, name its module as well, such as minigrid:MiniG
             "Namespace nowhere not found. Have you installed the proper package for nowhere?"
             f"{CURE}",
         ),
-        (
-            "no_such_package:Maze-v0",
-            "The module 'no_such_package' of the environment 'no_such_package:Maze-v0' is not "
-            "installed, nor is it in this folder; install the package that brings it, for example: "
-            "pip install no_such_package.",
-        ),
-        (
-            "no_such_package.deep:Maze-v0",
-            "The module 'no_such_package.deep' of the environment 'no_such_package.deep:Maze-v0' "
-            "is not installed, nor is it in this folder; install the package that brings it, for "
-            "example: pip install no_such_package.",
-        ),
     ],
 )
 def test_an_environment_that_is_not_there(env_id: str, message: str) -> None:
     fails(EnvConfig(env_id=env_id).make, message)
+
+
+@pytest.mark.parametrize("module", ["no_such_package", "no_such_package.deep"])
+def test_a_module_that_is_not_there(module: str) -> None:
+    fails(
+        EnvConfig(env_id=f"{module}:Maze-v0").make,
+        f"The module '{module}' of the environment '{module}:Maze-v0' is not installed, nor is it "
+        "in this folder; install the package that brings it, for example: "
+        "pip install no_such_package.",
+    )
 
 
 def test_a_module_that_lacks_another_says_so(
@@ -213,9 +207,8 @@ def test_a_dependency_of_an_environment_is_named(monkeypatch: pytest.MonkeyPatch
         raise gymnasium.error.DependencyNotInstalled("pygame is not installed, run ...")
 
     monkeypatch.setattr(gymnasium, "make", make)
-    fails(
-        EnvConfig(env_id="Car-v0").make, "Car-v0 cannot be made: pygame is not installed, run ..."
-    )
+    told = "Car-v0 cannot be made: pygame is not installed, run ..."
+    fails(EnvConfig(env_id="Car-v0").make, told)
 
 
 def test_arguments_that_do_not_fit() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,20 @@ seeds = st.integers(0, 2**32 - 1)
 whole = st.integers(-2, 12)  # small whole numbers make touching and collinear cases common
 points = st.tuples(whole, whole)
 Points = tuple[int, int]
+
+
+def world_of(**changed: Any) -> PlanarWorld:
+    """A world without walls, exits and noise, but for what is given."""
+    plain = {
+        "width": 10,
+        "height": 10,
+        "step": 1,
+        "noise": 0,
+        "window": 3,
+        "walls": (),
+        "exits": (),
+    }
+    return PlanarWorld(**{**plain, "exits": (), **changed})
 
 
 def segments_meet(a: Points, b: Points, c: Points, d: Points) -> bool:
@@ -40,9 +55,7 @@ def segments_meet(a: Points, b: Points, c: Points, d: Points) -> bool:
 def test_blocked_agrees_with_exact_geometry(
     moves: list[tuple[Points, Points]], walls: list[tuple[Points, Points]]
 ) -> None:
-    world = PlanarWorld(
-        width=10, height=10, step=1, noise=1, walls=tuple(walls), exits=(), window=3
-    )
+    world = world_of(walls=tuple(walls))
     expected = [
         not (0 <= b[0] <= 10 and 0 <= b[1] <= 10) or any(segments_meet(a, b, *w) for w in walls)
         for a, b in moves
@@ -80,7 +93,7 @@ def test_random_starts_are_uniform_outside_the_exits(world: PlanarWorld) -> None
 
 
 def test_actions_have_the_directions_of_their_names() -> None:
-    world = PlanarWorld(width=100, height=100, step=10, noise=0, walls=(), exits=(), window=3)
+    world = world_of(width=100, height=100, step=10)
     ends, _ = world.move(np.full((4, 2), 50.0), range(4), np.random.default_rng(0))
     directions = dict(zip(ACTION_NAMES, ends.tolist(), strict=True))
     assert directions == {"up": [50, 40], "right": [60, 50], "down": [50, 60], "left": [40, 50]}
@@ -101,9 +114,8 @@ def test_exits_include_their_edges() -> None:
     ],
 )
 def test_bad_parameters(name: str, value: float, message: str) -> None:
-    good = {"width": 9, "height": 9, "step": 1, "noise": 1, "walls": (), "exits": (), "window": 3}
     with pytest.raises(ValueError, match=message):
-        PlanarWorld(**{**good, name: value})  # type: ignore[arg-type]
+        world_of(**{name: value})
 
 
 @WORLDS
@@ -127,10 +139,8 @@ def test_optimum_is_what_its_greedy_policy_earns(world: PlanarWorld) -> None:
 
 @pytest.mark.slow
 def test_optimum_is_stable_under_refinement() -> None:
-    world = PlanarWorld(
-        width=600, height=400, step=100, noise=20, window=64, exits=((520, 320, 600, 400),),
-        walls=(((300, 100), (300, 400)),),
-    )  # fmt: skip
+    exits, walls = ((520, 320, 600, 400),), (((300, 100), (300, 400)),)
+    world = world_of(width=600, height=400, step=100, noise=20, exits=exits, walls=walls)
     positions = world.random_starts(300, np.random.default_rng(0))
     coarse = optimal_values(world).q(positions)
     fine = optimal_values(world, cell=6.4, n_nodes=24).q(positions)
@@ -139,10 +149,8 @@ def test_optimum_is_stable_under_refinement() -> None:
 
 
 def test_optimum_without_noise_counts_steps() -> None:
-    world = PlanarWorld(
-        width=100, height=20, step=10, noise=0, window=3, exits=((90, 0, 100, 20),),
-        walls=(((50, 0), (50, 20)),),
-    )  # fmt: skip
+    exits, walls = ((90, 0, 100, 20),), (((50, 0), (50, 20)),)
+    world = world_of(width=100, height=20, step=10, exits=exits, walls=walls)
     positions = np.array([[85.0, 5.0], [75.0, 5.0], [55.5, 5.0], [45.0, 5.0]])
     optimum = optimal_values(world, cell=2)
     assert optimum.value(positions) == pytest.approx([100, 90, 72.9, 0])
@@ -151,9 +159,7 @@ def test_optimum_without_noise_counts_steps() -> None:
 
 
 def test_optimum_is_kept_and_checks_its_arguments() -> None:
-    world = PlanarWorld(
-        width=20, height=20, step=5, noise=1, walls=(), exits=((0, 0, 5, 5),), window=3
-    )
+    world = world_of(noise=1, exits=((0, 0, 5, 5),))
     assert optimal_values(world) is optimal_values(world)
     with pytest.raises(ValueError, match="cell of optimal_values must be above 0; got 0"):
         optimal_values(world, cell=0)

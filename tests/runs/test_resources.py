@@ -69,27 +69,19 @@ def test_what_is_to_be_collected() -> None:
     assert estimate_collection(shapes, 2000, learner).memory > whole.memory
     assert estimate_collection(shapes * 2, 1000, learner).memory > whole.memory
     assert estimate_collection(shapes, 1000, learner, images=50).memory < whole.memory
-    assert estimate_collection(shapes, 50, learner, images=1000) == estimate_collection(
-        shapes, 50, learner
-    )
+    few = estimate_collection(shapes, 50, learner)
+    assert estimate_collection(shapes, 50, learner, images=1000) == few
     # What is not chosen yet is what needs most; what was given is known.
-    each = [
-        estimate_collection(shapes, 1000, replace(learner, detector=one))
-        for one in (Harris(), Sift())
-    ]
-    assert whole.memory == max(one.memory for one in each)
-    few, many = (
-        estimate_collection(shapes, 1000, replace(learner, detector=Orb(max_points=n)))
-        for n in (10, 5000)
+    harris, sift, little, much = (
+        estimate_collection(shapes, 1000, replace(learner, detector=one)).memory
+        for one in (Harris(), Sift(), Orb(max_points=10), Orb(max_points=5000))
     )
-    assert few.memory < many.memory
+    assert whole.memory == max(harris, sift)
+    assert little < much
 
 
 def test_data_are_looked_at() -> None:
-    plain, rich = (
-        estimate_learning(data(), RLVC(threads=1)),
-        estimate_learning(data(60), RLVC(threads=1)),
-    )
+    plain, rich = (estimate_learning(data(n), RLVC(threads=1)) for n in (12, 60))
     assert plain.memory < rich.memory
     assert plain.temporary < rich.temporary < 60 * 64 * 64 * 3 * 20  # patches of symbols
     sample, shapes = data(), [(64, 64, 3)]

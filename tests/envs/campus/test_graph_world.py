@@ -40,43 +40,21 @@ def test_every_action_does_what_the_task_says() -> None:
             assert CAMPUS.terminated[state, action] == ends
 
 
-def test_ways_that_are_open_and_ways_that_are_not() -> None:
-    assert len(CAMPUS.links) == 13
-    assert CAMPUS.next_state[4 * 0 + NORTH, FORWARD] == 4 * 4 + NORTH
-    assert CAMPUS.next_state[4 * 5 + EAST, FORWARD] == 4 * 6 + EAST
-    for state in (4 * 1 + NORTH, 4 * 5 + SOUTH, 4 * 2 + NORTH, 4 * 6 + SOUTH, 4 * 4 + NORTH):
-        assert CAMPUS.next_state[state, FORWARD] == state
-
-
 def test_tables_are_read_only_and_actions_have_names() -> None:
     for table in (CAMPUS.next_state, CAMPUS.reward, CAMPUS.terminated):
         assert table.shape == (44, 3)
         assert not table.flags.writeable
     assert ACTION_NAMES == ("turn left", "turn right", "forward")
     assert [CAMPUS.name(state) for state in (0, 5, 41, 43)] == ["0N", "1E", "10E", "10W"]
-    assert CAMPUS.gamma == 0.8
+    assert (CAMPUS.gamma, len(CAMPUS.links)) == (0.8, 13)
 
 
-def rollout(state: int, depth: int, gamma: float) -> float:
-    """The best return of at most ``depth`` actions, by trying all of them."""
-    if depth == 0:
-        return 0.0
-    best = -np.inf
-    for action in range(3):
-        (spot, heading), reward, ends = literally(state // 4, state % 4, action)
-        rest = 0.0 if ends else gamma * rollout(4 * spot + heading, depth - 1, gamma)
-        best = max(best, reward + rest)
-    return best
-
-
-def test_optimal_values_near_the_goal_by_hand_and_by_trying_everything() -> None:
+def test_optimal_values_near_the_goal_by_hand() -> None:
     value = CAMPUS.optimal_q().max(axis=1)
     assert value[4 * 10 + EAST] == pytest.approx(100)
     assert value[4 * 10 + NORTH] == pytest.approx(-5 + 0.8 * 100)
     assert value[4 * 10 + WEST] == pytest.approx(-5 + 0.8 * 75)
     assert value[4 * 9 + EAST] == pytest.approx(-10 + 0.8 * 100)
-    for state in (4 * 10 + WEST, 4 * 9 + NORTH, 4 * 7 + SOUTH, 4 * 6 + NORTH):
-        assert value[state] == pytest.approx(rollout(state, 7, 0.8))
 
 
 @given(st.floats(0, 0.97))

@@ -4,7 +4,6 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-import cv2
 import gymnasium
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from rlvc.envs.hill.scene import (
     ground_image,
 )
 from rlvc.vision import Harris, InterestPoints, Invariants
+from tests.support.photographs import write_color
 
 register_envs()
 places = st.floats(-1, 1, exclude_max=True)
@@ -202,18 +202,6 @@ def test_starts_may_all_be_at_rest() -> None:
     assert len(np.unique(b[:, 0])) == 20
 
 
-def test_percepts_and_states_belong_to_the_caller() -> None:
-    env = HillEnv()
-    percept, info = env.reset(options={"state": (0.1, 0.5)})
-    kept = env.percept((0.1, 0.5))
-    for image in percept.values():
-        image[:] = 0
-    info["state"][:] = 9
-    for name, image in env.percept((0.1, 0.5)).items():
-        np.testing.assert_array_equal(image, kept[name])
-    assert env.step(0)[4]["state"][0] < 1
-
-
 def test_interactions_can_be_collected_with_the_true_state() -> None:
     data = collect(HillEnv(), 200, state="state", seed=1)
     assert data.percepts.cameras == ("gauge", "ground")
@@ -222,18 +210,10 @@ def test_interactions_can_be_collected_with_the_true_state() -> None:
     assert data.action_names == ("left", "right")
 
 
-def test_pictures_are_an_argument(tmp_path: Path) -> None:
-    red = tmp_path / "red.png"
-    cv2.imwrite(str(red), np.full((64, 64, 3), (0, 0, 255), np.uint8))
-    env = HillEnv(pictures=str(red))
-    assert (env.reset(seed=0)[0]["ground"] == (255, 0, 0)).all()
-
-
 def test_objects_of_coil_lie_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "coil100").mkdir()
     for number in range(1, 11):
-        tile = np.full((128, 128, 3), number, np.uint8)
-        cv2.imwrite(str(tmp_path / "coil100" / f"obj{number}__0.png"), tile)
+        color = (number, number, number)
+        write_color(tmp_path / "coil100" / f"obj{number}__0.png", color, (128, 128))
     monkeypatch.setenv("RLVC_DATA", str(tmp_path))
     strip = HillEnv(pictures="coil").strip
     assert strip[64, 64::128, 0].tolist() == list(range(1, 11))

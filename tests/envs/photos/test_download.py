@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -29,16 +29,8 @@ from rlvc.errors import DownloadError, ImageError
 
 SIZES = {"a.jpg": 150_000, "b.jpg": 90_001, "c.jpg": 70}
 CONTENT = {name: np.random.default_rng(n).bytes(n) for name, n in SIZES.items()}
-SMALL = PictureSet(
-    "small",
-    "a test",
-    tuple(
-        RemoteFile(name, len(data), hashlib.sha256(data).hexdigest())
-        for name, data in CONTENT.items()
-    ),
-    credit="Ann Onymous",
-    licence="CC0",
-)
+FILES = [RemoteFile(n, len(data), sha256(data).hexdigest()) for n, data in CONTENT.items()]
+SMALL = PictureSet("small", "a test", tuple(FILES), credit="Ann Onymous", licence="CC0")
 HALF = 60_000
 
 
@@ -125,15 +117,10 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*")}
 
 
-def assert_whole(cache: Path) -> None:
-    """Check that what is in the folder of the set is right, whatever is missing."""
-    found = contents(cache / "small")
-    assert found == {name: CONTENT[name] for name in found}
-
-
 def assert_recovers(server: Server, cache: Path) -> None:
     """Check that after a failure nothing is half there, and that a good run mends all."""
-    assert_whole(cache)
+    found = contents(cache / "small")
+    assert found == {name: CONTENT[name] for name in found}
     with pytest.raises(ImageError, match="rlvc data get small"):
         find_folder("small")
     server.mode = "good"
@@ -186,19 +173,17 @@ def test_a_name_that_is_not_known() -> None:
             ask("place")
 
 
+NOT_IT = r"a\.jpg sends is not a\.jpg: its size or SHA-256 differs\. Check"
+NO_ANSWER = r"a\.jpg could not be received .*: no answer within 0\.2 seconds\. Check the network"
 FAILURES = {
     "404": r"a\.jpg answers 404 Not Found\. Check RLVC_DATA_URL",
     "429": r"a\.jpg answers 429 .*\. Wait a little; run it again",
     "500": r"a\.jpg answers 500 .*\. Wait a little; run it again",
-    "wrong": r"a\.jpg sends is not a\.jpg: its size or SHA-256 differs\. Check",
-    "login": r"a\.jpg sends is not a\.jpg: its size or SHA-256 differs\. Check",
-    "endless": r"a\.jpg sends is not a\.jpg: its size or SHA-256 differs\. Check",
+    "wrong": NOT_IT, "login": NOT_IT, "endless": NOT_IT, "lengthless-short": NOT_IT,
     "short": r"a\.jpg could not be received from 127.*IncompleteRead.*run it again",
-    "lengthless-short": r"a\.jpg sends is not a\.jpg: its size or SHA-256 differs\. Check",
     "chunked-short": r"a\.jpg could not be received from 127.*run it again",
-    "silent": r"a\.jpg could not be received .*: no answer within 0\.2 seconds\. Check the network",
-    "stalls": r"a\.jpg could not be received .*: no answer within 0\.2 seconds\. Check the network",
-}
+    "silent": NO_ANSWER, "stalls": NO_ANSWER,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("mode", "message"), FAILURES.items(), ids=list(FAILURES))
@@ -330,6 +315,14 @@ def test_local_data_comes_first_if_it_is_all_there(
     assert find_folder("small") == tmp_path / "small"
 
 
+@pytest.fixture
+def no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no variable of the environment tell where the cache is."""
+    for name in ("RLVC_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("no_folder")
 @pytest.mark.parametrize(
     ("environment", "folder"),
     [
@@ -342,16 +335,13 @@ def test_local_data_comes_first_if_it_is_all_there(
 def test_where_the_cache_is(
     environment: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("RLVC_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
-        monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert cache_folder() == Path(folder)
 
 
+@pytest.mark.usefixtures("no_folder")
 def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RLVC_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     with pytest.raises(DownloadError, match="home folder is not known; set RLVC_CACHE"):
         cache_folder()

@@ -13,16 +13,10 @@ from rlvc.envs.photos import download, images
 from rlvc.envs.photos.download import RemoteFile
 from rlvc.envs.photos.images import maze_picture, strip_picture
 from rlvc.errors import ImageError
+from tests.support.photographs import write_color, write_picture
 
 Make = Callable[..., Image]
 BOTH = pytest.mark.parametrize("make", [maze_picture, strip_picture])
-
-
-def write(path: Path, height: int, width: int, color: tuple[int, int, int]) -> Path:
-    """Write an image of one RGB color."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    assert cv2.imwrite(str(path), np.full((height, width, 3), color[::-1], np.uint8))
-    return path
 
 
 def tile(picture: Image, row: int, column: int) -> Image:
@@ -68,7 +62,7 @@ def test_pictures_are_made_once_and_read_only(make: Make) -> None:
 
 def test_coil_is_laid_out_in_numeric_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1, 101):
-        write(tmp_path / "coil100" / f"obj{number}__0.png", 128, 128, (number, 2 * number, 7))
+        write_color(tmp_path / "coil100" / f"obj{number}__0.png", (number, 2 * number, 7))
     monkeypatch.setenv("RLVC_DATA", str(tmp_path))
     picture = maze_picture("coil")
     for row, column in [(0, 0), (0, 9), (1, 0), (9, 9)]:
@@ -79,8 +73,7 @@ def test_coil_is_laid_out_in_numeric_order(tmp_path: Path, monkeypatch: pytest.M
 def test_street_is_its_middle_band(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     street = np.zeros((1480, 4096, 3), np.uint8)
     street[482:999] = 200  # 4096 × 517 has the aspect ratio of the strip
-    (tmp_path / "street").mkdir()
-    cv2.imwrite(str(tmp_path / "street" / "charles-street.jpg"), street)
+    write_picture(tmp_path / "street" / "charles-street.jpg", street)
     monkeypatch.setenv("RLVC_DATA", str(tmp_path))
     strip = strip_picture("street")
     assert strip.shape == (384, 3041, 3)
@@ -90,18 +83,17 @@ def test_street_is_its_middle_band(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_file_covers_and_is_cropped_centrally(tmp_path: Path) -> None:
     image = np.zeros((100, 300, 3), np.uint8)
     image[:, 100:200] = 255
-    cv2.imwrite(str(tmp_path / "wide.png"), image)
-    assert (maze_picture(tmp_path / "wide.png") == 255).all()
-    assert (maze_picture(str(tmp_path / "wide.png")) == 255).all()
-    tall = tmp_path / "tall.png"
-    cv2.imwrite(str(tall), image.swapaxes(0, 1))
+    wide = write_picture(tmp_path / "wide.png", image)
+    assert (maze_picture(wide) == 255).all()
+    assert (maze_picture(str(wide)) == 255).all()
+    tall = write_picture(tmp_path / "tall.png", image.swapaxes(0, 1))
     assert (strip_picture(tall, width=64, height=64) == 255).all()
 
 
 def test_folder_is_cycled_in_order_of_names(tmp_path: Path) -> None:
-    write(tmp_path / "b.png", 50, 80, (0, 255, 0))
-    write(tmp_path / "a.JPG", 300, 200, (255, 0, 0))
-    write(tmp_path / "c.bmp", 128, 128, (0, 0, 255))
+    write_color(tmp_path / "b.png", (0, 255, 0), (50, 80))
+    write_color(tmp_path / "a.JPG", (255, 0, 0), (300, 200))
+    write_color(tmp_path / "c.bmp", (0, 0, 255), (128, 128))
     (tmp_path / "notes.txt").write_text("not an image")
     picture = maze_picture(tmp_path)
     assert [int(tile(picture, 0, i)[64, 64].argmax()) for i in range(10)] == [0, 1, 2] * 3 + [0]
@@ -114,7 +106,7 @@ def test_folder_is_cycled_in_order_of_names(tmp_path: Path) -> None:
 def test_names_win_over_folders_unless_given_as_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path / "photos" / "red.png", 20, 20, (255, 0, 0))
+    write_color(tmp_path / "photos" / "red.png", (255, 0, 0))
     monkeypatch.chdir(tmp_path)
     assert (maze_picture("./photos") == (255, 0, 0)).all()
     assert (maze_picture(Path("photos")) == (255, 0, 0)).all()
@@ -158,7 +150,7 @@ def test_street_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_street_that_was_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = write(tmp_path / "street" / "charles-street.jpg", 148, 409, (200, 200, 200))
+    file = write_color(tmp_path / "street" / "charles-street.jpg", (200, 200, 200), (148, 409))
     known = RemoteFile(file.name, file.stat().st_size, "")
     monkeypatch.setitem(download.SETS, "street", download.PictureSet("street", "", (known,)))
     monkeypatch.setenv("RLVC_CACHE", str(tmp_path))

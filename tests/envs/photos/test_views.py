@@ -15,26 +15,12 @@ from rlvc.envs.photos import views as module
 from rlvc.envs.photos.camera import Panoramas, PinholeCamera, expose
 from rlvc.envs.photos.download import find_set
 from rlvc.envs.photos.facades import MURALS, Surface, draw_facade
-from rlvc.envs.photos.views import HEADINGS, N_SPOTS, Views, campus_views, state_name
+from rlvc.envs.photos.views import HEADINGS, N_SPOTS, Views, campus_views
 from rlvc.errors import ImageError
+from tests.support.photographs import write_color, write_picture, write_views
 
 PLACE = (256, 512)  # height and width of a photograph that shows a place all around
 FEW = [(0, 0), (0, 23), (17, 5), (41, 11)]
-
-
-def write(path: Path, image: object) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    assert cv2.imwrite(str(path), np.asarray(image, np.uint8)[..., ::-1])
-    return path
-
-
-def write_folder(root: Path, n_views: int = 4, shape: tuple[int, int] = (6, 8)) -> Path:
-    """Write the views of all states, each of one colour of its own."""
-    for state in range(44):
-        for view in range(n_views):
-            image = np.full((*shape, 3), (state, view, 0))
-            write(root / state_name(state) / f"{view:02}.png", image)
-    return root
 
 
 @pytest.fixture
@@ -45,7 +31,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     green = np.tile(np.linspace(0, 255, height)[:, None], (1, width))
     for spot, name in enumerate(sorted(file.name for file in find_set("places").files)):
         blue = np.full(PLACE, 20 * spot)
-        write(tmp_path / "places" / name, np.stack([red, green, blue], axis=2))
+        write_picture(tmp_path / "places" / name, np.stack([red, green, blue], axis=2))
     monkeypatch.setenv("RLVC_DATA", str(tmp_path))
     yield tmp_path / "places"
     module._panoramas.cache_clear()
@@ -66,12 +52,7 @@ def test_eighteen_views_to_learn_from_and_six_to_test_with(seed: int) -> None:
         assert list(learn) == sorted(learn)
     assert len(set(views.test)) > 30  # every state has a division of its own
     assert campus_views("photos", 2).test != views.test
-
-
-def test_the_divisions_by_name() -> None:
-    views = campus_views()
-    assert views.division("learn") is views.learn
-    assert views.division("test") is views.test
+    assert (views.division("learn"), views.division("test")) == (views.learn, views.test)
 
 
 @pytest.mark.parametrize("pictures", ["photos", "places"])
@@ -242,14 +223,14 @@ def test_facades_fill_the_view_and_share_their_murals() -> None:
 
 
 def test_photographs_of_the_users_keep_their_names_and_sizes(tmp_path: Path) -> None:
-    root = write_folder(tmp_path / "campus", n_views=5)
+    root = write_views(tmp_path / "campus", n_views=5)
     for old, new in [("00-N", "0n"), ("10-E", "10E"), ("03-W", "3_w"), ("04-S", "004 s")]:
         (root / old).rename(root / new)
     (root / ".thumbnails").mkdir()
     (root / "notes.txt").write_text("the camera was a phone")
     (root / "10E" / "notes.txt").write_text("rainy")
     views = campus_views(root, seed=1)
-    assert views.shape == (6, 8, 3)
+    assert views.shape == (12, 16, 3)
     for state in range(44):
         assert (len(views.learn[state]), len(views.test[state])) == (4, 1)
         for view in range(5):
@@ -286,13 +267,13 @@ def test_bad_seeds(seed: int) -> None:
 
 
 def test_a_photograph_that_does_not_show_a_place_all_around(tmp_path: Path) -> None:
-    file = write(tmp_path / "flat.png", np.zeros((30, 40, 3)))
+    file = write_picture(tmp_path / "flat.png", np.zeros((30, 40, 3)))
     with pytest.raises(ImageError, match=r"flat\.png must show a place all around.*got 40×30"):
         Panoramas([file]).draw(0, np.random.default_rng(0))
 
 
 def test_states_that_are_missing_are_named(tmp_path: Path) -> None:
-    root = write_folder(tmp_path, n_views=2)
+    root = write_views(tmp_path, n_views=2)
     for name in ("10-W", "00-E"):
         for file in (root / name).iterdir():
             file.unlink()
@@ -322,17 +303,17 @@ def test_two_folders_of_one_state(tmp_path: Path) -> None:
 
 
 def test_a_state_with_a_single_view(tmp_path: Path) -> None:
-    root = write_folder(tmp_path, n_views=2)
+    root = write_views(tmp_path, n_views=2)
     (root / "05-S" / "01.png").unlink()
     with pytest.raises(ImageError, match=r"at least 2 views of state 05-S.*got 1\. Add"):
         campus_views(root)
 
 
 def test_photographs_of_two_sizes_and_photographs_that_cannot_be_read(tmp_path: Path) -> None:
-    root = write_folder(tmp_path, n_views=2)
-    write(root / "07-W" / "01.png", np.zeros((9, 8, 3)))
+    root = write_views(tmp_path, n_views=2)
+    write_color(root / "07-W" / "01.png", (0, 0, 0), (9, 8))
     with pytest.raises(
-        ImageError, match=r"07-W.01\.png must be 8×6 pixels.*00-N.00\.png; got 8×9\. Scale"
+        ImageError, match=r"07-W.01\.png must be 16×12 pixels.*00-N.00\.png; got 8×9\. Scale"
     ):
         campus_views(root)
     (root / "07-W" / "01.png").write_bytes(b"no image")

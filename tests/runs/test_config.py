@@ -24,7 +24,7 @@ from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration, ValueIteratio
 from rlvc.learning.solvers.model_free import Sarsa
 from rlvc.learning.surrogates import Surrogates
 from rlvc.runs import describe_parameters, make_learner, tasks
-from rlvc.runs.config import AUTO, PARTS, paper_learner, paper_selector
+from rlvc.runs.config import AUTO, PAPER, PARTS
 from rlvc.vision import Euclidean, Harris, Invariants
 
 
@@ -39,13 +39,13 @@ def test_the_default_preset_is_the_default_learner() -> None:
 
 def test_the_paper_chooses_by_remaining_variance_and_a_plain_t_test() -> None:
     learner = make_learner("paper", [], RLVC(gamma=0.9))
-    assert learner.selector == paper_selector()
+    assert learner.selector == PAPER["selector"]
     assert learner.selector == Selector(
         ranking="remaining", test="student", alpha=0.05, correction="none", min_samples=3,
         relevant=False,
     )  # fmt: skip
     literal = RLVC(
-        selector=paper_selector(), surrogates=Surrogates(features=1), generator=Canonical(),
+        selector=PAPER["selector"], surrogates=Surrogates(features=1), generator=Canonical(),
         absorbing_self_loops=False, shrinkage=0.0,
     )  # fmt: skip
     assert plain(learner) == plain(literal)
@@ -71,7 +71,7 @@ def test_a_setting_wins_over_the_preset() -> None:
     learner = make_learner("paper", settings, RLVC())
     assert learner.surrogates == Surrogates(features=4)
     assert learner.absorbing_self_loops
-    assert learner.selector == dataclasses.replace(paper_selector(), correction="bonferroni")
+    assert learner.selector == dataclasses.replace(PAPER["selector"], correction="bonferroni")
 
 
 @pytest.mark.parametrize("part", CHOSEN)
@@ -91,10 +91,10 @@ def test_settings_change_what_they_name_and_nothing_else() -> None:
         RLVC(gamma=0.8),
     )  # fmt: skip
     expected = dataclasses.replace(
-        paper_learner(RLVC()),
+        RLVC(**PAPER),
         gamma=0.8, max_splits=3, threshold=0.5, solver=Sarsa(sweeps=7), detector=Harris(radius=4),
         descriptor=Invariants(normalise=True),
-        selector=dataclasses.replace(paper_selector(), alpha=0.01, test="welch"),
+        selector=dataclasses.replace(PAPER["selector"], alpha=0.01, test="welch"),
     )  # fmt: skip
     assert plain(learner) == plain(expected)
 

@@ -12,7 +12,7 @@ from rlvc import RLVC, Policy, Stage
 from rlvc._core.params import as_json
 from rlvc.classifiers import Diagrams
 from rlvc.learning.compaction import Compaction
-from rlvc.runs import Callback, CallbackList, Examples, LiveSnapshots, describe_stage, open_curves
+from rlvc.runs import Callback, CallbackList, Curves, Examples, LiveSnapshots, describe_stage
 from rlvc.runs import live as snapshots_module
 from tests.support.builders import COLOUR, database
 from tests.support.tasks import run_custom
@@ -150,7 +150,7 @@ def test_nothing_is_spoiled_before_the_first_stage(tmp_path: Path) -> None:
     for name in old:
         (tmp_path / name).write_text("old")
     with (
-        open_curves(tmp_path) as curves,
+        Curves(tmp_path) as curves,
         LiveSnapshots(tmp_path, FACTS, examples=True) as snapshots,
     ):
         CallbackList([curves, snapshots]).on_phase("collect", 3)
@@ -163,7 +163,7 @@ def test_what_an_earlier_run_left_goes_with_the_first_stage(
 ) -> None:
     for name in ("live.json", "live.rlvc", "examples.rlvc", "result.json", "report.html"):
         (tmp_path / name).write_text("old")
-    with open_curves(tmp_path) as curves:
+    with Curves(tmp_path) as curves:
         curves.on_stage(stages[0])
     assert names(tmp_path) == {"stages.csv"}
 
@@ -207,7 +207,7 @@ def test_a_custom_task_is_followed_round_by_round(tmp_path: Path) -> None:
                 seen.append((said(tmp_path), Examples.load(tmp_path / "examples.rlvc")))
 
     with (
-        open_curves(tmp_path) as curves,
+        Curves(tmp_path) as curves,
         LiveSnapshots(tmp_path, FACTS, examples=True, now=now) as snapshots,
     ):
         run = run_custom(

@@ -281,7 +281,7 @@ def test_a_disk_that_is_full_for_a_while_does_not_lock_a_run_out(
 
     with monkeypatch.context() as full:
         full.setattr("rlvc.runs.checkpoint.write_folder", fail)
-        full.setattr("rlvc.runs.curves.CsvCurves.write", fail)
+        full.setattr("rlvc.runs.curves.Curves._add_line", fail)
         full.setattr("rlvc.tasks.custom.task.evaluate", fail)
         done = call(*WORDS, "--out", out)
     assert done.code == 1

@@ -68,7 +68,7 @@ def execute_run(
 ) -> None:
     """Run a task in its folder, write the results, and print a summary."""
     from rlvc.cli.progress import ProgressDisplay, ResourceCheck, show_summary
-    from rlvc.runs.curves import open_curves
+    from rlvc.runs.curves import Curves
     from rlvc.runs.folder import write_run
     from rlvc.runs.interrupt import interruptible
     from rlvc.runs.live import LiveSnapshots
@@ -86,7 +86,7 @@ def execute_run(
         with (
             interruptible(session.describe_interrupt, session.on_interrupt) as interrupt,
             snapshots,
-            open_curves(folder, options.tensorboard) as curves,
+            Curves(folder, options.tensorboard) as curves,
             ProgressDisplay(session.console) as display,
         ):
             outcome = Run(

@@ -10,7 +10,7 @@ from ``distributed`` and the layers below it.
 from rlvc.runs.callbacks import Callback, CallbackList, PhaseTimer
 from rlvc.runs.checkpoint import Checkpoint
 from rlvc.runs.config import describe_parameters, make_learner
-from rlvc.runs.curves import CsvCurves, Curves, describe_stage, open_curves
+from rlvc.runs.curves import Curves, describe_stage
 from rlvc.runs.direct_perception import TabularPolicy
 from rlvc.runs.examples import Examples
 from rlvc.runs.folder import check_folder, prepare_folder, write_run
@@ -26,7 +26,6 @@ __all__ = [
     "Callback",
     "CallbackList",
     "Checkpoint",
-    "CsvCurves",
     "Curves",
     "Examples",
     "GrownForest",
@@ -50,7 +49,6 @@ __all__ = [
     "forest_values",
     "interruptible",
     "make_learner",
-    "open_curves",
     "prepare_folder",
     "task_of",
     "tasks",

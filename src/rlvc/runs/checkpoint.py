@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -41,12 +41,17 @@ class Checkpoint:
 
     Args:
         folder: The folder of the run.
+
+    Attributes:
+        folder: The folder of the checkpoint.
+        rounds: The rounds of exploration.
+        works: Whether records are still saved.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._aside = folder / FOLDER, folder / ASIDE
         self.rounds = CheckpointRounds(self)
-        self._works = True
+        self.works = True
 
     def description(self) -> dict[str, Any] | None:
         """Return the description of the run that is not finished; None if there is none.
@@ -96,21 +101,26 @@ class Checkpoint:
         self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> None:
         """Save a record, unless an earlier one could not be saved."""
-        if self._works:
-            try:
-                self._write(name, manifest, arrays)
-                if name != RUN:
-                    _remove(self._aside)
-            except (OSError, ValueError) as error:
-                self.give_up(error)
 
-    def give_up(self, error: Exception) -> None:
-        """Save nothing more, and log a warning."""
-        self._works = False
-        log.warning(
-            "The run continues, but no more checkpoints can be saved in %s (%s). If it is stopped, "
-            "it resumes from this point.", self.folder, error,
-        )  # fmt: skip
+        def write() -> None:
+            self._write(name, manifest, arrays)
+            if name != RUN:
+                _remove(self._aside)
+
+        self.attempt(write)
+
+    def attempt(self, write: Callable[[], None]) -> None:
+        """Write something, as long as all could be written; else log a warning once."""
+        if not self.works:
+            return
+        try:
+            write()
+        except (OSError, ValueError) as error:
+            self.works = False
+            log.warning(
+                "The run continues, but no more checkpoints can be saved in %s (%s). If it is "
+                "stopped, it resumes from this point.", self.folder, error,
+            )  # fmt: skip
 
     @property
     def is_empty(self) -> bool:
@@ -121,11 +131,6 @@ class Checkpoint:
     def has_other(self) -> bool:
         """Whether the checkpoint of another run is still there."""
         return self._aside.exists()
-
-    @property
-    def works(self) -> bool:
-        """Whether records are still saved."""
-        return self._works
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.rlvc"
@@ -168,12 +173,9 @@ class CheckpointRounds:
 
     def save(self, number: int, interactions: Interactions) -> None:
         """Save the interactions of a round, unless an earlier record could not be saved."""
-        if self._checkpoint.works:
-            try:
-                # Names of actions come from the environment, and may not suit a file.
-                write_folder(replace(interactions, action_names=()), self._path(number))
-            except (OSError, ValueError) as error:
-                self._checkpoint.give_up(error)
+        # Names of actions come from the environment, and may not suit a file.
+        nameless = replace(interactions, action_names=())
+        self._checkpoint.attempt(lambda: write_folder(nameless, self._path(number)))
 
     def _path(self, number: int) -> Path:
         return self._checkpoint.folder / f"round-{number}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from rlvc._core.params import parse, rules
 from rlvc._core.registry import Registry
@@ -38,8 +38,21 @@ PARTS: dict[str, Registry[Any] | None] = {
     "post_process": post_processes,
     "engine": engines,
 }
+Row = tuple[str, str, str, str]  # a parameter: its name, default, range and meaning
+
 PRESETS = ("default", "paper")
 AUTO = "auto"  # the name of a part that is chosen from the percepts
+PAPER: Final[dict[str, Any]] = {  # the paper's literal choices: symbols, tested one at a time
+    "selector": Selector(
+        ranking="remaining", test="student", alpha=0.05, correction="none", min_samples=3,
+        relevant=False,
+    ),
+    "surrogates": Surrogates(features=1), "generator": Canonical(),
+    "absorbing_self_loops": False, "shrinkage": 0.0,
+}  # fmt: skip
+PAPER_COMPOSITES: Final[dict[str, Any]] = {  # of any height, and where nothing else helps
+    "clustering": Hierarchical(), "together": False, "height": HIGHEST,
+}  # fmt: skip
 
 
 def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
@@ -55,7 +68,7 @@ def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
     """
     if preset not in PRESETS:
         raise unknown_name("preset", preset, PRESETS)
-    learner = paper_learner(base) if preset == "paper" else base
+    learner = replace(base, **PAPER) if preset == "paper" else base
     plain, choices, inner = _sort_settings(settings)
     changes: dict[str, Any] = parse(RLVC, plain)
     for part in PARTS:  # an owner comes before its parts
@@ -70,7 +83,7 @@ def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
         if type(choices.get(part, current)) is not type(current):
             changed = choices[part]  # else the current part stays, perhaps with settings of a task
         if preset == "paper" and isinstance(changed, Composites):
-            changed = paper_generator(changed)
+            changed = replace(changed, **PAPER_COMPOSITES)
         changed = _set_parameters(part, changed, inner.get(part, {}))
         changes[owner_name or name] = replace(owner, **{name: changed}) if dot else changed
     return replace(learner, **changes)
@@ -135,46 +148,22 @@ def _set_parameters(part: str, value: Any, parameters: dict[str, str]) -> Any:
     return replace(value, **parsed) if parsed else value
 
 
-def paper_learner(base: RLVC) -> RLVC:
-    """Return a learner with the paper's literal choices: symbols, tested one at a time."""
-    return replace(
-        base, selector=paper_selector(), surrogates=Surrogates(features=1), generator=Canonical(),
-        absorbing_self_loops=False, shrinkage=0.0,
-    )  # fmt: skip
-
-
-def paper_selector() -> Selector:
-    """Return the paper's literal selection: least remaining variance, a plain t-test at 5%."""
-    return Selector(
-        ranking="remaining", test="student", alpha=0.05, correction="none", min_samples=3,
-        relevant=False,
-    )  # fmt: skip
-
-
-def paper_generator(composites: Composites) -> Composites:
-    """Return the paper's composites: hierarchical clustering, any height, where nothing helps."""
-    return replace(composites, clustering=Hierarchical(), together=False, height=HIGHEST)
-
-
-def describe_parameters() -> Iterator[tuple[str, str, str, str]]:
+def describe_parameters() -> Iterator[Row]:
     """Yield the name, default, range and meaning of every parameter.
 
     The parameters of a part that can be chosen say which choice has them; those of the default
     choice come first. Choices share a row of a parameter that is the same in all of them.
     """
     default = RLVC()
-    for field, rule in rules(default):
-        yield field.name, str(getattr(default, field.name)), rule.describe(), rule.meaning
+    yield from _rows("", default)
     for part, registry in PARTS.items():
         if registry is None:
-            yield from _rows(part, getattr(default, part))
+            yield from _rows(f"{part}.", getattr(default, part))
         else:
             yield from _describe_part(part, registry, default)
 
 
-def _describe_part(
-    part: str, registry: Registry[Any], default: RLVC
-) -> Iterator[tuple[str, str, str, str]]:
+def _describe_part(part: str, registry: Registry[Any], default: RLVC) -> Iterator[Row]:
     """Yield the rows of a part that can be chosen, and of the parameters of all choices."""
     owner, dot, name = part.rpartition(".")
     owners: dict[str, Any] = {"": default}
@@ -189,19 +178,19 @@ def _describe_part(
     note = f" (with {owner}={_either([*owners])})" if dot else ""
     note = f"; {AUTO}: chosen from the percepts" if part in CHOSEN else note
     yield part, usual, f"one of {', '.join(names)}", f"which {name}{note}"
-    rows: dict[tuple[str, str, str, str], list[str]] = {}
+    rows: dict[Row, list[str]] = {}
     for choice in sorted(registry, key=lambda choice: choice != usual):
-        for row in _rows(part, registry.make(choice)):
+        for row in _rows(f"{part}.", registry.make(choice)):
             rows.setdefault(row, []).append(choice)
     for (name, initial, must, meaning), having in rows.items():
         yield name, initial, must, f"{meaning} (with {part}={_either(having)})"
 
 
-def _rows(part: str, value: Any) -> Iterator[tuple[str, str, str, str]]:
+def _rows(prefix: str, value: Any) -> Iterator[Row]:
     if dataclasses.is_dataclass(value):
         for field, rule in rules(value):
             default = str(getattr(value, field.name))
-            yield f"{part}.{field.name}", default, rule.describe(), rule.meaning
+            yield prefix + field.name, default, rule.describe(), rule.meaning
 
 
 def _hint(part: str, value: Any, parameter: str) -> str:

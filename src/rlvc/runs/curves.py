@@ -1,16 +1,16 @@
 """Curves of a run: CSV files, and event files of TensorBoard.
 
-A writer takes named numbers at a step, in groups: ``stages`` of learning, and ``rounds`` of
-exploration. Every line is flushed to disk, so that a run can be followed.
+A line has named numbers at a step, in a group: ``stages`` of learning, or ``rounds`` of
+exploration. It is on disk as soon as it is written, so that a run can be followed.
 """
 
 from __future__ import annotations
 
 import csv
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from rlvc.learning.rlvc import Stage
 from rlvc.runs.callbacks import Callback
@@ -19,95 +19,46 @@ log = logging.getLogger(__name__)
 
 GROUPS = ("stages", "rounds")
 ABOUT = ("result.json", "live.json", "live.rlvc", "examples.rlvc", "report.html")
-Numbers = Mapping[str, float | None]  # None where a number does not exist
-
-
-class CurveWriter(Protocol):
-    """Write the numbers of a run."""
-
-    def write(self, group: str, step: int, values: Numbers) -> None:
-        """Write numbers at a step of a group."""
-        ...
-
-    def close(self) -> None:
-        """Write everything to disk."""
-        ...
-
-
-class CsvCurves:
-    """One file for each group: ``stages.csv``, ``rounds.csv``."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._files: dict[str, Any] = {}
-
-    def write(self, group: str, step: int, values: Numbers) -> None:
-        """Add a line; all lines of a group have the same columns, and None is an empty cell."""
-        row = {"step": step, **values}
-        if group not in self._files:
-            file = (self._folder / f"{group}.csv").open("w", newline="", encoding="utf-8")
-            writer = csv.DictWriter(file, list(row))
-            writer.writeheader()
-            self._files[group] = file, writer
-        file, writer = self._files[group]
-        writer.writerow(row)
-        file.flush()
-
-    def close(self) -> None:
-        """Close the files."""
-        for file, _ in self._files.values():
-            file.close()
-
-
-class TensorBoardCurves:
-    """Event files in a folder that TensorBoard reads, with a tag such as ``stages/classes``."""
-
-    def __init__(self, folder: Path) -> None:
-        self._writer = import_tensorboard().SummaryWriter(str(folder))
-
-    def write(self, group: str, step: int, values: Numbers) -> None:
-        """Add a point to each curve whose number exists."""
-        for name, value in values.items():
-            if value is not None:
-                self._writer.add_scalar(f"{group}/{name}", value, step)
-        self._writer.flush()
-
-    def close(self) -> None:
-        """Close the event file."""
-        self._writer.close()
 
 
 class Curves(Callback):
-    """Write the numbers of stages and rounds with several writers.
+    """Write the numbers of stages and rounds to CSV files, and on request to event files.
 
-    The writers are opened by the first line, and closed at the end of a ``with`` block.
+    Files of an earlier run are removed by the first line, and not before, so that a run that does
+    not get so far spoils nothing. The result of that run and its reports are removed as well, for
+    a folder without a result is not finished. The end of a ``with`` block closes the files.
 
     Args:
-        open_writers: Returns the writers.
+        folder: The folder of the run, for ``stages.csv`` and ``rounds.csv``.
+        tensorboard: Whether to write ``tensorboard`` in it, with tags such as ``stages/classes``.
     """
 
-    def __init__(self, open_writers: Callable[[], Sequence[CurveWriter]]) -> None:
-        self._open = open_writers
-        self._writers: Sequence[CurveWriter] | None = None
-        self._n_stages = 0
+    def __init__(self, folder: Path, tensorboard: bool = False) -> None:
+        self._folder, self._wants_events = folder, tensorboard
+        self._events: Any = None
+        self._begun, self._works, self._n_stages = False, True, 0
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for writer in self._writers or ():
-            writer.close()
+        if self._events is not None:
+            self._events.close()
 
-    def write(self, group: str, step: int, values: Numbers) -> None:
-        """Pass numbers to all writers, as long as they work."""
+    def write(self, group: str, step: int, values: Mapping[str, float | None]) -> None:
+        """Write numbers at a step of a group, as long as they can be written.
+
+        All lines of a group have the same columns; a number that does not exist is None.
+        """
+        if not self._works:
+            return
         try:
-            if self._writers is None:
-                self._writers = []
-                self._writers = self._open()
-            for writer in self._writers:
-                writer.write(group, step, values)
+            if not self._begun:
+                self._begin()
+            self._add_line(group, {"step": step, **values})
+            self._add_points(group, step, values)
         except OSError as error:
-            self._writers = []
+            self._works = False
             log.warning("The run continues, but its curves cannot be written (%s).", error)
 
     def on_stage(self, stage: Stage) -> None:
@@ -119,24 +70,33 @@ class Curves(Callback):
         """Write the numbers of a round at its number of interactions."""
         self.write("rounds", numbers["interactions"], numbers)
 
-
-def open_curves(folder: Path, tensorboard: bool = False) -> Curves:
-    """Return the curves of a run: CSV files in its folder, and event files on request.
-
-    Files of an earlier run are removed by the first line, and not before, so that a run that does
-    not get so far spoils nothing. The result of that run and its reports are removed as well, for
-    a folder without a result is not finished.
-    """
-    events = folder / "tensorboard"
-
-    def open_writers() -> list[CurveWriter]:
-        curves = [folder / f"{group}.csv" for group in GROUPS]
-        about = [folder / name for name in ABOUT]
-        for old in (*about, *curves, *events.glob("events.out.tfevents.*")):
+    def _begin(self) -> None:
+        """Remove the files of an earlier run, and open those of this one."""
+        events, names = self._folder / "tensorboard", [f"{group}.csv" for group in GROUPS]
+        curves = [self._folder / name for name in (*ABOUT, *names)]
+        for old in (*curves, *events.glob("events.out.tfevents.*")):
             old.unlink(missing_ok=True)
-        return [CsvCurves(folder), *([TensorBoardCurves(events)] if tensorboard else [])]
+        if self._wants_events:
+            self._events = import_tensorboard().SummaryWriter(str(events))
+        self._begun = True
 
-    return Curves(open_writers)
+    def _add_line(self, group: str, row: dict[str, float | None]) -> None:
+        """Add a line to a CSV file; None is an empty cell."""
+        path = self._folder / f"{group}.csv"
+        is_new = not path.exists()
+        with path.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(row))
+            if is_new:
+                writer.writeheader()
+            writer.writerow(row)
+
+    def _add_points(self, group: str, step: int, values: Mapping[str, float | None]) -> None:
+        """Add a point to each curve whose number exists."""
+        if self._events is not None:
+            for name, value in values.items():
+                if value is not None:
+                    self._events.add_scalar(f"{group}/{name}", value, step)
+            self._events.flush()
 
 
 def import_tensorboard() -> Any:

@@ -1,21 +1,18 @@
-"""Forests in runs: grown beside a classifier, described, and evaluated on many percepts at once."""
+"""Forests in runs: described for a result, and evaluated on many percepts at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.checkpoint_store import CheckpointStore
 from rlvc._core.params import as_json
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.index import FeatureIndex
-from rlvc.learning.database import Database
 from rlvc.learning.forest import Forest
-from rlvc.learning.rlvc import RLVC
 from rlvc.policies.forest import ForestPolicy
 
 
@@ -31,7 +28,7 @@ class GrownForest:
 
     forest: Forest
     policy: ForestPolicy
-    seconds: float = 0.0
+    seconds: float
 
     def describe(self, measures: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a result says of the forest, given its measures."""
@@ -46,19 +43,6 @@ class GrownForest:
             "seconds": self.seconds,
             "parameters": parameters,
         }
-
-
-def grow_forest(
-    trees: int,
-    learner: RLVC,
-    database: Database,
-    seed: int,
-    on_tree: Callable[[], None],
-    store: CheckpointStore,
-) -> GrownForest:
-    """Grow a forest of so many trees."""
-    forest = Forest(learner=learner, trees=trees, seed=seed)
-    return GrownForest(forest, forest.learn(database, on_tree, store=store))
 
 
 def add_features(index: FeatureIndex, graph: FeatureGraph) -> tuple[FeatureIndex, dict[int, int]]:

@@ -13,12 +13,13 @@ from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore, PrefixedSto
 from rlvc._core.params import as_json
 from rlvc.data.interactions import Interactions
 from rlvc.learning.database import Database
+from rlvc.learning.forest import Forest
 from rlvc.learning.rlvc import RLVC, Stage
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.policy import Policy
 from rlvc.runs.callbacks import Callback, CallbackList, PhaseTimer
 from rlvc.runs.checkpoint import Checkpoint
-from rlvc.runs.forest import GrownForest, grow_forest
+from rlvc.runs.forest import GrownForest
 from rlvc.runs.task import E, Task
 from rlvc.vision.cache import ExtractionCache
 
@@ -168,17 +169,14 @@ class Run(Generic[E]):
 
     def _grow_forest(self) -> None:
         """Grow a forest beside the classifier."""
-        learner = self.variants[self.task.forest_base]
+        learner, task = self.variants[self.task.forest_base], self.task
+        forest, store = Forest(learner=learner, trees=self.trees, seed=self.seed), self.store
         with self.timer.phase("forest", self.trees):
-            grown = grow_forest(
-                self.trees, learner, self.database, self.seed, self.callback.on_step,
-                PrefixedStore(self.store, "forest"),
-            )  # fmt: skip
-        about = self.task.about(self.seed, "forest")
-        self.forest = replace(
-            grown, policy=replace(grown.policy, about=about),
-            seconds=self.timer.seconds.pop("forest"),
-        )  # fmt: skip
+            policy = forest.learn(
+                self.database, self.callback.on_step, store=PrefixedStore(store, "forest")
+            )
+        policy = replace(policy, about=task.about(self.seed, "forest"))
+        self.forest = GrownForest(forest, policy, self.timer.seconds.pop("forest"))
 
 
 def versions() -> dict[str, str]:

@@ -112,22 +112,17 @@ class CustomTask(Task[CustomEvaluation]):
 
     def _explore(self, env: Env, run: Run[CustomEvaluation]) -> None:
         """Collect and learn in rounds."""
-        number = 0
-
-        def on_round(k: int, n: int) -> None:
-            nonlocal number
-            number = k
-            run.timer.begin(f"collect {k}", n)
-
+        callback = ExplorationCallback(
+            on_round=lambda number, n: run.timer.begin(f"collect {number}", n),
+            on_step=run.callback.on_step,
+        )
         for one in explore(
-            env, lambda met: run.learn(met, number), interactions=self.interactions,
-            rounds=self.rounds, epsilon=self.epsilon, seed=run.seed,
-            callback=ExplorationCallback(on_round=on_round, on_step=run.callback.on_step),
+            env, lambda met: run.learn(met, len(run.rounds) + 1), interactions=self.interactions,
+            rounds=self.rounds, epsilon=self.epsilon, seed=run.seed, callback=callback,
             store=run.checkpoint.rounds if run.checkpoint else None,
         ):  # fmt: skip
-            numbers = describe_round(one)
-            run.rounds.append(numbers)
-            run.callback.on_round(numbers)
+            run.rounds.append(describe_round(one))
+            run.callback.on_round(run.rounds[-1])
 
     def _estimate(
         self, env: Env, learner: RLVC, trees: int

@@ -97,6 +97,21 @@ class HillIndex:
         return np.concatenate(share_threads(work, pieces, threads))
 
 
+def all_images(strip: Image) -> tuple[Percepts, list[int]]:
+    """Return percepts that show each image once, and their numbers from the left.
+
+    There are fewer images of the gauge than of the ground; its last one is repeated.
+    """
+    percepts = Percepts()
+    numbers = [
+        percepts.add(
+            {GROUND: ground_image(strip, column), GAUGE: gauge_image(min(column, LAST_GAUGE))}
+        )
+        for column in range(LAST_GROUND + 1)
+    ]
+    return percepts, numbers
+
+
 def index_hill(
     extractor: FeatureExtractor,
     graph: FeatureGraph,
@@ -113,14 +128,7 @@ def index_hill(
         threads: How many threads to use.
         on_image: Called after each image.
     """
-    percepts = Percepts()
-    # There are fewer images of the gauge; the last one is repeated, and extracted once.
-    numbers = [
-        percepts.add(
-            {GROUND: ground_image(strip, column), GAUGE: gauge_image(min(column, LAST_GAUGE))}
-        )
-        for column in range(LAST_GROUND + 1)
-    ]
+    percepts, numbers = all_images(strip)
     keypoints = ExtractionCache().extract(extractor, percepts, threads, on_image)
     occurrences = extractor.find_symbols(percepts, keypoints, threads, learn=False)
     index = FeatureIndex.of(graph, percepts, occurrences)

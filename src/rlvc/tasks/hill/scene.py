@@ -7,12 +7,10 @@ from typing import Final
 import numpy as np
 
 from rlvc.data.images import Image
-from rlvc.data.percepts import Percepts
-from rlvc.envs.hill.scene import LAST_GAUGE, gauge_image, ground_image
 from rlvc.report.web.encoding import encode_array, encode_image, encode_images
 from rlvc.report.web.scene import Scene
 from rlvc.runs.direct_perception import ENOUGH
-from rlvc.tasks.hill.index import GAUGE, GROUND, POSITIONS, VELOCITIES
+from rlvc.tasks.hill.index import GAUGE, GROUND, POSITIONS, VELOCITIES, all_images
 from rlvc.tasks.hill.metrics import optimal_q
 
 EVERY: Final = 4  # columns from one percept of the map to the next; half as many rows
@@ -21,13 +19,7 @@ LOST: Final = 1e-6  # a value below which no action matters
 
 def draw_scene(strip: Image) -> Scene:
     """Return every position that the ground shows, and every velocity that the gauge does."""
-    percepts = Percepts()
-    numbers = [
-        percepts.add(
-            {GROUND: ground_image(strip, column), GAUGE: gauge_image(min(column, LAST_GAUGE))}
-        )
-        for column in range(len(POSITIONS))
-    ]
+    percepts, numbers = all_images(strip)
     names, table = percepts.cameras, percepts.table()[numbers]
     column_of = dict(zip(names, table.T, strict=True))
     ground, gauge = column_of[GROUND], column_of[GAUGE][: len(VELOCITIES)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,7 @@ BLOCK = 256  # images whose occurrences are sorted at a time
 Found = tuple[Ints, Marks]  # (n,) images in ascending order, (n, 4) what occurs there
 
 
-@dataclass(frozen=True, slots=True)
-class OccurrenceTable:
+class OccurrenceTable(NamedTuple):
     """Where features occur on the images of one camera: image by image, feature by feature.
 
     Attributes:

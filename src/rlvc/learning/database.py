@@ -291,9 +291,8 @@ class View:
         """Return how many images of some classes show which feature in which cell of a grid."""
         asked = self.spec, wanted, camera, levels, height
         answers = self.database.client.ask(Shard.count_cells, *asked)
-        n_images = _add([one.n_images for one in answers])
-        columns = zip(*(one[1:] for one in answers), strict=True)
-        return CellCounts(n_images, *(np.concatenate(column) for column in columns))
+        n_images, rows = zip(*answers, strict=True)
+        return CellCounts(_add(n_images), np.concatenate(rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ import functools
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Bools, Ints
+from rlvc._core.arrays import Ints
 from rlvc._core.jit import chunks, jit, n_threads, share_threads
 from rlvc.features.incidence import Incidence
 from rlvc.features.kinds import Feature
@@ -25,12 +25,7 @@ Shown = tuple[Ints, NDArray[np.int32]]  # how many features each image exhibits,
 
 
 class ClassFeatures(Protocol):
-    """New features of one class or of several, as arrays."""
-
-    @property
-    def job(self) -> Ints:
-        """(n,) the number of the class of each, in ascending order."""
-        ...
+    """The new features of one class or, one after the other, of several, as arrays."""
 
     def __len__(self) -> int: ...
 
@@ -40,13 +35,26 @@ class ClassFeatures(Protocol):
 
     @classmethod
     def concatenate(cls, every: Sequence[Self]) -> Self:
-        """Return those of several classes, which are numbered by their place in the list."""
+        """Return those of several classes."""
         ...
 
     def show(
-        self, images: ClassImages, places: OccurrenceTable, n_features: int, span: slice
+        self,
+        begin: Ints,
+        images: ClassImages,
+        places: OccurrenceTable,
+        n_features: int,
+        span: tuple[int, int],
     ) -> Shown:
-        """Return which features of its class each image of some classes exhibits."""
+        """Return which features of its class each image of some classes exhibits.
+
+        Args:
+            begin: (n_jobs + 1,) where the features of each class begin.
+            images: The images of the classes.
+            places: What occurs on them.
+            n_features: How many features may occur.
+            span: Which classes.
+        """
         ...
 
 
@@ -55,35 +63,38 @@ class FeatureBlock:
     """Which percepts of one class exhibit the new features that one camera sees of it.
 
     Attributes:
-        length: (n_percepts,) how many each percept of the class exhibits.
+        percepts: (n_percepts,) the percepts of the class.
+        length: (n_percepts,) how many features each of them exhibits.
         columns: Which, percept by percept.
         n_new: How many new features there are.
     """
 
+    percepts: Ints
     length: Ints
     columns: NDArray[np.int32]
     n_new: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClassImages:
+class ClassImages(NamedTuple):
     """Some classes as one camera sees them.
 
     Attributes:
         begin: (n_jobs + 1,) where the images of each class begin.
         image: The distinct images of its percepts.
         edges: (n_jobs + 1,) where the percepts of each class begin.
-        row: For each percept, class by class, where its image stands in ``image``.
+        percepts: The percepts, class by class.
+        row: For each of them, where its image stands in ``image``.
     """
 
     begin: Ints
     image: Ints
     edges: Ints
+    percepts: Ints
     row: Ints
 
     @classmethod
     def of(
-        cls, classes: Ints, n_classes: int, wanted: list[int], image: Ints, order: Ints
+        cls, classes: Ints, n_classes: int, wanted: list[int], image: Ints, rank: Ints
     ) -> ClassImages:
         """Return the images of some classes.
 
@@ -92,112 +103,61 @@ class ClassImages:
             n_classes: How many classes there are.
             wanted: The classes, in ascending order.
             image: (n_percepts,) the image of each percept.
-            order: (n_images,) all images, in the order in which those of a class shall stand.
+            rank: (n_images,) numbers in whose ascending order the images of a class shall stand.
         """
-        is_wanted = np.zeros(n_classes, np.bool_)
-        is_wanted[wanted] = True
-        begin, images, row = _distinct_images(classes, is_wanted, image, order)
-        percepts = np.flatnonzero(is_wanted[classes])
-        percepts = percepts[np.argsort(classes[percepts], kind="stable")]
-        edges = np.searchsorted(classes[percepts], [*wanted, is_wanted.size])
-        return cls(begin, images, edges, row[percepts])
+        job_of, n_jobs = np.full(n_classes, -1), np.arange(len(wanted) + 1)
+        job_of[wanted] = n_jobs[:-1]
+        job = job_of[classes]
+        percepts = np.flatnonzero(job >= 0)
+        percepts = percepts[np.argsort(job[percepts], kind="stable")]
+        job, width = job[percepts], int(rank.max(initial=0)) + 1
+        keys, first, row = np.unique(
+            job * width + rank[image[percepts]], return_index=True, return_inverse=True
+        )
+        begin, edges = np.searchsorted(keys, n_jobs * width), np.searchsorted(job, n_jobs)
+        return cls(begin, image[percepts[first]], edges, percepts, row)
 
     def exhibit(
-        self, features: ClassFeatures, places: OccurrenceTable, n_features: int, threads: int
+        self,
+        features: Sequence[ClassFeatures],
+        places: OccurrenceTable,
+        n_features: int,
+        threads: int,
     ) -> list[FeatureBlock]:
         """Return which percepts exhibit the new features of their class, as a block for each."""
-        work = functools.partial(features.show, self, places, n_features)
+        begin = np.cumsum([0, *map(len, features)])
+        joined = type(features[0]).concatenate(features)
+        work = functools.partial(joined.show, begin, self, places, n_features)
         found = share_threads(work, spans_of(self.begin, threads), threads)
-        indptr = np.concatenate([[0], np.cumsum(np.concatenate([length for length, _ in found]))])
+        indptr = np.cumsum(np.concatenate([[0], *(length for length, _ in found)]))
         columns = np.concatenate([columns for _, columns in found])
-        rows = Incidence(indptr.astype(np.int64), columns, 0).take(self.row)
-        n_new = np.bincount(features.job, minlength=len(self.edges) - 1).tolist()
+        rows = Incidence(indptr, columns, 0).take(self.row)
         return [
             FeatureBlock(
-                np.diff(rows.indptr[a : b + 1]), rows.indices[rows.indptr[a] : rows.indptr[b]], n
+                self.percepts[a:b], np.diff(rows.indptr[a : b + 1]),
+                rows.indices[rows.indptr[a] : rows.indptr[b]], len(one),
             )
-            for (a, b), n in zip(itertools.pairwise(self.edges.tolist()), n_new, strict=True)
-        ]
+            for one, (a, b) in zip(features, itertools.pairwise(self.edges.tolist()), strict=True)
+        ]  # fmt: skip
 
 
-def spans_of(begin: Ints, threads: int) -> list[slice]:
+def spans_of(begin: Ints, threads: int) -> list[tuple[int, int]]:
     """Cut classes into runs with about as many images each, given where those of each begin."""
     pieces = chunks(int(begin[-1]), n_threads(threads))
     cuts = np.searchsorted(begin, [piece.start for piece in pieces][1:]).tolist()
-    return [slice(a, b) for a, b in itertools.pairwise([0, *cuts, len(begin) - 1])]
+    return list(itertools.pairwise([0, *cuts, len(begin) - 1]))
 
 
-def assemble(blocks: list[FeatureBlock], classes: Ints, is_aliased: Bools, n: int) -> Incidence:
+def assemble(blocks: list[FeatureBlock], n_percepts: int, n: int) -> Incidence:
     """Return which percept exhibits which feature of the blocks; they get numbers from ``n``."""
     if not blocks:
-        return Incidence(np.zeros(len(classes) + 1, np.int64), np.empty(0, np.int32), n)
-    job_of = np.full(len(is_aliased), -1, np.int64)
-    job_of[is_aliased] = np.arange(len(blocks))
+        return Incidence(np.zeros(n_percepts + 1, np.int64), np.empty(0, np.int32), n)
     first = n + np.cumsum([0, *(block.n_new for block in blocks)])
-    indptr, indices = _assemble(
-        job_of[classes],
-        np.concatenate([block.length for block in blocks]),
-        np.cumsum([0, *(len(block.length) for block in blocks)]),
-        np.concatenate([block.columns for block in blocks]),
-        first,
-    )
-    return Incidence(indptr, indices, int(first[-1]))
-
-
-@jit
-def _distinct_images(
-    classes: Ints, is_aliased: NDArray[np.bool_], image: Ints, order: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """Return the distinct images of each aliased class.
-
-    Args:
-        classes: (n_percepts,) the class of each percept.
-        is_aliased: (n_classes,) the classes that are wanted.
-        image: (n_percepts,) the image of each percept.
-        order: (n_images,) all images, in the order in which those of a class shall stand.
-
-    Returns:
-        begin: (n_jobs + 1,) where the images of each class begin.
-        images: (n,) the images.
-        row: (n_percepts,) where the image of a percept stands; n for those of other classes.
-    """
-    job_of = np.full(len(is_aliased), -1, np.int64)
-    n_jobs = 0
-    for c in range(len(is_aliased)):
-        if is_aliased[c]:
-            job_of[c] = n_jobs
-            n_jobs += 1
-    rank = np.empty(len(order), np.int64)
-    for i in range(len(order)):
-        rank[order[i]] = i
-    edge = np.zeros(n_jobs + 1, np.int64)  # of the percepts, class by class
-    for c in classes:
-        if job_of[c] >= 0:
-            edge[job_of[c] + 1] += 1
-    edge = np.cumsum(edge)
-    ranks = np.empty(edge[-1], np.int64)
-    at = edge[:-1].copy()
-    for p in range(len(classes)):
-        job = job_of[classes[p]]
-        if job >= 0:
-            ranks[at[job]] = rank[image[p]]
-            at[job] += 1
-    begin = np.zeros(n_jobs + 1, np.int64)
-    n = 0
-    for job in range(n_jobs):
-        here = np.sort(ranks[edge[job] : edge[job + 1]])
-        for i in range(len(here)):
-            if i == 0 or here[i] != here[i - 1]:
-                ranks[n] = here[i]  # never beyond what was read already
-                n += 1
-        begin[job + 1] = n
-    row = np.full(len(classes), n, np.int64)
-    for p in range(len(classes)):
-        job = job_of[classes[p]]
-        if job >= 0:
-            here = ranks[begin[job] : begin[job + 1]]
-            row[p] = begin[job] + np.searchsorted(here, rank[image[p]])
-    return begin, order[ranks[:n]], row
+    indices = [block.columns + np.int32(a) for block, a in zip(blocks, first[:-1], strict=True)]
+    indptr = np.cumsum(np.concatenate([[0], *(block.length for block in blocks), [0]]))
+    rows = np.full(n_percepts, len(indptr) - 2)  # an empty row, for percepts of other classes
+    rows[np.concatenate([block.percepts for block in blocks])] = np.arange(len(indptr) - 2)
+    return Incidence(indptr, np.concatenate(indices), int(first[-1])).take(rows)
 
 
 @jit
@@ -214,42 +174,6 @@ def class_keys(classes: Ints, n_classes: int, numbers: Ints) -> Ints:
         key[1] += scramble(p, 1, 2)  # addition, as the order of percepts does not matter
         key[2] += scramble(3, p, 5)
     return keys
-
-
-@jit
-def _assemble(
-    job: Ints, length: Ints, begin: Ints, columns: NDArray[np.int32], first: Ints
-) -> tuple[Ints, NDArray[np.int32]]:
-    """Return the rows of all percepts as (indptr, indices), given those of each job.
-
-    Args:
-        job: (n_percepts,) the job of each percept; -1 for none.
-        length: The lengths of the rows, job by job, percept by percept.
-        begin: (n_jobs + 1,) where those of each job begin.
-        columns: What stands in the rows; it gets the numbers of the job's own.
-        first: (n_jobs + 1,) the number of each job's first column.
-    """
-    start = np.zeros(len(length) + 1, np.int64)
-    for i in range(len(length)):
-        start[i + 1] = start[i] + length[i]
-    at = begin[:-1].copy()
-    indptr = np.zeros(len(job) + 1, np.int64)
-    for p in range(len(job)):
-        indptr[p + 1] = indptr[p]
-        if job[p] >= 0:
-            indptr[p + 1] += length[at[job[p]]]
-            at[job[p]] += 1
-    out = np.empty(indptr[-1], np.int32)
-    at = begin[:-1].copy()
-    n = 0
-    for p in range(len(job)):
-        if job[p] >= 0:
-            row = at[job[p]]
-            for i in range(start[row], start[row + 1]):
-                out[n] = columns[i] + first[job[p]]
-                n += 1
-            at[job[p]] += 1
-    return indptr, out
 
 
 @jit

@@ -188,12 +188,9 @@ class Composer:
                 "use_angle of Composites needs a detector that gives orientations, such as "
                 "sift or orb."
             )
-        spans = spans_of(sample.begin, view.threads)
         work = functools.partial(compose, rules, sample, is_part)
-        found = share_threads(work, spans, view.threads)
-        made = [
-            one for (pairs, _), span in zip(found, spans, strict=True) for one in pairs.split(span)
-        ]
+        found = share_threads(work, spans_of(sample.begin, view.threads), view.threads)
+        made = [one for pairs, _ in found for one in pairs]
         return made, np.sum([cut for _, cut in found], axis=0)
 
     def _locate(

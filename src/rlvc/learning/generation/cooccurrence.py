@@ -1,30 +1,39 @@
-"""The compiled half of ``composing.py``: which features occur together, how far apart, and where.
+"""The compiled half of ``pairs.py``: which features occur together, how far apart, and where.
 
-A *job* is an aliased class as one camera sees it; see ``jobs.py``.
+A *job* is an aliased class as one camera sees it; see ``class_images.py``.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
-from rlvc._core.arrays import Floats, Ints
+import numpy as np
+
+from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.jit import jit
-from rlvc.features.occurrences import is_likely, relate
-from rlvc.learning.generation.class_images import scramble
+from rlvc.features.occurrences import OccurrenceTable, is_likely, relate
+from rlvc.learning.generation.class_images import ClassImages, Shown, scramble
+from rlvc.learning.generation.sampling import Sample
 
 TRIES = 8  # pairs that are measured for one that is kept: many are as far apart on every image
 ROUNDING = 1e-9
 
 
+class Caps(NamedTuple):
+    """How much of a class is searched for pairs; see :class:`Composites`."""
+
+    support: float
+    images: int
+    features: int
+    pairs: int
+    distances: int
+    spread: float
+    seed: int
+
+
 @jit
-def _frequent(
-    images: Ints,
-    begin: Ints,
-    feature: NDArray[np.int32],
-    is_part: NDArray[np.bool_],
-    need: int,
-    seen: Ints,
+def frequent_features(
+    images: Ints, places: OccurrenceTable, is_part: Bools, need: int, seen: Ints
 ) -> Ints:
     """Return the features that at least ``need`` images show, most frequent first.
 
@@ -34,8 +43,8 @@ def _frequent(
     n = 0
     for image in images:
         last = -1
-        for i in range(begin[image], begin[image + 1]):
-            f = feature[i]
+        for i in range(places.begin[image], places.begin[image + 1]):
+            f = places.feature[i]
             if f != last and is_part[f]:
                 if seen[f] == 0:
                     if n == len(known):
@@ -88,21 +97,7 @@ def _by_count(both: Ints, names: Ints, most: int, need: int, wanted: int, seed: 
 
 @jit
 def find_pairs(
-    first_job: int,
-    last_job: int,
-    job_begin: Ints,
-    job_image: Ints,
-    begin: Ints,
-    feature: NDArray[np.int32],
-    marks: Floats,
-    is_part: NDArray[np.bool_],
-    support: float,
-    max_images: int,
-    max_features: int,
-    max_pairs: int,
-    max_distances: int,
-    spread: float,
-    seed: int,
+    sample: Sample, is_part: Bools, caps: Caps, span: tuple[int, int]
 ) -> tuple[Ints, Ints, Ints, Floats, Ints]:
     """Return the pairs of features that occur together on the images of some jobs.
 
@@ -120,9 +115,11 @@ def find_pairs(
     out = np.empty((4096, 3), np.float64)
     n_pairs, n_values = 0, 0
     cut = np.zeros(4, np.int64)
-    n_images, n_features = 0, min(max_features, is_part.sum())
-    for job in range(first_job, last_job):
-        n_images = max(n_images, min(job_begin[job + 1] - job_begin[job], max_images))
+    job_begin, places = sample.begin, sample.places
+    n_features = min(caps.features, is_part.sum())
+    n_images = 0
+    for job in range(span[0], span[1]):
+        n_images = max(n_images, min(job_begin[job + 1] - job_begin[job], caps.images))
     seen = np.zeros(len(is_part), np.int64)
     local = np.full(len(is_part), -1, np.int64)
     start = np.zeros((n_images, n_features), np.int64)
@@ -130,16 +127,16 @@ def find_pairs(
     both = np.zeros((n_features, n_features), np.int64)
     here = np.empty(n_features, np.int64)
     one = np.empty((64, 3), np.float64)
-    for job in range(first_job, last_job):
-        n = min(job_begin[job + 1] - job_begin[job], max_images)
+    for job in range(span[0], span[1]):
+        n = min(job_begin[job + 1] - job_begin[job], caps.images)
         if n < 2:
             continue
         cut[0] += job_begin[job + 1] - job_begin[job] > n
-        need = max(2, int(np.ceil(support * n - ROUNDING)))
-        images = job_image[job_begin[job] : job_begin[job] + n]
-        frequent = _frequent(images, begin, feature, is_part, need, seen)
-        cut[1] += len(frequent) > max_features
-        frequent = np.sort(frequent[:max_features])
+        need = max(2, int(np.ceil(caps.support * n - ROUNDING)))
+        images = sample.image[job_begin[job] : job_begin[job] + n]
+        frequent = frequent_features(images, places, is_part, need, seen)
+        cut[1] += len(frequent) > caps.features
+        frequent = np.sort(frequent[: caps.features])
         m = len(frequent)
         for i in range(m):
             local[frequent[i]] = i
@@ -147,8 +144,8 @@ def find_pairs(
         both[:m, :m] = 0
         for k in range(n):
             n_here = 0
-            for i in range(begin[images[k]], begin[images[k] + 1]):
-                f = local[feature[i]]
+            for i in range(places.begin[images[k]], places.begin[images[k] + 1]):
+                f = local[places.feature[i]]
                 if f < 0:
                     continue
                 if length[k, f] == 0:
@@ -162,15 +159,15 @@ def find_pairs(
                     both[here[i], here[j]] += 1
         for i in range(m):
             local[frequent[i]] = -1
-        accepted, tries = 0, TRIES * max_pairs
-        codes = _by_count(both, frequent, n, need, tries + 1, seed)
+        accepted, tries = 0, TRIES * caps.pairs
+        codes = _by_count(both, frequent, n, need, tries + 1, caps.seed)
         is_short = len(codes) > tries
         for code in codes[:tries]:
             f, g = code // m, code % m
             total = 0
             for k in range(n):
                 total += _n_pairs(length[k, f], length[k, g], f == g)
-            wanted = min(total, max_distances)
+            wanted = min(total, caps.distances)
             while wanted > len(one):
                 one = np.concatenate((one, np.empty_like(one)))
             c, past, low, high = 0, 0, np.inf, -np.inf
@@ -179,13 +176,13 @@ def find_pairs(
                 while c < wanted and c * total // wanted < past + more:  # every image has its share
                     a, b = _nth_pair(c * total // wanted - past, length[k, f], length[k, g], f == g)
                     i, j = start[k, f] + a, start[k, g] + b
-                    one[c, 0], one[c, 1], one[c, 2] = relate(marks, i, marks, j)
+                    one[c, 0], one[c, 1], one[c, 2] = relate(places.marks, i, places.marks, j)
                     low, high = min(low, one[c, 0]), max(high, one[c, 0])
                     c += 1
                 past += more
-            if c < 2 or high - low < spread:
+            if c < 2 or high - low < caps.spread:
                 continue  # as far apart on every image: no composite would split the class
-            if accepted == max_pairs:
+            if accepted == caps.pairs:
                 is_short = True
                 break
             accepted += 1
@@ -231,32 +228,33 @@ def _nth_pair(number: int, n: int, m: int, is_one: bool) -> tuple[int, int]:
 
 @jit
 def exhibited(
-    first_job: int,
-    last_job: int,
-    job_begin: Ints,
-    job_image: Ints,
-    begin: Ints,
-    feature: NDArray[np.int32],
-    marks: Floats,
+    images: ClassImages,
+    places: OccurrenceTable,
     parts: Ints,
     pair: Ints,
     rows: Floats,
-    made_begin: Ints,
+    made: Ints,
     n_features: int,
-) -> tuple[Ints, NDArray[np.int32]]:
-    """Return how many composites of its job each image of some jobs exhibits, and which."""
-    count = np.zeros(job_begin[last_job] - job_begin[first_job], np.int64)
+    span: tuple[int, int],
+) -> Shown:
+    """Return how many composites of its job each image of some jobs exhibits, and which.
+
+    The composites of each job begin at ``made``; see :class:`rlvc.learning.generation.pairs.Pairs`.
+    """
+    begin, feature, marks = places.begin, places.feature, places.marks
+    base = images.begin[span[0]]
+    count = np.zeros(images.begin[span[1]] - base, np.int64)
     out = np.empty(65536, np.int32)
     n = 0
     start = np.zeros(n_features, np.int64)
     length = np.zeros(n_features, np.int64)
     is_there = np.zeros(np.bincount(pair).max() if len(pair) else 0, np.bool_)
-    for job in range(first_job, last_job):
-        made_first, made_last = made_begin[job], made_begin[job + 1]
+    for job in range(span[0], span[1]):
+        made_first, made_last = made[job], made[job + 1]
         if made_first == made_last:
             continue
-        for at in range(job_begin[job], job_begin[job + 1]):
-            image = job_image[at]
+        for at in range(images.begin[job], images.begin[job + 1]):
+            image = images.image[at]
             for i in range(begin[image], begin[image + 1]):
                 f = feature[i]
                 if length[f] == 0:
@@ -289,7 +287,7 @@ def exhibited(
                     out[n] = c + one - made_first
                     n += is_there[one]
                 c = end
-            count[at - job_begin[first_job]] = n - before
+            count[at - base] = n - before
             for i in range(begin[image], begin[image + 1]):
                 length[feature[i]] = 0
     return count, out[:n].copy()

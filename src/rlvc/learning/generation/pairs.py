@@ -19,7 +19,7 @@ from rlvc.features.kinds import Composite
 from rlvc.features.occurrences import OccurrenceTable
 from rlvc.learning.generation.class_images import ClassImages, Shown
 from rlvc.learning.generation.clustering import Clustering, fit
-from rlvc.learning.generation.cooccurrence import exhibited, find_pairs
+from rlvc.learning.generation.cooccurrence import Caps, exhibited, find_pairs
 from rlvc.learning.generation.sampling import Sample
 
 if TYPE_CHECKING:
@@ -31,14 +31,12 @@ class Pairs:
     """New composites, as arrays.
 
     Attributes:
-        job: (n,) the number of the class, in ascending order.
         parts: (n, 2) the features that each is made of.
         pair: (n,) which have their parts in common; they stand together.
         rows: (n, 7) their relations; see :meth:`rlvc.features.graph.Composite.row`.
         likelihood: ν.
     """
 
-    job: Ints
     parts: Ints
     pair: Ints
     rows: Floats
@@ -49,24 +47,10 @@ class Pairs:
 
     @classmethod
     def concatenate(cls, every: Sequence[Pairs]) -> Pairs:
-        """Return the composites of several jobs, numbered by their place in the list."""
-        job = np.repeat(np.arange(len(every)), [len(one) for one in every])
-        parts, pair, rows = (
-            np.concatenate([getattr(one, name) for one in every])
-            for name in ("parts", "pair", "rows")
-        )
-        return cls(job, parts, pair, rows, every[0].likelihood)
-
-    def take(self, some: slice | Bools) -> Pairs:
-        """Return some of them."""
-        return Pairs(
-            self.job[some], self.parts[some], self.pair[some], self.rows[some], self.likelihood
-        )
-
-    def split(self, span: slice) -> list[Pairs]:
-        """Return the composites of each of the jobs in a span."""
-        edges = np.searchsorted(self.job, np.arange(span.start, span.stop + 1)).tolist()
-        return [self.take(slice(a, b)) for a, b in itertools.pairwise(edges)]
+        """Return the composites of several classes."""
+        arrays = zip(*((one.parts, one.pair, one.rows) for one in every), strict=True)
+        parts, pair, rows = map(np.concatenate, arrays)
+        return cls(parts, pair, rows, every[0].likelihood)
 
     def feature(self, number: int) -> Composite:
         """Return one of them as a feature."""
@@ -83,18 +67,24 @@ class Pairs:
         )  # fmt: skip
 
     def show(
-        self, images: ClassImages, places: OccurrenceTable, n_features: int, span: slice
+        self,
+        begin: Ints,
+        images: ClassImages,
+        places: OccurrenceTable,
+        n_features: int,
+        span: tuple[int, int],
     ) -> Shown:
         """Return which composites of its class each image of some classes exhibits."""
-        first = np.searchsorted(self.job, np.arange(len(images.begin)))
-        return exhibited(
-            span.start, span.stop, images.begin, images.image, places.begin, places.feature,
-            places.marks, self.parts, self.pair, self.rows, first, n_features,
-        )  # fmt: skip
+        made = self.parts, self.pair, self.rows
+        return exhibited(images, places, *made, begin, n_features, span)
 
 
-def compose(rules: Composites, sample: Sample, is_part: Bools, span: slice) -> tuple[Pairs, Ints]:
-    """Return the composites of some classes, and how often each of the caps bit.
+def compose(
+    rules: Composites, sample: Sample, is_part: Bools, span: tuple[int, int]
+) -> tuple[list[Pairs], Ints]:
+    """Return the composites of each of some classes, and how often each of the caps bit.
+
+    There is a composite for each cluster of the distances of each pair.
 
     Args:
         rules: What may be composed.
@@ -102,34 +92,24 @@ def compose(rules: Composites, sample: Sample, is_part: Bools, span: slice) -> t
         is_part: (n_features,) which features may be parts.
         span: Which classes.
     """
-    places = sample.places
-    job, parts, count, relation, cut = find_pairs(
-        span.start, span.stop, sample.begin, sample.image, places.begin, places.feature,
-        places.marks, is_part, float(rules.support), rules.images, rules.features, rules.pairs,
-        rules.distances, 4.0 * rules.deviation, rules.seed % 2**62,
+    caps = Caps(
+        float(rules.support), rules.images, rules.features, rules.pairs, rules.distances,
+        4.0 * rules.deviation, rules.seed % 2**62,
     )  # fmt: skip
-    made, n_cut = _fit(rules, job, parts, count, relation)
-    return made, np.append(cut, n_cut)
-
-
-def _fit(
-    rules: Composites, job: Ints, parts: Ints, count: Ints, relation: Floats
-) -> tuple[Pairs, int]:
-    """Return a composite for each cluster of each pair, and how many classes had too many."""
+    job, parts, count, relation, cut = find_pairs(sample, is_part, caps, span)
     begin = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
     labels = rules.clustering.cluster(begin, np.ascontiguousarray(relation[:, 0]))
     _check_labels(rules.clustering, labels, len(relation))
     limit = -2.0 * math.log(rules.likelihood)
-    pair, rows = fit(
-        begin, relation, labels, limit, float(rules.deviation), rules.use_angle,
-        rules.use_scale,
-    )  # fmt: skip
-    made = Pairs(job[pair], parts[pair], pair, rows, rules.likelihood)
-    number = np.arange(len(pair)) - np.searchsorted(made.job, made.job)  # within the class
-    keep = number < rules.candidates
-    if keep.all():
-        return made, 0
-    return made.take(keep), len(np.unique(made.job[~keep]))
+    use = rules.use_angle, rules.use_scale
+    pair, rows = fit(begin, relation, labels, limit, float(rules.deviation), *use)
+    edges = np.searchsorted(job[pair], np.arange(span[0], span[1] + 1)).tolist()
+    made, n_cut = list[Pairs](), 0
+    for first, last in itertools.pairwise(edges):
+        n_cut += last - first > rules.candidates
+        some = slice(first, min(last, first + rules.candidates))
+        made.append(Pairs(parts[pair[some]], pair[some], rows[some], rules.likelihood))
+    return made, np.append(cut, n_cut)
 
 
 def _check_labels(clustering: Clustering, labels: Ints, n: int) -> None:

@@ -17,21 +17,15 @@ class CellCounts(NamedTuple):
 
     Attributes:
         n_images: (n_jobs,) how many images each class has.
-        job: (n,) the number of the class among those that were asked for.
-        feature: (n,) the feature.
-        cell: (n,) the number of the cell.
-        shown: (n,) how many images of the class show the feature there.
+        rows: (n, 4) the number of the class among those that were asked for, the feature, the
+            number of the cell, and how many images of the class show the feature there.
     """
 
     n_images: Ints
-    job: Ints
-    feature: Ints
-    cell: Ints
-    shown: Ints
+    rows: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """Images of some classes in a random order, and what occurs on them.
 
     Attributes:

@@ -51,7 +51,7 @@ class ShardFeatures:
     table: Ints
     numbers: tuple[Ints, ...]
     n_images: tuple[int, ...]
-    _ranks: tuple[int, list[Ints], list[Ints]] = (-1, [], [])
+    _ranks: tuple[int, list[Ints]] = (-1, [])
     _parts: dict[int, Feature] = field(default_factory=dict)
     _found: dict[int, Found] = field(default_factory=dict)
     _places: tuple[OccurrenceTable, ...] = ()
@@ -78,22 +78,18 @@ class ShardFeatures:
     ) -> ShardSample:
         """Return the first images of some classes in that order, to be merged with others."""
         sample = self.sample(seen, wanted, camera, seed, height)
-        return ShardSample.cut(sample, self._draw(seed)[0][camera], most)
+        return ShardSample.cut(sample, self._draw(seed)[camera], most)
 
     def count_cells(
         self, seen: ClassifiedPercepts, wanted: list[int], camera: int, levels: int, height: int
     ) -> CellCounts:
         """Return how many images some classes have, and how many show what in which cell."""
-        images, places = (
-            self._images_of(seen, wanted, camera),
-            self._places_of(seen.index, height)[camera],
-        )
+        images = self._images_of(seen, wanted, camera)
+        places = self._places_of(seen.index, height)[camera]
         is_part = may_be_part(seen.index.graph, height)
-        spans = spans_of(images.begin, seen.threads)
-        work = partial(_count_cells, levels, images, places, is_part)
-        found = share_threads(work, spans, seen.threads)
-        columns = (np.concatenate(column) for column in zip(*found, strict=True))
-        return CellCounts(np.diff(images.begin), *columns)
+        work = partial(count_cells, images, places, is_part, levels)
+        found = share_threads(work, spans_of(images.begin, seen.threads), seen.threads)
+        return CellCounts(np.diff(images.begin), np.concatenate(found))
 
     def exhibit(
         self, seen: ClassifiedPercepts, new: NewFeatures, is_open: Bools
@@ -109,12 +105,11 @@ class ShardFeatures:
             missing = [i for i, name in enumerate(kind.numbers) if name not in blocks]
             if missing:
                 images = self._images_of(seen, [wanted[i] for i in missing], kind.camera)
-                features = [kind.features[i] for i in missing]
-                joined = type(features[0]).concatenate(features)
-                made = images.exhibit(joined, every_place[kind.camera], n_known, seen.threads)
+                features, places = [kind.features[i] for i in missing], every_place[kind.camera]
+                made = images.exhibit(features, places, n_known, seen.threads)
                 blocks |= {kind.numbers[i]: one for i, one in zip(missing, made, strict=True)}
             ours = [blocks[name] for name in kind.numbers]
-            found.append(assemble(ours, seen.classes, is_open, n))
+            found.append(assemble(ours, len(seen.classes), n))
             n = found[-1].n_features
         return found
 
@@ -128,24 +123,20 @@ class ShardFeatures:
         key = seen.number, tuple(wanted)
         known, order, images = self._images.get(camera, (None, -1, None))
         if images is None or known != key or seed not in (-1, order):
-            n = len(self.numbers[camera])
-            turn = self._draw(seed)[1][camera] if seed >= 0 else np.arange(n)
+            rank = self._draw(seed)[camera] if seed >= 0 else np.arange(len(self.numbers[camera]))
             image = self.table[:, camera]
-            images = ClassImages.of(seen.classes, seen.n_classes, wanted, image, turn)
+            images = ClassImages.of(seen.classes, seen.n_classes, wanted, image, rank)
             self._images[camera] = key, seed, images
         return images
 
-    def _draw(self, seed: int) -> tuple[list[Ints], list[Ints]]:
-        """Return the rank of each image in a random order of all images, and that order here."""
+    def _draw(self, seed: int) -> list[Ints]:
+        """Return the rank of each image in a random order of all images."""
         if self._ranks[0] != seed:
             rng = np.random.default_rng(seed)
-            ranks = []
-            for n, numbers in zip(self.n_images, self.numbers, strict=True):
-                rank = np.empty(n, np.int64)
-                rank[rng.permutation(n)] = np.arange(n)
-                ranks.append(rank[numbers])
-            self._ranks = seed, ranks, [np.argsort(rank) for rank in ranks]
-        return self._ranks[1:]
+            ranks = (np.argsort(rng.permutation(n)) for n in self.n_images)
+            numbered = zip(ranks, self.numbers, strict=True)
+            self._ranks = seed, [rank[numbers] for rank, numbers in numbered]
+        return self._ranks[1]
 
     def _places_of(self, index: FeatureIndex, height: int) -> tuple[OccurrenceTable, ...]:
         """Return where features that may be parts of composites occur."""
@@ -159,12 +150,3 @@ class ShardFeatures:
                 self._found = {}
             self._parts, self._places = parts, index.places_of(numbers, self._found)
         return self._places
-
-
-def _count_cells(
-    levels: int, images: ClassImages, places: OccurrenceTable, is_part: Bools, span: slice
-) -> tuple[Ints, Ints, Ints, Ints]:
-    return count_cells(
-        span.start, span.stop, images.begin, images.image, places.begin, places.feature,
-        places.marks, is_part, places.size, levels,
-    )  # fmt: skip

@@ -183,7 +183,8 @@ def search_and_floor(learner: RLVC, database: Database, stage: Stage) -> dict[st
         floors.append(floor)
     sums = learner.selector.measure(replace(samples, is_all=False))
     begin = time.perf_counter()
-    merge([(sums.groups, sums.candidates)] * MACHINES, learner.selector.min_samples)
+    every = [sums.candidates] * MACHINES
+    merge(every, MACHINES * sums.groups.n, learner.selector.min_samples)
     merging = (time.perf_counter() - begin) / MACHINES
     n_sums = len(sums.candidates.feature)
     return {"search": min(searches), "floor": min(floors), "sums": n_sums, "merge": merging}

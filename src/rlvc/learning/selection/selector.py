@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rlvc._core.arrays import Bools, Floats
+from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.jit import jit
 from rlvc._core.params import check, param
 from rlvc.learning.aliasing import ResidualSums
@@ -87,17 +86,14 @@ class Selector:
         residuals, percepts, incidence = samples.residuals, samples.percepts, samples.incidence
         if self.samples == "percepts":
             residuals, percepts = residuals.by_percept(percepts)
-        groups = group_interactions(residuals, samples.is_aliased)
+        groups, order = group_interactions(residuals, samples.is_aliased)
         least = self.min_samples if samples.is_all else 0
-        candidates = sum_candidates(
-            groups, residuals.integers, percepts, incidence, least, samples.threads
-        )
+        asked = residuals.integers, percepts, incidence
+        candidates = sum_candidates(groups, order, *asked, least, samples.threads)
         p_values = None
         if self.test == "ks":
-            p_values = kolmogorov_smirnov(
-                groups, candidates, residuals.integers, percepts, incidence
-            )
-        return FeatureSums(groups.sums(), candidates, p_values)
+            p_values = kolmogorov_smirnov(groups, order, candidates, *asked)
+        return FeatureSums(groups, candidates, p_values)
 
     def choose(self, measured: Sequence[FeatureSums], residuals: ResidualSums) -> SplitChoice:
         """Return the best feature of every aliased class, whoever summed.
@@ -108,11 +104,15 @@ class Selector:
             measured: What :meth:`measure` returned for each shard.
             residuals: The sums of the residuals of all interactions, and the values they are of.
         """
-        sums = measured[0]
+        groups, candidates, p_values = (
+            measured[0].groups,
+            measured[0].candidates,
+            measured[0].p_values,
+        )
         if len(measured) > 1:
-            parts = [(one.groups, one.candidates) for one in measured]
-            sums = FeatureSums(*merge(parts, self.min_samples))
-        groups, candidates = sums.groups, sums.candidates
+            groups = GroupSums(*np.sum([one.groups for one in measured], axis=0))
+            every = [one.candidates for one in measured]
+            candidates = merge(every, groups.n, self.min_samples)
         n_classes, n_actions = residuals.count.shape
         reduction = _reductions(groups, candidates)
         if self.relevant:
@@ -124,15 +124,15 @@ class Selector:
             level /= np.maximum(n_tests, 1)
         if self.test == "student":
             # Within a group t grows with the reduction: if the best is not significant, none is.
-            best = _best(candidates.begin, candidates.feature, reduction)
+            best = _best(candidates, reduction)
             p_value = np.ones(len(best))
             p_value[best >= 0] = student(groups, candidates, best[best >= 0])
             best[p_value >= np.repeat(level, n_actions)] = -1
         else:
-            p_values = welch(groups, candidates) if sums.p_values is None else sums.p_values
+            p_values = welch(groups, candidates) if p_values is None else p_values
             is_significant = p_values < level[candidates.group // n_actions]
             score = np.where(is_significant, reduction, NEVER)
-            best = _best(candidates.begin, candidates.feature, score)
+            best = _best(candidates, score)
             p_value = np.where(best >= 0, p_values[best] if len(p_values) else 1.0, 1.0)
         merit = np.full(len(best), -np.inf)
         chosen = best[best >= 0]
@@ -157,10 +157,10 @@ class Selector:
 
 def _choose(
     candidates: CandidateSums,
-    best: NDArray[np.int64],
-    merit: NDArray[np.float64],
-    p_value: NDArray[np.float64],
-    n_tests: NDArray[np.int64],
+    best: Ints,
+    merit: Floats,
+    p_value: Floats,
+    n_tests: Ints,
 ) -> SplitChoice:
     """Return for each class the best candidate of its actions; ``merit`` is (classes, actions)."""
     action = np.argmax(merit, axis=1)
@@ -186,65 +186,39 @@ def _is_idle(groups: GroupSums, candidates: CandidateSums, residuals: ResidualSu
     for action in range(q.shape[1]):
         rest = np.delete(q, action, axis=1)
         others[:, action] = rest.max(axis=1, initial=-np.inf)
-    return _idle_kernel(
-        candidates.begin, groups.count, groups.total, candidates.count, candidates.total,
-        q.ravel(), others.ravel(),
-    )  # fmt: skip
+    return _compare(groups, candidates, q.ravel(), others.ravel())
 
 
 @jit
-def _idle_kernel(
-    begin: NDArray[np.int64],
-    count: NDArray[np.int64],
-    total: NDArray[np.int64],
-    with_count: NDArray[np.int64],
-    with_total: NDArray[np.int64],
-    q: NDArray[np.float64],
-    others: NDArray[np.float64],
-) -> NDArray[np.bool_]:
-    out = np.empty(len(with_count), np.bool_)
+def _compare(groups: GroupSums, candidates: CandidateSums, q: Floats, others: Floats) -> Bools:
+    begin, out = candidates.begin, np.empty(len(candidates.n), np.bool_)
     for g in range(len(begin) - 1):
         for i in range(begin[g], begin[g + 1]):
-            n1, s1 = with_count[i], with_total[i]
-            n0, s0 = count[g] - n1, total[g] - s1
+            n1, s1 = candidates.n[i], candidates.total[i]
+            n0, s0 = groups.n[g] - n1, groups.total[g] - s1
             out[i] = max(s1 / n1, s0 / n0) + q[g] <= others[g]
     return out
 
 
-def reductions(
-    n: int, total: int, with_count: NDArray[np.int64], with_total: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def reductions(n: int, total: int, with_count: Ints, with_total: Ints) -> Floats:
     """Return n σ² − n⊕ σ⊕² − n⊖ σ⊖² for several ways to part ``n`` residuals in two."""
-    begin = np.array([0, len(with_count)], np.int64)
-    return _reduction_kernel(
-        begin, np.array([n], np.int64), np.array([total], np.int64), with_count, with_total
-    )
+    group = GroupSums(*np.array([[n], [total], [0]]))
+    begin, feature = np.array([0, len(with_count)]), np.empty(0, np.int32)
+    return _reductions(group, CandidateSums(begin, feature, with_count, with_total, with_total))
 
 
-def _reductions(groups: GroupSums, candidates: CandidateSums) -> NDArray[np.float64]:
+@jit
+def _reductions(groups: GroupSums, candidates: CandidateSums) -> Floats:
     """Return n σ² − n⊕ σ⊕² − n⊖ σ⊖² = (n⊖ Σ⊕ − n⊕ Σ⊖)² / (n n⊕ n⊖) for all candidates.
 
     Equal patterns, and patterns that are each other's complement, give equal numbers to the bit, so
     that ties are ties.
     """
-    return _reduction_kernel(
-        candidates.begin, groups.count, groups.total, candidates.count, candidates.total
-    )
-
-
-@jit
-def _reduction_kernel(
-    begin: NDArray[np.int64],
-    count: NDArray[np.int64],
-    total: NDArray[np.int64],
-    with_count: NDArray[np.int64],
-    with_total: NDArray[np.int64],
-) -> NDArray[np.float64]:
-    out = np.empty(len(with_count), np.float64)
+    begin, out = candidates.begin, np.empty(len(candidates.n), np.float64)
     for g in range(len(begin) - 1):
-        n, s = float(count[g]), float(total[g])
+        n, s = float(groups.n[g]), float(groups.total[g])
         for i in range(begin[g], begin[g + 1]):
-            n1, s1 = float(with_count[i]), float(with_total[i])
+            n1, s1 = float(candidates.n[i]), float(candidates.total[i])
             n0, s0 = n - n1, s - s1
             d = n0 * s1 - n1 * s0
             out[i] = d * d / (n * (n1 * n0))
@@ -252,10 +226,9 @@ def _reduction_kernel(
 
 
 @jit
-def _best(
-    begin: NDArray[np.int64], feature: NDArray[np.int32], score: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def _best(candidates: CandidateSums, score: Floats) -> Ints:
     """Return the candidate of each group with the highest score, -1 if none is above NEVER."""
+    begin, feature = candidates.begin, candidates.feature
     best = np.full(len(begin) - 1, -1, np.int64)
     for g in range(len(begin) - 1):
         top, at = NEVER, -1
@@ -266,14 +239,12 @@ def _best(
     return best
 
 
-def _remaining(
-    groups: GroupSums, candidates: CandidateSums, chosen: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _remaining(groups: GroupSums, candidates: CandidateSums, chosen: Ints) -> Floats:
     """Return n⊕/n σ⊕² + n⊖/n σ⊖², rounded once: in whole numbers, so that perfect splits tie."""
     group = np.searchsorted(candidates.begin, chosen, side="right") - 1
     columns = (
-        groups.count[group], groups.total[group], groups.square[group],
-        candidates.count[chosen], candidates.total[chosen],
+        groups.n[group], groups.total[group], groups.square[group],
+        candidates.n[chosen], candidates.total[chosen],
     )  # fmt: skip
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return np.asarray(

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from rlvc._core.arrays import Floats, Ints
 from rlvc._core.jit import jit
 from rlvc.features.incidence import Incidence
+from rlvc.features.incidence_kernels import Rows
 from rlvc.learning.selection.sums import CandidateSums, GroupSums, sides
 
 
-def student(
-    groups: GroupSums, candidates: CandidateSums, chosen: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def student(groups: GroupSums, candidates: CandidateSums, chosen: Ints) -> Floats:
     """Return the p-values of Student's t-test with pooled variance; 0 for a perfect split."""
     n1, n0, s1, s0, v1, v0 = sides(groups, candidates, chosen)
     freedom = n1 + n0 - 2.0
@@ -22,7 +21,7 @@ def student(
     return _two_sided(gap, pooled / np.maximum(freedom, 1.0), freedom)
 
 
-def welch(groups: GroupSums, candidates: CandidateSums) -> NDArray[np.float64]:
+def welch(groups: GroupSums, candidates: CandidateSums) -> Floats:
     """Return the p-values of Welch's t-test for all candidates; 1 where a side has one sample."""
     everything = np.arange(len(candidates.feature))
     n1, n0, s1, s0, v1, v0 = sides(groups, candidates, everything)
@@ -33,9 +32,7 @@ def welch(groups: GroupSums, candidates: CandidateSums) -> NDArray[np.float64]:
     return np.where(np.minimum(n1, n0) < 2.0, 1.0, p_value)
 
 
-def _two_sided(
-    gap: NDArray[np.float64], error2: NDArray[np.float64], freedom: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _two_sided(gap: Floats, error2: Floats, freedom: Floats) -> Floats:
     certain = (error2 <= 0.0) & (gap > 0.0)
     t = np.divide(gap, np.sqrt(error2), out=np.zeros_like(gap), where=error2 > 0.0)
     p_value = 2.0 * special.stdtr(np.maximum(freedom, 1.0), -t)
@@ -44,56 +41,55 @@ def _two_sided(
 
 def kolmogorov_smirnov(
     groups: GroupSums,
+    order: Ints,
     candidates: CandidateSums,
-    integers: NDArray[np.int64],
-    percepts: NDArray[np.int64],
+    integers: Ints,
+    percepts: Ints,
     incidence: Incidence,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the asymptotic p-values of the two-sample test for all candidates."""
-    delta = integers[groups.order]
-    group = np.repeat(np.arange(len(groups.count)), groups.count)
+    delta = integers[order]
+    group = np.repeat(np.arange(len(groups.n)), groups.n)
     ascending = np.lexsort((delta, group))
     gap = _largest_gaps(
-        groups.begin, percepts[groups.order][ascending], delta[ascending], candidates.begin,
-        candidates.feature, candidates.count, incidence.indptr, incidence.indices,
-        incidence.n_features,
+        groups, candidates, percepts[order][ascending], delta[ascending],
+        (incidence.indptr, incidence.indices), incidence.n_features,
     )  # fmt: skip
-    n1 = candidates.count.astype(np.float64)
-    n = groups.count[candidates.group].astype(np.float64)
-    p_values: NDArray[np.float64] = special.kolmogorov(np.sqrt(n1 * (n - n1) / n) * gap)
+    n1 = candidates.n.astype(np.float64)
+    n = groups.n[candidates.group].astype(np.float64)
+    p_values: Floats = special.kolmogorov(np.sqrt(n1 * (n - n1) / n) * gap)
     return p_values
 
 
 @jit
 def _largest_gaps(
-    begin: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    delta: NDArray[np.int64],
-    candidate_begin: NDArray[np.int64],
-    feature: NDArray[np.int32],
-    count: NDArray[np.int64],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
+    groups: GroupSums,
+    candidates: CandidateSums,
+    percepts: Ints,
+    delta: Ints,
+    rows: Rows,
     n_features: int,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return sup |F⊕ − F⊖| for every candidate, sweeping each group in ascending order of Δ."""
+    feature, count, (indptr, indices) = candidates.feature, candidates.n, rows
     gaps = np.zeros(len(feature), np.float64)
     below = np.zeros(n_features, np.int64)  # samples with the feature met so far
-    for g in range(len(begin) - 1):
-        first, last = candidate_begin[g], candidate_begin[g + 1]
-        if first == last:
-            continue
-        size = begin[g + 1] - begin[g]
+    begin = 0
+    for g in range(len(groups.n)):
+        first, last = candidates.begin[g], candidates.begin[g + 1]
+        size = groups.n[g]
+        end = begin + size
         for c in range(first, last):
             below[feature[c]] = 0
-        for k in range(begin[g], begin[g + 1]):
-            for i in range(indptr[rows[k]], indptr[rows[k] + 1]):
+        for k in range(begin, end if first < last else begin):
+            for i in range(indptr[percepts[k]], indptr[percepts[k] + 1]):
                 below[indices[i]] += 1
-            if k + 1 < begin[g + 1] and delta[k + 1] == delta[k]:
+            if k + 1 < end and delta[k + 1] == delta[k]:
                 continue
-            met = k + 1 - begin[g]
+            met = k + 1 - begin
             for c in range(first, last):
                 with_it = below[feature[c]]
                 gap = abs(with_it / count[c] - (met - with_it) / (size - count[c]))
                 gaps[c] = max(gaps[c], gap)
+        begin = end
     return gaps

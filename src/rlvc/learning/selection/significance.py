@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from rlvc._core.arrays import Floats, Ints
+from rlvc._core.arrays import Floats, Ints, Rows
 from rlvc._core.jit import jit
 from rlvc.features.incidence import Incidence
-from rlvc.features.incidence_kernels import Rows
 from rlvc.learning.selection.sums import CandidateSums, GroupSums, sides
 
 

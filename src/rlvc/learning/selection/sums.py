@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Bools, Floats, Ints
+from rlvc._core.arrays import Bools, Floats, Ints, Rows
 from rlvc._core.jit import add_to_row, chunks, jit, n_threads, prefetch, spread_threads
 from rlvc.features.incidence import Incidence
-from rlvc.features.incidence_kernels import Rows
 from rlvc.learning.aliasing import Residuals, variance_of
 
 

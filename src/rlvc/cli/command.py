@@ -52,10 +52,9 @@ def with_options(
     ]
 
     def decorate(function: Callable[[typer.Context, T], None]) -> Callable[..., None]:
-        @functools.wraps(function)
-        def command(context: typer.Context, **given: Any) -> None:
-            function(context, options(**given))
-
+        command = functools.wraps(function)(
+            lambda context, **given: function(context, options(**given))
+        )
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {one.name: one.annotation for one in parameters}
         return command

@@ -87,7 +87,6 @@ def evaluate(context: typer.Context, options: EvaluateOptions) -> None:
 def _evaluate_in_env(policy: AnyPolicy, options: EvaluateOptions) -> dict[str, Any]:
     """Return the measures of a policy in an environment."""
     from rlvc.cli.progress import ProgressDisplay
-    from rlvc.data.explore import CachedPolicy
     from rlvc.policies.evaluate import check_fit
     from rlvc.policies.evaluate import evaluate as evaluate_in_env
 
@@ -98,7 +97,7 @@ def _evaluate_in_env(policy: AnyPolicy, options: EvaluateOptions) -> dict[str, A
     with ProgressDisplay(Console(stderr=options.as_json)) as display:
         display.on_phase("evaluate", episodes)
         return evaluate_in_env(
-            CachedPolicy(policy), env, episodes=episodes, on_episode=display.on_step, **seed
+            policy, env, episodes=episodes, on_episode=display.on_step, **seed
         ).summary()
 
 

@@ -59,14 +59,11 @@ class LazyFeatures:
                 _, rows, search = self._extract(feature.camera)
                 self._exhibited[number] = search.has_match(rows, feature.symbol)
             elif isinstance(feature, AtLeast):
-                self._exhibited[number] = self.count(feature) >= feature.least
+                n_parts = sum(map(self.exhibits, feature.parts))
+                self._exhibited[number] = n_parts >= feature.least
             else:
                 self._exhibited[number] = len(self.find(number)) > 0
         return self._exhibited[number]
-
-    def count(self, feature: AtLeast) -> int:
-        """Return how many of the parts of a feature the percept exhibits."""
-        return sum(map(self.exhibits, feature.parts))
 
     def find(self, number: int) -> Marks:
         """Return the (n, 4) occurrences of a feature."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.data.collect import Predictor, reset, step
+from rlvc.data.explore import CachedPolicy
 from rlvc.data.spaces import shapes_of
 from rlvc.policies.forest import AnyPolicy
 
@@ -79,6 +80,7 @@ def evaluate(
         raise ValueError(f"episodes of evaluate must be at least 1; got {episodes}.")
     if isinstance(policy, AnyPolicy):
         check_fit(policy, env)
+        policy = CachedPolicy(policy)
     rows: list[tuple[float, int, bool]] = []
     successes: list[bool] = []
     n_endless = 0

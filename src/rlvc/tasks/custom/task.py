@@ -13,7 +13,6 @@ from rlvc.data.explore import (
     EPSILON,
     INTERACTIONS,
     ROUNDS,
-    CachedPolicy,
     ExplorationCallback,
     Round,
     explore,
@@ -143,7 +142,7 @@ class CustomTask(Task[CustomEvaluation]):
         if self.env is not None and self.episodes:
             with run.timer.phase("evaluate", self.episodes):
                 measures = evaluate(
-                    CachedPolicy(best), self.env, episodes=self.episodes, seed=run.seed + NEW_SEED,
+                    best, self.env, episodes=self.episodes, seed=run.seed + NEW_SEED,
                     on_episode=run.callback.on_step,
                 ).summary()  # fmt: skip
         stages, data = run.stages[self.main], run.database.interactions

@@ -164,12 +164,13 @@ def test_sound_data_come_in_alike(way: str, tmp_path: Path) -> None:
 
 # Rewards -----------------------------------------------------------------------------------------
 
+LEAVE_OUT = "Correct it, or leave the episode out."
 FINITE = {
-    "arrays": ["reward of Interactions must be finite; got nan in row 1, -inf in row 2. Correct "
-               "it, or leave the episode out."],
-    "csv": ["reward is not finite in rows 2 and 4 (nan, -inf)."],
-    "minari": ["reward is not finite in step 1 of episode 0 (nan).",
-               "reward is not finite in step 0 of episode 1 (-inf)."],
+    "arrays": ["reward of Interactions must be finite; got nan in row 1, -inf in row 2. "
+               f"{LEAVE_OUT}"],
+    "csv": [f"reward is not finite in rows 2 and 4 (nan, -inf). {LEAVE_OUT}"],
+    "minari": [f"reward is not finite in step 1 of episode 0 (nan). {LEAVE_OUT}",
+               f"reward is not finite in step 0 of episode 1 (-inf). {LEAVE_OUT}"],
 }  # fmt: skip
 LIKE = {"npz": "arrays", "parquet": "csv"}  # what speaks as another does
 
@@ -187,11 +188,11 @@ SCALE = "Scale the rewards: policies do not change."
 LARGE = {
     "arrays": ["reward of Interactions must be 0 or between 1e-100 and 1e100 in size; got 1e+300 "
                f"in row 1, -1e-300 in row 3. {SCALE}"],
-    "csv": ["reward is neither 0 nor between 1e-100 and 1e100 in size in rows 2 and 5 (1e+300, "
+    "csv": ["reward is not 0 or between 1e-100 and 1e100 in size in rows 2 and 5 (1e+300, "
             f"-1e-300). {SCALE}"],
-    "minari": ["reward is neither 0 nor between 1e-100 and 1e100 in size in step 1 of episode 0 "
+    "minari": ["reward is not 0 or between 1e-100 and 1e100 in size in step 1 of episode 0 "
                f"(1e+300). {SCALE}",
-               "reward is neither 0 nor between 1e-100 and 1e100 in size in step 1 of episode 1 "
+               "reward is not 0 or between 1e-100 and 1e100 in size in step 1 of episode 1 "
                f"(-1e-300). {SCALE}"],
 }  # fmt: skip
 
@@ -341,9 +342,9 @@ def test_images_of_another_size_in_an_episode_of_minari() -> None:
     with pytest.raises(DataError) as caught:
         read_minari("log-v0")
     assert list(caught.value.problems) == [
-        "reward is not finite in step 1 of episode 1 (inf).",
-        "observations in steps 0, 1 and 2 of episode 1: The shape of the percept must be "
+        "episode 1: observations in steps 0, 1 and 2: The shape of the percept must be "
         "(32, 32, 3), as before; got (30, 32, 3). Resize the images to one size.",
+        f"reward is not finite in step 1 of episode 1 (inf). {LEAVE_OUT}",
     ]
 
 
@@ -415,13 +416,13 @@ def test_an_environment_with_arrays_of_any_layout(layout: str) -> None:
 
 # Actions -----------------------------------------------------------------------------------------
 
+CORRECT = "Correct it, or how many actions there are."
 OUTSIDE = {
-    "arrays": ["action of Interactions must be in 0..1; got -1 in row 1, 7 in row 3. Correct it, "
-               "or how many actions there are."],
-    "csv": ["action is not in 0..1 in rows 2 and 5 (-1, 7). Correct it, or how many actions there "
-            "are."],
-    "minari": ["action must be in 0..1; got -1 in step 1 of episode 0.",
-               "action must be in 0..1; got 7 in step 1 of episode 1."],
+    "arrays": ["action of Interactions must be in 0..1; got -1 in row 1, 7 in row 3. "
+               f"{CORRECT}"],
+    "csv": [f"action is not in 0..1 in rows 2 and 5 (-1, 7). {CORRECT}"],
+    "minari": [f"action is not in 0..1 in step 1 of episode 0 (-1). {CORRECT}",
+               f"action is not in 0..1 in step 1 of episode 1 (7). {CORRECT}"],
 }  # fmt: skip
 
 
@@ -603,6 +604,7 @@ def test_images_are_never_in_memory_all_at_once(
     defaults = Percepts.__init__.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "in_memory", 0)
+    monkeypatch.setattr("rlvc.data.io.image_files.IN_MEMORY", 0)
     dataset = minari.load_dataset("log-v0") if way == "minari" else None  # reads only its spaces
     read: dict[str, Callable[[], Interactions]] = {
         "npz": lambda: read_arrays(tmp_path / "log" / "log.npz"),

@@ -11,19 +11,18 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from rlvc._core.jit import jit
-from rlvc.data.columns import EMPTY, read_columns
 from rlvc.data.observations import add_observations
 from rlvc.data.percepts import Percepts
 from rlvc.data.validation import (
-    ErrorCollector,
-    check_actions,
+    EMPTY,
+    check_flaws,
     check_lengths,
-    check_numbers,
-    check_rewards,
+    check_values,
+    find_out_of_range,
     quote_rows,
+    raise_all,
+    read_columns,
 )
-
-ACTIONS = "Correct it, or how many actions there are."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +60,22 @@ class Interactions:
     next_state: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        n, errors = len(self.start), ErrorCollector()
+        n = len(self.start)
         if n == 0:
             raise ValueError(EMPTY)
         names = ("action", "reward", "end", "episode", "terminated", "truncated")
-        errors.add(*check_lengths(n, {name: getattr(self, name) for name in names}))
-        errors.raise_all()  # further checks need columns of one length
-        errors.add(*self._check_values())
-        errors.raise_all()
+        raise_all([*check_lengths(n, {name: getattr(self, name) for name in names})])
+        raise_all([*self._check_values()])  # needs columns of one length
 
     def _check_values(self) -> Iterator[ValueError]:
         """Yield the errors of the values of the columns."""
-        yield from check_actions(self.n_actions, self.action_names)
-        yield from check_rewards(self.reward)
-        yield from check_numbers("action", self.action, self.action_start, self.n_actions, ACTIONS)
+        yield from check_values(
+            self.action, self.reward, self.n_actions, self.action_start, self.action_names
+        )
         for name in ("start", "end"):
-            yield from check_numbers(name, getattr(self, name), 0, len(self.percepts))
+            numbers = getattr(self, name)
+            flaw = find_out_of_range(numbers, 0, len(self.percepts))
+            yield from check_flaws(name, numbers, [flaw])
         if (self.episode[1:] >= self.episode[:-1]).all():  # the usual case, quickly checked
             return
         _, first = np.unique(self.episode, return_index=True)
@@ -170,8 +169,9 @@ class Interactions:
 
         Observations are images, dicts of images or stacked frames; or a dict of arrays that have
         one of these in each row. Percepts are numbered in the order of their first occurrence: the
-        start of a row, its end, the next row. Actions are counted from ``action_start``; an episode
-        ends where a row is terminated or truncated. All errors are raised at once, a line each.
+        start of a row, its end, the next row. Actions are counted from ``action_start``; there are
+        as many as have names, or else one more than the highest. An episode ends where a row is
+        terminated or truncated. All errors are raised at once, a line each.
 
         >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
         >>> Interactions.from_arrays(
@@ -179,21 +179,18 @@ class Interactions:
         ... ).end.tolist()
         [1, 2, 3]
         """
-        errors = ErrorCollector()
+        percepts, errors = Percepts(), list[Exception]()
         both = {"observations": observations, "next_observations": next_observations}
-        percepts, pairs, is_even = add_observations(both, errors)
-        action, reward, ends, cut = read_columns(
-            errors, len(pairs), is_even, actions, rewards, terminated, truncated
-        )
-        action = action.astype(np.int64) - action_start
+        pairs, is_even = add_observations(percepts, both, errors)
+        given = {"action": actions, "reward": rewards, "terminated": terminated}
+        given |= {} if truncated is None else {"truncated": truncated}
+        columns = read_columns(given, len(pairs), is_even, errors)
+        action, reward, ends, cut = columns.values()
+        action = action - action_start
         if n_actions is None:
-            n_actions = int(action.max(initial=0)) + 1
-        errors.add(
-            *check_actions(n_actions, action_names),
-            *check_rewards(reward),
-            *check_numbers("action", action, action_start, n_actions, ACTIONS),
-        )
-        errors.raise_all()
+            n_actions = len(action_names) or int(action.max(initial=0)) + 1
+        errors += check_values(action, reward, n_actions, action_start, action_names)
+        raise_all(errors)
         return cls(
             percepts, pairs[:, 0], action, reward, pairs[:, 1],
             np.cumsum(ends | cut) - (ends | cut), ends, cut, n_actions, action_start, action_names,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rlvc.data.images import Image, as_image
 from rlvc.data.percepts import SINGLE, Percept, Percepts
-from rlvc.data.validation import ErrorCollector, name_rows
+from rlvc.data.validation import name_rows
 
 Shapes = Mapping[str, tuple[int, ...]]  # of each camera's images
 
@@ -33,12 +33,13 @@ def as_percept(observation: Any) -> Percept:
     ['front frame 1', 'front frame 2', 'front frame 3', 'front frame 4']
     """
     if not isinstance(observation, Mapping):
-        shown: Percept = observation
-        return _named(SINGLE, observation) if is_stack(observation) else shown
+        frames = _by_frame(SINGLE, observation)
+        shown: Percept = frames.get(SINGLE, frames)
+        return shown
     cameras: dict[str, Image] = {}
     for name, part in observation.items():
         if is_visible(part):
-            cameras |= _named(str(name), part)
+            cameras |= _by_frame(str(name), part)
     return cameras or dict(observation)  # without images, Percepts.add raises the error
 
 
@@ -63,16 +64,16 @@ def rows_of(observations: Any) -> Iterator[Any]:
 
 
 def add_observations(
-    both: Mapping[str, Any], errors: ErrorCollector
-) -> tuple[Percepts, NDArray[np.int64], bool]:
-    """Add pairs of observations, before and after an action, to a new store of percepts.
+    percepts: Percepts, columns: Mapping[str, Any], errors: list[Exception], unit: str = "row"
+) -> tuple[NDArray[np.int64], bool]:
+    """Add the observations of each row to a store, such as those before and after an action.
 
     All rows are read, one by one; an error of many rows is added once.
 
     Returns:
-        The store, the (n, 2) numbers of the percepts, and whether both have as many rows.
+        The (n, n_columns) numbers of the percepts, and whether all columns have as many rows.
     """
-    percepts, pairs, is_even = Percepts(), list[list[int]](), True
+    numbers, is_even = list[list[int]](), True
     found: dict[tuple[str, type[Exception], str], list[int]] = {}
 
     def number_of(name: str, observation: Any) -> int:
@@ -80,18 +81,18 @@ def add_observations(
             return percepts.add(as_percept(observation))
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            found.setdefault((name, kind, str(error)), []).append(len(pairs))
+            found.setdefault((name, kind, str(error)), []).append(len(numbers))
             return -1
 
     try:
-        for row in rows_of(both):
-            pairs.append([number_of(name, one) for name, one in row.items()])
+        for row in rows_of(columns):
+            numbers.append([number_of(name, one) for name, one in row.items()])
     except (TypeError, ValueError) as error:
-        errors.add(error)
+        errors.append(error)
         is_even = False
     for (name, kind, fact), rows in found.items():
-        errors.add(kind(f"{name} in {name_rows(rows)}: {fact}"))
-    return percepts, np.asarray(pairs, np.int64).reshape(-1, 2), is_even
+        errors.append(kind(f"{name} in {name_rows(rows, unit=unit)}: {fact}"))
+    return np.asarray(numbers, np.int64).reshape(-1, len(columns)), is_even
 
 
 def frame_name(name: str, frame: int, n_frames: int) -> str:
@@ -115,54 +116,43 @@ def frame_of(camera: str) -> tuple[str, int] | None:
 
 def is_visible(part: object) -> bool:
     """Tell whether an entry of a dict is an image that is large enough, or a stack of these."""
-    if not isinstance(part, np.ndarray) or part.dtype != np.uint8:
+    if not isinstance(part, np.ndarray) or part.dtype != np.uint8 or not frame_axis(part.shape):
         return False
-    if part.ndim not in (2, 3, 4) or not frame_axis(part.shape):
-        return False
-    return bool(min(split_frames(part)[0].shape[:2]) >= SMALLEST)
+    return bool(min(size_of(part)) >= SMALLEST)
 
 
 def frame_axis(shape: tuple[int, ...]) -> str:
     """Return the axis of a stack's frames, first or last; none for one image, empty for neither."""
-    if len(shape) == 2 or (len(shape) == 3 and shape[-1] in (1, 3)):
+    if len(shape) == 2 or (len(shape) == 3 and shape[2] in (1, 3)):
         return "none"
     if len(shape) == 3 and shape[2] <= DEEP < min(shape[:2]):
         return "last"
-    is_stack = shape[0] <= DEEP and (len(shape) == 3 or shape[-1] in (1, 3))
-    return "first" if is_stack else ""
+    is_stack = len(shape) == 3 or (len(shape) == 4 and shape[3] in (1, 3))
+    return "first" if is_stack and shape[0] <= DEEP else ""
 
 
-def split_frames(observation: Any) -> list[Any]:
-    """Return the frames of a stack, the oldest first; anything else is returned alone."""
-    if not isinstance(observation, np.ndarray) or observation.ndim not in (3, 4):
-        return [observation]  # an image, or something that Percepts.add refuses
-    axis = frame_axis(observation.shape)
+def split_frames(part: object) -> list[Any]:
+    """Return the frames of a stack, the oldest first; none for anything else."""
+    axis = frame_axis(part.shape) if isinstance(part, np.ndarray) else ""
+    if not isinstance(part, np.ndarray) or axis not in ("first", "last"):
+        return []
     if axis == "first":
-        return list(observation)
-    if axis == "last":
-        channels = 3 if observation.shape[2] % 3 == 0 else 1
-        return list(_split_channels(observation, channels))
-    return [observation]
+        return list(part)
+    step = 3 if part.shape[2] % 3 == 0 else 1
+    return [part[:, :, i : i + step] for i in range(0, part.shape[2], step)]
 
 
-def _split_channels(image: NDArray[Any], channels: int) -> Iterator[NDArray[Any]]:
-    for first in range(0, image.shape[2], channels):
-        yield image[:, :, first : first + channels]
+def size_of(part: NDArray[Any]) -> tuple[int, int]:
+    """Return the height and width of an image, or of the frames of a stack."""
+    height, width, *_ = (split_frames(part) or [part])[0].shape
+    return height, width
 
 
-def is_stack(part: object) -> bool:
-    """Tell whether an array is a stack of frames."""
-    if not isinstance(part, np.ndarray) or part.ndim not in (3, 4):
-        return False
-    return frame_axis(part.shape) in ("first", "last")
-
-
-def _named(name: str, part: Any) -> dict[str, Any]:
+def _by_frame(name: str, part: Any) -> dict[str, Any]:
     """Return the images of an observation's entry by camera: its frames if it is a stack."""
-    if not is_stack(part):
-        return {name: part}
     frames = split_frames(part)
-    return {frame_name(name, i, len(frames)): frame for i, frame in enumerate(frames, 1)}
+    named = {frame_name(name, i, len(frames)): frame for i, frame in enumerate(frames, 1)}
+    return named or {name: part}
 
 
 def split_percepts(observation: Any, shapes: Shapes) -> tuple[list[dict[str, Image]], bool]:
@@ -191,17 +181,17 @@ def _by_camera(observation: Any, shapes: Shapes) -> dict[str, Any]:
     """Return the observation of each camera; other entries of a dict are left out."""
     if sorted(shapes) == [SINGLE]:
         return {SINGLE: observation}
+    is_dict, is_array = isinstance(observation, Mapping), isinstance(observation, np.ndarray)
+    given = observation if is_dict else {SINGLE: observation} if is_array else {}
     parts: dict[str, Any] = {}
     for camera in shapes:
-        frame = frame_of(camera)
-        if isinstance(observation, Mapping) and camera in observation:
-            parts[camera] = observation[camera]
-        elif frame and frame[0] == SINGLE and isinstance(observation, np.ndarray):
-            parts[camera] = _take_frame(observation, camera, shapes)
-        elif frame and isinstance(observation, Mapping) and frame[0] in observation:
-            parts[camera] = _take_frame(observation[frame[0]], camera, shapes)
+        name, number = frame_of(camera) or (camera, 0)
+        if camera in given:
+            parts[camera] = given[camera]
+        elif number and name in given:
+            parts[camera] = _take_frame(given[name], camera, shapes)
         else:
-            got = sorted(observation) if isinstance(observation, Mapping) else type(observation)
+            got = sorted(observation) if is_dict else type(observation)
             raise ValueError(f"The cameras of this policy are {sorted(shapes)}; got {got}.")
     return parts
 
@@ -211,11 +201,10 @@ def _take_frame(stack: Any, camera: str, shapes: Shapes) -> Any:
     name, number = frame_of(camera) or (camera, 1)
     n = sum((frame_of(other) or (None,))[0] == name for other in shapes)
     height, width, channels = shapes[camera]
-    size = [height, width, channels]
-    got, grey = list(np.shape(stack)), [height, width] if channels == 1 else None
+    size, got = [height, width, channels], list(np.shape(stack))
     if got[-4:] == [n, *size] and len(got) <= 5:
         return stack[..., number - 1, :, :, :]
-    if grey and got[-3:] == [n, *grey] and len(got) <= 4:
+    if channels == 1 and got[-3:] == [n, height, width] and len(got) <= 4:
         return stack[..., number - 1, :, :]
     if got[-3:] == [height, width, n * channels] and len(got) <= 4:
         return stack[..., (number - 1) * channels : number * channels]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +23,7 @@ class Images:
         self.camera = camera
         self.shape: tuple[int, ...] | None = None
         self._numbers: dict[bytes, int] = {}
+        self._digests: list[bytes] = []
         self._kept: list[Image] = []
         self._limit = in_memory
         self._spool: Spool | None = None
@@ -53,6 +52,7 @@ class Images:
             number = len(self._numbers)
             self._store(number, image)
             self._numbers[digest] = number  # after the store, which a full disk may refuse
+            self._digests.append(digest)
         return number
 
     def subset(self, numbers: Sequence[int]) -> Images | list[Image]:
@@ -66,7 +66,7 @@ class Images:
 
     def digests(self, first: int, last: int) -> list[bytes]:
         """Return the digest of each image from ``first`` up to ``last``."""
-        return list(itertools.islice(self._numbers, first, last))
+        return self._digests[first:last]
 
     def _store(self, number: int, image: Image) -> None:
         if self._spool is None and (number + 1) * image.nbytes <= self._limit:
@@ -82,6 +82,9 @@ class Images:
     def __getitem__(self, number: int) -> Image:
         if not 0 <= number < len(self):
             raise IndexError(f"The store holds {len(self)} images; there is no number {number}.")
+        return self._load(number)
+
+    def _load(self, number: int) -> Image:
         if number < len(self._kept):
             return self._kept[number]
         assert self._spool is not None
@@ -121,10 +124,8 @@ class Percepts:
     (2, np.uint8(1))
     """
 
-    def __init__(
-        self, *, in_memory: int = IN_MEMORY, new_images: Callable[[str], Images] | None = None
-    ) -> None:
-        self._in_memory, self._new_images = in_memory, new_images
+    def __init__(self, *, in_memory: int = IN_MEMORY) -> None:
+        self._in_memory = in_memory
         self._cameras: tuple[str, ...] | None = None
         self._images: list[Images] = []
         self._numbers: dict[tuple[int, ...], int] = {}
@@ -165,8 +166,7 @@ class Percepts:
                 raise ValueError("A percept must have at least one image; got an empty dict.")
             self._cameras = cameras
             limit = self._in_memory // len(cameras)
-            new_images = self._new_images or partial(Images, in_memory=limit)
-            self._images = [new_images(name) for name in cameras]
+            self._images = [Images(name, in_memory=limit) for name in cameras]
         if cameras != self._cameras:
             raise ValueError(
                 f"The cameras of a percept must be {list(self._cameras)}, as before; "

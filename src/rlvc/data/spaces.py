@@ -16,8 +16,8 @@ from rlvc.data.observations import (
     SMALLEST,
     as_percept,
     frame_axis,
-    is_stack,
     is_visible,
+    size_of,
     split_frames,
 )
 from rlvc.data.percepts import SINGLE
@@ -50,15 +50,20 @@ def check_spaces(env: gymnasium.Env[Any, Any]) -> spaces.Discrete:
     return actions
 
 
+def parts_of(space: gymnasium.Space[Any]) -> dict[str, gymnasium.Space[Any]]:
+    """Return the spaces of a dict by name; any other space has the name of a single camera."""
+    return dict(space.spaces) if isinstance(space, spaces.Dict) else {SINGLE: space}
+
+
 def check_images(space: gymnasium.Space[Any], whose: str, cure: str = "") -> None:
     """Raise a TypeError unless a space has images that are large enough."""
-    parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {SINGLE: space}
+    parts = parts_of(space)
     if any(map(shows, parts.values())):
         return
     for name, part in parts.items():
         blank = _blank(part)
-        if blank is not None and blank.ndim in (2, 3, 4) and frame_axis(blank.shape):
-            height, width = split_frames(blank)[0].shape[:2]
+        if blank is not None and frame_axis(blank.shape):
+            height, width = size_of(blank)
             which = f"observation {name!r}" if name else "the observation"
             raise TypeError(
                 f"The images of {which} must have at least {SMALLEST} × {SMALLEST} pixels; got "
@@ -76,23 +81,21 @@ def shapes_of(space: gymnasium.Space[Any]) -> dict[str, tuple[int, ...]]:
     >>> shapes_of(spaces.Dict({"front": spaces.Box(0, 255, (84, 84), np.uint8)}))
     {'front': (84, 84, 1)}
     """
-    parts = space.spaces if isinstance(space, spaces.Dict) else {SINGLE: space}
-    blank = {name: _blank(one) for name, one in parts.items() if shows(one)}
-    if not blank:
-        return {}
-    shown = as_percept(blank if isinstance(space, spaces.Dict) else blank[SINGLE])
+    blank = {name: _blank(part) for name, part in parts_of(space).items() if shows(part)}
+    shown = as_percept(blank if isinstance(space, spaces.Dict) else blank.get(SINGLE, {}))
     images = shown if isinstance(shown, Mapping) else {SINGLE: shown}
     return {camera: as_image(image).shape for camera, image in sorted(images.items())}
 
 
 def tell_left_out(space: gymnasium.Space[Any]) -> None:
     """Warn of entries of observations that are left out, as they are not images."""
-    parts = space.spaces if isinstance(space, spaces.Dict) else {}
-    if left_out := sorted(name for name, part in parts.items() if not shows(part)):
+    parts = parts_of(space)
+    left_out = sorted(name for name, part in parts.items() if name != SINGLE and not shows(part))
+    if left_out:
         log.warning("Only images are learned from; left out: %s.", ", ".join(left_out))
-    for part in parts.values() if parts else [space]:
+    for part in parts.values():
         shape = (part.shape or ()) if shows(part) else ()
-        if len(shape) == 3 and is_stack(_blank(part)) and (shape[0] == 3 or shape[2] == 4):
+        if len(shape) == 3 and split_frames(_blank(part)) and (shape[0] == 3 or shape[2] == 4):
             log.warning(
                 "Observations of shape %s are taken for %d grey frames. If they are the colours of "
                 "one image, bring them to (H, W, 3).", shape, min(shape),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc.errors import DataError
 
 if TYPE_CHECKING:
@@ -22,50 +23,38 @@ LETTERS = 60  # of a value that a message quotes
 SMALL, LARGE = 1e-100, 1e100  # sizes of a reward whose squares and sums are still numbers
 MOST_ACTIONS = 2**16
 
-Given = ParamSpec("Given")
-Values = TypeVar("Values")
+EMPTY = "Interactions must hold at least one interaction; got none."
+ACTIONS = "Correct it, or how many actions there are."
+
+# The parameter of ``Interactions.from_arrays`` for a column, its type, the kinds of arrays that are
+# accepted, and what they are called.
+_COLUMNS: dict[str, tuple[str, type[np.generic], str, str]] = {
+    "action": ("actions", np.int64, "biu", "integers, the numbers of the actions taken"),
+    "reward": ("rewards", np.float64, "biuf", "numbers"),
+    "terminated": ("terminated", np.bool_, "biuf", "true or false"),
+    "truncated": ("truncated", np.bool_, "biuf", "true or false"),
+}
+
+Flaw = tuple[str, Bools, str]  # what values must be, which are not, and the cure
 
 
-class ErrorCollector:
-    """Collect the errors of arrays, to raise all of them at once.
+def raise_all(errors: Sequence[Exception]) -> None:
+    """Raise errors as one, if there are any: a TypeError if all of them are, else a ValueError.
 
-    >>> errors = ErrorCollector()
-    >>> errors.read(int, "7"), errors.read(int, "seven"), errors.read(len, 7)
-    (7, None, None)
-    >>> errors.raise_all()
+    >>> raise_all([ValueError("One thing is wrong."), TypeError("So is another.")])
     Traceback (most recent call last):
-    ValueError: invalid literal for int() with base 10: 'seven'
-    object of type 'int' has no len()
+    ValueError: One thing is wrong.
+    So is another.
     """
-
-    def __init__(self) -> None:
-        self._errors: list[Exception] = []
-
-    def add(self, *errors: Exception) -> None:
-        """Add errors."""
-        self._errors += errors
-
-    def read(
-        self, convert: Callable[Given, Values], *args: Given.args, **kwargs: Given.kwargs
-    ) -> Values | None:
-        """Return the value of a conversion; if it raises an error, add that and return None."""
-        try:
-            return convert(*args, **kwargs)
-        except (TypeError, ValueError) as error:
-            self.add(error)
-            return None
-
-    def raise_all(self) -> None:
-        """Raise all errors as one: a TypeError if all of them are, else a ValueError."""
-        if self._errors:
-            is_type = all(isinstance(error, TypeError) for error in self._errors)
-            raise (TypeError if is_type else ValueError)("\n".join(map(str, self._errors)))
+    if errors:
+        is_type = all(isinstance(error, TypeError) for error in errors)
+        raise (TypeError if is_type else ValueError)("\n".join(map(str, errors)))
 
 
 class ProblemCollector:
-    """Collect the problems of a file or folder, a sentence each, to list all of them in one error.
+    """Collect the problems of some data, a sentence each, to list all of them in one error.
 
-    A problem of many rows is one sentence. People count rows from 1.
+    A problem of many rows is one sentence. People count the rows of files from 1.
 
     >>> problems = ProblemCollector("runs/log")
     >>> problems.at("reward is not finite", [2, 7, 14], ["nan", "inf", "nan"])
@@ -87,25 +76,91 @@ class ProblemCollector:
         self._has_rows |= has_rows
 
     def at(
-        self, fact: str, rows: Iterable[int], values: Iterable[str] = (), *, cure: str = ""
+        self,
+        fact: str,
+        rows: Iterable[int],
+        values: Iterable[object] = (),
+        *,
+        cure: str = "",
+        episode: int | None = None,
     ) -> None:
-        """Add a problem of rows, counted from 0, and their values; without rows, do nothing."""
-        where = [row + 1 for row in rows]
-        if not where:
-            return
-        quoted = [shorten(value) for value in values]
-        if len(quoted) > LISTED:
-            quoted[LISTED:] = ["…"]
-        shown = f" ({', '.join(quoted)})" if quoted else ""
-        sentence = f"{fact} in {name_rows(where, LISTED)}{shown}.{f' {cure}' if cure else ''}"
-        self.add(sentence, has_rows=True)
+        """Add a problem of rows, or of an episode's steps, and their values, if there are any.
+
+        Rows and steps are counted from 0.
+        """
+        is_file = episode is None
+        where = [row + 1 if is_file else row for row in rows]
+        if where:
+            quoted = [shorten(str(value)) for value in values]
+            if len(quoted) > LISTED:
+                quoted[LISTED:] = ["…"]
+            place = name_rows(where, LISTED, "row" if is_file else "step")
+            place += "" if is_file else f" of episode {episode}"
+            place += f" ({', '.join(quoted)})" if quoted else ""
+            self.add(f"{fact} in {place}. {cure}".rstrip(), has_rows=is_file)
 
     def error(self) -> DataError:
         """Return the error that lists all problems."""
         return DataError(self.source, self.found, self.note if self._has_rows else "")
 
 
-def check_lengths(n: int, columns: dict[str, NDArray[Any]]) -> Iterator[ValueError]:
+def read_columns(
+    given: Mapping[str, ArrayLike], n: int, is_even: bool, errors: list[Exception]
+) -> dict[str, NDArray[Any]]:
+    """Return the columns of ``from_arrays`` as arrays; zeros stand for one that has errors.
+
+    There must be ``n`` rows; unless the observations are even, as many as there are actions.
+    """
+    columns = dict[str, NDArray[Any]]()
+    for name, values in given.items():
+        try:
+            columns[name] = as_column(values, name)
+        except (TypeError, ValueError) as error:
+            errors.append(error)
+    if not is_even and "action" in columns and columns["action"].ndim == 1:
+        n = len(columns["action"])
+    errors += [] if n else [ValueError(EMPTY)]
+    errors += check_lengths(n, columns)
+    is_column = {name: column.ndim == 1 for name, column in columns.items()}
+    return {
+        name: columns[name] if is_column.get(name) else np.zeros(n, kind)
+        for name, (_, kind, *_) in _COLUMNS.items()
+    }
+
+
+def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return a column of ``from_arrays`` as an array of its type.
+
+    >>> as_column([0, 1.0], "terminated").tolist(), as_column([True, False], "reward").tolist()
+    ([False, True], [1.0, 0.0])
+    >>> as_column(["True", "False"], "terminated")
+    Traceback (most recent call last):
+    TypeError: terminated of from_arrays must be true or false; got <U5, such as 'True'.
+    """
+    whose, dtype, kinds, what = _COLUMNS[name]
+    try:
+        given = np.asarray(values)
+    except ValueError as error:  # NumPy speaks of an inhomogeneous shape
+        raise ValueError(
+            f"{whose} of from_arrays must have one entry per row; got rows of different lengths."
+        ) from error
+    if given.size and given.dtype.kind not in kinds:
+        first = shorten(repr(given.ravel()[:1].tolist()[0]))
+        raise TypeError(
+            f"{whose} of from_arrays must be {what}; got {given.dtype}, such as {first}."
+        )
+    if given.size and dtype is np.bool_:
+        is_wrong = ((given != 0) & (given != 1)).ravel()
+        if is_wrong.any():
+            got = quote_rows(given.ravel(), is_wrong)
+            raise ValueError(f"{whose} of from_arrays must be 0 or 1; got {got}.")
+    if dtype is np.int64:
+        given = np.minimum(given, np.iinfo(np.int64).max)  # larger ones are no actions either
+    with np.errstate(over="ignore"):  # rewards that are too large become infinite
+        return given.astype(dtype)
+
+
+def check_lengths(n: int, columns: Mapping[str, NDArray[Any]]) -> Iterator[ValueError]:
     """Yield an error for each column that does not have n entries."""
     for name, column in columns.items():
         shape = np.shape(column)
@@ -114,44 +169,45 @@ def check_lengths(n: int, columns: dict[str, NDArray[Any]]) -> Iterator[ValueErr
             yield ValueError(f"{name} of Interactions must have {n} entries; got {got}.")
 
 
-def check_rewards(reward: NDArray[np.float64]) -> Iterator[ValueError]:
-    """Yield an error for rewards from which no policy can be computed."""
-    if reward.ndim != 1:
-        return
-    is_finite = np.isfinite(reward)
-    if not is_finite.all():
-        yield ValueError(
-            f"reward of Interactions must be finite; got {quote_rows(reward, ~is_finite)}. "
-            "Correct it, or leave the episode out."
-        )
-    size = np.abs(reward)
+def find_bad_rewards(reward: Floats) -> Iterator[Flaw]:
+    """Yield the flaws of rewards from which no policy can be computed."""
+    is_finite, size = np.isfinite(reward), np.abs(reward)
+    yield "finite", ~is_finite, "Correct it, or leave the episode out."
     is_extreme = is_finite & (reward != 0) & ((size > LARGE) | (size < SMALL))
-    if is_extreme.any():
-        yield ValueError(
-            "reward of Interactions must be 0 or between 1e-100 and 1e100 in size; got "
-            f"{quote_rows(reward, is_extreme)}. Scale the rewards: policies do not change."
-        )
+    cure = "Scale the rewards: policies do not change."
+    yield "0 or between 1e-100 and 1e100 in size", is_extreme, cure
 
 
-def check_numbers(
-    name: str, numbers: NDArray[np.int64], first: int, limit: int, cure: str = ""
+def find_out_of_range(numbers: Ints, first: int, n: int, cure: str = "") -> Flaw:
+    """Return the flaw of numbers that are not among the ``n`` from ``first`` on."""
+    return f"in {first}..{first + n - 1}", (numbers < first) | (numbers >= first + n), cure
+
+
+def check_flaws(name: str, values: NDArray[Any], flaws: Iterable[Flaw]) -> Iterator[ValueError]:
+    """Yield an error for each flaw that a column has."""
+    for demand, is_wrong, cure in flaws:
+        if is_wrong.any():
+            got = quote_rows(values, is_wrong)
+            yield ValueError(f"{name} of Interactions must be {demand}; got {got}. {cure}".rstrip())
+
+
+def check_values(
+    action: Ints, reward: Floats, n_actions: int, action_start: int, action_names: tuple[str, ...]
 ) -> Iterator[ValueError]:
-    """Yield an error for numbers that are not in 0..limit - 1; messages count from ``first``."""
-    if numbers.ndim != 1:
-        return
-    is_wrong = (numbers < 0) | (numbers >= limit)
-    if is_wrong.any():
-        yield ValueError(
-            f"{name} of Interactions must be in {first}..{first + limit - 1}; "
-            f"got {quote_rows(numbers + first, is_wrong)}.{f' {cure}' if cure else ''}"
-        )
+    """Yield the errors of actions, counted from 0, and of rewards."""
+    yield from check_actions(n_actions, action_names)
+    yield from check_flaws("reward", reward, find_bad_rewards(reward))
+    number = action + action_start
+    flaw = find_out_of_range(number, action_start, n_actions, ACTIONS)
+    yield from check_flaws("action", number, [flaw])
 
 
 def check_actions(n_actions: int, names: tuple[str, ...]) -> Iterator[ValueError]:
     """Yield an error for a number of actions out of range, or that differs from that of names."""
     if names and len(names) != n_actions:
         yield ValueError(
-            f"action_names of Interactions must name {n_actions} actions; got {len(names)}."
+            f"action_names of Interactions must name {n_actions} actions; got {len(names)}. "
+            "Name as many as there are."
         )
     if not 1 <= n_actions <= MOST_ACTIONS:
         yield ValueError(
@@ -212,15 +268,15 @@ def quote_rows(values: NDArray[Any], is_wrong: NDArray[np.bool_]) -> str:
     return f"{shown} and {len(rows) - SHOWN} more" if len(rows) > SHOWN else shown
 
 
-def name_rows(rows: Sequence[int], most: int = SHOWN) -> str:
+def name_rows(rows: Sequence[int], most: int = SHOWN, unit: str = "row") -> str:
     """Return the numbers of the first few rows in words.
 
-    >>> name_rows([2]), name_rows([2, 7, 14]), name_rows(range(9))
-    ('row 2', 'rows 2, 7 and 14', 'rows 0, 1, 2, 3, 4 and 4 more')
+    >>> name_rows([2]), name_rows([2, 7, 14]), name_rows(range(9), unit="step")
+    ('row 2', 'rows 2, 7 and 14', 'steps 0, 1, 2, 3, 4 and 4 more')
     """
     names = [str(row) for row in rows[:most]]
     last = f"{len(rows) - most} more" if len(rows) > most else names.pop()
-    return f"rows {', '.join(names)} and {last}" if names else f"row {last}"
+    return f"{unit}s {', '.join(names)} and {last}" if names else f"{unit} {last}"
 
 
 def shorten(text: str) -> str:

@@ -236,6 +236,7 @@ def test_a_dataset_of_other_actions_is_refused() -> None:
 def test_all_that_is_wrong_is_listed_at_once() -> None:
     images = pictures(3, shape=(20, 20, 3))
     nan, inf = float("nan"), float("inf")
+    correct = "Correct it, or how many actions there are."
     write(
         "wrong-v0",
         [
@@ -251,17 +252,14 @@ def test_all_that_is_wrong_is_listed_at_once() -> None:
         read_minari("wrong-v0")
     assert str(caught.value) == "\n  ".join(
         [
-            "minari:wrong-v0 has 10 problems:",
-            "action must be in 5..7; got 0 in step 0 of episode 0.",
-            "action must be in 5..7; got 1 in step 1 of episode 0.",
-            "reward is not finite in step 0 of episode 1 (nan).",
-            "reward is not finite in step 1 of episode 1 (-inf).",
-            "action must be in 5..7; got 0 in step 0 of episode 1.",
-            "action must be in 5..7; got 1 in step 1 of episode 1.",
-            "action must be in 5..7; got 4 in step 0 of episode 2.",
-            "action must be in 5..7; got 8 in step 1 of episode 2.",
+            "minari:wrong-v0 has 6 problems:",
+            f"action is not in 5..7 in steps 0 and 1 of episode 0 (0, 1). {correct}",
+            "reward is not finite in steps 0 and 1 of episode 1 (nan, -inf). Correct it, or leave "
+            "the episode out.",
+            f"action is not in 5..7 in steps 0 and 1 of episode 1 (0, 1). {correct}",
+            f"action is not in 5..7 in steps 0 and 1 of episode 2 (4, 8). {correct}",
             "episode 2 has no end: its last step is neither terminated nor truncated.",
-            "episode 3 goes on after its end in step 0.",
+            "terminated or truncated is true before the last step, in step 0 of episode 3.",
         ]
     )
 
@@ -309,9 +307,9 @@ def test_lengths_that_do_not_fit_are_listed() -> None:
         "episode 0 must have as many of each; got 2 actions, 1 rewards, 2 terminations, "
         "2 truncations.",
         "episode 1 must have one observation more than its 2 actions; got 4.",
+        "episode 2 must have one observation more than its 1 actions; got 3.",
         "episode 2 must have as many of each; got 1 actions, 2 rewards, 1 terminations, "
         "2 truncations.",
-        "episode 2 must have one observation more than its 1 actions; got 3.",
     ]
 
 

@@ -97,8 +97,8 @@ def test_all_that_is_wrong_is_listed(file: Path) -> None:
     [
         (
             {"actions": [0.0, 1.0, 0.0]},
-            "actions of from_arrays must be integers; got float64. Number the actions that were "
-            "taken.",
+            "actions of from_arrays must be integers, the numbers of the actions taken; got "
+            "float64, such as 0.0.",
         ),
         (
             {"rewards": [0.0]},

@@ -39,50 +39,52 @@ class ChecksumWriter:
         (self._folder / FILE).write_bytes("".join(lines).encode())
 
 
-class Checksums:
-    """The checksums of a folder; each file is compared when it is read anyway."""
+class CheckedFolder:
+    """Read the files of a folder, and compare each with its checksum, if it has one."""
 
     def __init__(self, folder: Path, sha256: Mapping[str, str]) -> None:
-        self._folder, self._sha256 = folder, sha256
+        self.folder, self._sha256 = folder, sha256
         self._compared: set[str] = set()
 
-    def fits(self, name: str, data: bytes | None) -> bool:
-        """Tell whether a file has its checksum; files without one fit, and None: not readable."""
-        known = posixpath.normpath(name)
+    def read(self, name: str) -> tuple[bytes, bool]:
+        """Return the bytes of a file, and whether they have its checksum."""
+        known, file = posixpath.normpath(name), self.folder / name
         self._compared.add(known)
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            raise OSError(errno.EINVAL, "it is no ordinary file")  # a pipe would block
+        data = file.read_bytes()
         expected = self._sha256.get(known)
-        return expected is None or data is None or hashlib.sha256(data).hexdigest() == expected
+        return data, expected is None or hashlib.sha256(data).hexdigest() == expected
 
-    def check(self, name: str, data: bytes, problems: ProblemCollector) -> None:
-        """Add a problem unless a file has its checksum."""
-        if not self.fits(name, data):
+    def load(self, name: str, problems: ProblemCollector) -> bytes | None:
+        """Return the bytes of a file, and add a problem if it is damaged or cannot be read."""
+        try:
+            data, is_sound = self.read(name)
+        except OSError as error:
+            problems.add(f"{name} cannot be read ({error.strerror}). Check that you may read it.")
+            return None
+        if not is_sound:
             problems.add(f"damaged: {name} {CHANGED}. {CURE}")
+        return data
 
     def check_rest(self, problems: ProblemCollector) -> None:
-        """Add the problems of all files that were not compared yet: missing, or changed."""
-        for name, expected in self._sha256.items():
-            if name in self._compared:
-                continue
-            file = self._folder / name
+        """Add the problems of all files that were not read: missing, or changed."""
+        for name in [name for name in self._sha256 if name not in self._compared]:
             try:
-                if file.exists() and not file.is_file():
-                    raise OSError(errno.EINVAL, "it is no ordinary file")  # may have no end
-                with file.open("rb") as stream:
-                    digest = hashlib.file_digest(stream, "sha256").hexdigest()
+                fact = "" if self.read(name)[1] else CHANGED
+            except FileNotFoundError:
+                fact = "is not there any more"
             except OSError as error:
-                is_gone = isinstance(error, FileNotFoundError)
-                fact = "is not there any more" if is_gone else f"cannot be read ({error.strerror})"
+                fact = f"cannot be read ({error.strerror})"
+            if fact:
                 problems.add(f"damaged: {name} {fact}. {CURE}")
-                continue
-            if digest != expected:
-                problems.add(f"damaged: {name} {CHANGED}. {CURE}")
 
 
-def read_checksums(folder: Path, problems: ProblemCollector) -> Checksums:
-    """Return the checksums of a folder; none if it has no ``SHA256SUMS``."""
+def open_folder(folder: Path, problems: ProblemCollector) -> CheckedFolder:
+    """Return a folder with the checksums of ``SHA256SUMS``, if it has that file."""
     file = folder / FILE
     if not file.is_file():
-        return Checksums(folder, {})
+        return CheckedFolder(folder, {})
     try:
         if file.stat().st_size > MAX_BYTES:
             raise ValueError("it is too large")
@@ -93,5 +95,5 @@ def read_checksums(folder: Path, problems: ProblemCollector) -> Checksums:
             raise ValueError("it has other lines")
     except ValueError:
         problems.add(f"{FILE} is damaged. Get it again, or remove it to read without it.")
-        return Checksums(folder, {})
-    return Checksums(folder, sha256)
+        return CheckedFolder(folder, {})
+    return CheckedFolder(folder, sha256)

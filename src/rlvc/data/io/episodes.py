@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Bools, Floats, Ints
-from rlvc.data.actions import ActionSpec
-from rlvc.data.io.table import RawTable
-from rlvc.data.validation import ProblemCollector
+from rlvc._core.arrays import Bools, Ints
+from rlvc.data.io.table import ActionSpec, RawTable
+from rlvc.data.validation import ACTIONS, ProblemCollector, check_actions, find_bad_rewards
 
 log = logging.getLogger(__name__)
 
@@ -30,21 +29,13 @@ class Episodes:
         rows: (M,) rows of the table that are used, in order.
         start: (N,) index in ``rows`` of the percept before the action.
         end: (N,) index in ``rows`` of the percept after it.
-        action: (N,) action, as the environment numbers them.
-        reward: (N,) reward.
-        episode: (N,) number of the episode, from 0 without gaps.
-        terminated: (N,) whether the end is terminal.
-        truncated: (N,) whether the episode was cut after the end.
+        columns: The other arguments of :class:`Interactions`.
     """
 
     rows: Ints
     start: Ints
     end: Ints
-    action: Ints
-    reward: Floats
-    episode: Ints
-    terminated: Bools
-    truncated: Bools
+    columns: dict[str, Any]
 
 
 def read_episodes(
@@ -57,7 +48,7 @@ def read_episodes(
     ordered.check_steps()
     if "action" in table.columns and len(ordered.rows):
         ordered.check_ends()
-    return None if problems else ordered.split()
+    return None if problems else ordered.split(actions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,35 +109,21 @@ class ParsedTable:
         """Add the problems of empty cells and of numbers out of range."""
         self.report("episode is empty", ~self.episode.is_given)
         self.report("step is empty", ~self.step.is_given)
-        self._check_actions(actions)
-        self._check_rewards()
-
-    def _check_actions(self, actions: ActionSpec) -> None:
         number = self.action.values - actions.start
+        is_outside = (number < 0) | (number >= (actions.n or LARGEST))
         if actions.n is None:
-            fact, is_outside = f"action is below {actions.start}", number < 0
+            fact = f"action is below {actions.start}"
             cure = "Say with actions.txt, or with action_start, where the actions begin."
         else:
             fact = f"action is not in {actions.start}..{actions.start + actions.n - 1}"
-            is_outside = (number < 0) | (number >= actions.n)
-            cure = "Correct it, or how many actions there are."
+            cure = ACTIONS
         self.report(fact, self.action.is_valid & is_outside, "action", cure=cure)
-
-    def _check_rewards(self) -> None:
-        value, acts = self.reward.values, self.action.is_given
+        acts = self.action.is_given
         if "action" in self.table.columns:
             self.report("reward is empty", acts & ~self.reward.is_given)
-        is_known = acts & self.reward.is_valid
-        is_finite = np.isfinite(value)
-        self.report("reward is not finite", is_known & ~is_finite, "reward")
-        size = np.abs(value)
-        is_extreme = is_finite & (value != 0) & ((size > 1e100) | (size < 1e-100))
-        self.report(
-            "reward is neither 0 nor between 1e-100 and 1e100 in size",
-            is_known & is_extreme,
-            "reward",
-            cure="Scale the rewards: policies do not change.",
-        )
+        for demand, where, cure in find_bad_rewards(self.reward.values):
+            is_bad = acts & self.reward.is_valid & where
+            self.report(f"reward is not {demand}", is_bad, "reward", cure=cure)
 
 
 class _SortedRows:
@@ -171,27 +148,20 @@ class _SortedRows:
         self.terminated = columns.terminated.values[self.rows]
         self.truncated = columns.truncated.values[self.rows]
 
-    def _report(self, fact: str, where: Bools, *, cure: str) -> None:
-        self.problems.at(fact, np.sort(self.rows[where]).tolist(), cure=cure)
-
     def check_steps(self) -> None:
         """Add the problems of repeated and of missing steps."""
         ahead = np.diff(self.step, prepend=self.step[:1])
         follows = self.is_complete & ~self.is_first
         is_double, is_ahead = follows & (ahead == 0), follows & (ahead > 1)
+        episode, step = self.columns.episode.values, self.columns.step.values
         for is_wrong, fact in (
             (is_double, "step is that of another row of its episode"),
             (is_ahead, "step leaves a gap after the one before"),
         ):
-            places = np.flatnonzero(is_wrong)
-            places = places[np.argsort(self.rows[places])]
-            held = [f"episode {self.episode[i]}, step {self.step[i]}" for i in places]
-            self.problems.at(
-                fact,
-                self.rows[places].tolist(),
-                held,
-                cure="Number the steps of an episode one by one.",
-            )
+            rows = np.sort(self.rows[is_wrong])
+            held = [f"episode {episode[row]}, step {step[row]}" for row in rows]
+            cure = "Number the steps of an episode one by one."
+            self.problems.at(fact, rows, held, cure=cure)
         self.is_complete &= ~np.isin(self.episode, self.episode[is_double])
 
     def check_ends(self) -> None:
@@ -203,33 +173,36 @@ class _SortedRows:
         ends = self.terminated | self.truncated
         columns = self.columns
         invalid = (columns.terminated.is_invalid | columns.truncated.is_invalid)[self.rows]
-        self._report(
-            "action is empty",
-            self.is_complete & ~self.acts & ~self.is_last,
-            cure="Only the last row of an episode, with the last image, has no action.",
-        )
-        self._report(
-            "There is no action in the only row of an episode,",
-            self.is_complete & ~self.acts & self.is_first & self.is_last,
-            cure="Leave the episode out.",
-        )
-        self._report(
-            "terminated or truncated is true before the last action of the episode",
-            self.is_complete & self.acts & ends & (place < last_here),
-            cure="Give what comes after it the number of another episode.",
-        )
-        is_final = self.is_complete & ~self.acts & self.is_last
-        self._report(
-            "terminated or truncated is true without an action",
-            is_final & ends,
-            cure="Set it in the row of the last action.",
-        )
         reward = columns.reward.values[self.rows]
-        self._report(
-            "reward is given without an action",
-            is_final & (reward != 0) & ~np.isnan(reward),
-            cure="A reward belongs in the row of the action that it came after.",
-        )
+        is_final = ~self.acts & self.is_last
+        for fact, where, cure in (
+            (
+                "action is empty",
+                ~self.acts & ~self.is_last,
+                "Only the last row of an episode, with the last image, has no action.",
+            ),
+            (
+                "There is no action in the only row of an episode,",
+                is_final & self.is_first,
+                "Leave the episode out.",
+            ),
+            (
+                "terminated or truncated is true before the last action of the episode",
+                self.acts & ends & (place < last_here),
+                "Give what comes after it the number of another episode.",
+            ),
+            (
+                "terminated or truncated is true without an action",
+                is_final & ends,
+                "Set it in the row of the last action.",
+            ),
+            (
+                "reward is given without an action",
+                is_final & (reward != 0) & ~np.isnan(reward),
+                "A reward belongs in the row of the action that it came after.",
+            ),
+        ):
+            self.problems.at(fact, np.sort(self.rows[self.is_complete & where]), cure=cure)
         endless = self.is_complete & (place == last_here) & ~ends & ~invalid
         for i in np.flatnonzero(endless):
             self.problems.add(
@@ -238,7 +211,7 @@ class _SortedRows:
                 has_rows=True,
             )
 
-    def split(self) -> Episodes | None:
+    def split(self, actions: ActionSpec) -> Episodes | None:
         """Return the interactions, without open ends: last ones whose next percept is unknown."""
         is_open = self.acts & self.is_last & ~self.terminated
         place = np.flatnonzero(self.acts & ~is_open)
@@ -258,18 +231,23 @@ class _SortedRows:
         # Nothing depends on the percept after a terminal end: if it is missing, use the start.
         after = np.where(self.is_last[place], place, place + 1)
         used = np.union1d(place, after)
-        row = self.rows[place]
-        number = np.cumsum(self.is_first)[place]
-        return Episodes(
-            rows=self.rows[used],
-            start=np.searchsorted(used, place),
-            end=np.searchsorted(used, after),
-            action=self.columns.action.values[row],
-            reward=self.columns.reward.values[row],
-            episode=np.unique(number, return_inverse=True)[1],
-            terminated=self.terminated[place],
-            truncated=self.truncated[place] | is_open[after],
-        )
+        row, number = self.rows[place], np.cumsum(self.is_first)[place]
+        action = self.columns.action.values[row] - actions.start
+        n_actions = int(action.max()) + 1 if actions.n is None else actions.n
+        for error in check_actions(n_actions, actions.names):
+            self.problems.add(str(error))
+        columns = {
+            "action": action,
+            "reward": self.columns.reward.values[row],
+            "episode": np.unique(number, return_inverse=True)[1],
+            "terminated": self.terminated[place],
+            "truncated": self.truncated[place] | is_open[after],
+            "n_actions": n_actions,
+            "action_start": actions.start,
+            "action_names": actions.names,
+        }
+        start, end = np.searchsorted(used, place), np.searchsorted(used, after)
+        return Episodes(self.rows[used], start, end, columns)
 
 
 def _parse_int(text: str) -> int:

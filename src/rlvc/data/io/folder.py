@@ -16,16 +16,23 @@ from typing import Any
 
 import numpy as np
 
-from rlvc._core.arrays import Ints
 from rlvc._core.atomic import explain_os_errors
 from rlvc._core.folders import atomic_folder, check_place
-from rlvc.data.actions import ActionSpec, read_actions, write_actions
 from rlvc.data.interactions import Interactions
-from rlvc.data.io.checksums import ChecksumWriter, read_checksums
-from rlvc.data.io.episodes import Episodes, read_episodes
-from rlvc.data.io.frames import OnImage, read_percepts, write_frames
-from rlvc.data.io.table import SUFFIXES, encode_table, find_table, import_pyarrow, read_table
-from rlvc.data.percepts import SINGLE, Percepts
+from rlvc.data.io.checksums import ChecksumWriter, open_folder
+from rlvc.data.io.episodes import read_episodes
+from rlvc.data.io.image_files import OnImage, read_percepts, write_images
+from rlvc.data.io.table import (
+    SUFFIXES,
+    ActionSpec,
+    encode_table,
+    find_table,
+    import_pyarrow,
+    read_actions,
+    read_table,
+    write_actions,
+)
+from rlvc.data.percepts import SINGLE
 from rlvc.data.validation import ProblemCollector, check_episodes, warn_if_suspicious
 from rlvc.errors import unknown_name
 
@@ -75,50 +82,20 @@ def read_folder(
     source = find_table(path)
     header = ", after the header" if source.suffix.lower() == ".csv" else ""
     problems = ProblemCollector(os.fspath(path), f"rows are counted from 1{header}")
-    checksums = read_checksums(source.parent, problems)
-    actions = read_actions(source.parent, checksums, problems)
-    actions = actions.changed(n_actions, action_start, action_names)
-    table = read_table(source, checksums, problems)
+    folder = open_folder(source.parent, problems)
+    actions = read_actions(folder, problems).changed(n_actions, action_start, action_names)
+    table = read_table(folder, source.name, problems)
     episodes = read_episodes(table, actions, problems)
     rows = np.empty(0, np.int64) if episodes is None else episodes.rows
-    percepts, numbers = read_percepts(
-        table, rows, source.parent, checksums, problems, on_image, lazy=lazy
-    )
-    checksums.check_rest(problems)
+    percepts, numbers = read_percepts(table, rows, folder, problems, on_image, lazy=lazy)
+    folder.check_rest(problems)
     if problems or episodes is None:
         raise problems.error()
-    found = _assemble(percepts, numbers, episodes, actions, problems)
+    start, end = numbers[episodes.start], numbers[episodes.end]
+    found = Interactions(percepts, start=start, end=end, **episodes.columns)
     if warn:
         warn_if_suspicious(found)
     return found
-
-
-def _assemble(
-    percepts: Percepts,
-    numbers: Ints,
-    episodes: Episodes,
-    actions: ActionSpec,
-    problems: ProblemCollector,
-) -> Interactions:
-    """Return the interactions of episodes, given the number of the percept in each row used."""
-    action = episodes.action - actions.start
-    try:
-        return Interactions(
-            percepts=percepts,
-            start=numbers[episodes.start],
-            action=action,
-            reward=episodes.reward,
-            end=numbers[episodes.end],
-            episode=episodes.episode,
-            terminated=episodes.terminated,
-            truncated=episodes.truncated,
-            n_actions=int(action.max()) + 1 if actions.n is None else actions.n,
-            action_start=actions.start,
-            action_names=actions.names,
-        )
-    except ValueError as error:  # too many actions
-        problems.add(str(error))
-        raise problems.error() from error
 
 
 def write_folder(
@@ -178,7 +155,7 @@ def _check_names(interactions: Interactions) -> None:
 def _fill(folder: Path, interactions: Interactions, table: str, on_image: OnImage) -> None:
     used = np.union1d(interactions.start, interactions.end)
     writer = ChecksumWriter(folder)
-    files = write_frames(interactions.percepts, used, folder, writer, on_image)
+    files = write_images(interactions.percepts, used, folder, writer, on_image)
     episode, step, percept, *rest = zip(*_rows(interactions), strict=True)
     columns: dict[str, Sequence[Any]] = {"episode": episode, "step": step}
     for name, file in files.items():

@@ -1,19 +1,28 @@
-"""Image files: decoding, encoding, and a store whose images stay in their files."""
+"""The image files of a folder: reading those that a table names, writing, and a lazy store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc.data.images import Image, as_image
-from rlvc.data.io.checksums import CHANGED, CURE, Checksums
-from rlvc.data.percepts import Images, digest_of
+from rlvc.data.io.checksums import CHANGED, CURE, CheckedFolder, ChecksumWriter
+from rlvc.data.io.table import RawTable, camera_column
+from rlvc.data.percepts import IN_MEMORY, Images, Percepts, digest_of
+from rlvc.data.validation import ProblemCollector
 from rlvc.errors import ImageError
+
+log = logging.getLogger(__name__)
+
+FOLDER = "images"
+OnImage = Callable[[], None] | None
 
 
 class FileImages(Images):
@@ -29,7 +38,7 @@ class FileImages(Images):
 
     Attributes:
         folder: The folder that paths are relative to.
-        paths: The file of each image; None where it has none.
+        paths: The file of each image, to be added after it; None where it has none.
     """
 
     def __init__(
@@ -46,13 +55,6 @@ class FileImages(Images):
         self._digests = list(digests)
         self._numbers = {digest: number for number, digest in enumerate(self._digests)}
 
-    def add(self, array: object) -> int:
-        """Return the number of an image; the path of a new one must be added next."""
-        number = super().add(array)
-        if number == len(self._digests):
-            self._digests.append(next(reversed(self._numbers)))
-        return number
-
     def subset(self, numbers: Sequence[int]) -> FileImages:
         """Return the images with the given numbers; another process can read their files."""
         digests = [self._digests[number] for number in numbers]
@@ -62,9 +64,7 @@ class FileImages(Images):
     def _store(self, number: int, image: Image) -> None:
         """Store nothing, as the file exists."""
 
-    def __getitem__(self, number: int) -> Image:
-        if not 0 <= number < len(self):
-            raise IndexError(f"The store holds {len(self)} images; there is no number {number}.")
+    def _load(self, number: int) -> Image:
         path = self.paths[number]
         if path is None:
             raise ImageError(
@@ -72,7 +72,7 @@ class FileImages(Images):
             )
         file = self.folder / path
         try:
-            image, _ = to_image(decode(self.folder, path, Checksums(self.folder, {})))
+            image, _ = read_image(CheckedFolder(self.folder, {}), path)
         except UnfitError as error:
             raise ImageError(
                 f"Image {number} of {self.whose} {error.fact.rstrip(',')}: {file}. Bring the file "
@@ -86,6 +86,94 @@ class FileImages(Images):
         return image
 
 
+def read_percepts(
+    table: RawTable,
+    rows: Ints,
+    folder: CheckedFolder,
+    problems: ProblemCollector,
+    on_image: OnImage,
+    *,
+    lazy: bool,
+) -> tuple[Percepts, Ints]:
+    """Return the percepts of rows, in the order of their first occurrence, and each row's number.
+
+    The images of other rows are read too, so that all problems of images are added. With ``lazy``,
+    images stay in their files and are read when needed.
+    """
+    cameras = sorted(table.cameras.items())
+    columns = []
+    for camera, name in cameras:
+        images = Images(camera, in_memory=IN_MEMORY // len(cameras))
+        store = FileImages(camera, folder.folder) if lazy else images
+        columns.append(_ImageColumn(name, table.columns[name], store, folder, on_image))
+    with quiet():
+        keys = [column.read(rows.tolist()) for column in columns]
+    for column in columns:
+        column.report(problems)
+    if any(column.has_alpha for column in columns):
+        log.warning("Some images have an alpha channel, which is left out.")
+    numbers: dict[tuple[int, ...], int] = {}
+    which = [numbers.setdefault(key, len(numbers)) for key in zip(*keys, strict=True)]
+    percepts = Percepts.of([column.images for column in columns], np.array(list(numbers)))
+    return percepts, np.array(which, np.int64)
+
+
+class _ImageColumn:
+    """The image files of one camera: each is read once, and all must have one shape."""
+
+    def __init__(
+        self, name: str, files: list[str], images: Images, folder: CheckedFolder, on_image: OnImage
+    ) -> None:
+        self.images, self.has_alpha = images, False
+        self._name, self._files = name, files
+        self._folder, self._on_image = folder, on_image
+        self._first: tuple[tuple[int, ...], int] | None = None  # the shape of all, and its row
+        self._errors: dict[tuple[str, str], list[int]] = {}
+
+    def read(self, rows: list[int]) -> list[int]:
+        """Add the images of rows, and return their numbers; read those of other rows too."""
+        used, numbers = {self._files[row] for row in rows}, {"": -1}
+        for row in (*rows, *range(len(self._files))):
+            file = self._files[row]
+            if file in numbers:
+                continue
+            numbers[file] = -1
+            try:
+                image = self._read_file(row)
+                if file in used:
+                    numbers[file] = self._add(image, file)
+            except UnfitError as error:
+                self._errors.setdefault((error.fact, error.cure), []).append(row)
+            if self._on_image is not None:
+                self._on_image()
+        return [numbers[self._files[row]] for row in rows]
+
+    def _add(self, image: Image, file: str) -> int:
+        number = self.images.add(image)
+        if isinstance(self.images, FileImages) and number == len(self.images.paths):
+            self.images.paths.append(file)
+        return number
+
+    def _read_file(self, row: int) -> Image:
+        image, has_alpha = read_image(self._folder, self._files[row])
+        self.has_alpha |= has_alpha
+        self._first = self._first or (image.shape, row)
+        if image.shape != self._first[0]:
+            raise UnfitError(
+                f"has shape {image.shape}, not {self._first[0]} as row {self._first[1] + 1},",
+                "Bring the images to one size, all in grey or all in colour.",
+            )
+        return image
+
+    def report(self, problems: ProblemCollector) -> None:
+        """Add the problems of the files, with the first row of each."""
+        empty = [row for row, file in enumerate(self._files) if not file]
+        problems.at(f"{self._name} is empty", empty)
+        for (fact, cure), rows in self._errors.items():
+            files = [self._files[row] for row in sorted(rows)]
+            problems.at(f"{self._name} {fact}", sorted(rows), files, cure=cure)
+
+
 class UnfitError(Exception):
     """An image file that cannot be used: the fact, and the cure."""
 
@@ -94,13 +182,10 @@ class UnfitError(Exception):
         self.fact, self.cure = fact, cure
 
 
-def decode(folder: Path, name: str, checksums: Checksums) -> NDArray[np.generic]:
-    """Return the contents of an image file as OpenCV decodes it."""
-    file, data = folder / name, None
+def read_image(folder: CheckedFolder, name: str) -> tuple[Image, bool]:
+    """Return an image file as RGB or grey, and whether an alpha channel was left out."""
     try:
-        if file.exists() and not (file.is_file() or file.is_dir()):
-            raise OSError("it is no ordinary file")  # a pipe would block
-        data = file.read_bytes()
+        data, is_sound = folder.read(name)
     except FileNotFoundError as error:
         raise UnfitError(
             "names a file that is not there", "Paths start from the folder of the table."
@@ -111,8 +196,6 @@ def decode(folder: Path, name: str, checksums: Checksums) -> NDArray[np.generic]
             f"names a file that cannot be read ({reason})",
             "Check that it is a file that may be read.",
         ) from error
-    finally:
-        is_sound = checksums.fits(name, data)
     if not is_sound:
         raise UnfitError(f"names a file that is damaged: it {CHANGED},", CURE)
     try:
@@ -124,11 +207,6 @@ def decode(folder: Path, name: str, checksums: Checksums) -> NDArray[np.generic]
             "names a file that is damaged, or is no image that OpenCV can read,",
             "Save it again as PNG, JPEG, BMP, TIFF or WebP.",
         )
-    return image
-
-
-def to_image(image: NDArray[np.generic]) -> tuple[Image, bool]:
-    """Return a decoded image as RGB or grey, and whether an alpha channel was left out."""
     if image.dtype != np.uint8:
         raise UnfitError(
             f"is of type {image.dtype}, not uint8,",
@@ -143,11 +221,6 @@ def to_image(image: NDArray[np.generic]) -> tuple[Image, bool]:
     return as_image(image if image.ndim == 2 else image[:, :, ::-1]), has_alpha
 
 
-def encode(image: Image) -> bytes:
-    """Return the bytes of a PNG file, without loss."""
-    return bytes(cv2.imencode(".png", np.ascontiguousarray(image[:, :, ::-1]))[1])
-
-
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep OpenCV from printing problems of files, which are reported in other words."""
@@ -156,3 +229,38 @@ def quiet() -> Iterator[None]:
         yield
     finally:
         cv2.utils.logging.setLogLevel(level)
+
+
+def write_images(
+    percepts: Percepts, used: Ints, folder: Path, writer: ChecksumWriter, on_image: OnImage
+) -> dict[str, dict[int, str]]:
+    """Write each distinct image of the percepts used; return each column's file per percept."""
+    columns = {}
+    table = percepts.table()[used]
+    for camera, images, numbers in zip(percepts.cameras, percepts.images, table.T, strict=True):
+        place = image_folder(FOLDER, camera)
+        (folder / place).mkdir(parents=True, exist_ok=True)
+        distinct, which = np.unique(numbers, return_inverse=True)
+        for number, image in enumerate(distinct.tolist()):
+            writer.write(f"{place}/{number:06d}.png", encode(images[image]))
+            if on_image is not None:
+                on_image()
+        columns[camera_column(camera)] = {
+            percept: f"{place}/{number:06d}.png"
+            for percept, number in zip(used.tolist(), which.tolist(), strict=True)
+        }
+    return columns
+
+
+def image_folder(folder: str, camera: str) -> str:
+    """Return the folder of a camera's images; characters that no folder may have are quoted.
+
+    >>> image_folder("images", ""), image_folder("images", "../x")
+    ('images', 'images/%2E%2E%2Fx')
+    """
+    return f"{folder}/{quote(camera, safe=' ').replace('.', '%2E')}".removesuffix("/")
+
+
+def encode(image: Image) -> bytes:
+    """Return the bytes of a PNG file, without loss."""
+    return bytes(cv2.imencode(".png", np.ascontiguousarray(image[:, :, ::-1]))[1])

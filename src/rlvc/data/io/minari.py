@@ -19,13 +19,22 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from rlvc._core.arrays import Ints
 from rlvc._core.atomic import explain_os_errors
 from rlvc._core.folders import check_place, check_space, missing_folders, remove_empty
 from rlvc.data.interactions import Interactions
-from rlvc.data.io.minari_episodes import check_episode, images_of, read_episodes, see_episode
+from rlvc.data.observations import add_observations
 from rlvc.data.percepts import Percept, Percepts
-from rlvc.data.spaces import check_images, tell_left_out
-from rlvc.data.validation import check_episodes, warn_if_suspicious
+from rlvc.data.spaces import check_images, parts_of, shows, tell_left_out
+from rlvc.data.validation import (
+    ACTIONS,
+    ProblemCollector,
+    check_actions,
+    check_episodes,
+    find_bad_rewards,
+    find_out_of_range,
+    warn_if_suspicious,
+)
 from rlvc.errors import DataError, unknown_name
 
 log = logging.getLogger(__name__)
@@ -45,31 +54,34 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
         ModuleNotFoundError: Minari is not installed.
     """
     minari = import_minari()
+    from minari.dataset.minari_storage import is_image_space  # which Minari would compress
+
     if isinstance(dataset, str):
         dataset = _load(minari, dataset)
-    space = dataset.action_space
+    space, seen_space = dataset.action_space, dataset.observation_space
     if not isinstance(space, spaces.Discrete):
         raise TypeError(
             f"The action space of the dataset must be Discrete; got {space}. "
             "This method chooses among a list of actions."
         )
-    check_images(dataset.observation_space, "dataset")
+    check_images(seen_space, "dataset")
     metadata = dataset.storage.metadata
-    if metadata.get("jpeg_encoding", True) and _is_jpeg(dataset.observation_space):
+    is_jpeg = metadata.get("jpeg_encoding", True)
+    if is_jpeg and any(map(is_image_space, parts_of(seen_space).values())):
         log.warning(
             "The images of this dataset are stored as JPEG, which changes the features that can be "
             "seen in them: a policy may not recognise what its environment shows. Collect it again "
             "with `rlvc collect`, or with jpeg_encoding=False where Minari writes it."
         )
-    tell_left_out(dataset.observation_space)
-    whose = f"minari:{metadata.get('dataset_id', '')}"
+    tell_left_out(seen_space)
+    problems = ProblemCollector(f"minari:{metadata.get('dataset_id', '')}")
     names = tuple(map(str, metadata.get(NAMES, ())))
+    for error in check_actions(int(space.n), names):
+        problems.add(str(error))
     percepts, rows = Percepts(), list[tuple[Any, ...]]()
-    problems: list[str] = []
-    for number, episode in read_episodes(dataset, problems):
-        problems += check_episode(number, episode, space)
-        shown = images_of(episode.observations, dataset.observation_space)
-        seen = see_episode(number, episode, shown, percepts, problems)
+    for number, episode in _read_episodes(dataset, problems):
+        seen = _add_percepts(number, episode, seen_space, percepts, problems)
+        _check_episode(number, episode, len(seen), space, problems)
         rows += zip(
             seen[:-1], np.asarray(episode.actions, np.int64) - int(space.start), episode.rewards,
             seen[1:], [number] * len(seen), episode.terminations, episode.truncations,
@@ -78,15 +90,69 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
         if on_episode is not None:
             on_episode()
     if not rows:
-        problems.append("There are no episodes.")
+        problems.add("There are no episodes.")
     if problems:
-        raise DataError(whose, problems)
-    try:
-        found = Interactions.from_rows(percepts, rows, space, names)
-    except ValueError as error:
-        raise DataError(whose, str(error).split("\n"), "rows are counted from 0") from error
+        raise problems.error()
+    found = Interactions.from_rows(percepts, rows, space, names)
     warn_if_suspicious(found)
     return found
+
+
+def _read_episodes(dataset: Any, problems: ProblemCollector) -> Iterator[tuple[int, Any]]:
+    """Yield the episodes one by one; add a problem if one cannot be read."""
+    number = -1
+    try:
+        for number, episode in enumerate(dataset.iterate_episodes()):
+            yield number, episode
+    except (OSError, KeyError, RuntimeError, TypeError, ValueError, AssertionError) as error:
+        # HDF5 and Minari raise any of these if a file is damaged.
+        problems.add(
+            f"damaged: episode {number + 1} cannot be read ({error}). "
+            "Get the dataset again from where it was."
+        )
+
+
+def _add_percepts(
+    number: int, episode: Any, space: Any, percepts: Percepts, problems: ProblemCollector
+) -> Ints:
+    """Return the numbers of the percepts of an episode, and add their problems."""
+    seen, errors = episode.observations, list[Exception]()
+    if isinstance(space, spaces.Dict):
+        seen = {name: seen[name] for name, part in space.spaces.items() if shows(part)}
+    numbers, _ = add_observations(percepts, {"observations": seen}, errors, "step")
+    for error in errors:
+        problems.add(f"episode {number}: {error}")
+    return numbers[:, 0]
+
+
+def _check_episode(
+    number: int, episode: Any, n_seen: int, space: spaces.Discrete, problems: ProblemCollector
+) -> None:
+    """Add the problems of an episode's columns."""
+    names = ("actions", "rewards", "terminations", "truncations")
+    columns = {name: np.asarray(getattr(episode, name)) for name in names}
+    action, reward, terminated, truncated = columns.values()
+    flaws = [("reward", reward, flaw) for flaw in find_bad_rewards(reward)]
+    is_outside = find_out_of_range(action, int(space.start), int(space.n), ACTIONS)
+    for name, values, (demand, is_wrong, cure) in (*flaws, ("action", action, is_outside)):
+        steps, fact = np.flatnonzero(is_wrong), f"{name} is not {demand}"
+        problems.at(fact, steps, values[steps], cure=cure, episode=number)
+    n = len(action)
+    if n_seen != n + 1:
+        fact = f"must have one observation more than its {n} actions"
+        problems.add(f"episode {number} {fact}; got {n_seen}.")
+    if len(set(map(len, columns.values()))) > 1:
+        counts = ", ".join(f"{len(column)} {name}" for name, column in columns.items())
+        problems.add(f"episode {number} must have as many of each; got {counts}.")
+    elif n == 0:
+        problems.add(f"episode {number} has no steps.")
+    else:
+        ends = terminated | truncated
+        if not ends[-1]:
+            fact = "has no end: its last step is neither terminated nor truncated"
+            problems.add(f"episode {number} {fact}.")
+        fact = "terminated or truncated is true before the last step,"
+        problems.at(fact, np.flatnonzero(ends[:-1]), episode=number)
 
 
 def write_minari(
@@ -106,10 +172,14 @@ def write_minari(
     """
     minari = import_minari()
     check_minari_id(dataset_id)
-    problems = check_episodes(interactions)
-    if problems:
+    if problems := check_episodes(interactions):
         raise DataError("The database", problems)
-    _check_cameras(interactions.percepts.cameras)
+    for camera in interactions.percepts.cameras:
+        if "/" in camera or camera == ".":
+            raise ValueError(
+                "The names of cameras must be without a slash to be written to Minari; "
+                f"got {camera!r}."
+            )
     buffers = _buffers(interactions, on_episode)
     folder = _folder(dataset_id)
     created = missing_folders(folder.parent)
@@ -184,9 +254,11 @@ def _buffers(interactions: Interactions, on_episode: Callable[[], None] | None) 
     from minari.data_collector import EpisodeBuffer
 
     ends = np.flatnonzero(interactions.is_last) + 1
-    for rows in map(np.arange, np.concatenate([[0], ends[:-1]]), ends):
+    for rows in np.split(np.arange(len(interactions)), ends[:-1]):
         numbers = [*interactions.start[rows], interactions.end[rows[-1]]]
-        shown = _stack([interactions.percepts[int(number)] for number in numbers])
+        shown: Any = [interactions.percepts[int(number)] for number in numbers]
+        if isinstance(shown[0], Mapping):
+            shown = {name: [one[name] for one in shown] for name in shown[0]}
         yield EpisodeBuffer(
             observations=shown,
             actions=list(interactions.action[rows] + interactions.action_start),
@@ -198,35 +270,11 @@ def _buffers(interactions: Interactions, on_episode: Callable[[], None] | None) 
             on_episode()
 
 
-def _stack(shown: list[Any]) -> Any:
-    """Return the percepts of an episode, camera by camera if there are several."""
-    if isinstance(shown[0], Mapping):
-        return {name: [one[name] for one in shown] for name in shown[0]}
-    return shown
-
-
 def _space(percept: Percept) -> spaces.Space[Any]:
     """Return the space of such percepts."""
     if not isinstance(percept, Mapping):
         return spaces.Box(0, 255, percept.shape, np.uint8)
     return spaces.Dict({name: _space(image) for name, image in percept.items()})
-
-
-def _is_jpeg(space: spaces.Space[Any]) -> bool:
-    """Tell whether Minari would store observations as compressed images."""
-    from minari.dataset.minari_storage import is_image_space
-
-    parts = space.spaces.values() if isinstance(space, spaces.Dict) else [space]
-    return any(map(is_image_space, parts))
-
-
-def _check_cameras(cameras: tuple[str, ...]) -> None:
-    for camera in cameras:
-        if "/" in camera or camera == ".":
-            raise ValueError(
-                "The names of cameras must be without a slash to be written to Minari; "
-                f"got {camera!r}."
-            )
 
 
 def _folder(dataset_id: str) -> Path:

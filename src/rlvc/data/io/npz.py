@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.data.interactions import Interactions
+from rlvc.data.percepts import SINGLE
 from rlvc.data.validation import warn_if_suspicious
 from rlvc.errors import DataError
 
@@ -43,42 +44,40 @@ def read_arrays(
         DataError: It lists all errors of the arrays.
     """
     whose = os.fspath(path)
+    actions = {
+        "n_actions": n_actions, "action_start": action_start, "action_names": action_names,
+    }  # fmt: skip
     try:
         with ExitStack() as files:  # reading may end in the middle of an array
             archive = files.enter_context(_open(path))
-            arrays = {
-                name.removesuffix(".npy"): _Array(archive, name, files) for name in _names(archive)
-            }
-            return _read(whose, arrays, n_actions, action_start, action_names)
+            arrays: dict[str, dict[str, _Array]] = {}
+            for member in archive.namelist():
+                name, _, camera = member.removesuffix(".npy").partition(".")
+                is_known = name in (IMAGES if camera else (*NEEDED, "truncated"))
+                if member.endswith(".npy") and is_known:
+                    arrays.setdefault(name, {})[camera] = _Array(archive, member, files)
+            return _read(whose, arrays, actions)
     except (*_BROKEN, ValueError) as error:
         raise DataError(whose, [f"It cannot be read as a .npz file: {error}"]) from error
 
 
 def _read(
-    whose: str,
-    arrays: Mapping[str, _Array],
-    n_actions: int | None,
-    action_start: int,
-    action_names: tuple[str, ...],
+    whose: str, arrays: Mapping[str, Mapping[str, _Array]], actions: Mapping[str, Any]
 ) -> Interactions:
-    given = {name: _of_cameras(arrays, name) for name in (*NEEDED, "truncated")}
-    if missing := [name for name in NEEDED if given[name] is None]:
+    if missing := [name for name in NEEDED if name not in arrays]:
         has = ", ".join(arrays) or "none"
         problems = [f"The array {name!r} is missing; there are {has}." for name in missing]
         raise DataError(whose, problems)
-    columns = {name: one.read() for name, one in given.items() if isinstance(one, _Array)
-               and name not in IMAGES}  # fmt: skip
+    shown: dict[str, Any] = {name: arrays[name].get(SINGLE, arrays[name]) for name in IMAGES}
+    columns: dict[str, Any] = {
+        name: arrays[name][SINGLE].read() for name in arrays if name not in IMAGES
+    }
+    problems, found = list(_endless(columns)), None
     try:
-        found = Interactions.from_arrays(
-            given["observations"], columns["actions"], columns["rewards"], columns["terminated"],
-            columns.get("truncated"), next_observations=given["next_observations"],
-            n_actions=n_actions or (len(action_names) or None), action_start=action_start,
-            action_names=action_names,
-        )  # fmt: skip
+        found = Interactions.from_arrays(**shown, **columns, **actions)
     except (ValueError, TypeError) as error:
-        problems = [*str(error).split("\n"), *_endless(columns)]
-        raise DataError(whose, problems, ROWS) from error
-    if problems := list(_endless(columns)):
+        problems = [*str(error).split("\n"), *problems]
+    if problems or found is None:
         raise DataError(whose, problems, ROWS)
     warn_if_suspicious(found)
     return found
@@ -152,22 +151,3 @@ def _open(path: str | os.PathLike[str]) -> zipfile.ZipFile:
         if stream.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
             raise ValueError("it holds one array without a name. Write it with numpy.savez.")
     return zipfile.ZipFile(place)
-
-
-def _names(archive: zipfile.ZipFile) -> list[str]:
-    """Return the members that are read; others are ignored."""
-    return [
-        name for name in archive.namelist()
-        if name.endswith(".npy")
-        and (name.removesuffix(".npy") in (*NEEDED, "truncated")
-             or name.startswith(tuple(f"{one}." for one in IMAGES)))
-    ]  # fmt: skip
-
-
-def _of_cameras(arrays: Mapping[str, _Array], name: str) -> _Array | dict[str, _Array] | None:
-    """Return the array of a name, or the arrays of its cameras; None if there are none."""
-    if name in arrays:
-        return arrays[name]
-    cameras = {key.removeprefix(f"{name}."): array for key, array in arrays.items()
-               if key.startswith(f"{name}.")}  # fmt: skip
-    return cameras or None

@@ -1,4 +1,4 @@
-"""Tables of interactions, CSV or Parquet: finding, reading and writing them."""
+"""Tables of interactions, CSV or Parquet, and the file ``actions.txt`` beside them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvc.data.io.checksums import Checksums
+from rlvc.data.io.checksums import CheckedFolder, ChecksumWriter
 from rlvc.data.percepts import SINGLE
-from rlvc.data.validation import ProblemCollector
+from rlvc.data.validation import ProblemCollector, check_actions
 from rlvc.errors import DataError
 
 IMAGE = "image"
 COLUMNS = ("episode", "step", IMAGE, "action", "reward", "terminated", "truncated")
 SUFFIXES = (".csv", ".parquet")
+ACTIONS = "actions.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +88,12 @@ def find_table(path: str | os.PathLike[str]) -> Path:
     raise DataError(str(path), [fact])
 
 
-def read_table(source: Path, checksums: Checksums, problems: ProblemCollector) -> RawTable:
+def read_table(folder: CheckedFolder, name: str, problems: ProblemCollector) -> RawTable:
     """Return the cells of a table, and add the problems of its header and rows."""
-    read = _read_csv if source.suffix.lower() == ".csv" else _read_parquet
-    try:
-        data = source.read_bytes()
-    except OSError as error:
-        reason = f"{source.name} cannot be read ({error.strerror})."
-        problems.add(f"{reason} Check that you may read it.")
-        raise problems.error() from error
-    checksums.check(source.name, data, problems)
-    table = read(source, data, problems)
+    data = folder.load(name, problems)
+    if data is None:
+        raise problems.error()
+    table = (_read_csv if name.lower().endswith(".csv") else _read_parquet)(name, data, problems)
     if not table.n_rows:
         problems.add("There are no rows.")
     return table
@@ -134,22 +130,29 @@ def import_pyarrow() -> Any:
         ) from error
 
 
-def _read_csv(source: Path, data: bytes, problems: ProblemCollector) -> RawTable:
+def _decode(name: str, data: bytes, problems: ProblemCollector) -> str | None:
+    """Return the text of a file; add a problem if it is none."""
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        problems.add(f"{source.name} is not UTF-8 text (byte {error.start}). Save it as UTF-8.")
-        raise problems.error() from error
+        problems.add(f"{name} is not UTF-8 text (byte {error.start}). Save it as UTF-8.")
+        return None
+
+
+def _read_csv(name: str, data: bytes, problems: ProblemCollector) -> RawTable:
+    text = _decode(name, data, problems)
+    if text is None:
+        raise problems.error()
     head = text.lstrip("\r\n").partition("\n")[0]
     delimiter = next((mark for mark in ",;\t" if mark in head), ",")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         lines = [cells for cells in reader if len(cells) > 1 or "".join(cells).strip()]
     except csv.Error as error:
-        problems.add(f"{source.name} is not sound CSV in line {reader.line_num} ({error}).")
+        problems.add(f"{name} is not sound CSV in line {reader.line_num} ({error}).")
         raise problems.error() from error
     if not lines:
-        problems.add(f"{source.name} is empty. Its first line must name the columns.")
+        problems.add(f"{name} is empty. Its first line must name the columns.")
         raise problems.error()
     names, cells = [name.strip() for name in lines[0]], lines[1:]
     uneven = [row for row, line in enumerate(cells) if len(line) != len(names)]
@@ -157,26 +160,24 @@ def _read_csv(source: Path, data: bytes, problems: ProblemCollector) -> RawTable
     problems.at(f"The number of cells is not {len(names)}, as in the header,", uneven, counts)
     for row in uneven:
         cells[row] = (cells[row] + [""] * len(names))[: len(names)]
-    columns = {
-        name: [line[names.index(name)].strip() for line in cells]
-        for name in _known(names, problems)
-    }
+    known = _known(names, problems)
+    columns = {one: [line[names.index(one)].strip() for line in cells] for one in known}
     return RawTable(len(cells), columns)
 
 
-def _read_parquet(source: Path, data: bytes, problems: ProblemCollector) -> RawTable:
+def _read_parquet(name: str, data: bytes, problems: ProblemCollector) -> RawTable:
     pyarrow = import_pyarrow()
     try:
         with pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data)) as file:
             names = _known(file.schema_arrow.names, problems)
             read, n_rows = file.read(columns=names), file.metadata.num_rows
     except (pyarrow.ArrowException, OSError) as error:
-        problems.add(f"{source.name} is not a Parquet file, or it is damaged ({error}).")
+        problems.add(f"{name} is not a Parquet file, or it is damaged ({error}).")
         raise problems.error() from error
     columns = {}
-    for name in names:
-        column = read.column(read.column_names.index(name))  # a name may be repeated
-        columns[name] = [_text(value, name) for value in column.to_pylist()]
+    for one in names:
+        column = read.column(read.column_names.index(one))  # a name may be repeated
+        columns[one] = [_text(value, one) for value in column.to_pylist()]
     return RawTable(n_rows, columns)
 
 
@@ -207,3 +208,69 @@ def _known(names: Sequence[str], problems: ProblemCollector) -> list[str]:
             f"one camera, or a column '{IMAGE}.NAME' for each of several."
         )
     return known
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSpec:
+    """A discrete action space.
+
+    Attributes:
+        start: The first action, as the environment numbers them.
+        n: The number of actions; None if it is not known.
+        names: Their names, if they have any.
+
+    >>> ActionSpec(0, 2, ("left", "right")).changed(None, 5, ("up", "down"))
+    ActionSpec(start=5, n=2, names=('up', 'down'))
+    """
+
+    start: int = 0
+    n: int | None = None
+    names: tuple[str, ...] = ()
+
+    def changed(self, n: int | None, start: int | None, names: tuple[str, ...]) -> ActionSpec:
+        """Return the actions with the arguments of ``read_folder`` that are given."""
+        changed = ActionSpec(
+            self.start if start is None else start,
+            (len(names) or self.n) if n is None else n,
+            names or self.names,
+        )
+        if changed.n is not None and (n is not None or names):
+            for error in check_actions(changed.n, changed.names):
+                raise error
+        return changed
+
+
+def read_actions(folder: CheckedFolder, problems: ProblemCollector) -> ActionSpec:
+    """Return the contents of ``actions.txt``, if it exists, and add its problems."""
+    data = folder.load(ACTIONS, problems) if (folder.folder / ACTIONS).exists() else None
+    text = None if data is None else _decode(ACTIONS, data, problems)
+    if text is None:
+        return ActionSpec()
+    lines = [line.split(maxsplit=1) for line in text.split("\n") if line.strip()]
+    try:
+        numbers = [int(line[0]) for line in lines]
+    except ValueError:
+        numbers = []
+    if (
+        not numbers
+        or abs(numbers[0]) > 2**31
+        or numbers != list(range(numbers[0], numbers[0] + len(numbers)))
+    ):
+        problems.add(
+            f"{ACTIONS} must have a line for each action, with its number and its name, such as "
+            "'0 left', and the numbers must go up by one from line to line."
+        )
+        return ActionSpec()
+    names = tuple(line[1].strip() for line in lines if len(line) > 1)
+    if names and len(names) != len(numbers):
+        problems.add(f"{ACTIONS} must name all actions or none; it names {len(names)}.")
+        names = ()
+    return ActionSpec(numbers[0], len(numbers), names)
+
+
+def write_actions(writer: ChecksumWriter, actions: ActionSpec) -> None:
+    """Write ``actions.txt``; the number of actions must be known."""
+    assert actions.n is not None
+    names = actions.names or [""] * actions.n
+    lines = [f"{actions.start + i} {name}".rstrip() + "\n" for i, name in enumerate(names)]
+    writer.write(ACTIONS, "".join(lines).encode())

@@ -13,7 +13,7 @@ from rlvc._core.arrays import Bools, Ints
 from rlvc._core.atomic import Pathlike
 from rlvc._core.validate import explain_invalid, require
 from rlvc.data.io.table import camera_column
-from rlvc.data.validation import check_rewards
+from rlvc.data.validation import check_flaws, find_bad_rewards
 from rlvc.distributed.disk.format import DatasetInfo, file_of, read_info
 from rlvc.distributed.disk.tables import INTERACTIONS, PLACE, SYMBOLS, percepts_kinds, read_table
 from rlvc.features.occurrences import OccurrenceTable
@@ -142,9 +142,9 @@ def read_interactions(folder: Path, number: int, info: DatasetInfo) -> dict[str,
         require(_is_within(columns["action"], info.n_actions), "actions")
         for name in ("start", "end"):
             require(_is_within(columns[name], info.percepts), "percepts")
-        for error in check_rewards(columns["reward"]):
-            raise error
         reward = columns["reward"]
+        for error in check_flaws("reward", reward, find_bad_rewards(reward)):
+            raise error
         require(reward.min() >= info.lowest and np.abs(reward).max() <= info.largest, "rewards")
     return columns
 

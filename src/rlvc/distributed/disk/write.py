@@ -22,8 +22,7 @@ from rlvc._core.folders import atomic_folder
 from rlvc._core.jit import run_threads
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.folder import check_new_folder
-from rlvc.data.io.frames import image_folder
-from rlvc.data.io.image_files import FileImages, encode
+from rlvc.data.io.image_files import FileImages, encode, image_folder
 from rlvc.data.io.table import camera_column, import_pyarrow
 from rlvc.data.percepts import Images
 from rlvc.distributed.disk.format import (

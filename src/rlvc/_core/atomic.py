@@ -1,4 +1,4 @@
-"""Atomic and durable writes of files."""
+"""Atomic and durable writes of files and folders, and cleaning up after failures."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -79,6 +81,70 @@ def atomic_write(path: Pathlike, data: bytes) -> None:
     """Write a file: a reader finds either the old or the new content."""
     with atomic_file(path) as file:
         file.write(data)
+
+
+def missing_folders(folder: Path) -> list[Path]:
+    """Return the folders to create so that one exists, the innermost first.
+
+    >>> missing_folders(Path.cwd())
+    []
+    """
+    return [place for place in (folder, *folder.parents) if not place.exists()]
+
+
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders up to the first that is not empty: others may have written to it."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
+
+
+@contextmanager
+def atomic_folder(path: Pathlike) -> Iterator[Path]:
+    """Create a folder atomically: it appears when the block ends without an error.
+
+    Args:
+        path: A folder that does not exist yet, or is empty.
+
+    Raises:
+        OSError: It cannot be written; the text says what to do.
+    """
+    target = Path(path).resolve()
+    created = missing_folders(target.parent)
+    with explain_os_errors(Path(path)):
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+            try:
+                yield hidden
+                umask = os.umask(0)
+                os.umask(umask)
+                hidden.chmod(0o777 & ~umask)  # the permissions of an ordinary folder
+                hidden.replace(target)
+            except BaseException:
+                shutil.rmtree(hidden, ignore_errors=True)
+                raise
+        except BaseException:
+            remove_empty(created)
+            raise
+
+
+def check_place(path: Path) -> None:
+    """Raise an OSError that says what to do unless something new can be written to a path."""
+    target = path.resolve()
+    with explain_os_errors(path):
+        parent = next(place for place in (target, *target.parents) if place.exists())
+        with tempfile.TemporaryFile(dir=parent):
+            pass
+
+
+def check_space(folder: Path, n_bytes: int) -> None:
+    """Raise an OSError unless a folder has space for a file of so many bytes."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        if hasattr(os, "posix_fallocate"):  # respects quotas and limits
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+        elif shutil.disk_usage(folder).free < n_bytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def remove_parts(folder: Path) -> int:

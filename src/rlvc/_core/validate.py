@@ -7,7 +7,7 @@ import functools
 import math
 import os
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -41,61 +41,37 @@ def require(holds: Any, what: str) -> None:
         raise ValueError(f"its {what} do not fit the rest")
 
 
-def as_int(value: Any) -> int:
-    """Return an integer that fits in 64 bits, or raise a ValueError.
-
-    >>> as_int(3.0)
-    Traceback (most recent call last):
-    ValueError: it has 3.0 where an integer must be
-    """
-    if type(value) is not int or abs(value) >= 2**63:
-        raise ValueError(f"it has {_short(value)} where an integer must be")
-    return value
-
-
-def as_count(value: Any) -> int:
-    """Return an integer from 0 to 2^40, or raise a ValueError."""
-    require(0 <= as_int(value) <= MAX_COUNT, "counts")
-    return int(value)
-
-
-def as_number(value: Any) -> float:
-    """Return a finite number, or raise a ValueError."""
-    if type(value) not in (int, float) or not abs(value) < math.inf:
-        raise ValueError(f"it has {_short(value)} where a number must be")
-    return float(value)
-
-
-def as_bool(value: Any) -> bool:
-    """Return a truth value, or raise a ValueError."""
-    if type(value) is not bool:
-        raise ValueError(f"it has {_short(value)} where true or false must be")
-    return value
-
-
-def as_text(value: Any) -> str:
-    """Return a text that is not too long, or raise a ValueError."""
-    if type(value) is not str or len(value) > MAX_TEXT:
-        raise ValueError(f"it has {_short(value)} where a text of {MAX_TEXT} letters must be")
-    return value
-
-
-_PLAIN: Final[dict[Any, Any]] = {
-    int: as_int, Count: as_count, float: as_number, bool: as_bool, str: as_text,
-}  # fmt: skip
+_PLAIN: Final[dict[Any, tuple[str, Callable[[Any], bool]]]] = {
+    int: ("an integer", lambda value: type(value) is int and abs(value) < 2**63),
+    float: ("a number", lambda value: type(value) in (int, float) and abs(value) < math.inf),
+    bool: ("true or false", lambda value: type(value) is bool),
+    str: (
+        f"a text of {MAX_TEXT} letters",
+        lambda value: type(value) is str and len(value) <= MAX_TEXT,
+    ),
+}
 
 
 def from_json(kind: Any, value: Any) -> Any:
     """Return a value of a type, given what ``dataclasses.asdict`` and JSON made of it.
 
-    Types are plain ones, tuples, mappings from texts, dataclasses of these, and ``| None``. Any
-    other value raises an error, which :func:`explain_invalid` explains.
+    Types are plain ones, tuples, mappings from texts, dataclasses of these, and ``| None``; numbers
+    must be finite. Any other value raises an error, which :func:`explain_invalid` explains.
 
     >>> from_json(tuple[int, ...], [1, 2]), from_json(float | None, 3)
     ((1, 2), 3.0)
+    >>> from_json(int, 3.0)
+    Traceback (most recent call last):
+    ValueError: it has 3.0 where an integer must be
     """
     if kind in _PLAIN:
-        return _PLAIN[kind](value)
+        what, is_one = _PLAIN[kind]
+        if not is_one(value):
+            raise ValueError(f"it has {_short(value)} where {what} must be")
+        return kind(value)
+    if kind is Count:
+        require(0 <= from_json(int, value) <= MAX_COUNT, "counts")
+        return value
     if kind is Any:
         return value
     origin, inner = get_origin(kind), get_args(kind)
@@ -111,7 +87,7 @@ def from_json(kind: Any, value: Any) -> Any:
     if not isinstance(value, dict):
         raise ValueError(f"it has {_short(value)} where an object must be")
     if origin is Mapping:
-        return {as_text(name): from_json(inner[1], one) for name, one in value.items()}
+        return {from_json(str, name): from_json(inner[1], one) for name, one in value.items()}
     given = {
         name: from_json(hint, value[name])
         for name, hint, is_optional in _fields(kind)
@@ -133,9 +109,9 @@ def as_part(registry: Registry[Part], description: Any) -> Part:
     parameters: dict[str, Any] = {}
     require(isinstance(description["parameters"], Mapping), f"{registry.kind}s")
     for name, value in description["parameters"].items():
-        check = _PLAIN.get(type(value), as_number)
-        parameters[as_text(name)] = value if value is None else check(value)
-    return registry.make(as_text(description["name"]), **parameters)
+        kind = type(value) if type(value) in _PLAIN else float
+        parameters[from_json(str, name)] = from_json(kind | None, value)
+    return registry.make(from_json(str, description["name"]), **parameters)
 
 
 def _short(value: Any) -> str:

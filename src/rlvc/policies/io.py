@@ -14,9 +14,6 @@ from rlvc._core.arrays import Floats, Ints
 from rlvc._core.registry import arrays_of
 from rlvc._core.validate import (
     MAX_SQUARED,
-    as_int,
-    as_number,
-    as_text,
     explain_invalid,
     from_json,
     require,
@@ -85,7 +82,7 @@ def read_forest(path: str | os.PathLike[str]) -> dict[str, Any]:
         parts, trees = _read_parts(manifest, arrays), _read_trees(manifest, arrays)
         _check(parts, trees)
         error = from_json(float | None, manifest["out_of_bag"])
-        penalty = as_number(manifest["uncertainty_penalty"])
+        penalty = from_json(float, manifest["uncertainty_penalty"])
         require(error is None or error >= 0.0, "error")
         require(0.0 <= penalty <= MAX_SQUARED, "uncertainty penalty")
         return {**parts, "trees": trees, "out_of_bag": error, "uncertainty_penalty": penalty}
@@ -160,10 +157,10 @@ def _read_parts(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Po
             camera["name"]: from_json(tuple[int, ...], camera["shape"])
             for camera in manifest["cameras"]
         },
-        "gamma": as_number(manifest["gamma"]),
-        "action_start": as_int(manifest["action_start"]),
+        "gamma": from_json(float, manifest["gamma"]),
+        "action_start": from_json(int, manifest["action_start"]),
         "action_names": from_json(tuple[str, ...], manifest["action_names"]),
-        "about": {as_text(key): str(value) for key, value in manifest["about"].items()},
+        "about": {from_json(str, key): str(value) for key, value in manifest["about"].items()},
     }
 
 
@@ -171,7 +168,7 @@ def _read_trees(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> li
     """Return all classifiers, their values and their counts."""
     trees = []
     for number, kind in enumerate(list(manifest["classifiers"])):
-        if as_text(kind) not in CLASSIFIERS:
+        if from_json(str, kind) not in CLASSIFIERS:
             raise ValueError(f"its classifier {kind[:40]!r} is not known")
         names = [field.name for field in dataclasses.fields(CLASSIFIERS[kind])]
         nodes = {name: arrays[f"tree/{number}/classifier/{name}"] for name in names}

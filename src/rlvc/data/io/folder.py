@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvc._core.atomic import explain_os_errors
-from rlvc._core.folders import atomic_folder, check_place
+from rlvc._core.atomic import atomic_folder, check_place, explain_os_errors
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.checksums import ChecksumWriter, open_folder
 from rlvc.data.io.episodes import read_episodes

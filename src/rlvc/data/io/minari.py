@@ -20,8 +20,13 @@ import numpy as np
 from gymnasium import spaces
 
 from rlvc._core.arrays import Ints
-from rlvc._core.atomic import explain_os_errors
-from rlvc._core.folders import check_place, check_space, missing_folders, remove_empty
+from rlvc._core.atomic import (
+    check_place,
+    check_space,
+    explain_os_errors,
+    missing_folders,
+    remove_empty,
+)
 from rlvc.data.interactions import Interactions
 from rlvc.data.observations import add_observations
 from rlvc.data.percepts import Percept, Percepts

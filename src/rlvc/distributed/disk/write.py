@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.arrays import Ints
-from rlvc._core.atomic import Pathlike
+from rlvc._core.atomic import Pathlike, atomic_folder
 from rlvc._core.fixed_point import Scale
-from rlvc._core.folders import atomic_folder
 from rlvc._core.jit import run_threads
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.folder import check_new_folder

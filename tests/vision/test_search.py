@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import rlvc.vision.vocabulary as module
-from rlvc.vision import Euclidean, Metric, Vocabulary, make_search
+from rlvc.vision import Euclidean, Metric, Search, Vocabulary, make_search
 from rlvc.vision.linear import covariance
 from rlvc.vision.metrics import metrics
-from rlvc.vision.search import PlainSearch, SketchedSearch, SortedSearch
+from rlvc.vision.search import SketchedSearch, SortedSearch
 from rlvc.vision.sketch import LANES, LENGTH, Sketcher, main_axes
 
 Rows = NDArray[Any]
@@ -47,7 +47,7 @@ def clusters(kind: str, n: int, width: int, step: int, seed: int = 0) -> tuple[M
 
 def agree(metric: Metric, centres: Rows, rows: Rows, threshold: float) -> int:
     """Check a search against the plain one; return how many pairs are near."""
-    fast, plain = make_search(metric, centres, threshold), PlainSearch(metric, centres, threshold)
+    fast, plain = make_search(metric, centres, threshold), Search(metric, centres, threshold)
     prepared = fast.prepare(rows)
     counts, found = fast.near(prepared)
     expected_counts, expected = plain.near(rows)
@@ -136,8 +136,8 @@ def test_any_magnitude(scale: float, offset: float) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_neither_blocks_nor_threads_show(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     metric, rows = clusters(kind, 500, 33, 12)
-    chosen = PlainSearch(metric, rows[:0], 12.0).leaders(rows)
-    counts, symbols = PlainSearch(metric, rows[chosen], 12.0).near(rows)
+    chosen = Search(metric, rows[:0], 12.0).leaders(rows)
+    counts, symbols = Search(metric, rows[chosen], 12.0).near(rows)
     for block in (7, 64, 333, 8192):
         monkeypatch.setattr(module, "BLOCK", block)
         for threads in (1, 2, 3):

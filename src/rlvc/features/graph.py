@@ -144,6 +144,10 @@ class FeatureGraph:
         camera = self.camera[numbers[0]]
         return f"symbols {', '.join(map(str, symbols))}" + (f" of {camera}" if camera else "")
 
+    def is_in_one_camera(self, number: int) -> bool:
+        """Tell whether all parts of a feature are of one camera."""
+        return len({self.camera[part] for part in self.features[number].parts}) <= 1
+
     def is_arranged(self, number: int) -> bool:
         """Tell whether a feature, or the first part of an at-least feature, is not a symbol."""
         feature = self.features[number]

@@ -11,11 +11,11 @@ from rlvc._core.arrays import Bools, Ints
 from rlvc.data.percepts import Percepts
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
-from rlvc.features.kinds import MOST, AtLeast, Feature, InCell, Primitive
+from rlvc.features.kinds import MOST, AtLeast, Feature, Primitive
 from rlvc.features.occurrences import (
     Found,
     OccurrenceTable,
-    compose,
+    derive,
     distinct_features,
     locate_symbols,
 )
@@ -158,29 +158,9 @@ class FeatureIndex:
         places = self.places[self.cameras.index(camera)]
         if isinstance(feature, Primitive):
             return places.of(number)
-        if isinstance(feature, InCell):
-            image, found = known[feature.part]
-            inside = feature.is_inside(found, places.size)
-            return image[inside], found[inside]
-        if isinstance(feature, AtLeast):
-            return self._find_at_least(feature, known, places.n_images)
-        if {self.graph.camera[part] for part in feature.parts} != {camera}:
+        if not self.graph.is_in_one_camera(number):
             return np.empty(0, np.int64), np.empty((0, 4))
-        return compose(
-            *known[feature.first], *known[feature.second], feature.row(),
-            np.empty((most, 4), np.float64),
-        )  # fmt: skip
-
-    def _find_at_least(self, feature: AtLeast, known: dict[int, Found], n_images: int) -> Found:
-        """Return the occurrences of the parts on the images that exhibit enough of them."""
-        image = np.concatenate([known[part][0] for part in feature.parts])
-        found = np.concatenate([known[part][1] for part in feature.parts])
-        part = np.repeat(np.arange(len(feature.parts)), [len(known[p][0]) for p in feature.parts])
-        pairs = np.unique(np.column_stack([image, part]), axis=0)
-        is_there = np.bincount(pairs[:, 0], minlength=n_images) >= feature.least
-        rows = np.flatnonzero(is_there[image])
-        rows = rows[np.argsort(image[rows], kind="stable")]
-        return image[rows], found[rows]
+        return derive(feature, [known[part] for part in feature.parts], places.size, most)
 
     def _show(self, numbers: Sequence[int]) -> FeatureIndex:
         """Return the index with the given features of the graph added to the matrices."""

@@ -49,7 +49,7 @@ def check_features(graph: FeatureGraph, n_symbols: Mapping[str, int], first: int
     require(len(graph.numbers) == len(graph), "features")
     for number, feature in enumerate(graph.features[first:], first):
         require(all(0 <= part < number for part in feature.parts), "features")
-    for feature in graph.features[first:]:
+    for number, feature in enumerate(graph.features[first:], first):
         if isinstance(feature, Primitive):
             require(0 <= feature.symbol < n_symbols[feature.camera], "features")
         elif isinstance(feature, InCell):
@@ -58,10 +58,10 @@ def check_features(graph: FeatureGraph, n_symbols: Mapping[str, int], first: int
             require(max(feature.column, feature.line) < 2**feature.level, "features")
         elif isinstance(feature, AtLeast):
             require(1 <= feature.least <= len(set(feature.parts)) == len(feature.parts), "features")
-            require(len({graph.camera[part] for part in feature.parts}) == 1, "features")
+            require(graph.is_in_one_camera(number), "features")
             require(not any(isinstance(graph[part], AtLeast) for part in feature.parts), "features")
         else:
-            require(len({graph.camera[part] for part in feature.parts}) == 1, "features")
+            require(graph.is_in_one_camera(number), "features")
             require(0.0 < feature.likelihood < 1.0 and feature.mean >= 0.0, "features")
             require((feature.turn is None) == (feature.turn_deviation is None), "features")
             require((feature.ratio is None) == (feature.ratio_deviation is None), "features")

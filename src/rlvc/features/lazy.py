@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from rlvc.data.images import Image
 from rlvc.features.graph import FeatureGraph
-from rlvc.features.kinds import MOST, AtLeast, InCell, Marks, Primitive
-from rlvc.features.occurrences import marks, pair_up
+from rlvc.features.kinds import AtLeast, Marks, Primitive
+from rlvc.features.occurrences import derive, marks
 from rlvc.vision.detectors import InterestPoints
 from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.search import Search
@@ -79,19 +79,12 @@ class LazyFeatures:
             points, rows, search = self._extract(feature.camera)
             points = points.take(search.matches(rows, feature.symbol))
             return marks(points.xy, points.scale, points.angle)
-        if isinstance(feature, InCell):
-            height, width = self._percept[self._graph.camera[number]].shape[:2]
-            found = self._found[feature.part]
-            return found[feature.is_inside(found, (width, height))]
-        if isinstance(feature, AtLeast):
-            if not self.exhibits(number):
-                return np.empty((0, 4), np.float64)
-            return np.concatenate([self._found[part] for part in feature.parts])
-        if len({self._graph.camera[part] for part in feature.parts}) > 1:
+        if not self._graph.is_in_one_camera(number):
             return np.empty((0, 4), np.float64)  # positions in two cameras cannot be compared
-        out = np.empty((MOST, 4), np.float64)
-        n = pair_up(self._found[feature.first], self._found[feature.second], feature.row(), out)
-        return out[:n].copy()
+        height, width = self._percept[self._graph.camera[number]].shape[:2]
+        parts = [self._found[part] for part in feature.parts]
+        found = [(np.zeros(len(marks), np.int64), marks) for marks in parts]  # on image 0
+        return derive(feature, found, (width, height))[1]
 
     def _extract(self, camera: str) -> tuple[InterestPoints, NDArray[Any], Search]:
         """Return the keypoints of a camera's image, and what compares them with its symbols."""

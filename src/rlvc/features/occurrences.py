@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rlvc._core.arrays import Ints, take_rows
 from rlvc._core.jit import jit
-from rlvc.features.kinds import Marks, Row
+from rlvc.features.kinds import MOST, AtLeast, Composite, InCell, Marks, Row
 from rlvc.vision.extractor import SymbolOccurrences
 
 BLOCK = 256  # images whose occurrences are sorted at a time
@@ -110,6 +110,37 @@ def distinct_features(begin: Ints, feature: NDArray[np.int32]) -> tuple[Ints, ND
                 distinct[n] = feature[i]
                 n += 1
     return out, distinct
+
+
+def derive(
+    feature: Composite | InCell | AtLeast,
+    parts: Sequence[Found],
+    size: tuple[int, int],
+    most: int = MOST,
+) -> Found:
+    """Return the occurrences of a feature, given those of its parts, on images of one camera.
+
+    Args:
+        feature: The feature.
+        parts: The occurrences of each part.
+        size: The width and height of the images.
+        most: How many occurrences of a composite to return of each image: the first ones.
+    """
+    if isinstance(feature, Composite):
+        first, second = parts
+        return compose(*first, *second, feature.row(), np.empty((most, 4), np.float64))
+    if isinstance(feature, InCell):
+        ((image, found),) = parts
+        inside = feature.is_inside(found, size)
+        return image[inside], found[inside]
+    image = np.concatenate([one for one, _ in parts])
+    found = np.concatenate([marks for _, marks in parts])
+    part = np.repeat(np.arange(len(parts)), [len(one) for one, _ in parts])
+    pairs = np.unique(np.column_stack([image, part]), axis=0)
+    is_there = np.bincount(pairs[:, 0]) >= feature.least
+    rows = np.flatnonzero(is_there[image])
+    rows = rows[np.argsort(image[rows], kind="stable")]
+    return image[rows], found[rows]
 
 
 @jit

@@ -19,6 +19,10 @@ from rlvc.vision.keypoints import KeypointBuffer, Keypoints
 
 PAUSE: Final = 2.0  # seconds between chunks: so much work may be lost
 Chunk = tuple[list[int], InterestPoints, Descriptors]  # the number of points per image, and these
+COLUMNS: Final[dict[str, tuple[int, list[type]]]] = {  # of a chunk: dimensions and types
+    "count": (1, [np.int64]), "rows": (2, [np.float32, np.uint8]), "xy": (2, [np.float32]),
+    "scale": (1, [np.float32]), "angle": (1, [np.float32]), "octave": (1, [np.int32]),
+}  # fmt: skip
 
 
 class ExtractionCache:
@@ -151,11 +155,8 @@ class CacheChunks:
             last = self._first + len(pending)
             arrays: dict[str, NDArray[Any]] = {
                 "count": np.asarray([len(one) for one, _ in pending], np.int64),
-                "xy": points.xy,
-                "scale": points.scale,
-                "angle": points.angle,
-                "octave": points.octave,
                 "rows": np.concatenate([rows for _, rows in pending]),
+                **dict(zip(InterestPoints.__slots__, points.columns, strict=True)),
             }
             manifest = {"images": self._images.fingerprint(self._first, last)}
             self._store.save(f"{self._name}-{self._first}", manifest, arrays)
@@ -173,26 +174,16 @@ def _check_chunk(
     arrays: dict[str, NDArray[Any]],
 ) -> tuple[NDArray[np.int64], InterestPoints, Descriptors]:
     """Return the contents of a saved chunk, or raise an error if they make no sense."""
-    shapes = {"count": 1, "xy": 2, "scale": 1, "angle": 1, "octave": 1, "rows": 2}
-    is_there = arrays.keys() == shapes.keys()
-    require_same(
-        is_there and all(arrays[name].ndim == n for name, n in shapes.items()), "keypoints"
+    is_sound = arrays.keys() == COLUMNS.keys() and all(
+        arrays[name].ndim == n_dimensions and arrays[name].dtype in dtypes
+        for name, (n_dimensions, dtypes) in COLUMNS.items()
     )
-    count, rows, xy = arrays["count"], arrays["rows"], arrays["xy"]
-    require_same(count.dtype == np.int64 and len(count) > 0 and count.min() >= 0, "keypoints")
-    points = InterestPoints(xy, arrays["scale"], arrays["angle"], arrays["octave"])
-    n = len(xy)
-    require_same(
-        xy.shape == (n, 2) and rows.shape[1] > 0 and count.max() <= n == count.sum(), "keypoints"
-    )
-    require_same(
-        all(len(arrays[name]) == n for name in ("scale", "angle", "octave", "rows")), "keypoints"
-    )
-    require_same(
-        all(arrays[name].dtype == np.float32 for name in ("xy", "scale", "angle")), "keypoints"
-    )
-    require_same(
-        points.octave.dtype == np.int32 and rows.dtype in (np.float32, np.uint8), "keypoints"
-    )
-    require_same(np.isfinite(xy).all() and np.isfinite(rows).all(), "keypoints")
+    require_same(is_sound, "keypoints")
+    count, rows = arrays["count"], arrays["rows"]
+    points = InterestPoints(*(arrays[name] for name in InterestPoints.__slots__))
+    n, per_point = len(points), (rows, *points.columns)
+    require_same(len(count) > 0 and count.min() >= 0, "keypoints")
+    require_same(count.max() <= n == count.sum() and {*map(len, per_point)} == {n}, "keypoints")
+    require_same(points.xy.shape[1] == 2 and rows.shape[1] > 0, "keypoints")
+    require_same(np.isfinite(points.xy).all() and np.isfinite(rows).all(), "keypoints")
     return count, points, rows

@@ -6,6 +6,7 @@ A descriptor is a frozen dataclass with the method ``describe``; register a cust
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -187,12 +188,8 @@ def _with_opencv(
     return points.take(np.asarray([k.class_id for k in kept], np.int64)), rows
 
 
-def _root_sift() -> Descriptor:
-    return SiftDescriptor(root=True)
-
-
 descriptors: Registry[Descriptor] = Registry("descriptor")
 descriptors.register("invariants", Invariants)
 descriptors.register("sift", SiftDescriptor)
-descriptors.register("rootsift", _root_sift)
+descriptors.register("rootsift", functools.partial(SiftDescriptor, root=True))
 descriptors.register("orb", OrbDescriptor)

@@ -39,9 +39,14 @@ class InterestPoints:
     def __len__(self) -> int:
         return len(self.xy)
 
+    @property
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        """The arrays, in the order of the attributes."""
+        return self.xy, self.scale, self.angle, self.octave
+
     def take(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> InterestPoints:
         """Return the points that a mask or an array of numbers selects."""
-        return InterestPoints(self.xy[keep], self.scale[keep], self.angle[keep], self.octave[keep])
+        return InterestPoints(*(column[keep] for column in self.columns))
 
     @classmethod
     def at(cls, xy: NDArray[np.float32], scale: float) -> InterestPoints:
@@ -53,12 +58,7 @@ class InterestPoints:
     @classmethod
     def concatenate(cls, parts: list[InterestPoints]) -> InterestPoints:
         """Return the points of many images one after the other."""
-        return cls(
-            np.concatenate([part.xy for part in parts]),
-            np.concatenate([part.scale for part in parts]),
-            np.concatenate([part.angle for part in parts]),
-            np.concatenate([part.octave for part in parts]),
-        )
+        return cls(*map(np.concatenate, zip(*(part.columns for part in parts), strict=True)))
 
 
 class Detector(Protocol):

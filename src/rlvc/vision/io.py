@@ -14,11 +14,9 @@ from rlvc._core.atomic import Pathlike
 from rlvc._core.registry import arrays_of
 from rlvc._core.validate import (
     MAX_SQUARED,
-    as_bool,
-    as_number,
     as_part,
-    as_text,
     explain_invalid,
+    from_json,
     require,
 )
 from rlvc.vision.descriptors import descriptors
@@ -75,7 +73,7 @@ def load_vocabulary(path: Pathlike) -> FeatureExtractor:
         for i, camera in enumerate(manifest["cameras"]):
             name, is_fitted = camera["name"], camera["is_fitted"]
             words, patches = extractor.vocabularies[name], arrays.get(f"vocabulary/{i}/patches")
-            words.is_fitted = as_bool(is_fitted)
+            words.is_fitted = from_json(bool, is_fitted)
             require(is_fitted == (words.centres is not None), "vocabulary")
             require(is_fitted or not arrays_of(words.metric), "metric")
             check_words(extractor, words, channels=3)
@@ -113,7 +111,7 @@ def read_extractor(manifest: Mapping[str, Any], arrays: Arrays) -> FeatureExtrac
         as_part(detectors, manifest["detector"]),
         as_part(descriptors, manifest["descriptor"]),
         as_part(metrics, manifest["metric"]),
-        as_number(manifest["threshold"]),
+        from_json(float, manifest["threshold"]),
     )
     require(0.0 <= extractor.threshold <= MAX_SQUARED, "parameters")
     cameras = manifest["cameras"]
@@ -126,7 +124,7 @@ def read_extractor(manifest: Mapping[str, Any], arrays: Arrays) -> FeatureExtrac
         metric = dataclasses.replace(metric, **learned) if learned else metric
         centres = arrays.get(f"vocabulary/{i}/centres")
         words = Vocabulary(metric, extractor.threshold, centres, is_fitted=True)
-        extractor.vocabularies[as_text(camera["name"])] = words
+        extractor.vocabularies[from_json(str, camera["name"])] = words
     require(len(extractor.vocabularies) == len(cameras), "cameras")
     require(
         not isinstance(extractor.metric, Mahalanobis) or extractor.metric.whitening is None,

@@ -50,15 +50,12 @@ class KeypointBuffer:
         self._columns: list[GrowableArray] | None = None
         self._row = GrowableArray(np.empty(0, np.int32))
         self._distinct: UniqueRows | None = None
-        self._no_descriptors: Descriptors | None = None
         if known is not None:
             self._begin = known.begin.tolist()
             self._add_points(known.points)
-            self._no_descriptors = known.descriptors[:0]
-            if len(known.descriptors):
-                self._distinct = UniqueRows(known.descriptors)
-                self._distinct.add(known.descriptors)
-                self._row.add(known.row)
+            self._distinct = UniqueRows(known.descriptors)
+            self._distinct.add(known.descriptors)
+            self._row.add(known.row)
 
     @property
     def n_images(self) -> int:
@@ -69,27 +66,23 @@ class KeypointBuffer:
         """Add images: the number of points on each, all points, and a descriptor for each point."""
         self._begin += (self._begin[-1] + np.cumsum(counts, dtype=np.int64)).tolist()
         self._add_points(points)
-        if self._no_descriptors is None:
-            self._no_descriptors = rows[:0]
-        if len(rows):
-            if self._distinct is None:  # without rows, width and dtype are not reliable
-                self._distinct = UniqueRows(rows)
-            self._row.add(self._distinct.add(rows))
+        if self._distinct is None:
+            self._distinct = UniqueRows(rows)
+        self._row.add(self._distinct.add(rows))
 
     def _add_points(self, points: InterestPoints) -> None:
-        columns = points.xy, points.scale, points.angle, points.octave
         if self._columns is None:
-            self._columns = [GrowableArray(column) for column in columns]
-        for grown, column in zip(self._columns, columns, strict=True):
+            self._columns = [GrowableArray(column) for column in points.columns]
+        for grown, column in zip(self._columns, points.columns, strict=True):
             grown.add(column)
 
     def finish(self) -> Keypoints:
         """Return the keypoints of all images, at least one; none may be added afterwards."""
         assert self._columns is not None
-        assert self._no_descriptors is not None
-        rows = self._no_descriptors if self._distinct is None else self._distinct.finish()
+        assert self._distinct is not None
         points = InterestPoints(*(column.finish() for column in self._columns))
-        return Keypoints(np.asarray(self._begin, np.int64), points, rows, self._row.finish())
+        begin = np.asarray(self._begin, np.int64)
+        return Keypoints(begin, points, self._distinct.finish(), self._row.finish())
 
 
 class GrowableArray:
@@ -139,6 +132,9 @@ class UniqueRows:
     """
 
     def __init__(self, like: Descriptors) -> None:
+        self._start(like)
+
+    def _start(self, like: Descriptors) -> None:
         self._dtype, self._width = like.dtype, like.shape[1]
         self._kept = GrowableArray(np.empty((0, self._width * like.dtype.itemsize), np.uint8))
         self._table = np.full(2 * CAPACITY, -1, np.int32)
@@ -154,6 +150,10 @@ class UniqueRows:
 
     def add(self, rows: Descriptors) -> NDArray[np.int32]:
         """Return the number of each row; a new row gets the next number."""
+        if len(rows) == 0:
+            return np.empty(0, np.int32)
+        if self._kept.n == 0:  # width and type of arrays without rows are not reliable
+            self._start(rows)
         self.check(rows)
         n_bytes = self._width * self._dtype.itemsize
         whole = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), n_bytes)
@@ -161,7 +161,8 @@ class UniqueRows:
         need = 2 * (self._kept.n + len(rows))
         if need > len(self._table):
             self._table = np.full(1 << need.bit_length(), -1, np.int32)
-            _insert(kept, self._kept.n, self._table)
+            known = kept[: self._kept.n]
+            _number(known, kept, 0, self._table, np.empty(len(known), np.int32))
         which = np.empty(len(rows), np.int32)
         self._kept.n = _number(whole, kept, self._kept.n, self._table, which)
         return which
@@ -199,16 +200,6 @@ def _slot(rows: NDArray[np.uint8], i: int, size: int) -> np.int64:
     for c in range(rows.shape[1]):
         key = (key ^ np.uint64(rows[i, c])) * np.uint64(1099511628211)
     return np.int64((key ^ (key >> np.uint64(32))) & np.uint64(size - 1))
-
-
-@jit
-def _insert(kept: NDArray[np.uint8], n: int, table: NDArray[np.int32]) -> None:
-    """Insert the first n rows, which are distinct, into an empty table."""
-    for i in range(n):
-        slot = _slot(kept, i, len(table))
-        while table[slot] != -1:
-            slot = (slot + 1) & (len(table) - 1)
-        table[slot] = i
 
 
 @jit

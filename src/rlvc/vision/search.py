@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,30 +20,6 @@ from rlvc.vision.search_kernels import (
 from rlvc.vision.sketch import LENGTH, Sketcher, tiles
 
 
-class Search(Protocol):
-    """Compare descriptors with the centres of a vocabulary."""
-
-    def prepare(self, rows: Descriptors) -> NDArray[Any]:
-        """Return descriptors in the form that the other methods take."""
-        ...
-
-    def leaders(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the rows that are not within the threshold of an earlier one of these."""
-        ...
-
-    def near(self, rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return how many centres are near each row, and which, lowest number first."""
-        ...
-
-    def matches(self, rows: NDArray[Any], symbol: int) -> NDArray[np.int64]:
-        """Return the rows that are near one centre."""
-        ...
-
-    def has_match(self, rows: NDArray[Any], symbol: int) -> bool:
-        """Tell whether any row is near one centre."""
-        ...
-
-
 def make_search(metric: Metric, centres: Descriptors, threshold: float) -> Search:
     """Return the fastest search that a metric allows.
 
@@ -53,15 +29,15 @@ def make_search(metric: Metric, centres: Descriptors, threshold: float) -> Searc
     [0]
     """
     if not isinstance(metric, Embedded):
-        return PlainSearch(metric, centres, threshold)
+        return Search(metric, centres, threshold)
     embedded = metric.embed(centres)
     if metric.binary or embedded.shape[1] <= LENGTH:
         return SortedSearch(metric, embedded, threshold)
     return SketchedSearch(metric, embedded, threshold)
 
 
-class PlainSearch:
-    """A search by the distances of any metric."""
+class Search:
+    """Compare descriptors with the centres of a vocabulary, by the distances of any metric."""
 
     def __init__(self, metric: Metric, centres: Descriptors, threshold: float) -> None:
         self._metric = metric
@@ -69,7 +45,7 @@ class PlainSearch:
         self._threshold = threshold
 
     def prepare(self, rows: Descriptors) -> NDArray[Any]:
-        """Return the rows themselves."""
+        """Return descriptors in the form that the other methods take."""
         return rows
 
     def leaders(self, rows: NDArray[Any]) -> NDArray[np.int64]:
@@ -96,15 +72,13 @@ class PlainSearch:
         return len(self.matches(rows, symbol)) > 0
 
 
-class CompiledSearch:
+class CompiledSearch(Search):
     """The base of searches among embedded rows, which compare rows with one centre."""
 
     def __init__(self, metric: Embedded, embedded: NDArray[Any], threshold: float) -> None:
-        self._embed = metric.embed
-        self._binary = metric.binary
-        self._threshold = threshold
+        self._embed, self._binary = metric.embed, metric.binary
+        self._centres, self._threshold = embedded, threshold
         self._limit = float(threshold if metric.binary else threshold**2)
-        self._centres = embedded
 
     def prepare(self, rows: Descriptors) -> NDArray[Any]:
         """Return the embedded rows."""

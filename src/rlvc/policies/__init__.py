@@ -13,6 +13,7 @@ from rlvc.policies.explanation import (
     ForestExplanation,
 )
 from rlvc.policies.forest import AnyPolicy, ForestPolicy, ForestTree, load_policy
+from rlvc.policies.parts import PolicyParts
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import combine_values, greedy
 
@@ -27,6 +28,7 @@ __all__ = [
     "ForestPolicy",
     "ForestTree",
     "Policy",
+    "PolicyParts",
     "check_fit",
     "combine_values",
     "evaluate",

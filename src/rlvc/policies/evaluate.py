@@ -116,14 +116,11 @@ def evaluate(
 def check_fit(policy: AnyPolicy, env: gymnasium.Env[Any, Any]) -> None:
     """Raise a ValueError unless a policy fits the actions and the images of an environment."""
     space = env.action_space
-    known = (policy.action_start, policy.n_actions)
-    if not isinstance(space, gymnasium.spaces.Discrete) or known != (
-        int(space.start),
-        int(space.n),
-    ):
+    start, n = policy.action_start, policy.n_actions
+    if not (isinstance(space, gymnasium.spaces.Discrete) and (space.start, space.n) == (start, n)):
         raise ValueError(
-            f"The actions of the environment must be those of the policy, {known[0]} to "
-            f"{known[0] + known[1] - 1}; got {space}. Was it learned in another environment?"
+            f"The actions of the environment must be those of the policy, {start} to "
+            f"{start + n - 1}; got {space}. Was it learned in another environment?"
         )
     shapes = shapes_of(env.observation_space)
     if {camera: shapes.get(camera) for camera in policy.shapes} != dict(policy.shapes):
@@ -148,18 +145,12 @@ def _mean(values: NDArray[Any]) -> dict[str, Any]:
     """Return the mean and its interval by Student's t, which is a point if all values are equal."""
     from scipy import stats  # it takes longer to import than the rest of the package
 
-    mean, spread = float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    half = 0.0
-    if spread > 0.0:
-        half = (
-            float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1) * spread) / len(values) ** 0.5
-        )
-    known = len(values) > 1
-    return {
-        "mean": mean,
-        "low": mean - half if known else None,
-        "high": mean + half if known else None,
-    }
+    mean, n = float(np.mean(values)), len(values)
+    if n == 1:
+        return {"mean": mean, "low": None, "high": None}
+    spread = float(np.std(values, ddof=1))
+    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, n - 1) * spread) / n**0.5
+    return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
 def _share(hits: NDArray[np.bool_]) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 
 from rlvc._core.archive import kind_of
 from rlvc._core.arrays import Bools, Floats, Ints
-from rlvc._core.jit import run_threads
 from rlvc.classifiers.base import Classifier
-from rlvc.data.observations import one_percept, split_percepts
+from rlvc.data.observations import one_percept
 from rlvc.features.graph import FeatureGraph
-from rlvc.features.kinds import Feature
 from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.explanation import DecisiveTest, FeatureTest, ForestExplanation
 from rlvc.policies.io import FOREST, read_forest, write_forest
+from rlvc.policies.parts import PolicyParts
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import combine_values, greedy
-from rlvc.vision.extractor import FeatureExtractor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,8 +43,8 @@ class ForestTree:
         return self.classifier.n_classes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ForestPolicy:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ForestPolicy(PolicyParts):
     """One vocabulary and many classifiers on a few of its features.
 
     The value of an action on a percept is the mean over the trees that tried it in the class of the
@@ -54,35 +52,18 @@ class ForestPolicy:
     value uncertain. The forest takes the action of the highest value, among equals that with the
     lowest number, and never one that no tree tried.
 
+    It has the attributes of :class:`rlvc.policies.PolicyParts`, and these.
+
     Attributes:
-        extractor: The detector, the descriptor and the vocabularies.
-        graph: The features that the trees test, and their parts.
         trees: The classifiers and their values.
-        usage: (n_features,) the number of percepts of the database on which each feature is tested,
-            summed over the trees; 0 for a feature that is only a part of others.
-        patches: (n_features, side, side, 3) an example image of each feature.
-        shapes: The shape of each camera's images.
-        gamma: The discount factor.
         uncertainty_penalty: Standard deviations over the trees that are subtracted from a mean.
         out_of_bag: The error of the forest on interactions that its trees did not learn from; see
             :func:`rlvc.learning.forest.out_of_bag_error`. None if there are none.
-        action_start: The first action as the environment numbers them.
-        action_names: The names of the actions, if they have any.
-        about: Notes, such as the task it was learned on.
     """
 
-    extractor: FeatureExtractor
-    graph: FeatureGraph
     trees: tuple[ForestTree, ...]
-    usage: Ints
-    patches: NDArray[np.uint8]
-    shapes: Mapping[str, tuple[int, ...]]
-    gamma: float
     uncertainty_penalty: float = 0.0
     out_of_bag: float | None = None
-    action_start: int = 0
-    action_names: tuple[str, ...] = ()
-    about: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -100,25 +81,15 @@ class ForestPolicy:
             usage = np.append(usage, np.zeros(len(graph) - len(usage), np.int64))
             usage[list(numbers.values())] += policy.usage
             patches |= {numbers[n]: patch for n, patch in enumerate(policy.patches)}
-        first = policies[0]
+        first = policies[0].parts()
+        own = np.stack([patches[n] for n in range(len(graph))]) if patches else first["patches"]
+        shared = {**first, "graph": graph, "usage": usage, "patches": own, "about": {}}
         return cls(
-            extractor=first.extractor,
-            graph=graph,
             trees=tuple(trees),
-            usage=usage,
-            patches=np.stack([patches[n] for n in range(len(graph))]) if patches else first.patches,
-            shapes=first.shapes,
-            gamma=first.gamma,
             uncertainty_penalty=uncertainty_penalty,
             out_of_bag=out_of_bag,
-            action_start=first.action_start,
-            action_names=first.action_names,
+            **shared,
         )
-
-    @property
-    def features(self) -> tuple[Feature, ...]:
-        """The features that the trees test, and their parts."""
-        return self.graph.features
 
     @property
     def tested(self) -> Ints:
@@ -138,10 +109,7 @@ class ForestPolicy:
     def tree(self, number: int) -> Policy:
         """Return one tree as a policy, with the features of the forest."""
         one = self.trees[number]
-        return Policy(
-            self.extractor, self.graph, one.classifier, one.q, one.count, self.usage, self.patches,
-            self.shapes, self.gamma, self.action_start, self.action_names, self.about,
-        )  # fmt: skip
+        return Policy(classifier=one.classifier, q=one.q, count=one.count, **self.parts())
 
     def predict(
         self,
@@ -154,7 +122,8 @@ class ForestPolicy:
 
         See :meth:`rlvc.Policy.predict`.
         """
-        actions = greedy(*self.vote(self._classify(observation)))
+        classifiers = [one.classifier for one in self.trees]
+        actions = greedy(*self.vote(self.classify_by(classifiers, observation)))
         return np.asarray(actions + self.action_start), state
 
     def vote(self, classes: Iterable[Ints]) -> tuple[Floats, Bools]:
@@ -224,18 +193,6 @@ class ForestPolicy:
             flipped[tree] = walk(lambda other: exhibits(other) != (other == number))[1]
         return flipped
 
-    def _classify(self, observation: Any) -> list[Ints]:
-        """Return for every tree the visual class of one percept, or the classes of a batch."""
-        percepts, is_batch = split_percepts(observation, self.shapes)
-        features = (LazyFeatures(self.graph, self.extractor, percept) for percept in percepts)
-        walks = run_threads(
-            lambda one: [tree.classifier.walk(one.exhibits)[1] for tree in self.trees],
-            features,
-            0 if len(percepts) > 8 else 1,
-        )
-        classes = np.asarray(list(walks), np.int64).reshape(len(percepts), len(self.trees)).T
-        return list(classes if is_batch else classes[:, 0])
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the forest to one file, atomically."""
         write_forest(path, self)
@@ -247,8 +204,8 @@ class ForestPolicy:
         Raises:
             FileFormatError: The file is not a forest, or is damaged.
         """
-        parts = read_forest(path)
-        return cls(**{**parts, "trees": tuple(ForestTree(*one) for one in parts["trees"])})
+        parts, trees = read_forest(path)
+        return cls(trees=tuple(ForestTree(*one) for one in trees), **parts)
 
 
 AnyPolicy = Policy | ForestPolicy

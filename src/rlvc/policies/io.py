@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.archive import read_archive, write_archive
 from rlvc._core.arrays import Floats, Ints
+from rlvc._core.atomic import Pathlike
 from rlvc._core.registry import arrays_of
 from rlvc._core.validate import (
     MAX_SQUARED,
@@ -23,6 +23,7 @@ from rlvc.classifiers.bdd import Diagrams
 from rlvc.classifiers.tree import Tree
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.io import check_features, describe_feature, read_feature, symbols_of
+from rlvc.policies.parts import PolicyParts
 from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.io import check_words, describe_extractor, read_extractor
 
@@ -44,13 +45,13 @@ CLASSIFIERS: dict[str, type[Tree] | type[Diagrams]] = {"tree": Tree, "diagrams":
 Values = tuple[Tree | Diagrams, Floats, Ints]  # with values and counts
 
 
-def write_policy(path: str | os.PathLike[str], policy: Policy) -> None:
+def write_policy(path: Pathlike, policy: Policy) -> None:
     """Write a policy to one file; equal policies give equal bytes."""
     manifest, arrays = describe_policy(policy)
     write_archive(path, {**manifest, "format": POLICY, "version": VERSION}, arrays)
 
 
-def write_forest(path: str | os.PathLike[str], forest: ForestPolicy) -> None:
+def write_forest(path: Pathlike, forest: ForestPolicy) -> None:
     """Write a forest to one file; equal forests give equal bytes."""
     manifest, arrays = describe_policy(forest)
     manifest |= {"format": FOREST, "version": VERSION}
@@ -58,7 +59,7 @@ def write_forest(path: str | os.PathLike[str], forest: ForestPolicy) -> None:
     write_archive(path, manifest, arrays)
 
 
-def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_policy(path: Pathlike) -> dict[str, Any]:
     """Return the arguments of the Policy that a file holds; run no code from it.
 
     Raises:
@@ -69,23 +70,20 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
         return restore_policy(manifest, arrays)
 
 
-def read_forest(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the arguments of the ForestPolicy that a file holds; run no code from it.
-
-    The trees are (classifier, values, counts).
+def read_forest(path: Pathlike) -> tuple[dict[str, Any], list[Values]]:
+    """Return the trees of the ForestPolicy that a file holds, and its other arguments.
 
     Raises:
         FileFormatError: The file is no forest, is damaged, or names an unknown part.
     """
     manifest, arrays = read_archive(path, FOREST, VERSION, CURES, max_bytes=MAX_BYTES)
     with explain_invalid(path, "forest"):
-        parts, trees = _read_parts(manifest, arrays), _read_trees(manifest, arrays)
-        _check(parts, trees)
+        parts, trees = _read(manifest, arrays)
         error = from_json(float | None, manifest["out_of_bag"])
         penalty = from_json(float, manifest["uncertainty_penalty"])
         require(error is None or error >= 0.0, "error")
         require(0.0 <= penalty <= MAX_SQUARED, "uncertainty penalty")
-        return {**parts, "trees": trees, "out_of_bag": error, "uncertainty_penalty": penalty}
+        return {**parts, "out_of_bag": error, "uncertainty_penalty": penalty}, trees
 
 
 def restore_policy(
@@ -100,9 +98,7 @@ def restore_policy(
         arrays: As :func:`describe_policy` returns them.
         extractor: The extractor, if none was described.
     """
-    parts, trees = _read_parts(manifest, arrays), _read_trees(manifest, arrays)
-    parts["extractor"] = extractor or parts["extractor"]
-    _check(parts, trees)
+    parts, trees = _read(manifest, arrays, extractor)
     require(len(trees) == 1, "trees")
     return {**parts, **dict(zip(("classifier", "q", "count"), trees[0], strict=True))}
 
@@ -131,37 +127,29 @@ def describe_policy(
     return manifest, arrays
 
 
-class PolicyParts(TypedDict):
-    """The arguments that a Policy and a ForestPolicy have in common."""
-
-    extractor: FeatureExtractor
-    graph: FeatureGraph
-    usage: Ints
-    patches: NDArray[np.uint8]
-    shapes: dict[str, tuple[int, ...]]
-    gamma: float
-    action_start: int
-    action_names: tuple[str, ...]
-    about: dict[str, str]
-
-
-def _read_parts(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PolicyParts:
-    """Return all but the classifiers and their values."""
+def _read(
+    manifest: dict[str, Any],
+    arrays: dict[str, NDArray[Any]],
+    extractor: FeatureExtractor | None = None,
+) -> tuple[dict[str, Any], list[Values]]:
+    """Return the arguments that all policies have, and the classifiers with their values."""
     require(isinstance(manifest["features"], list), "features")
-    return {
-        "extractor": read_extractor(manifest, arrays),
-        "graph": FeatureGraph(tuple(read_feature(entry) for entry in manifest["features"])),
-        "usage": arrays["usage"],
-        "patches": arrays["patches"],
-        "shapes": {
-            camera["name"]: from_json(tuple[int, ...], camera["shape"])
-            for camera in manifest["cameras"]
+    parts = PolicyParts(
+        extractor=extractor or read_extractor(manifest, arrays),
+        graph=FeatureGraph(tuple(map(read_feature, manifest["features"]))),
+        usage=arrays["usage"],
+        patches=arrays["patches"],
+        shapes={
+            one["name"]: from_json(tuple[int, ...], one["shape"]) for one in manifest["cameras"]
         },
-        "gamma": from_json(float, manifest["gamma"]),
-        "action_start": from_json(int, manifest["action_start"]),
-        "action_names": from_json(tuple[str, ...], manifest["action_names"]),
-        "about": {from_json(str, key): str(value) for key, value in manifest["about"].items()},
-    }
+        gamma=from_json(float, manifest["gamma"]),
+        action_start=from_json(int, manifest["action_start"]),
+        action_names=from_json(tuple[str, ...], manifest["action_names"]),
+        about={from_json(str, key): str(value) for key, value in manifest["about"].items()},
+    )
+    trees = _read_trees(manifest, arrays)
+    _check(parts, trees)
+    return parts.parts(), trees
 
 
 def _read_trees(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[Values]:
@@ -182,20 +170,20 @@ def _check(parts: PolicyParts, trees: list[Values]) -> None:
     require(trees, "trees")
     n_actions = trees[0][1].shape[-1]
     for classifier, q, count in trees:
-        classifier.check(len(parts["graph"]))
+        classifier.check(len(parts.graph))
         require(q.dtype == np.float64 and q.shape == (classifier.n_classes, n_actions), "values")
         require(n_actions > 0 and (np.abs(q) <= MAX_VALUE).all(), "values")  # so is no NaN
         require(count.dtype == np.int64 and count.shape == q.shape, "counts")
         require(count.min(initial=0) >= 0, "counts")
-    extractor, graph, patches = parts["extractor"], parts["graph"], parts["patches"]
-    usage, names, shapes = parts["usage"], parts["action_names"], parts["shapes"]
+    extractor, graph, patches = parts.extractor, parts.graph, parts.patches
+    usage, names, shapes = parts.usage, parts.action_names, parts.shapes
     require(usage.dtype == np.int64 and usage.shape == (len(graph),), "usage")
     require(usage.min(initial=0) >= 0, "usage")
     require(patches.dtype == np.uint8 and patches.shape[:1] == (len(graph),), "patches")
     require(patches.ndim == 4 and patches.shape[3] == 3, "patches")
     require(0 < patches.shape[1] == patches.shape[2] <= MAX_PATCH, "patches")
     require(not names or len(names) == n_actions, "names of the actions")
-    require(0.0 <= parts["gamma"] < 1.0 and abs(parts["action_start"]) < 2**31, "parameters")
+    require(0.0 <= parts.gamma < 1.0 and abs(parts.action_start) < 2**31, "parameters")
     require(bool(shapes), "cameras")
     for name, shape in shapes.items():
         require(len(shape) == 3 and shape[2] in (1, 3) and min(shape) > 0, "cameras")

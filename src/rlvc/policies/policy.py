@@ -3,43 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import run_threads
 from rlvc.classifiers.base import Classifier
-from rlvc.data.observations import one_percept, split_percepts
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.kinds import Feature
+from rlvc.data.observations import one_percept
 from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.explanation import Explanation, FeatureTest
 from rlvc.policies.io import read_policy, write_policy
+from rlvc.policies.parts import PolicyParts
 from rlvc.policies.values import greedy
-from rlvc.vision.extractor import FeatureExtractor
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Policy:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Policy(PolicyParts):
     """A vocabulary, a classifier on a few of its features, and the values of the classes.
 
+    It has the attributes of :class:`rlvc.policies.PolicyParts`, and these.
+
     Attributes:
-        extractor: The detector, the descriptor and the vocabularies.
-        graph: The features that the classifier tests, and their parts, numbered from 0.
         classifier: Maps the features of a percept to its visual class.
         q: (n_classes, n_actions) state–action values.
         count: (n_classes, n_actions) how often the database tried each pair.
-        usage: (n_features,) the number of percepts of the database on which each feature is tested;
-            0 for a feature that is only a part of others.
-        patches: (n_features, side, side, 3) an example image of each feature.
-        shapes: The shape of each camera's images.
-        gamma: The discount factor.
-        action_start: The first action as the environment numbers them.
-        action_names: The names of the actions, if they have any.
-        about: Notes, such as the task it was learned on.
 
     >>> import rlvc
     >>> rng = np.random.default_rng(0)
@@ -54,23 +42,9 @@ class Policy:
     (2, [0, 1])
     """
 
-    extractor: FeatureExtractor
-    graph: FeatureGraph
     classifier: Classifier
     q: NDArray[np.float64]
     count: NDArray[np.int64]
-    usage: NDArray[np.int64]
-    patches: NDArray[np.uint8]
-    shapes: Mapping[str, tuple[int, ...]]
-    gamma: float
-    action_start: int = 0
-    action_names: tuple[str, ...] = ()
-    about: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def features(self) -> tuple[Feature, ...]:
-        """The features that the classifier tests, and their parts."""
-        return self.graph.features
 
     @property
     def tested(self) -> NDArray[np.int64]:
@@ -114,13 +88,7 @@ class Policy:
 
     def classify(self, observation: Any) -> NDArray[np.int64]:
         """Return the visual class of one percept, or the classes of a batch."""
-        percepts, is_batch = split_percepts(observation, self.shapes)
-        features = (LazyFeatures(self.graph, self.extractor, percept) for percept in percepts)
-        walks = run_threads(
-            lambda one: self.classifier.walk(one.exhibits), features, 0 if len(percepts) > 8 else 1
-        )
-        classes = np.asarray([visual_class for _, visual_class in walks], np.int64)
-        return classes if is_batch else np.asarray(classes[0])
+        return np.asarray(self.classify_by([self.classifier], observation)[0])
 
     def explain(self, percept: Any) -> Explanation:
         """Return the tests on the path of one percept, its class, its values and the action."""

@@ -6,14 +6,13 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from rlvc import RLVC, Policy
 from tests.support.builders import COLOUR, database
-from tests.support.commands import run_command
+from tests.support.commands import CommandLine
 from tests.support.pages import Page, write_page
 from tests.support.tasks import small_task, without_figures
 
@@ -44,15 +43,15 @@ def call(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Any]:
-    """Give a function that runs a command line as a shell would, without starting a process."""
+) -> Iterator[CommandLine]:
+    """Give what runs a command line as a shell would, without starting a process."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("RLVC_CACHE", str(tmp_path_factory.mktemp("cache")))
     for name in ("RLVC_DATA", "FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "path", sys.path[:])  # to which the current folder is added
     handlers = logging.getLogger().handlers[:]
-    yield lambda *arguments: run_command(capfd, *arguments)
+    yield CommandLine(capfd)
     logging.getLogger().handlers[:] = handlers
 
 

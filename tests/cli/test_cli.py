@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import shlex
@@ -99,11 +100,10 @@ def test_the_maze_from_its_run_to_an_explanation(
     policy = Policy.load(folder / "policy.rlvc")
     assert policy.n_classes == result["classes"]
     assert dict(policy.about) == {"task": "maze", "pictures": "photos"}
-    done = call("explain", folder / "policy.rlvc", folder / "percept.png", "--out",
+    printed = call.succeed("explain", folder / "policy.rlvc", folder / "percept.png", "--out",
                 tmp_path / "x.png")  # fmt: skip
-    assert (done.code, done.err) == (0, "")
     percept = np.ascontiguousarray(read(folder / "percept.png")[:, :, ::-1])
-    assert done.out == f"{policy.explain(percept)}\nThe picture is in {tmp_path / 'x.png'}.\n"
+    assert printed == f"{policy.explain(percept)}\nThe picture is in {tmp_path / 'x.png'}.\n"
     assert read(tmp_path / "x.png").std() > 5
 
 
@@ -131,16 +131,16 @@ def test_a_second_run_needs_another_folder_or_a_word(
     again.mkdir()
     for name, data in contents(folder).items():
         (again / name).write_bytes(data)
-    done = call(*SMALL_RUN, "--seed", 1, "--out", again)
-    assert done.code == 2
-    assert done.err == (
+    assert call.fail(2, *SMALL_RUN, "--seed", 1, "--out", again) == (
         f"rlvc: {again} holds a run already; give another folder with --out, or add --overwrite.\n"
     )
     assert contents(again) == contents(folder)
     (again / "policy.rlvc").write_bytes(b"old")
+    (again / "notes.txt").write_text("mine")
     done = call(*SMALL_RUN, "--out", again, "--overwrite")
     assert done.code == 0, done.err
-    assert set(contents(again)) == FILES
+    assert set(contents(again)) == FILES | {"notes.txt"}
+    (again / "notes.txt").unlink()
     # The same seed as the first run: the same policy and pictures, byte for byte.
     assert contents(again) | {"result.json": b""} == contents(folder) | {"result.json": b""}
     first, second = (strict((f / "result.json").read_text()) for f in (folder, again))
@@ -192,12 +192,12 @@ def test_classes_are_merged_when_told(
     assert isinstance(policy.classifier, Diagrams)
     assert isinstance(plain.classifier, Tree)
     assert policy.n_classes == result["classes"] < plain.n_classes
-    done = call("explain", out / "policy.rlvc", out / "percept.png", "--out", tmp_path / "x.png")
-    assert (done.code, done.err) == (0, "")
-    assert re.search(r"^so the action is (up|right|down|left)$", done.out, re.M)
-    done = call("evaluate", out / "policy.rlvc", "--episodes", 5, "--json")
-    assert (done.code, done.err) == (0, "")
-    assert strict(done.out)["suboptimal"] == result["measures"]["suboptimal"]
+    printed = call.succeed(
+        "explain", out / "policy.rlvc", out / "percept.png", "--out", tmp_path / "x.png"
+    )
+    assert re.search(r"^so the action is (up|right|down|left)$", printed, re.M)
+    printed = call.succeed("evaluate", out / "policy.rlvc", "--episodes", 5, "--json")
+    assert strict(printed)["suboptimal"] == result["measures"]["suboptimal"]
 
 
 @pytest.mark.slow
@@ -225,9 +225,8 @@ def test_a_floor_without_any_feature_is_learned_all_the_same(
 
 @pytest.mark.usefixtures("small")
 def test_evaluating_prints_the_measures(call: Any, folder: Path) -> None:
-    done = call("evaluate", folder / "policy.rlvc", "--episodes", 20, "--json")
-    assert (done.code, done.err) == (0, "")
-    found = strict(done.out)
+    printed = call.succeed("evaluate", folder / "policy.rlvc", "--episodes", 20, "--json")
+    found = strict(printed)
     assert list(found) == ["task", "pictures", "success", "mean_steps", "suboptimal"]
     assert (found["task"], found["pictures"]) == ("small", "photos")
     expected = evaluate_policy(Policy.load(folder / "policy.rlvc"), seed=1000, episodes=20)
@@ -247,11 +246,10 @@ def test_evaluating_prints_the_measures(call: Any, folder: Path) -> None:
 
 def test_explaining_draws_and_prints(call: Any, folder: Path, tmp_path: Path) -> None:
     image, out = folder / "percept.png", tmp_path / "deep" / "x.png"
-    done = call("explain", folder / "policy.rlvc", image, "--out", out)
-    assert (done.code, done.err) == (0, "")
+    printed = call.succeed("explain", folder / "policy.rlvc", image, "--out", out)
     policy = Policy.load(folder / "policy.rlvc")
     explanation = policy.explain(np.ascontiguousarray(read(image)[:, :, ::-1]))
-    lines = done.out.split("\n")
+    lines = printed.split("\n")
     assert len(explanation.tests) > 0
     assert lines[0] == f"1. {explanation.tests[0]}"
     assert lines[-4].startswith(f"so this is class {explanation.visual_class}, where the values")
@@ -259,14 +257,9 @@ def test_explaining_draws_and_prints(call: Any, folder: Path, tmp_path: Path) ->
     assert lines[-2] == f"The picture is in {out}."  # on one line, however long
     assert read(out).shape[1] > read(out).shape[0] > 500
     assert [p.name for p in out.parent.iterdir()] == ["x.png"]
-
-
-def test_the_explanation_is_named_after_the_image(
-    call: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert call("explain", folder / "policy.rlvc", folder / "percept.png").code == 0
-    assert [p.name for p in tmp_path.iterdir()] == ["percept-explained.png"]
+    with contextlib.chdir(out.parent):
+        call.succeed("explain", folder / "policy.rlvc", image)
+    assert {p.name for p in out.parent.iterdir()} == {"x.png", "percept-explained.png"}
 
 
 @pytest.mark.parametrize(
@@ -277,31 +270,29 @@ def test_the_explanation_is_named_after_the_image(
 )  # fmt: skip
 def test_any_image_can_be_explained(call: Any, folder: Path, tmp_path: Path, image: Any) -> None:
     cv2.imwrite(str(tmp_path / "image.png"), image)
-    done = call("explain", folder / "policy.rlvc", tmp_path / "image.png", "--out",
+    printed = call.succeed("explain", folder / "policy.rlvc", tmp_path / "image.png", "--out",
                 tmp_path / "x.png")  # fmt: skip
-    assert (done.code, done.err) == (0, "")
-    assert re.search(r"^so the action is (up|right|down|left)$", done.out, re.M)
+    assert re.search(r"^so the action is (up|right|down|left)$", printed, re.M)
     assert read(tmp_path / "x.png").std() > 5
 
 
 def test_one_camera_takes_one_image(call: Any, folder: Path, tmp_path: Path) -> None:
     image = folder / "percept.png"
-    done = call("explain", folder / "policy.rlvc", image, image, "--out", tmp_path / "x.png")
-    assert done.code == 2
-    assert done.err == "rlvc: This policy has one camera, so explain takes one image; got 2.\n"
+    told = call.fail(2, "explain", folder / "policy.rlvc", image, image, "--out", tmp_path / "x")
+    assert told == "rlvc: This policy has one camera, so explain takes one image; got 2.\n"
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "a=b.png").write_bytes(image.read_bytes())  # a name like any other
-    done = call("explain", folder / "policy.rlvc", tmp_path / "a=b.png", "--out", tmp_path / "x")
-    assert (done.code, done.err) == (0, "")
+    call.succeed("explain", folder / "policy.rlvc", tmp_path / "a=b.png", "--out", tmp_path / "x")
 
 
 def test_a_policy_of_grey_images_can_be_explained(call: Any, tmp_path: Path) -> None:
     RLVC(threads=1).learn(database(GREY)).save(tmp_path / "p")
     for number, action in enumerate(RIGHT[:2]):
         cv2.imwrite(str(tmp_path / "image.png"), GREY[number])
-        done = call("explain", tmp_path / "p", tmp_path / "image.png", "--out", tmp_path / "x.png")
-        assert (done.code, done.err) == (0, "")
-        assert f"\nso the action is {action}\n" in done.out
+        printed = call.succeed(
+            "explain", tmp_path / "p", tmp_path / "image.png", "--out", tmp_path / "x.png"
+        )
+        assert f"\nso the action is {action}\n" in printed
 
 
 # Wrong usage -------------------------------------------------------------------------------------
@@ -339,9 +330,8 @@ def test_wrong_usage_of_run_is_explained(
     call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = call("run", *arguments)
-    assert done.code == 2
-    assert done.err == f"rlvc: {message}\n"  # one line, so that others can search it
+    done = call("run", *arguments)  # one line, so that others can search it
+    assert (done.code, done.err) == (2, f"rlvc: {message}\n")
     assert not list(tmp_path.rglob("*.*"))
 
 
@@ -360,20 +350,14 @@ def test_wrong_usage_of_run_is_explained(
     ],
 )
 def test_wrong_arguments_are_named(call: Any, arguments: list[str], words: str) -> None:
-    done = call(*arguments)
-    assert done.code == 2
-    assert words in done.err
-    assert done.out == ""
+    assert words in call.fail(2, *arguments)
 
 
 def test_a_file_is_no_folder_for_results(call: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    done = call("run", "maze", "--out", tmp_path / "file")
-    assert done.code == 2
-    assert done.err == f"rlvc: {tmp_path / 'file'} is a file; give --out the name of a folder.\n"
-    done = call("run", "maze", "--out", tmp_path / "file" / "folder")
-    assert done.code == 1
-    assert done.err == (
+    told = call.fail(2, "run", "maze", "--out", tmp_path / "file")
+    assert told == f"rlvc: {tmp_path / 'file'} is a file; give --out the name of a folder.\n"
+    assert call.fail(1, "run", "maze", "--out", tmp_path / "file" / "folder") == (
         f"rlvc: {tmp_path / 'file' / 'folder'} cannot be written to (Not a directory); give "
         "another folder with --out.\n"
     )
@@ -384,18 +368,13 @@ def test_a_policy_for_nothing_in_particular_needs_a_task(
     call: Any, saved: bytes, tmp_path: Path
 ) -> None:
     (tmp_path / "p").write_bytes(saved)
-    done = call("evaluate", tmp_path / "p")
-    assert done.code == 2
-    assert done.err == (
+    assert call.fail(2, "evaluate", tmp_path / "p") == (
         "rlvc: The policy does not say which task it is for; give the id of its environment, or "
         "name a task of `rlvc run` with --task.\n"
     )
-    done = call("evaluate", tmp_path / "p", "--task", "maze", "--episodes", 1)
-    assert done.code == 2
-    assert done.err == "rlvc: The actions of the policy must be those of the maze, 4; got 3.\n"
-    done = call("evaluate", tmp_path / "p", "--task", "mace")
-    assert done.code == 2
-    assert done.err == (
+    told = call.fail(2, "evaluate", tmp_path / "p", "--task", "maze", "--episodes", 1)
+    assert told == "rlvc: The actions of the policy must be those of the maze, 4; got 3.\n"
+    assert call.fail(2, "evaluate", tmp_path / "p", "--task", "mace") == (
         "rlvc: Unknown task 'mace'. Did you mean 'maze'? Known: campus, hill, maze, subway.\n"
     )
 
@@ -423,9 +402,7 @@ def test_a_policy_that_cannot_be_read_is_a_failure(
     path = tmp_path / "policy.rlvc"
     make(path, saved)
     image = [tmp_path / "image.png"] if command == "explain" else []
-    done = call(command, path, *image)
-    assert (done.code, done.out) == (1, "")
-    assert done.err == f"rlvc: {message.replace('PATH', str(path))}\n"
+    assert call.fail(1, command, path, *image) == f"rlvc: {message.replace('PATH', str(path))}\n"
 
 
 @pytest.mark.parametrize(
@@ -467,8 +444,7 @@ def test_pictures_that_are_not_there_are_a_failure(
     call: Any, tmp_path: Path, task: str, pictures: str, message: str
 ) -> None:
     done = call("run", task, "--pictures", pictures, "--out", tmp_path / "out")
-    assert done.code == 1
-    assert done.err == f"rlvc: {message}\n"
+    assert (done.code, done.err) == (1, f"rlvc: {message}\n")
     assert not (tmp_path / "out" / "result.json").exists()
 
 
@@ -491,24 +467,22 @@ def test_a_picture_that_cannot_be_written_is_a_failure(
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "message"),
+    ("error", "message"),
     [
-        (KeyboardInterrupt(), 1, "Stopped."),
-        (OSError(28, "No space left on device"), 1, "[Errno 28] No space left on device"),
+        (KeyboardInterrupt(), "Stopped."),
+        (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
     ],
     ids=["Ctrl-C", "disk"],
 )
 def test_what_breaks_off_a_run_is_told_in_one_line(
-    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int,
-    message: str,
-) -> None:  # fmt: skip
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, message: str
+) -> None:
     def break_off(*arguments: object, **options: object) -> None:
         raise error
 
     monkeypatch.setattr(MazeTask, "collect", break_off)
     done = call("run", "maze", "--out", tmp_path / "out")
-    assert done.code == code
-    assert done.err == f"rlvc: {message}\n"
+    assert (done.code, done.err) == (1, f"rlvc: {message}\n")
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -534,9 +508,8 @@ def test_the_version(call: Any) -> None:
     ],
 )  # fmt: skip
 def test_help_says_what_there_is(call: Any, arguments: list[str], words: list[str]) -> None:
-    done = call(*arguments)
-    assert (done.code, done.err) == (0, "")
-    text = " ".join(re.sub(r"[│╭╮╰╯─\s]+", " ", done.out).split())
+    printed = call.succeed(*arguments)
+    text = " ".join(re.sub(r"[│╭╮╰╯─\s]+", " ", printed).split())
     for word in words:
         assert word in text
 
@@ -555,9 +528,8 @@ def test_the_defaults_in_the_help_are_those_of_the_task(call: Any) -> None:
 
 def test_all_parameters_are_listed(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "400")
-    done = call("parameters")
-    assert (done.code, done.err) == (0, "")
-    lines = [" ".join(line.split()) for line in done.out.split("\n")]
+    printed = call.succeed("parameters")
+    lines = [" ".join(line.split()) for line in printed.split("\n")]
     for row in describe_parameters():
         assert " ".join(" ".join(row).split()) in lines
 

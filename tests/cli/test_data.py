@@ -18,14 +18,13 @@ server = test_download.server
 def test_list_says_what_there_is_and_where(
     call: Any, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = call("data", "list")
-    assert (done.code, done.err) == (0, "")
-    rows = {line.split()[0]: line for line in done.out.splitlines() if line}
+    printed = call.succeed("data", "list")
+    rows = {line.split()[0]: line for line in printed.splitlines() if line}
     assert rows["name"].split() == ["name", "what", "files", "MB", "licence", "credit", "where"]
     for words in ("11  22.3", "CC BY-SA 4.0", "Matthew Petroff", "not here"):
         assert words in rows["places"]
     assert rows["street"].endswith("not here")
-    assert done.out.endswith("Get small with: rlvc data get small\n")
+    assert printed.endswith("Get small with: rlvc data get small\n")
     assert call("data", "get", "small").code == 0
     assert where_small(call("data", "list").out) == "cached"
     assert f"small is in {tmp_path / 'cache' / 'small'}\n" in call("data", "list").out
@@ -93,10 +92,9 @@ def test_get_into_a_folder(
 @pytest.mark.parametrize("mode", ["404", "500", "wrong", "short"])
 def test_a_failure_is_told_in_a_line(call: Any, server: Server, tmp_path: Path, mode: str) -> None:
     server.mode = mode
-    done = call("data", "get", "small")
-    assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("rlvc: ")
-    assert done.err.count("\n") == 1
+    told = call.fail(1, "data", "get", "small")
+    assert told.startswith("rlvc: ")
+    assert told.count("\n") == 1
     test_download.assert_recovers(server, tmp_path / "cache")
 
 
@@ -104,9 +102,7 @@ def test_no_network_is_a_failure(
     call: Any, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RLVC_DATA_URL", "http://127.0.0.1:9")
-    done = call("data", "get", "street")
-    assert (done.code, done.out) == (1, "")
-    assert done.err == (
+    assert call.fail(1, "data", "get", "street") == (
         "rlvc: charles-street.jpg could not be received from 127.0.0.1:9: Connection refused. "
         "Check the network; run it again. "
         "Without a network, set RLVC_DATA to a folder that has the files.\n"
@@ -114,9 +110,7 @@ def test_no_network_is_a_failure(
 
 
 def test_wrong_usage(call: Any, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = call("data", "get", "smal")
-    assert done.code == 2
-    assert done.err == (
+    assert call.fail(2, "data", "get", "smal") == (
         "rlvc: Unknown data set 'smal'. Did you mean 'small'? Known: places, small, street.\n"
     )
     assert call("data", "get").code == 2

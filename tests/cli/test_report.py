@@ -7,6 +7,7 @@ import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -81,16 +82,14 @@ def put(folder: Path, **results: dict[str, Any]) -> Path:
 def test_a_report_is_one_file(given: str, call: Any, root: Path, opened: list[str]) -> None:
     folder = put(root / "my run", result={"task": "maze"})
     (folder / "policy.rlvc").write_bytes(b"")
-    done = call("report", folder / given)
-    assert (done.code, done.err) == (0, "")
+    printed = call.succeed("report", folder / given)
     page = folder / "report.html"
     assert "<title>maze · rlvc</title>" in page.read_text()
     for phase in ("draw", "look", "write"):
-        assert re.search(rf"^{phase} .* s\b", done.out, re.M), done.out
-    assert done.out.endswith(f"The report is in {page} (0.2 MB).\n")
+        assert re.search(rf"^{phase} .* s\b", printed, re.M), printed
+    assert printed.endswith(f"The report is in {page} (0.2 MB).\n")
     assert opened == []
-    done = call("report", folder / given, "--out", root / "deep" / "page.html", "--open")
-    assert (done.code, done.err) == (0, "")
+    call.succeed("report", folder / given, "--out", root / "deep" / "page.html", "--open")
     assert "<title>maze · rlvc</title>" in (root / "deep" / "page.html").read_text()
     assert opened == [(root / "deep" / "page.html").as_uri()]
 
@@ -111,9 +110,7 @@ def test_a_page_takes_the_place_of_nothing_but_a_page(call: Any, root: Path, nam
 def test_a_run_that_goes_on_can_be_reported(call: Any, root: Path, policy: Policy) -> None:
     folder = put(root / "run", live={"task": "a", "phase": "learn", "classes": policy.n_classes})
     policy.save(folder / "live.rlvc")
-    done = call("report", "run")
-    assert (done.code, done.err) == (0, "")
-    assert done.out.endswith(
+    assert call.succeed("report", "run").endswith(
         "The run is not finished; this is what it has learned so far.\n"
         "The report is in run/report.html (0.2 MB).\n"
     )
@@ -121,17 +118,13 @@ def test_a_run_that_goes_on_can_be_reported(call: Any, root: Path, policy: Polic
 
 def test_where_there_is_no_run_the_cure_is_named(call: Any, root: Path) -> None:
     for command in ("report", "watch"):
-        done = call(command, "no where")
-        assert (done.code, done.out) == (1, "")
-        assert done.err == (
+        assert call.fail(1, command, "no where") == (
             "rlvc: There is no folder no where; make a run with: rlvc run maze --out 'no where'\n"
         )
     (root / "empty").mkdir()
     (root / "empty" / "policy.rlvc").write_bytes(b"")
     for given in ("empty", "empty/policy.rlvc"):
-        done = call("report", given)
-        assert (done.code, done.out) == (1, "")
-        assert done.err == (
+        assert call.fail(1, "report", given) == (
             "rlvc: There is no run in empty: it has no result.json. If one was interrupted "
             "there, resume it with --resume; or make one, such as: rlvc run maze --out empty\n"
         )
@@ -190,22 +183,20 @@ def test_a_run_is_watched_to_its_end(
     seen: list[Any] = []
     folder = put(root / "run")
 
-    def begin(url: str) -> None:
+    def look(url: str) -> None:
         seen.append((get(url), json.loads(get(url, "data")), json.loads(get(url, "version"))))
+
+    def begin(url: str) -> None:
+        look(url)
         policy.save(folder / "live.rlvc")
         put(folder, live={"task": "a", "phase": "learn", "classes": policy.n_classes})
 
     def finish(url: str) -> None:
-        seen.append((get(url), json.loads(get(url, "data")), json.loads(get(url, "version"))))
+        look(url)
         put(folder, result={"task": "a"})
 
-    def look(url: str) -> None:
-        seen.append((get(url), json.loads(get(url, "data")), json.loads(get(url, "version"))))
-
     visitor = visit(begin, finish, look)
-    done = call("watch", "run", "--open")
-    assert (done.code, done.err) == (0, "")
-    assert done.out == (
+    assert call.succeed("watch", "run", "--open") == (
         "No run has begun in run yet.\n"
         f"The page is at {visitor.url} until you press Ctrl-C.\n"
         "The run is finished now.\n"
@@ -227,12 +218,9 @@ def test_a_run_that_is_finished_is_shown_all_the_same(
 ) -> None:
     put(root / "run", result={"task": "a"})
     visitor = visit(lambda url: None)
-    done = call("watch", "run/result.json")
-    assert (done.code, done.err) == (0, "")
-    assert done.out == (
-        "The run in run is finished.\n"
-        f"The page is at {visitor.url} until you press Ctrl-C.\n"
-    )  # fmt: skip
+    first, second = call.succeed("watch", "run/result.json").splitlines()
+    assert first == "The run in run is finished."
+    assert second == f"The page is at {visitor.url} until you press Ctrl-C."
 
 
 @pytest.mark.usefixtures("small")
@@ -249,10 +237,9 @@ def test_a_run_of_a_task_shows_itself(
     monkeypatch.setattr("rlvc.tasks.navigation.figures.draw_figures", look)
     visitor = visit(lambda url: seen.append(json.loads(get(url, "data"))))
     put(root / "out", result={"task": "an earlier run"})
-    done = call(*SMALL_RUN, "--out", "out", "--live", "--overwrite")
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(f"Watch it at {visitor.url}\n")
-    assert done.out.endswith(f"The page stays at {visitor.url} until you press Ctrl-C.\n")
+    printed = call.succeed(*SMALL_RUN, "--out", "out", "--live", "--overwrite")
+    assert printed.startswith(f"Watch it at {visitor.url}\n")
+    assert printed.endswith(f"The page stays at {visitor.url} until you press Ctrl-C.\n")
     (live, during), after = seen
     assert during == {"title": "small", "live": {"phase": "write"}}
     assert after == {"title": "small", "live": None}
@@ -280,8 +267,7 @@ def test_a_custom_task_shows_itself(
 
     monkeypatch.setattr("rlvc.tasks.custom.task.evaluate", look)
     visitor = visit()
-    done = call(*LEARN, "--out", "out", "--live")
-    assert (done.code, done.err) == (0, "")
+    call.succeed(*LEARN, "--out", "out", "--live")
     live, during = seen
     assert during == {"title": CORRIDOR, "live": {"phase": "evaluate"}}
     result = strict((root / "out" / "result.json").read_text())
@@ -293,23 +279,14 @@ def test_a_custom_task_shows_itself(
 
 
 def test_a_port_is_for_a_page(call: Any, root: Path) -> None:
-    for words in (SMALL_RUN, LEARN):
-        done = call(*(["run", "maze"] if words is SMALL_RUN else words), "--port", 8000)
-        assert (done.code, done.out) == (2, "")
-        assert done.err == "rlvc: --port is for the page of --live only; add --live.\n"
+    for words in (["run", "maze"], LEARN):
+        told = call.fail(2, *words, "--port", 8000)
+        assert told == "rlvc: --port is for the page of --live only; add --live.\n"
     assert list(root.iterdir()) == []
     assert "--port" in call("watch", root, "--port", 80).err
 
 
 # The command line --------------------------------------------------------------------------------
-
-
-class Context:
-    def __init__(self, words: list[str] | None) -> None:
-        self.obj = words
-
-    def find_root(self) -> Context:
-        return self
 
 
 @pytest.mark.parametrize(
@@ -323,8 +300,7 @@ class Context:
 def test_the_command_is_kept_without_what_changes_nothing(
     typed: str, kept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words: Any = Context(shlex.split(typed))
-    assert command_of(words) == kept
     monkeypatch.setattr(sys, "argv", ["rlvc", *shlex.split(typed)])
-    nothing: Any = Context(None)
-    assert command_of(nothing) == kept
+    for words in (shlex.split(typed), None):
+        context: Any = SimpleNamespace(find_root=lambda words=words: SimpleNamespace(obj=words))
+        assert command_of(context) == kept

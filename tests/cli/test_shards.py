@@ -28,12 +28,10 @@ def test_learn_from_1_2_and_4_shards(call: Any, log: Path) -> None:
     assert call("learn", "log", "--out", "a").code == 0
     wanted = (log / "a" / "policy.rlvc").read_bytes()
     for shards in ("1", "2", "4"):
-        done = call("data", "shard", "log", "--to", f"s{shards}", "--shards", shards)
-        assert (done.code, done.err) == (0, "")
-        assert f"are in s{shards}, in {shards} shard" in done.out
-        assert f"Learn from them: rlvc learn s{shards}\n" in done.out
-        done = call("learn", f"s{shards}", "--out", f"r{shards}")
-        assert (done.code, done.err) == (0, "")
+        printed = call.succeed("data", "shard", "log", "--to", f"s{shards}", "--shards", shards)
+        assert f"are in s{shards}, in {shards} shard" in printed
+        assert f"Learn from them: rlvc learn s{shards}\n" in printed
+        call.succeed("learn", f"s{shards}", "--out", f"r{shards}")
         assert (log / f"r{shards}" / "policy.rlvc").read_bytes() == wanted
 
 

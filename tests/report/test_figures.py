@@ -32,7 +32,7 @@ from rlvc.report.figures import (
 )
 from rlvc.report.figures.curves import draw_features
 from rlvc.report.figures.style import ORANGE
-from rlvc.runs import Outcome, prepare_folder, tasks, write_run
+from rlvc.runs import Outcome, tasks, write_run
 from rlvc.tasks import MazeTask, NavigationEvaluation, NavigationOutcome, NavigationTask
 from rlvc.tasks.navigation.figures import draw_figures, draw_learning, draw_policy, draw_values
 from tests.support.builders import COLOUR, GREY, database
@@ -368,24 +368,6 @@ def test_a_run_is_written_with_a_percept_that_reads_as_it_was(
         Policy.load(tmp_path / "policy.rlvc").predict(expected)[0],
         small_run.policy.predict(expected)[0],
     )
-
-
-def test_a_folder_is_made_once_and_kept(tmp_path: Path) -> None:
-    folder = tmp_path / "one" / "two"
-    assert prepare_folder(folder, overwrite=False) == folder
-    assert folder.is_dir()
-    (folder / "notes.txt").write_text("mine")
-    assert prepare_folder(folder, overwrite=False) == folder  # no run is in there yet
-    (folder / "result.json").write_text("{}")
-    with pytest.raises(
-        ValueError,
-        match=r"two holds a run already; give another folder with --out, or add --overwrite\.$",
-    ):
-        prepare_folder(folder, overwrite=False)
-    assert prepare_folder(folder, overwrite=True) == folder
-    assert sorted(p.name for p in folder.iterdir()) == ["notes.txt", "result.json"]
-    with pytest.raises(ValueError, match=r"notes\.txt is a file; give --out the name of a folder"):
-        prepare_folder(folder / "notes.txt", overwrite=True)
 
 
 # The terminal ------------------------------------------------------------------------------------

@@ -25,16 +25,33 @@ class Done:
     err: str
 
 
-def run_command(capfd: pytest.CaptureFixture[str], *arguments: object) -> Done:
-    """Run a command line without starting a process."""
-    capfd.readouterr()
-    with pytest.raises(SystemExit) as end:
-        main([str(argument) for argument in arguments])
-    out, err = capfd.readouterr()
-    out, err = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in (out, err))  # colours
-    assert "Traceback" not in out + err
-    assert isinstance(end.value.code, int)
-    return Done(end.value.code, out, err)
+class CommandLine:
+    """Run command lines without starting a process."""
+
+    def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
+        self._capfd = capfd
+
+    def __call__(self, *arguments: object) -> Done:
+        self._capfd.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        out, err = self._capfd.readouterr()
+        out, err = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in (out, err))  # colours
+        assert "Traceback" not in out + err
+        assert isinstance(end.value.code, int)
+        return Done(end.value.code, out, err)
+
+    def succeed(self, *arguments: object) -> str:
+        """Run a command line that succeeds, without a complaint; return what it prints."""
+        done = self(*arguments)
+        assert (done.code, done.err) == (0, "")
+        return done.out
+
+    def fail(self, code: int, *arguments: object) -> str:
+        """Run a command line that fails, and prints nothing else; return what it complains of."""
+        done = self(*arguments)
+        assert (done.code, done.out) == (code, "")
+        return done.err
 
 
 def strict(text: str) -> Any:

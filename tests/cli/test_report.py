@@ -15,8 +15,7 @@ from rich.console import Console
 
 from rlvc import Policy, evaluate
 from rlvc.cli import report as cli_report
-from rlvc.cli.command import print_plain
-from rlvc.cli.command_line import command_of
+from rlvc.cli.command import command_of, print_plain
 from rlvc.report import render
 from rlvc.report.web import data as web_contents
 from rlvc.runs import Callback

@@ -1,17 +1,25 @@
-"""Commands: functions of a dataclass of options, their help, and what they print."""
+"""Commands: functions of a dataclass of options, what they print, and how they were typed."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import json
+import shlex
+import sys
 from collections.abc import Callable
 from dataclasses import field, fields
-from typing import Any, TypeVar, get_type_hints
+from pathlib import Path
+from typing import Any, Final, get_type_hints
 
 import typer
 from rich.console import Console
 
-T = TypeVar("T")
+FREE: Final = (  # options that may change when a run is resumed
+    "overwrite", "live", "port", "tensorboard", "out", "resume", "engine", "address",
+)  # fmt: skip
+FLAGS: Final = ("--live", "--overwrite")  # options without a value, among those that are dropped
+DROPPED: Final = ("--live", "--overwrite", "--port", "--resume")  # they do not change the run
 
 
 def option(
@@ -30,15 +38,14 @@ def argument(about: str, *, default: Any = ..., metavar: str | None = None) -> A
     return field(metadata={"typer": typer.Argument(default, metavar=metavar, help=about)})
 
 
-def with_options(
-    options: type[T],
-) -> Callable[[Callable[[typer.Context, T], None]], Callable[..., None]]:
-    """Let Typer call a function of a dataclass with the fields of the dataclass as options.
+def with_options(function: Callable[[typer.Context, Any], None]) -> Callable[..., None]:
+    """Let Typer call a function of a dataclass ``options`` with its fields as options.
 
     Fields of a class come before those of its bases, in the help as well.
     """
+    options = get_type_hints(function)["options"]
     hints = get_type_hints(options)
-    declared = {one.name: one.metadata["typer"] for one in fields(options)}  # type: ignore[arg-type]
+    declared = {one.name: one.metadata["typer"] for one in fields(options)}
     names = [
         name for one in options.__mro__ for name in vars(one).get("__annotations__", ())
         if name in declared
@@ -51,15 +58,12 @@ def with_options(
         ]
     ]
 
-    def decorate(function: Callable[[typer.Context, T], None]) -> Callable[..., None]:
-        command = functools.wraps(function)(
-            lambda context, **given: function(context, options(**given))
-        )
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {one.name: one.annotation for one in parameters}
-        return command
-
-    return decorate
+    command = functools.wraps(function)(
+        lambda context, **given: function(context, options(**given))
+    )
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
 
 
 def format_help(text: str | None) -> str:
@@ -75,3 +79,55 @@ def format_help(text: str | None) -> str:
 def print_plain(console: Console, text: str) -> None:
     """Print text as it is: no markup, no highlighting, no line breaks."""
     console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def options_of(context: typer.Context) -> dict[str, Any]:
+    """Return all options that may change what is learned, ready for JSON."""
+    chosen = {name: value for name, value in context.params.items() if name not in FREE}
+    if "settings" in chosen:  # the result does not depend on the execution backend
+        settings = chosen["settings"] or []
+        chosen["settings"] = [one for one in settings if not is_of_engine(one)] or None
+    plain: dict[str, Any] = json.loads(json.dumps(chosen, default=str))
+    return {"command": context.info_name, **plain}
+
+
+def is_of_engine(setting: str) -> bool:
+    """Tell whether a setting is of the execution backend, and so changes nothing that is learned.
+
+    >>> is_of_engine("engine.workers=2"), is_of_engine("gamma=0.9")
+    (True, False)
+    """
+    return setting.partition("=")[0].strip().partition(".")[0] == "engine"
+
+
+def words_typed(context: typer.Context) -> list[str]:
+    """Return the words of the command line after ``rlvc``."""
+    words = context.find_root().obj
+    return list(sys.argv[1:] if words is None else words)
+
+
+def command_of(context: typer.Context) -> str:
+    """Return the command line as it was typed, without what does not change the run."""
+    return shlex.join(["rlvc", *drop(words_typed(context), *DROPPED)])
+
+
+def resume_command(context: typer.Context, folder: Path) -> str:
+    """Return the command line that resumes a run."""
+    words = drop(words_typed(context), *DROPPED, "--out")
+    return shlex.join(["rlvc", *words, "--resume", str(folder)])
+
+
+def drop(words: list[str], *options: str) -> list[str]:
+    """Return words of a command line without some options and their values.
+
+    >>> drop(["run", "maze", "--out", "x", "--live", "--port=1"], "--out", "--live", "--port")
+    ['run', 'maze']
+    """
+    kept, rest = list[str](), iter(words)
+    for word in rest:
+        if word in options:
+            if word not in FLAGS:
+                next(rest, None)
+        elif not word.startswith(tuple(f"{name}=" for name in options)):
+            kept.append(word)
+    return kept

@@ -52,7 +52,7 @@ class GetOptions:
     )
 
 
-@with_options(GetOptions)
+@with_options
 def get_set(context: typer.Context, options: GetOptions) -> None:
     """Download photographs and check them; files that are complete are not downloaded again."""
     from rich import progress as bars
@@ -101,7 +101,7 @@ class ShardOptions(DataOptions, EngineOptions):
     shards: int = option("In how many parts: workers learn from one each.", default=1, min=1)
 
 
-@with_options(ShardOptions)
+@with_options
 def write_shards(context: typer.Context, options: ShardOptions) -> None:
     """Extract the features of a log once, and save them as shards: Parquet files.
 

@@ -53,7 +53,7 @@ class LearnOptions(DataOptions, RunOptions, EnvOptions):
     )
 
 
-@with_options(LearnOptions)
+@with_options
 def learn(context: typer.Context, options: LearnOptions) -> None:
     """Learn a policy for a task of your own, from an environment or from data.
 
@@ -162,7 +162,7 @@ class CollectOptions(EnvOptions):
     seed: int = option("Of the environment and the actions.", default=0, min=0)
 
 
-@with_options(CollectOptions)
+@with_options
 def collect(context: typer.Context, options: CollectOptions) -> None:
     """Collect interactions with an environment and save them without loss.
 

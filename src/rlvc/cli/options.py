@@ -155,7 +155,10 @@ class EngineOptions:
         """
         from rlvc.runs.config import make_learner
 
-        engine = engine_settings(self.engine, self.address)
+        if self.address is not None and self.engine != "ray":
+            raise ValueError("--address is that of a Ray cluster; add --engine ray.")
+        chosen = {"engine": self.engine, "engine.address": self.address}
+        engine = [f"{name}={value}" for name, value in chosen.items() if value is not None]
         return make_learner(self.preset, [*changes, *engine, *(self.settings or [])], base)
 
 
@@ -224,18 +227,6 @@ class DataOptions:
         """Return the options as arguments of ``read_data``."""
         n_actions, names = parse_actions(self.actions)
         return {"n_actions": n_actions, "action_names": names, "action_start": self.first_action}
-
-
-def engine_settings(engine: str | None, address: str | None) -> list[str]:
-    """Return the execution backend as settings of a learner.
-
-    >>> engine_settings("ray", "auto")
-    ['engine=ray', 'engine.address=auto']
-    """
-    if address is not None and engine != "ray":
-        raise ValueError("--address is that of a Ray cluster; add --engine ray.")
-    chosen = [] if engine is None else [f"engine={engine}"]
-    return chosen if address is None else [*chosen, f"engine.address={address}"]
 
 
 def _plain(value: Any) -> str:

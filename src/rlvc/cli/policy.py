@@ -43,7 +43,7 @@ class EvaluateOptions(EnvOptions):
     as_json: bool = option("Print JSON instead of a table.", "--json", default=False)
 
 
-@with_options(EvaluateOptions)
+@with_options
 def evaluate(context: typer.Context, options: EvaluateOptions) -> None:
     """Measure a policy, in an environment or on a task of `rlvc run`.
 
@@ -114,7 +114,7 @@ class ExplainOptions:
     out: Path | None = option("The picture to write; IMAGE-explained.png unless given.")
 
 
-@with_options(ExplainOptions)
+@with_options
 def explain(context: typer.Context, options: ExplainOptions) -> None:
     """Say why a policy acts as it does on one percept, and draw it.
 
@@ -184,7 +184,7 @@ class PlayOptions(EnvOptions):
     seed: int = option("Of the environment.", default=1000, min=0)
 
 
-@with_options(PlayOptions)
+@with_options
 def play(context: typer.Context, options: PlayOptions) -> None:
     """Film a policy at work, and show at every step why it does what it does.
 

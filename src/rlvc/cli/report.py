@@ -46,7 +46,7 @@ class WatchOptions(PageOptions):
     port: int | None = port_option()
 
 
-@with_options(ReportOptions)
+@with_options
 def report(context: typer.Context, options: ReportOptions) -> None:
     """Write one page about a run: what it learned, how, and why it acts as it does.
 
@@ -88,7 +88,7 @@ def report(context: typer.Context, options: ReportOptions) -> None:
         open_page(target.resolve().as_uri())
 
 
-@with_options(WatchOptions)
+@with_options
 def watch(context: typer.Context, options: WatchOptions) -> None:
     """Show a run in the browser while it goes on.
 

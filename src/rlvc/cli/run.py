@@ -33,7 +33,7 @@ class PaperTaskOptions(RunOptions):
     )
 
 
-@with_options(PaperTaskOptions)
+@with_options
 def run(context: typer.Context, options: PaperTaskOptions) -> None:
     """Learn a task of the paper, measure the policy, and write pictures.
 

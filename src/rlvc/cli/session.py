@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
-from rlvc.cli.command import print_plain
-from rlvc.cli.command_line import command_of, options_of, resume_command
+from rlvc.cli.command import command_of, options_of, print_plain, resume_command
 from rlvc.cli.options import RunOptions
 from rlvc.cli.report import live_page
 from rlvc.errors import DamagedFileError, FileFormatError, StoppedError

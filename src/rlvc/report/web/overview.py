@@ -15,24 +15,18 @@ FITTED = ("threshold",)  # fitted to the percepts, like the parts that are chose
 
 def describe_overview(result: dict[str, Any], task: Task[Any]) -> Json:
     """Return what the overview says of a run, as far as it is known."""
+    measures = task.measures(result)
     return {
         "lead": task.lead,
         "headline": _headline(result),
-        "measures": _measures(result, task),
+        "measures": measures
+        and {"head": measures.columns, "rows": measures.rows, "caption": measures.caption},
         "facts": _facts(result),
         "seconds": list((result.get("seconds") or {}).items()),
         "parameters": describe_settings(result, task),
         "versions": [[name, str(one)] for name, one in (result.get("versions") or {}).items()],
         "command": str(result["command"]) if result.get("command") else None,
     }
-
-
-def _measures(result: dict[str, Any], task: Task[Any]) -> Json | None:
-    """Return the table of the measures, if there is one."""
-    table = task.measures(result)
-    if table is None:
-        return None
-    return {"head": table.columns, "rows": table.rows, "caption": table.caption}
 
 
 def _headline(result: dict[str, Any]) -> list[Json]:
@@ -86,12 +80,11 @@ def _facts(result: dict[str, Any]) -> list[list[str]]:
         if key in result
     ]
     features = result.get("features") or {}
-    if "distinct" in features:
-        facts.append(["distinct features", format_count(features["distinct"])])
-    if "selected" in features:
-        facts.append(["features tested", format_count(features["selected"])])
-    if "composite" in features:
-        facts.append(["of them composite", format_count(features["composite"])])
+    counts = {
+        "distinct": "distinct features", "selected": "features tested",
+        "composite": "of them composite",
+    }  # fmt: skip
+    facts += [[text, format_count(features[n])] for n, text in counts.items() if n in features]
     error = result.get("forest", {}).get("out_of_bag")
     if error is not None:
         facts.append(["forest's error on episodes left out", f"{error:.2f} of the spread"])

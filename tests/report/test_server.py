@@ -208,12 +208,12 @@ class PageBuilder:
         return {path.name: path.read_text() for path in sorted(folder.iterdir())}
 
 
-class Now:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that a test sets."""
+    time = [0.0]
+    monkeypatch.setattr("rlvc.report.web.watch.monotonic", lambda: time[0])
+    return time
 
 
 def put(folder: Path, **contents: str) -> None:
@@ -228,9 +228,10 @@ WAITING = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("now")
 def test_a_run_is_watched_from_before_its_beginning_to_its_end(tmp_path: Path) -> None:
     author = PageBuilder()
-    run = RunPage(tmp_path, author.describe, now=Now())
+    run = RunPage(tmp_path, author.describe)
     assert run.page() == render(None).encode()
     first, is_over = run.version()
     assert not is_over
@@ -259,9 +260,10 @@ def test_a_run_is_watched_from_before_its_beginning_to_its_end(tmp_path: Path) -
     assert author.n == 2
 
 
+@pytest.mark.usefixtures("now")
 def test_what_an_earlier_run_left_is_not_shown_in_its_stead(tmp_path: Path) -> None:
     put(tmp_path, policy_rlvc="old", result_json="old")
-    run = RunPage(tmp_path, PageBuilder().describe, is_new=True, now=Now())
+    run = RunPage(tmp_path, PageBuilder().describe, is_new=True)
     first, is_over = run.version()
     assert not is_over
     assert json.loads(run.data())["live"]["phase"] == "waiting"
@@ -275,32 +277,32 @@ def test_what_an_earlier_run_left_is_not_shown_in_its_stead(tmp_path: Path) -> N
     assert RunPage(tmp_path, PageBuilder().describe).version()[1]
 
 
-def test_data_that_take_long_are_made_seldom(tmp_path: Path) -> None:
-    now, author = Now(), PageBuilder()
-    run = RunPage(tmp_path, author.describe, share=0.25, now=now)
-
+def test_data_that_take_long_are_made_seldom(
+    tmp_path: Path, now: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def describe(folder: Path) -> dict[str, Any]:
         before = run.version()
         put(folder, live_json="now")
-        now.now += 2.0
+        now[0] += 2.0
         assert run.version() == before  # nothing is new before this is shown
         return {}
 
-    run._describe = describe
+    run = RunPage(tmp_path, describe)
+    monkeypatch.setattr("rlvc.report.web.watch.SHARE", 0.25)
     put(tmp_path, live_json="0")
     run.data()
     first, _ = run.version()
     put(tmp_path, live_json="1")
-    now.now += 1.9
+    now[0] += 1.9
     assert run.version() == (first, False)
-    now.now += 0.2
+    now[0] += 0.2
     assert run.version() > (first, False)
-    run._share = 0.001
+    monkeypatch.setattr("rlvc.report.web.watch.SHARE", 0.001)
     run.data()
     second, _ = run.version()
     put(tmp_path, live_json="2")
     assert run.version() == (second, False)
-    now.now += 2.1
+    now[0] += 2.1
     assert run.version() > (second, False)
     run.data()
     put(tmp_path, result_json="r")  # the end is shown at once

@@ -450,7 +450,7 @@ def test_a_large_graph_pans_and_zooms_without_visible_delay(
 def test_a_page_follows_a_run_that_goes_on(browser: Browser, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
-    watched = RunPage(folder, PageBuilder().describe, share=1.0)
+    watched = RunPage(folder, PageBuilder().describe)
 
     def tell(n_classes: int, stage: int) -> None:
         large_policy(n_classes).save(folder / "live.rlvc")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic, time
 from typing import Any, Final
 
 from rlvc.errors import RlvcError
@@ -18,6 +18,7 @@ from rlvc.runs.live import RESULT as DRAFT
 
 FILES: Final = (RESULT, POLICIES[0])
 LIVE: Final = (DRAFT, DRAFT_POLICY)
+SHARE: Final = 0.5  # of the time that may be spent on computing data while the run is learning
 LONGEST_PAUSE: Final = 2.0  # seconds between two updates at most
 ATTEMPTS: Final = 5  # to read a folder while another process writes to it
 
@@ -33,24 +34,15 @@ class RunPage:
         folder: The folder of the run.
         describe: Computes the data of the page from a folder.
         is_new: Ignore the files that are in the folder now, as they belong to an earlier run.
-        share: The share of the time that may be spent on computing data while the run is learning.
-        now: Returns the time in seconds.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        describe: Callable[[Path], dict[str, Any]],
-        *,
-        is_new: bool = False,
-        share: float = 0.5,
-        now: Callable[[], float] = time.monotonic,
+        self, folder: Path, describe: Callable[[Path], dict[str, Any]], *, is_new: bool = False
     ) -> None:
-        self._folder, self._share, self._now = folder, share, now
-        self._describe = describe
+        self._folder, self._describe = folder, describe
         self._old = self._stamps() if is_new else None
         self._seen = self._stamps()
-        self._number = int(time.time())  # higher than that of any earlier server
+        self._number = int(time())  # higher than that of any earlier server
         self._rest = -math.inf  # no new version before this time
         self._lock, self._computing = threading.Lock(), threading.Lock()
         self._data: tuple[int, bytes] | None = None
@@ -70,7 +62,7 @@ class RunPage:
         with self._lock:
             stamps = self._stamps()
             is_over = stamps[0] is not None and stamps != self._old
-            if stamps != self._seen and (is_over or self._now() >= self._rest):
+            if stamps != self._seen and (is_over or monotonic() >= self._rest):
                 self._seen = stamps
                 self._number += 1
             return self._number, is_over
@@ -80,12 +72,12 @@ class RunPage:
         with self._computing:
             number, _ = self.version()
             if self._data is None or self._data[0] != number:
-                begin, self._rest = self._now(), math.inf
+                begin, self._rest = monotonic(), math.inf
                 try:
                     self._data = number, self._compute()
                 finally:
-                    end = self._now()
-                    pause = (end - begin) * (1.0 / self._share - 1.0)
+                    end = monotonic()
+                    pause = (end - begin) * (1.0 / SHARE - 1.0)
                     self._rest = end + min(pause, LONGEST_PAUSE)
             return self._data[1]
 

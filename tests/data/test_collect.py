@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
 
@@ -231,18 +232,27 @@ def reward(value: Any) -> Any:
             r"info\); got 4 values\. Gymnasium has required this since 0\.26\.",
         ),
         (reward(np.nan), r"The reward of the environment must be a finite number; got nan\."),
+        (reward(-np.inf), r"The reward of the environment must be a finite number; got -inf\."),
         (reward(None), r"The reward of the environment must be a finite number; got None\."),
         (reward("1.0x"), r"The reward of the environment must be a finite number; got '1\.0x'\."),
+        (
+            reward(-1e300),
+            r"The reward of the environment must be 0 or between 1e-100 and 1e100 in size; got "
+            r"-1e\+300\. Scale the rewards: policies do not change\.",
+        ),
     ],
 )  # fmt: skip
 def test_a_step_that_fails_is_reported(fault: Any, message: str) -> None:
-    for act in (
-        lambda: collect(Faulty(fault), 50),
-        lambda: RLVC().learn(Faulty(fault), interactions=50),
-        lambda: evaluate(Always(0), Faulty(fault), episodes=9),
-    ):
+    uses: list[Callable[[Faulty], Any]] = [
+        lambda env: collect(env, 50),
+        lambda env: RLVC().learn(env, interactions=50),
+        lambda env: evaluate(Always(0), env, episodes=9),
+    ]
+    for use in uses:
+        env = Faulty(fault)
         with pytest.raises(EnvError, match=f"^{message}$"):
-            act()
+            use(env)
+        assert env.steps == 3
     assert issubclass(EnvError, RlvcError)  # the command line ends with 1, without a traceback
 
 

@@ -61,6 +61,9 @@ def test_stuck_actions_agree_with_the_oracle(seed: int) -> None:
     assert data.is_stuck.tolist() == [oracle.is_stuck(one, sequence) for one in sequence]
 
 
+UNEVEN = {"a": pictures(2, shape=(4, 4)), "b": pictures(1, shape=(4, 4))}
+
+
 def rows(**changed: Any) -> Interactions:
     """Return two interactions, with some columns replaced."""
     images = pictures(2, shape=(4, 4, 3))
@@ -98,25 +101,34 @@ def test_actions_are_counted_from_their_start() -> None:
             },
             r"^Interactions must hold at least one interaction; got none\.$",
         ),
+        ({"actions": [0.3, 0.9]}, r"^actions of from_arrays must be integers, the .* 0\.3\.$"),
+        ({"actions": [[0], [1]]}, r"^action of .* must have 2 entries; got shape \(2, 1\)\.$"),
+        ({"rewards": [[0.0], [1.0]]}, r"^reward .* must have 2 entries; got shape \(2, 1\)\.$"),
+        ({"terminated": [[0], [1]]}, r"^terminated .* 2 entries; got shape \(2, 1\)\.$"),
+        (
+            {"next_observations": pictures(3, shape=(4, 4, 3))},
+            r"^observations, next_observations must have as many rows; observations ends "
+            r"after 2\.$",
+        ),
+        (
+            {"next_observations": pictures(1, shape=(4, 4, 3))},
+            r"^observations, next_observations must have as many rows; next_observations ends "
+            r"after 1\.$",
+        ),
+        (
+            dict.fromkeys(("observations", "next_observations"), UNEVEN),
+            r"^a, b must have as many rows; b ends after 1\.$",
+        ),
+        (
+            {"truncated": [False]},
+            r"^truncated of Interactions must have 2 entries; got 1\.$",
+        ),
     ],
 )  # fmt: skip
 def test_a_database_explains_what_is_wrong(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    is_type = message.startswith("^actions of from_arrays")
+    with pytest.raises(TypeError if is_type else ValueError, match=message):
         rows(**changed)
-
-
-def test_continuous_actions_are_refused() -> None:
-    with pytest.raises(
-        TypeError, match=r"^actions of from_arrays must be integers, the .* 0\.3\.$"
-    ):
-        rows(actions=[0.3, 0.9])
-
-
-@pytest.mark.parametrize("name", ["actions", "rewards", "terminated"])
-def test_columns_have_one_dimension(name: str) -> None:
-    values = {"actions": [[0], [1]], "rewards": [[0.0], [1.0]], "terminated": [[False], [True]]}
-    with pytest.raises(ValueError, match=r"must have 2 entries; got shape \(2, 1\)\.$"):
-        rows(**{name: values[name]})
 
 
 def test_percepts_are_checked_too() -> None:
@@ -158,37 +170,6 @@ def test_all_errors_of_a_database_are_raised_at_once() -> None:
         "action of Interactions must be in 5..6; got 4 in row 2, 9 in row 3. Correct it, or how "
         "many actions there are.",
     ]
-
-
-UNEVEN = {"a": pictures(2, shape=(4, 4)), "b": pictures(1, shape=(4, 4))}
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        (
-            {"next_observations": pictures(3, shape=(4, 4, 3))},
-            r"^observations, next_observations must have as many rows; observations ends "
-            r"after 2\.$",
-        ),
-        (
-            {"next_observations": pictures(1, shape=(4, 4, 3))},
-            r"^observations, next_observations must have as many rows; next_observations ends "
-            r"after 1\.$",
-        ),
-        (
-            dict.fromkeys(("observations", "next_observations"), UNEVEN),
-            r"^a, b must have as many rows; b ends after 1\.$",
-        ),
-        (
-            {"truncated": [False]},
-            r"^truncated of Interactions must have 2 entries; got 1\.$",
-        ),
-    ],
-)
-def test_columns_of_other_lengths_are_explained(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        rows(**changed)
 
 
 def test_rows_of_a_dict_are_dicts() -> None:

@@ -219,12 +219,8 @@ def reset(env: Env, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
     """Return the first observation of an episode and its info."""
     with _convert_errors("reset"):
         given = env.reset(seed=seed)
-    if not isinstance(given, tuple) or len(given) != 2:
-        raise EnvError(
-            "reset of the environment must return (observation, info); got "
-            f"{_shape(given)}. Gymnasium has required this since 0.26."
-        )
-    return given
+    observation, info = _check_tuple(given, 2, "reset", "(observation, info)")
+    return observation, info
 
 
 def step(env: Env, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -235,23 +231,18 @@ def step(env: Env, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]
     """
     with _convert_errors(f"step, after action {action}"):
         given: Any = env.step(action)
-    if not isinstance(given, tuple) or len(given) != 5:
-        raise EnvError(
-            "step of the environment must return (observation, reward, terminated, truncated, "
-            f"info); got {_shape(given)}. Gymnasium has required this since 0.26."
-        )
-    observation, reward, terminated, truncated, info = given
+    form = "(observation, reward, terminated, truncated, info)"
+    observation, reward, terminated, truncated, info = _check_tuple(given, 5, "step", form)
     try:
         number = float(reward)
     except (TypeError, ValueError):
         number = math.nan
-    if not math.isfinite(number):
-        raise EnvError(f"The reward of the environment must be a finite number; got {reward!r}.")
     if number and not SMALL <= abs(number) <= LARGE:
-        raise EnvError(
-            "The reward of the environment must be 0 or between 1e-100 and 1e100 in size; got "
-            f"{reward!r}. Scale the rewards: policies do not change."
-        )
+        demand, cure = "a finite number", ""
+        if math.isfinite(number):
+            demand = "0 or between 1e-100 and 1e100 in size"
+            cure = " Scale the rewards: policies do not change."
+        raise EnvError(f"The reward of the environment must be {demand}; got {reward!r}.{cure}")
     return observation, number, bool(terminated), bool(truncated), info
 
 
@@ -268,5 +259,12 @@ def _convert_errors(where: str) -> Iterator[None]:
         ) from error
 
 
-def _shape(given: Any) -> str:
-    return f"{len(given)} values" if isinstance(given, tuple) else type(given).__name__
+def _check_tuple(given: Any, n: int, whose: str, form: str) -> Any:
+    """Return what an environment returned, if it has ``n`` values."""
+    if isinstance(given, tuple) and len(given) == n:
+        return given
+    got = f"{len(given)} values" if isinstance(given, tuple) else type(given).__name__
+    raise EnvError(
+        f"{whose} of the environment must return {form}; got {got}. Gymnasium has required this "
+        "since 0.26."
+    )

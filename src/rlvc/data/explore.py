@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -15,7 +14,7 @@ from rlvc._core.checkpoint_store import require_same
 from rlvc.data.collect import Env, Explorer, Predictor
 from rlvc.data.interactions import Interactions
 from rlvc.data.observations import as_percept
-from rlvc.data.percepts import SINGLE
+from rlvc.data.percepts import SINGLE, digest_of
 
 INTERACTIONS, ROUNDS, EPSILON = 10_000, 5, 0.3  # the defaults of explore
 
@@ -82,16 +81,13 @@ class CachedPolicy:
 
     def __init__(self, policy: Predictor) -> None:
         self._policy = policy
-        self._known: dict[bytes, NDArray[np.int64]] = {}
+        self._known: dict[tuple[bytes, ...], NDArray[np.int64]] = {}
 
     def predict(self, observation: Any) -> tuple[NDArray[np.int64], Any]:
         """Return the action for one percept."""
         percept = as_percept(observation)
         parts = percept if isinstance(percept, Mapping) else {SINGLE: percept}
-        digest = hashlib.blake2b(digest_size=16)
-        for camera in sorted(parts):
-            digest.update(np.ascontiguousarray(parts[camera]).data)
-        key = digest.digest()
+        key = tuple(digest_of(np.ascontiguousarray(parts[name])) for name in sorted(parts))
         if key not in self._known:
             self._known[key] = self._policy.predict(percept)[0]
         return self._known[key], None

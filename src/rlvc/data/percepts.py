@@ -193,9 +193,7 @@ class Percepts:
 
     def without_images(self) -> Percepts:
         """Return the same percepts without their images, to be sent to other processes."""
-        others = self.take(np.arange(len(self)))
-        others._images = [ImagePlaceholders(images) for images in self._images]
-        return others
+        return Percepts.of([ImagePlaceholders(images) for images in self._images], self.table())
 
     @property
     def has_images(self) -> bool:

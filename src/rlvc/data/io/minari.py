@@ -1,7 +1,6 @@
 """Read Minari datasets, and write them without loss.
 
-Minari stores images as JPEG by default, which moves and adds interest points. rlvc writes them as
-they are; when it reads a dataset of JPEG images, it logs a warning.
+Minari stores images as JPEG by default, which moves and adds interest points: rlvc warns of it.
 """
 
 from __future__ import annotations
@@ -111,10 +110,8 @@ def _read_episodes(dataset: Any, problems: ProblemCollector) -> Iterator[tuple[i
             yield number, episode
     except (OSError, KeyError, RuntimeError, TypeError, ValueError, AssertionError) as error:
         # HDF5 and Minari raise any of these if a file is damaged.
-        problems.add(
-            f"damaged: episode {number + 1} cannot be read ({error}). "
-            "Get the dataset again from where it was."
-        )
+        cure = "Get the dataset again from where it was."
+        problems.add(f"damaged: episode {number + 1} cannot be read ({error}). {cure}")
 
 
 def _add_percepts(
@@ -142,20 +139,18 @@ def _check_episode(
     for name, values, (demand, is_wrong, cure) in (*flaws, ("action", action, is_outside)):
         steps, fact = np.flatnonzero(is_wrong), f"{name} is not {demand}"
         problems.at(fact, steps, values[steps], cure=cure, episode=number)
-    n = len(action)
+    n, whose = len(action), f"episode {number}"
     if n_seen != n + 1:
-        fact = f"must have one observation more than its {n} actions"
-        problems.add(f"episode {number} {fact}; got {n_seen}.")
+        problems.add(f"{whose} must have one observation more than its {n} actions; got {n_seen}.")
     if len(set(map(len, columns.values()))) > 1:
         counts = ", ".join(f"{len(column)} {name}" for name, column in columns.items())
-        problems.add(f"episode {number} must have as many of each; got {counts}.")
+        problems.add(f"{whose} must have as many of each; got {counts}.")
     elif n == 0:
-        problems.add(f"episode {number} has no steps.")
+        problems.add(f"{whose} has no steps.")
     else:
         ends = terminated | truncated
         if not ends[-1]:
-            fact = "has no end: its last step is neither terminated nor truncated"
-            problems.add(f"episode {number} {fact}.")
+            problems.add(f"{whose} has no end: its last step is neither terminated nor truncated.")
         fact = "terminated or truncated is true before the last step,"
         problems.at(fact, np.flatnonzero(ends[:-1]), episode=number)
 
@@ -185,7 +180,6 @@ def write_minari(
                 "The names of cameras must be without a slash to be written to Minari; "
                 f"got {camera!r}."
             )
-    buffers = _buffers(interactions, on_episode)
     folder = _folder(dataset_id)
     created = missing_folders(folder.parent)
     actions = spaces.Discrete(interactions.n_actions, start=interactions.action_start)
@@ -194,7 +188,7 @@ def write_minari(
         check_space(created[-1].parent if created else folder.parent, largest_size(interactions))
         warnings.simplefilter("ignore", UserWarning)  # about missing authors and links
         dataset = minari.create_dataset_from_buffers(
-            dataset_id, buffers, action_space=actions,
+            dataset_id, _buffers(interactions, on_episode), action_space=actions,
             observation_space=_space(interactions.percepts[0]),
             description=description or "Interactions collected by rlvc",
             algorithm_name="rlvc", jpeg_encoding=False,

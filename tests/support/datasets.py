@@ -11,10 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from rlvc import (
-    Interactions,
-    Percepts,
-)
+from rlvc import Interactions, Percepts
 from tests.support.builders import blocks, pictures
 
 
@@ -32,6 +29,26 @@ def views(n: int = 40, seed: int = 0, cameras: tuple[str, ...] = ("",)) -> Inter
     return Interactions.from_arrays(
         before[""] if single else before, action, (x[:-1] > 160) == action, ends,
         next_observations=after[""] if single else after, n_actions=2, action_names=("a", "b"),
+    )  # fmt: skip
+
+
+def any_episodes(seed: int, shape: tuple[int, ...]) -> Interactions:
+    """Return whole episodes of any lengths, with any rewards, actions and names."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 12))
+    images = pictures(3, seed, shape)
+    here = rng.integers(0, 3, n + 1)
+    there = here[1:].copy()
+    terminated, truncated = rng.random((2, n)) < 0.3
+    truncated[-1] = True
+    ends = terminated | truncated
+    there[ends] = rng.integers(0, 3, ends.sum())
+    n_actions, start = int(rng.integers(1, 4)), int(rng.integers(-3, 4))
+    reward = rng.normal(size=n) * 10.0 ** rng.integers(-90, 90, n)
+    return Interactions.from_arrays(
+        images[here[:-1]], rng.integers(0, n_actions, n) + start, reward, terminated, truncated,
+        next_observations=images[there], n_actions=n_actions, action_start=start,
+        action_names=tuple(f"a{i} é" for i in range(n_actions)) if rng.random() < 0.5 else (),
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from rlvc import RLVC, Interactions, collect, read_folder, write_folder
 from rlvc.data.io import FileImages
 from rlvc.errors import DataError, ImageError
 from tests.support.builders import pictures
-from tests.support.datasets import HEADER, chain, write_images, write_table
+from tests.support.datasets import HEADER, any_episodes, chain, write_images, write_table
 from tests.support.worlds import Walk, identical
 
 pyarrow: Any = importlib.import_module("pyarrow")
@@ -86,22 +86,7 @@ def test_rewards_and_pixels_are_kept_exactly(
 def test_any_whole_episodes_are_kept(
     seed: int, is_csv: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(1, 12))
-    images = pictures(3, seed, (3, 4, 3))
-    here = rng.integers(0, 3, n + 1)
-    there = here[1:].copy()
-    terminated, truncated = rng.random((2, n)) < 0.3
-    truncated[-1] = True
-    ends = terminated | truncated
-    there[ends] = rng.integers(0, 3, ends.sum())
-    n_actions, start = int(rng.integers(1, 4)), int(rng.integers(-3, 4))
-    names = tuple(f"go {i}" for i in range(n_actions)) if rng.random() < 0.5 else ()
-    data = Interactions.from_arrays(
-        images[here[:-1]], rng.integers(0, n_actions, n) + start, rng.normal(size=n), terminated,
-        truncated, next_observations=images[there], n_actions=n_actions, action_start=start,
-        action_names=names,
-    )  # fmt: skip
+    data = any_episodes(seed, (3, 4, 3))
     target = tmp_path_factory.mktemp("any")
     write_folder(data, target, table="csv" if is_csv else "parquet")
     assert identical(read_folder(target), data)

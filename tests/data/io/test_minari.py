@@ -21,7 +21,7 @@ from rlvc import Interactions, Percepts, collect, read_minari, write_minari
 from rlvc.data.io.minari import check_minari_id
 from rlvc.errors import DataError
 from tests.support.builders import blocks, pictures
-from tests.support.datasets import chain
+from tests.support.datasets import any_episodes, chain
 from tests.support.worlds import KINDS, Corridor, identical, space_of
 
 JPEG = (
@@ -95,22 +95,7 @@ def test_any_whole_episodes_are_kept_to_the_bit(
     seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     rng = np.random.default_rng(seed)
-    n = int(rng.integers(1, 10))
-    shape = (int(rng.integers(12, 16)), int(rng.integers(12, 16)), int(rng.choice([1, 3])))
-    images = pictures(3, seed, shape)
-    here = rng.integers(0, 3, n + 1)
-    there = here[1:].copy()
-    terminated, truncated = rng.random((2, n)) < 0.3
-    truncated[-1] = True
-    ends = terminated | truncated
-    there[ends] = rng.integers(0, 3, ends.sum())
-    n_actions, start = int(rng.integers(1, 4)), int(rng.integers(-3, 4))
-    reward = rng.normal(size=n) * 10.0 ** rng.integers(-90, 90, n)
-    data = Interactions.from_arrays(
-        images[here[:-1]], rng.integers(0, n_actions, n) + start, reward, terminated, truncated,
-        next_observations=images[there], n_actions=n_actions, action_start=start,
-        action_names=tuple(f"a{i} é" for i in range(n_actions)) if rng.random() < 0.5 else (),
-    )  # fmt: skip
+    data = any_episodes(seed, (*rng.integers(12, 16, 2).tolist(), int(rng.choice([1, 3]))))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MINARI_DATASETS_PATH", str(tmp_path_factory.mktemp("any")))
         write_minari(data, "any-v0")
@@ -199,35 +184,34 @@ def test_what_is_beside_the_images_is_left_out() -> None:
     assert (data.start.tolist(), data.end.tolist()) == ([0, 1], [1, 2])
 
 
-def test_a_dataset_that_cannot_be_seen_is_refused() -> None:
-    numbers = np.zeros((3, 4), np.float32)
-    write("vector-v0", [episode(numbers)], spaces.Box(-1.0, 1.0, (4,)))
-    with pytest.raises(
-        TypeError,
-        match=r"^The observations of the dataset must be images; got Box\(-1\.0, 1\.0, \(4,\), "
-        r"float32\)\. Supported are images of bytes, .* with some of these\.$",
-    ):
-        read_minari("vector-v0")
-    tiny = pictures(3, shape=(7, 7, 3))
-    write("tiny-v0", [episode(tiny)], space_of(tiny[0]))
-    with pytest.raises(
-        TypeError,
-        match=r"^The images of the observation must have at least 12 × 12 pixels; got 7 × 7, in "
-        r"which no feature can be seen\.$",
-    ):
-        read_minari("tiny-v0")
-
-
-def test_a_dataset_of_other_actions_is_refused() -> None:
-    images = pictures(3, shape=(20, 20, 3))
-    strong = episode(images, actions=list(np.zeros((2, 1), np.float32)))
-    write("strong-v0", [strong], space_of(images[0]), action_space=spaces.Box(-1.0, 1.0, (1,)))
-    with pytest.raises(
-        TypeError,
-        match=r"^The action space of the dataset must be Discrete; got Box\(-1\.0, 1\.0, \(1,\), "
-        r"float32\)\. This method chooses among a list of actions\.$",
-    ):
-        read_minari("strong-v0")
+@pytest.mark.parametrize(
+    ("shape", "dtype", "actions", "message"),
+    [
+        (
+            (4,), np.float32, spaces.Discrete(2),
+            r"^The observations of the dataset must be images; got Box\(0\.0, 255\.0, \(4,\), "
+            r"float32\)\. Supported are images of bytes, .* with some of these\.$",
+        ),
+        (
+            (7, 7, 3), np.uint8, spaces.Discrete(2),
+            r"^The images of the observation must have at least 12 × 12 pixels; got 7 × 7, in "
+            r"which no feature can be seen\.$",
+        ),
+        (
+            (20, 20, 3), np.uint8, spaces.Box(-1.0, 1.0, (1,)),
+            r"^The action space of the dataset must be Discrete; got Box\(-1\.0, 1\.0, \(1,\), "
+            r"float32\)\. This method chooses among a list of actions\.$",
+        ),
+    ],
+)  # fmt: skip
+def test_a_dataset_of_other_spaces_is_refused(
+    shape: tuple[int, ...], dtype: Any, actions: spaces.Space[Any], message: str
+) -> None:
+    taken = [actions.sample(), actions.sample()]
+    steps = episode(np.zeros((3, *shape), dtype), actions=taken)
+    write("other-v0", [steps], spaces.Box(0, 255, shape, dtype), action_space=actions)
+    with pytest.raises(TypeError, match=message):
+        read_minari("other-v0")
 
 
 # What is wrong -----------------------------------------------------------------------------------

@@ -101,21 +101,12 @@ def test_all_that_is_wrong_is_listed(file: Path) -> None:
             "float64, such as 0.0.",
         ),
         (
-            {"rewards": [0.0]},
-            "reward of Interactions must have 3 entries; got 1.",
-        ),
-        (
             {"terminated": ["True", "False", "True"]},
             "terminated of from_arrays must be true or false; got <U5, such as 'True'.",
         ),
         (
             {"terminated": [0.0, np.nan, 2.0]},
             "terminated of from_arrays must be 0 or 1; got nan in row 1, 2.0 in row 2.",
-        ),
-        (
-            {"terminated": [False, True, False], "truncated": None},
-            "The last episode has no end: neither terminated nor truncated in row 2. Set truncated "
-            "there if it was cut off.",
         ),
         (
             {"observations": IMAGES[:2]},

@@ -48,12 +48,8 @@ class PinholeCamera:
 
         All is uniform: yaw within ±15°, pitch within ±8°, roll within ±5°, field 50-80°.
         """
-        return cls(
-            yaw=rng.uniform(-15, 15),
-            pitch=rng.uniform(-8, 8),
-            roll=rng.uniform(-5, 5),
-            field=rng.uniform(50, 80),
-        )
+        yaw, pitch, roll, field = rng.uniform((-15, -8, -5, 50), (15, 8, 5, 80)).tolist()
+        return cls(yaw=yaw, pitch=pitch, roll=roll, field=field)
 
     def rotation(self) -> Floats:
         """Return the matrix (3, 3) from directions of the camera to those of the world."""

@@ -115,7 +115,8 @@ def draw_facade(state: int, rng: np.random.Generator) -> Image:
     large = np.zeros((FINER * HEIGHT, FINER * WIDTH, 3), np.uint8)
     # From back to front. The ground comes before the sky: above the horizon it would be seen
     # where the rays, followed backward, meet it behind the camera.
-    for surface in (_ground(), _sky(drift), *_wings(), *_building(state)):
+    sky = Surface(_clouds(), (drift - 900, -599, SKY), (2, 0, 0), (0, 2, 0))
+    for surface in (_ground(), sky, *_wings(), *_building(state)):
         surface.draw_on(large, camera, position)
     view = cv2.resize(large, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
     return expose(np.asarray(view, np.uint8), rng, light)
@@ -145,7 +146,8 @@ def _building(state: int) -> tuple[Surface, ...]:
         else:
             walls.add_window(wall, x, y, 1.4, 1.9)
     places = [bay * BAY - width / 2 for bay in free if bay != door]
-    hedges = [_upright(_hedge(), place, 0.7, FACADE - 0.6) for place in places]
+    hedge = walls.tinted(_pebbles()[: round(0.7 * SCALE), : round(BAY * SCALE)], LEAVES, 0.8)
+    hedges = [_upright(hedge, place, 0.7, FACADE - 0.6) for place in places]
     return (_upright(wall, -width / 2, height, FACADE), *hedges)
 
 
@@ -183,10 +185,6 @@ def _ground() -> Surface:
     return Surface(texture, (-n_columns / 2, 0, WINGS), RIGHT, (0, 0, -1 / SCALE))
 
 
-def _sky(drift: float) -> Surface:
-    return Surface(_clouds(), (drift - 900, -599, SKY), (2, 0, 0), (0, 2, 0))
-
-
 @lru_cache(maxsize=1)
 def _clouds() -> Image:
     """Return a sky with clouds, blue above and pale at the horizon."""
@@ -202,30 +200,25 @@ def _clouds() -> Image:
 
 
 @lru_cache(maxsize=1)
-def _hedge() -> Image:
-    return walls.tinted(_pebbles()[: round(0.7 * SCALE), : round(BAY * SCALE)], LEAVES, 0.8)
-
-
-@lru_cache(maxsize=1)
 def _pebbles() -> Image:
-    return scale_to(read_image(photograph_folder() / "gravel.png"), 256, 256)
+    return scale_to(_photograph("gravel.png"), 256, 256)
 
 
 @lru_cache(maxsize=1)
 def _murals() -> tuple[Image, ...]:
-    folder = photograph_folder()
     return tuple(
-        read_image(folder / file)[top : top + side, left : left + side]
-        for file, left, top, side in MURALS
+        _photograph(file)[top : top + side, left : left + side] for file, left, top, side in MURALS
     )
 
 
 @lru_cache(maxsize=1)
 def _posters() -> tuple[Image, ...]:
-    folder = photograph_folder()
-    return tuple(
-        tile for file, n in POSTERS.items() for tile in richest_tiles(read_image(folder / file), n)
-    )
+    found = (richest_tiles(_photograph(file), n) for file, n in POSTERS.items())
+    return tuple(tile for tiles in found for tile in tiles)
+
+
+def _photograph(name: str) -> Image:
+    return read_image(photograph_folder() / name)
 
 
 def _upright(texture: Image, left: float, top: float, ahead: float) -> Surface:

@@ -14,15 +14,13 @@ import numpy as np
 
 from rlvc.data.images import Image
 from rlvc.data.percepts import Images
+from rlvc.envs.campus.graph_world import CAMPUS, HEADINGS
 from rlvc.envs.photos.camera import HEIGHT, WIDTH, Panoramas
 from rlvc.envs.photos.download import expand, find_folder, find_set
 from rlvc.envs.photos.facades import draw_facade
 from rlvc.envs.photos.images import list_images, photograph_folder, read_image
 from rlvc.errors import ImageError, unknown_name
 
-N_SPOTS: Final = 11
-HEADINGS: Final = "NESW"
-N_STATES: Final = N_SPOTS * len(HEADINGS)
 N_VIEWS: Final = 24
 DIVISIONS: Final = ("learn", "test")
 IN_MEMORY: Final = 64 * 2**20  # bytes; further views are in a temporary file
@@ -155,7 +153,7 @@ def _drawn_views(draw: Callable[[int, np.random.Generator], Image], seed: int, s
     def view(state: int, number: int) -> Image:
         return draw(state, np.random.default_rng([seed, state, number, salt]))
 
-    return Views(view, (HEIGHT, WIDTH, 3), [N_VIEWS] * N_STATES, seed)
+    return Views(view, (HEIGHT, WIDTH, 3), [N_VIEWS] * CAMPUS.n_states, seed)
 
 
 @lru_cache(maxsize=2)
@@ -185,38 +183,39 @@ def _views_in_folder(
 
 def _files_by_state(folder: Path) -> tuple[tuple[Path, ...], ...]:
     """Return the photographs of each state in the order of their names."""
-    found: dict[int, Path] = {}
+    names = [state_name(state) for state in range(CAMPUS.n_states)]
+    found: dict[str, Path] = {}
     for place in sorted(folder.iterdir()):
         if not place.is_dir() or place.name.startswith((".", "__")):
             continue
         match = re.fullmatch(r"0*(\d+)[-_ .]?([nesw])", place.name.lower())
-        if not match or int(match[1]) >= N_SPOTS:
+        name = f"{int(match[1]):02}-{match[2].upper()}" if match else ""
+        if name not in names:
             raise ImageError(
-                f"Folder {place} must be named by a spot from 0 to {N_SPOTS - 1} and a heading "
-                f"({', '.join(HEADINGS)}), such as 00-N or 10E; got {place.name!r}. "
+                f"Folder {place} must be named by a spot from 0 to {len(CAMPUS.places) - 1} and a "
+                f"heading ({', '.join(HEADINGS)}), such as 00-N or 10E; got {place.name!r}. "
                 "Rename it or move it elsewhere."
             )
-        state = len(HEADINGS) * int(match[1]) + HEADINGS.index(match[2].upper())
-        if state in found:
+        if name in found:
             raise ImageError(
-                f"Folders {found[state]} and {place} are both of state {state_name(state)}. "
+                f"Folders {found[name]} and {place} are both of state {name}. "
                 "Put their photographs into one."
             )
-        found[state] = place
-    if missing := [state_name(state) for state in range(N_STATES) if state not in found]:
+        found[name] = place
+    if missing := [name for name in names if name not in found]:
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         raise ImageError(
-            f"Folder {folder} must have a sub-folder of photographs for each of {N_STATES} states; "
-            f"missing: {', '.join(missing[:5])}{more}. Name them by spot and heading."
+            f"Folder {folder} must have a sub-folder of photographs for each of {len(names)} "
+            f"states; missing: {', '.join(missing[:5])}{more}. Name them by spot and heading."
         )
-    files = tuple(tuple(list_images(found[state])) for state in range(N_STATES))
-    for state, group in enumerate(files):
+    files = {name: tuple(list_images(found[name])) for name in names}
+    for name, group in files.items():
         if len(group) < 2:
             raise ImageError(
-                f"Folder {found[state]} must hold at least 2 views of state {state_name(state)}, "
-                f"one to learn from and one to test with; got {len(group)}. Add photographs to it."
+                f"Folder {found[name]} must hold at least 2 views of state {name}, one to learn "
+                f"from and one to test with; got {len(group)}. Add photographs to it."
             )
-    return files
+    return tuple(files.values())
 
 
 def state_name(state: int) -> str:

@@ -11,17 +11,9 @@ from numpy.typing import ArrayLike
 from rlvc._core.arrays import Floats
 from rlvc.data.images import Image
 from rlvc.envs.base import TaskEnv, two_numbers
+from rlvc.envs.hill import scene
 from rlvc.envs.hill.dynamics import ACTION_NAMES, FIRST, HILL, TOP
 from rlvc.envs.hill.render import draw_hill
-from rlvc.envs.hill.scene import (
-    GAUGE,
-    STRIP,
-    WINDOW,
-    gauge_column,
-    gauge_image,
-    ground_column,
-    ground_image,
-)
 from rlvc.envs.photos.images import ground_picture
 
 
@@ -75,16 +67,13 @@ class HillEnv(TaskEnv[dict[str, Image], Floats]):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 (as Gymnasium's)
 
     def __init__(
-        self,
-        pictures: str | Path = "photos",
-        at_rest: bool = False,
-        render_mode: str | None = None,
+        self, pictures: str | Path = "photos", at_rest: bool = False, render_mode: str | None = None
     ) -> None:
         self.hill = HILL
         self.strip = ground_picture(pictures)
         self.at_rest = at_rest
-        ground = Box(0, 255, (STRIP[1], WINDOW, 3), np.uint8)
-        gauge = Box(0, 255, (GAUGE[1], GAUGE[0], 3), np.uint8)
+        ground = Box(0, 255, (scene.STRIP[1], scene.WINDOW, 3), np.uint8)
+        gauge = Box(0, 255, (scene.GAUGE[1], scene.GAUGE[0], 3), np.uint8)
         super().__init__(ACTION_NAMES, Dict(ground=ground, gauge=gauge), render_mode)
 
     def percept(self, state: ArrayLike) -> dict[str, Image]:
@@ -94,8 +83,8 @@ class HillEnv(TaskEnv[dict[str, Image], Floats]):
         """
         p, s = self._checked(state)
         return {
-            "ground": ground_image(self.strip, int(ground_column(p))),
-            "gauge": gauge_image(int(gauge_column(s))),
+            "ground": scene.ground_image(self.strip, int(scene.ground_column(p))),
+            "gauge": scene.gauge_image(int(scene.gauge_column(s))),
         }
 
     def _checked(self, state: ArrayLike) -> Floats:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 COMMIT = "4396bb337d04980b2633ff98fb6dde83d74383bf"
 SOURCE = f"https://raw.githubusercontent.com/mpetroff/pannellum.org/{COMMIT}/static/images"
+TIMEOUT: Final = 30.0  # seconds to wait for a server that does not answer
 RETRIES: Final = 2  # of a transfer that fails
 CHUNK: Final = 2**16  # bytes that are received at a time
 
@@ -160,28 +161,24 @@ def get(
     *,
     to: str | os.PathLike[str] | None = None,
     on_bytes: Callable[[int], object] = lambda done: None,
-    base_url: str | None = None,
-    timeout: float = 30.0,
 ) -> Path:
-    """Download the missing files of a set, and return the folder that holds them.
+    """Download the missing files of a set from ``RLVC_DATA_URL``, by default from their source.
 
     A file takes its place only when it is complete and its checksum is right. Files that are there
-    already are not downloaded again.
+    already are not downloaded again. Returns the folder that holds them.
 
     Args:
         name: The name of a set.
         to: The folder that gets a folder of this name; by default the cache.
         on_bytes: Called with the number of bytes of the set that are there, first before any
             transfer.
-        base_url: The address of the files; by default ``RLVC_DATA_URL``, or else their source.
-        timeout: Seconds to wait for a server that does not answer.
 
     Raises:
         ValueError: The name is not known, or the address is not of the web.
         DownloadError: Files could not be received or written.
     """
     chosen = find_set(name)
-    address = (base_url or os.environ.get("RLVC_DATA_URL") or SOURCE).rstrip("/")
+    address = (os.environ.get("RLVC_DATA_URL") or SOURCE).rstrip("/")
     if urlsplit(address).scheme not in {"http", "https"} or not address.isascii():
         raise ValueError(
             "The address of the data must begin with https:// or http:// and be plain ASCII; "
@@ -198,8 +195,7 @@ def get(
             for file in missing:
                 if to is None:  # no damaged file stays in the cache; another folder is the user's
                     (folder / file.name).unlink(missing_ok=True)
-                url = f"{address}/{file.name}"
-                _fetch(file, url, folder, timeout, on_bytes, done)
+                _fetch(file, f"{address}/{file.name}", folder, on_bytes, done)
                 done += file.n_bytes
             lock.unlink(missing_ok=True)
     except OSError as error:
@@ -211,19 +207,14 @@ def get(
 
 
 def _fetch(
-    file: RemoteFile,
-    url: str,
-    folder: Path,
-    timeout: float,
-    on_bytes: Callable[[int], object],
-    before: int,
+    file: RemoteFile, url: str, folder: Path, on_bytes: Callable[[int], object], before: int
 ) -> None:
     """Download a file with pooch: to a temporary file, which takes its place when it is right."""
     import pooch
     import requests
 
     def download(url: str, path: str, _: object) -> None:
-        response = requests.get(url, stream=True, timeout=timeout)
+        response = requests.get(url, stream=True, timeout=TIMEOUT)
         with response, Path(path).open("wb") as out:
             response.raise_for_status()
             n_bytes = 0
@@ -240,7 +231,7 @@ def _fetch(
     try:
         fetcher.fetch(file.name, downloader=download)
     except requests.RequestException as error:
-        raise DownloadError(_explain(error, file, url, timeout)) from error
+        raise DownloadError(_explain(error, file, url)) from error
     except ValueError:
         raise DownloadError(
             f"What {url} sends is not {file.name}: its size or SHA-256 differs. Check that no "
@@ -249,7 +240,7 @@ def _fetch(
         ) from None
 
 
-def _explain(error: RequestException, file: RemoteFile, url: str, timeout: float) -> str:
+def _explain(error: RequestException, file: RemoteFile, url: str) -> str:
     """Return what went wrong in a transfer, with a cure."""
     if error.response is not None:
         code, reason = error.response.status_code, error.response.reason
@@ -262,7 +253,7 @@ def _explain(error: RequestException, file: RemoteFile, url: str, timeout: float
         root = cause
     fact = getattr(root, "strerror", None) or str(root) or type(root).__name__
     if isinstance(root, TimeoutError):
-        fact = f"no answer within {timeout:g} seconds"
+        fact = f"no answer within {TIMEOUT:g} seconds"
     return (
         f"{file.name} could not be received from {urlsplit(url).netloc}: {fact}. "
         "Check the network; run it again. "

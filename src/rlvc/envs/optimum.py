@@ -101,11 +101,6 @@ class Optimum:
             result[first : first + BATCH] = moved + self.world.gamma * stays * best[:, None]
         return result
 
-    def value(self, positions: ArrayLike) -> Floats:
-        """Return V* at (n, 2) positions, shape (n,)."""
-        best: Floats = self.q(positions).max(axis=1)
-        return best
-
     def cell_centres(self) -> Floats:
         """Return the centres of all cells, row by row, shape (n_cells, 2)."""
         x, y = np.meshgrid(self.x.centres, self.y.centres)
@@ -154,7 +149,7 @@ def optimal_values(world: PlanarWorld, cell: float = 12.8, n_nodes: int = 16) ->
 
     >>> world = PlanarWorld(width=60, height=20, step=20, noise=0, window=1,
     ...               walls=(), exits=((40, 0, 60, 20),))
-    >>> optimal_values(world).value([[5.0, 10.0], [25.0, 10.0]]).round(1)
+    >>> optimal_values(world).q([[5.0, 10.0], [25.0, 10.0]]).max(axis=1).round(1)
     array([ 90., 100.])
     """
     for name, number in {"cell": cell, "n_nodes": n_nodes}.items():

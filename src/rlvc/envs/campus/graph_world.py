@@ -82,31 +82,22 @@ class GraphWorld:
         """
         return f"{state // len(HEADINGS)}{HEADINGS[state % len(HEADINGS)]}"
 
-    def optimal_q(self, gamma: float | None = None) -> Floats:
+    def optimal_q(self) -> Floats:
         """Return Q*, shape (n_states, 3), by value iteration to convergence.
-
-        Args:
-            gamma: Discount factor, in [0, 1); that of the task unless given.
 
         >>> CAMPUS.optimal_q()[40:42].round(1)
         array([[ 39.,  75.,  50.],
                [ 55.,  55., 100.]])
         """
-        gamma = self.gamma if gamma is None else gamma
-        if not 0 <= gamma < 1:
-            raise ValueError(f"gamma of GraphWorld.optimal_q must be in [0, 1); got {gamma}.")
-        goes_on = gamma * ~self.terminated
         q = np.zeros(self.reward.shape)
         change = np.inf
-        while change > TOLERANCE * 1e-3 * (1 - gamma):
-            better = self.reward + goes_on * q.max(axis=1)[self.next_state]
-            change = np.abs(better - q).max()
-            q = better
+        while change > TOLERANCE * 1e-3 * (1 - self.gamma):
+            onward = self.gamma * ~self.terminated * q.max(axis=1)[self.next_state]
+            change = np.abs(self.reward + onward - q).max()
+            q = self.reward + onward
         return q
 
-    def is_optimal(
-        self, actions: ArrayLike, states: ArrayLike, gamma: float | None = None
-    ) -> Bools:
+    def is_optimal(self, actions: ArrayLike, states: ArrayLike) -> Bools:
         """Return for each action, taken in the state beside it, whether none is better.
 
         Actions that are equally good, up to 1e-9, are all optimal. Shapes are broadcast.
@@ -114,7 +105,7 @@ class GraphWorld:
         >>> CAMPUS.is_optimal([0, 1, 2], 43)
         array([ True,  True, False])
         """
-        q = self.optimal_q(gamma)
+        q = self.optimal_q()
         best = q.max(axis=1, keepdims=True) - q <= TOLERANCE
         result: Bools = best[np.asarray(states), np.asarray(actions)]
         return result

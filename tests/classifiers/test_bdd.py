@@ -12,14 +12,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from rlvc._core.registry import arrays_of
 from rlvc.classifiers import Diagrams, Split, Tree
 from rlvc.features import Incidence
 
 N_FEATURES = 12
 NUMBERS = np.arange(2**N_FEATURES)
-EXHIBITS = (NUMBERS[:, None] >> np.arange(N_FEATURES) & 1).astype(
-    np.bool_
-)  # every percept there is
+EXHIBITS = (NUMBERS[:, None] >> np.arange(N_FEATURES) & 1) > 0  # every percept there is
 ALL = Incidence.from_dense(EXHIBITS)
 
 Table = NDArray[np.bool_]  # (2 ** N_FEATURES,) which percepts a class holds
@@ -86,8 +85,7 @@ def play(
 
 
 def rows_of(classifier: Classifiers) -> list[tuple[int, int, int]]:
-    arrays = classifier.feature, classifier.present, classifier.absent
-    return list(zip(*(array.tolist() for array in arrays), strict=True))
+    return list(zip(*(array.tolist() for array in classifier.arrays), strict=True))
 
 
 def depends(table: Table, feature: int) -> bool:
@@ -181,10 +179,8 @@ def test_both_backends_give_the_same_arrays(program: Program) -> None:
 
 
 def same(one: Classifiers, other: Classifiers) -> bool:
-    names = ("feature", "present", "absent", *(("order",) if isinstance(one, Diagrams) else ()))
-    return type(one) is type(other) and all(
-        np.array_equal(getattr(one, name), getattr(other, name)) for name in names
-    )
+    ours, theirs = arrays_of(one), arrays_of(other)
+    return type(one) is type(other) and all(np.array_equal(ours[k], theirs[k]) for k in ours)
 
 
 # What merging does -------------------------------------------------------------------------------
@@ -229,10 +225,8 @@ def test_groups_must_hold_each_class_once(
     kind: type[Classifiers], groups: list[list[int]], got: str
 ) -> None:
     two = kind().refine([Split(0, 3)])
-    with pytest.raises(
-        ValueError,
-        match=rf"^groups of merge must hold each class from 0 to 1 once; got {got}\.$",
-    ):
+    message = rf"^groups of merge must hold each class from 0 to 1 once; got {got}\.$"
+    with pytest.raises(ValueError, match=message):
         two.merge(groups)
 
 
@@ -273,10 +267,8 @@ def test_a_test_that_comes_again_is_listed_and_counted_once() -> None:
     again = Tree().refine([Split(0, 1)]).refine([Split(0, 2)]).merge([[0, 1], [2]])
     again = again.refine([Split(0, 1)])
     assert again.walk(lambda feature: feature == 1)[0] == [(1, True)]
-    assert again.usage(Incidence.from_dense(np.eye(3, dtype=np.bool_)[1:2])).tolist() == [
-        1,
-        0,
-    ]
+    one = Incidence.from_dense(np.eye(3, dtype=np.bool_)[1:2])
+    assert again.usage(one).tolist() == [1, 0]
 
 
 def test_features_are_kept_where_diagrams_grow_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,9 +339,7 @@ def test_check_refuses_what_does_not_classify(arrays: dict[str, Any], message: s
 
     def build(changes: dict[str, Any]) -> Diagrams:
         values = (good | changes).items()
-        made: dict[str, Any] = {k: v if hasattr(v, "dtype") else np.array(v, np.int64)
-                                for k, v in values}  # fmt: skip
-        return Diagrams(**made)
+        return Diagrams(**{k: v if hasattr(v, "dtype") else np.array(v, int) for k, v in values})
 
     build({}).check(N_FEATURES)
     assert build({}).classify(ALL).tolist() == (EXHIBITS[:, 4] ^ EXHIBITS[:, 5]).tolist()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,14 +35,11 @@ def primitives_first(graph: FeatureGraph) -> tuple[FeatureGraph, list[Feature], 
         feature = graph[old]
         if isinstance(feature, Composite):
             first, second = numbers[feature.first], numbers[feature.second]
-            given = {name: getattr(feature, name) for name in Composite.__slots__}
-            feature = Composite(**{**given, "first": first, "second": second})
+            feature = replace(feature, first=first, second=second)
         elif isinstance(feature, InCell):
-            part, level = numbers[feature.part], feature.level
-            feature = InCell(part=part, level=level, column=feature.column, line=feature.line)
+            feature = replace(feature, part=numbers[feature.part])
         elif isinstance(feature, AtLeast):
-            parts = tuple(numbers[part] for part in feature.parts)
-            feature = AtLeast(parts=parts, least=feature.least)
+            feature = replace(feature, parts=tuple(numbers[part] for part in feature.parts))
         renamed.append(feature)
     return FeatureGraph(tuple(renamed[:n_primitives])), renamed[n_primitives:], numbers
 

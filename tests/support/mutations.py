@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load
 
 from rlvc._core.archive import pack
-from rlvc.errors import FileFormatError
+from rlvc.errors import InvalidFileError
 
 T = TypeVar("T")
 Header = dict[str, Any]  # of safetensors
@@ -89,7 +89,7 @@ def loader(load: Callable[[Path], T]) -> Callable[[bytes, Path], T | None]:
         path.write_bytes(data)
         try:
             return load(path)
-        except FileFormatError:
+        except InvalidFileError:
             return None
 
     return loads

@@ -23,13 +23,13 @@ def fill(percepts: Percepts, first: int, last: int) -> None:
 
 
 def same(one: list[Keypoints], other: list[Keypoints]) -> bool:
-    return len(one) == len(other) and all(
-        np.array_equal(a.begin, b.begin)
-        and np.array_equal(a.points.xy, b.points.xy)
-        and np.array_equal(a.points.scale, b.points.scale)
-        and np.array_equal(a.descriptors, b.descriptors)
-        and np.array_equal(a.row, b.row)
-        for a, b in zip(one, other, strict=True)
+    mine, yours = (
+        [(k.begin, k.descriptors, k.row, *k.points.columns) for k in keypoints]
+        for keypoints in (one, other)
+    )
+    return len(mine) == len(yours) and all(
+        np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+        for a, b in zip(sum(mine, ()), sum(yours, ()), strict=True)
     )
 
 

@@ -97,11 +97,10 @@ def test_points_and_rows_are_those_of_opencv(name: str, extractor: str) -> None:
     detector = Sift(max_points=0) if name == "sift" else detectors.make(name)
     points, rows = descriptors.make(name).describe(image, detector.detect(image))
     keypoints, whole = getattr(cv2, extractor)().detectAndCompute(grey(image), None)
-    order = {
-        (k.pt, k.size, k.angle, k.octave): row for k, row in zip(keypoints, whole, strict=True)
-    }
+    pairs = zip(keypoints, whole, strict=True)
+    order = {(k.pt, k.size, k.angle, k.octave): row for k, row in pairs}
     assert len(points) == len(order) > 20
-    mine = zip(points.xy, points.scale, points.angle, points.octave, rows, strict=True)
+    mine = zip(*points.columns, rows, strict=True)
     for (x, y), size, angle, octave, row in mine:
         theirs = order[(float(x), float(y)), float(size), float(angle), int(octave)]
         assert np.array_equal(row, theirs.astype(np.uint8))
@@ -127,8 +126,8 @@ def test_detecting_and_describing_at_once_changes_nothing(detector: Detector, ro
     for image in [*images, blocks(shape=(70, 90, 1)), np.zeros((40, 40, 3), np.uint8)]:
         points, rows = descriptor.describe(image, detector.detect(image))
         also, others = descriptor.detect_and_describe(image, detector)
-        for name in ("xy", "scale", "angle", "octave"):
-            assert np.array_equal(getattr(points, name), getattr(also, name), equal_nan=True)
+        for mine, theirs in zip(points.columns, also.columns, strict=True):
+            assert np.array_equal(mine, theirs, equal_nan=True)
         assert rows.dtype == others.dtype == np.uint8
         assert np.array_equal(rows, others)
         levels.add(bool((points.octave & 128).any()) if len(points) else None)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,38 +10,28 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, load_policy, load_vocabulary, save_vocabulary
 from rlvc._core.registry import arrays_of
-from rlvc.errors import FileFormatError, InvalidFileError
+from rlvc.errors import FileFormatError
 from rlvc.vision import (
+    BINARY,
+    CAMERA,
+    DRAWN,
     Euclidean,
     FeatureExtractor,
-    Hamming,
-    Harris,
-    Invariants,
-    Mahalanobis,
-    Orb,
-    OrbDescriptor,
     Sift,
     SiftDescriptor,
 )
 from tests.support.builders import COLOUR, GREY, database, pictures
-from tests.support.mutations import forge
+from tests.support.mutations import forge, loader
 
-LOOKS: dict[str, dict[str, Any]] = {
-    "invariants": {
-        "detector": Harris(), "descriptor": Invariants(), "metric": Mahalanobis(), "threshold": 0.2,
-    },
-    "sift": {
-        "detector": Sift(), "descriptor": SiftDescriptor(), "metric": Euclidean(),
-        "threshold": 200.0,
-    },
-    "orb": {
-        "detector": Orb(), "descriptor": OrbDescriptor(), "metric": Hamming(), "threshold": 20.0,
-    },
-}  # fmt: skip
+CONFIGS = {"invariants": DRAWN, "sift": CAMERA, "orb": replace(BINARY, threshold=20.0)}
 
 
-def learner(keypoints: str = "invariants", **options: Any) -> RLVC:
-    return RLVC(threads=1, **LOOKS[keypoints], **options)
+def learner(keypoints: str = "invariants") -> RLVC:
+    config = CONFIGS[keypoints]
+    return RLVC(
+        detector=config.detector, descriptor=config.descriptor, metric=config.metric,
+        threshold=config.threshold, threads=1,
+    )  # fmt: skip
 
 
 def through_a_file(extractor: FeatureExtractor, path: Path) -> FeatureExtractor:
@@ -51,7 +42,7 @@ def through_a_file(extractor: FeatureExtractor, path: Path) -> FeatureExtractor:
     return loaded
 
 
-@pytest.mark.parametrize("keypoints", list(LOOKS))
+@pytest.mark.parametrize("keypoints", CONFIGS)
 def test_a_vocabulary_goes_on_as_if_it_had_never_been_saved(keypoints: str, tmp_path: Path) -> None:
     """What is learned with it next, on other images, is the same to the byte."""
     extractors = [learner(keypoints).extract(database(pictures(6, 3))).extractor for _ in range(2)]
@@ -110,13 +101,7 @@ def saved_fixture(extractor: FeatureExtractor, tmp_path_factory: pytest.TempPath
     return path.read_bytes()
 
 
-def loads(data: bytes, path: Path) -> FeatureExtractor | None:
-    """Load a vocabulary from bytes; None if it is refused as it should be."""
-    path.write_bytes(data)
-    try:
-        return load_vocabulary(path)
-    except InvalidFileError:
-        return None
+loads = loader(load_vocabulary)
 
 
 def harris(**parameters: Any) -> dict[str, Any]:

@@ -38,9 +38,8 @@ def test_distances_are_the_formula(name: str) -> None:
     assert distances.dtype == np.float64
     for i in range(40):
         for j in range(7):
-            assert distances[i, j] == pytest.approx(
-                by_hand(name, rows[i], others[j], rows), rel=1e-6
-            )
+            expected = by_hand(name, rows[i], others[j], rows)
+            assert distances[i, j] == pytest.approx(expected, rel=1e-6)
 
 
 def test_mahalanobis_drops_directions_without_variation() -> None:
@@ -49,26 +48,21 @@ def test_mahalanobis_drops_directions_without_variation() -> None:
     flat[:, 1] = 4.0
     flat[:, 2] = 0.0
     metric = Mahalanobis().fit(flat)
-    deviation = flat[:, 0].std(ddof=1)
-    assert metric.distances(flat[:1], flat[1:2])[0, 0] == pytest.approx(
-        abs(flat[0, 0] - flat[1, 0]) / deviation, rel=1e-5
-    )
+    expected = abs(flat[0, 0] - flat[1, 0]) / flat[:, 0].std(ddof=1)
+    assert metric.distances(flat[:1], flat[1:2])[0, 0] == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_mahalanobis_of_equal_descriptors_is_euclidean(n: int) -> None:
     same = np.ones((n, 3), np.float32)
-    metric = Mahalanobis().fit(same)
-    assert metric.distances(same[:1], same[:1] + np.array([[3, 4, 0]], np.float32))[
-        0, 0
-    ] == pytest.approx(5)
+    away = same[:1] + np.array([[3, 4, 0]], np.float32)
+    assert Mahalanobis().fit(same).distances(same[:1], away) == pytest.approx(np.array([[5.0]]))
 
 
 def test_mahalanobis_must_be_fitted() -> None:
     rows = sample("mahalanobis", 3)
-    with pytest.raises(
-        ValueError, match=r"^Mahalanobis must be fitted first; call fit\(descriptors\)\.$"
-    ):
+    message = r"^Mahalanobis must be fitted first; call fit\(descriptors\)\.$"
+    with pytest.raises(ValueError, match=message):
         Mahalanobis().distances(rows, rows)
 
 

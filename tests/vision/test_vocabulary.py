@@ -48,8 +48,11 @@ def as_lists(quantized: tuple[NDArray[np.int64], NDArray[np.int32]]) -> list[lis
 
 
 @EVERY
-@pytest.mark.parametrize("threads", [1, 2])
-def test_symbols_are_the_descriptors_up_to_the_threshold(name: str, threads: int) -> None:
+@pytest.mark.parametrize(("threads", "block"), [(1, 17), (2, 17), (1, 8192), (2, 8192)])
+def test_symbols_are_the_descriptors_up_to_the_threshold(
+    name: str, threads: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK", block)
     rows = sample(name, 300)
     words = vocabulary(name)
     added = words.extend(rows, threads)
@@ -64,7 +67,7 @@ def test_symbols_are_the_descriptors_up_to_the_threshold(name: str, threads: int
     assert np.array_equal(words.centres, rows[expected])
     gaps = metric.distances(words.centres, words.centres)
     assert gaps[~np.eye(len(gaps), dtype=bool)].min() > words.threshold
-    quantized = as_lists(words.quantize(rows))
+    quantized = as_lists(words.quantize(rows, threads))
     assert quantized == by_hand(words, rows)
     assert all(quantized)  # whatever was shown stands for something
     assert as_lists(words.quantize(words.centres)) == [[i] for i in range(words.n_symbols)]
@@ -123,17 +126,6 @@ def test_growing_never_changes_earlier_results(name: str) -> None:
 
 
 @EVERY
-def test_blocks_do_not_show(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = sample(name, 200)
-    whole = vocabulary(name)
-    expected = whole.extend(rows)
-    monkeypatch.setattr(module, "BLOCK", 17)
-    pieces = vocabulary(name)
-    assert np.array_equal(pieces.extend(rows), expected)
-    assert as_lists(pieces.quantize(rows, 2)) == as_lists(whole.quantize(rows))
-
-
-@EVERY
 def test_an_empty_vocabulary_knows_nothing(name: str) -> None:
     words = vocabulary(name)
     rows = sample(name, 3)
@@ -172,12 +164,10 @@ def test_a_custom_metric_gives_the_same(seed: int, threshold: float, n: int, wid
 
 @pytest.mark.parametrize("name", ["euclidean", "hamming"])
 def test_the_threshold_itself_is_near(name: str) -> None:
-    if name == "euclidean":
-        rows: Rows = np.array([[0, 0], [3, 4], [3, 4.001]], np.float32)
-        words = Vocabulary(metrics.make(name), 5.0)
-    else:
+    rows: Rows = np.array([[0, 0], [3, 4], [3, 4.001]], np.float32)
+    if name == "hamming":
         rows = np.array([[0], [0b11111], [0b111111]], np.uint8)
-        words = Vocabulary(metrics.make(name), 5.0)
+    words = Vocabulary(metrics.make(name), 5.0)
     assert words.extend(rows).tolist() == [0, 2]
     assert as_lists(words.quantize(rows)) == [[0], [0, 1], [1]]
 

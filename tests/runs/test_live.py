@@ -149,10 +149,7 @@ def test_nothing_is_spoiled_before_the_first_stage(tmp_path: Path) -> None:
     old = ("live.json", "live.rlvc", "examples.rlvc", "result.json", "report.html")
     for name in old:
         (tmp_path / name).write_text("old")
-    with (
-        Curves(tmp_path) as curves,
-        LiveSnapshots(tmp_path, FACTS, examples=True) as snapshots,
-    ):
+    with Curves(tmp_path) as curves, LiveSnapshots(tmp_path, FACTS, examples=True) as snapshots:
         CallbackList([curves, snapshots]).on_phase("collect", 3)
     assert {path.read_text() for path in tmp_path.iterdir()} == {"old"}
     assert names(tmp_path) == set(old)

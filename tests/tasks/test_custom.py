@@ -47,14 +47,10 @@ from tests.support.worlds import PICTURES, SIDE, Corridor, identical
 
 CORRIDOR = "tests.support.worlds:Corridor-v0"
 PICTURE_FILES = {"classes.png", "learning.png", "features.png"}
-ENV_FILES = PICTURE_FILES | {
-    "policy.rlvc",
-    "result.json",
-    "percept.png",
-    "examples.rlvc",
-    "stages.csv",
-    "rounds.csv",
-}
+DATA_FILES = PICTURE_FILES | {
+    "policy.rlvc", "result.json", "percept.png", "examples.rlvc", "stages.csv",
+}  # fmt: skip
+ENV_FILES = DATA_FILES | {"rounds.csv"}
 KINDS = ["colour", "grey", "plane", "cameras", "told", "first colour", "last", "nested"]
 
 
@@ -271,7 +267,7 @@ def test_a_round_without_an_end_has_no_means() -> None:
 
 def test_data_is_known_by_its_name(root: Path) -> None:
     (root / "log").mkdir()
-    for source in (
+    for source in [
         "minari:x-v0",
         "a.npz",
         "a.csv",
@@ -281,7 +277,7 @@ def test_data_is_known_by_its_name(root: Path) -> None:
         "./no",
         "/no",
         "no/",
-    ):
+    ]:
         assert is_data(source), source
     for source in ("CartPole-v1", "rlvc:rlvc/Maze-v0", "rlvc/Maze-v0", "no"):
         assert not is_data(source), source
@@ -457,11 +453,7 @@ def test_a_forest_and_other_choices(call: Any, root: Path) -> None:
     write_folder(collect(Corridor(), 60), root / "log")
     done = call("learn", "log", "--out", "one", "--overwrite")
     assert done.code == 0, done.err
-    assert set(contents_of(root / "one")) == ENV_FILES - {"rounds.csv"} | {"tensorboard"}
-
-
-def contents_of(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir()]
+    assert {path.name for path in (root / "one").iterdir()} == DATA_FILES | {"tensorboard"}
 
 
 @pytest.mark.usefixtures("unpainted")
@@ -529,10 +521,7 @@ def test_the_help_fits_a_terminal(call: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (
-            ["log.npz", "--rounds", "3"],
-            "--rounds is for environments only; log.npz is data.",
-        ),
+        (["log.npz", "--rounds", "3"], "--rounds is for environments only; log.npz is data."),
         (
             ["minari:a/b-v0", "--interactions", "9", "--frames", "2", "--wrap", "a:b"],
             "--interactions, --wrap, --frames are for environments only; minari:a/b-v0 is data.",

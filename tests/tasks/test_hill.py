@@ -168,9 +168,7 @@ def test_measures_are_those_of_a_policy_that_looks(done: HillOutcome) -> None:
     assert mean_steps == pytest.approx(np.mean(arrived))
 
 
-def test_what_is_already_primitive_is_not_learned_twice(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_is_already_primitive_is_not_learned_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlvc.tasks.hill.task.index_hill", lambda extractor, graph, *_: graph)
     monkeypatch.setattr(HillIndex, "of", blind)
     recorded = RecordingCallback()
@@ -259,9 +257,7 @@ def test_only_nodes_are_classifiers_here(done: HillOutcome) -> None:
 # Evaluating --------------------------------------------------------------------------------------
 
 
-def test_a_policy_is_evaluated_as_in_its_run(
-    done: HillOutcome,
-) -> None:
+def test_a_policy_is_evaluated_as_in_its_run(done: HillOutcome) -> None:
     found = evaluate_policy(done.policy, seed=0, episodes=N_TRIALS)
     assert found == {"task": "hill", "pictures": "photos", **done.result["measures"]}
 

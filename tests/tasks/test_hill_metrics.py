@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from typing import Any
 
@@ -25,6 +26,7 @@ from rlvc.tasks.hill.metrics import (
     starts,
     trials,
 )
+from tests.support.tasks import literal_q
 
 States = NDArray[np.float64]
 Actions = NDArray[np.int64]
@@ -133,42 +135,19 @@ def test_a_table_has_cells_of_equal_size_over_position_and_velocity(data: Intera
     assert numbers.act(beyond).tolist() == [0, 15]
 
 
-def literal_table(data: Interactions, side: int) -> dict[tuple[int, int], float]:
-    """The value of each cell (column, row) by counting and a hundred sweeps."""
-    assert data.state is not None
-    assert data.next_state is not None
-
-    def cell(state: States) -> tuple[int, int]:
-        p, s = state.tolist()
-        column, row = int((p + 1) / 2 * side), int((s + 3) / 6 * side)
-        return min(max(column, 0), side - 1), min(max(row, 0), side - 1)
-
-    tries: dict[tuple[tuple[int, int], int], list[tuple[float, tuple[int, int] | None]]] = {}
-    for t in range(len(data.action)):
-        end = None if data.terminated[t] else cell(data.next_state[t])
-        pair = cell(data.state[t]), int(data.action[t])
-        tries.setdefault(pair, []).append((float(data.reward[t]), end))
-    value: dict[tuple[int, int], float] = {}
-    for _ in range(100):
-        q = {
-            pair: sum(r + 0.75 * (value.get(end, 0.0) if end else 0.0) for r, end in seen)
-            / len(seen)
-            for pair, seen in tries.items()
-        }
-        value = {}
-        for (place, _), worth in q.items():
-            value[place] = max(value.get(place, 0.0), worth)
-    return value
-
-
 @pytest.mark.parametrize("solver", [PolicyIteration(), ValueIteration()], ids=["policy", "value"])
 def test_the_values_of_a_table_are_those_of_counting(
     data: Interactions, solver: PolicyIteration | ValueIteration
 ) -> None:
-    value = learn_states(data, 7, solver, 0.75).value
-    expected = literal_table(data, 7)
-    assert len(expected) == 49
-    for (column, row), worth in expected.items():
+    def cell(state: States) -> tuple[int, int]:
+        p, s = state.tolist()
+        column, row = int((p + 1) / 2 * 7), int((s + 3) / 6 * 7)
+        return min(max(column, 0), 6), min(max(row, 0), 6)
+
+    value, q = learn_states(data, 7, solver, 0.75).value, literal_q(data, cell, 0.75)
+    assert len({place for place, _ in q}) == 49
+    for column, row in itertools.product(range(7), repeat=2):
+        worth = max(q.get(((column, row), action), 0.0) for action in range(2))
         assert value[row, column] == pytest.approx(worth, abs=1e-5)
 
 
@@ -177,14 +156,6 @@ def test_direct_perception_drives_well(data: Interactions) -> None:
     missed, mean_steps = trials(table.act, starts(0, 2000))
     assert missed < 0.06
     assert 12 < mean_steps < 13.5
-
-
-def test_direct_perception_needs_the_state(data: Interactions) -> None:
-    blind = dataclasses.replace(data, state=None)
-    with pytest.raises(
-        ValueError, match=r"^Direct perception needs interactions that carry the state\.$"
-    ):
-        learn_states(blind, 3, PolicyIteration(), 0.75)
 
 
 def test_the_best_grid_misses_least_then_is_fastest(

@@ -30,7 +30,7 @@ from rlvc.tasks.navigation.metrics import (
 )
 from rlvc.tasks.navigation.task import index_of_grid
 from tests.support.builders import COLOUR, database, percept_store
-from tests.support.tasks import SMALL, RecordingCallback, SmallEnv, run_small
+from tests.support.tasks import SMALL, RecordingCallback, SmallEnv, literal_q, run_small
 
 STILL = dataclasses.replace(SMALL, noise=0.0)
 WORLDS = pytest.mark.parametrize("world", [SMALL, MAZE, SUBWAY], ids=["small", "maze", "subway"])
@@ -231,40 +231,19 @@ def test_measures_that_do_not_exist_are_null() -> None:
 # Direct perception -------------------------------------------------------------------------------
 
 
-def tabular(
-    world: PlanarWorld, data: Interactions, side: int, gamma: float, sweeps: int = 400
-) -> dict[tuple[int, int], int]:
-    """Return the best action of each visited cell, by value iteration on dictionaries."""
-    assert data.state is not None
-    assert data.next_state is not None
+def tabular(data: Interactions, side: int) -> dict[tuple[int, int], int]:
+    """Return the best action of each visited cell, where rounding does not decide it."""
 
     def cell(position: NDArray[np.float64]) -> tuple[int, int]:
         x, y = position.tolist()
-        column, row = int(x / world.width * side), int(y / world.height * side)
+        column, row = int(x / SMALL.width * side), int(y / SMALL.height * side)
         return min(column, side - 1), min(row, side - 1)
 
-    tries: dict[tuple[tuple[int, int], int], list[tuple[float, tuple[int, int] | None]]] = {}
-    for t in range(len(data)):
-        end = None if data.terminated[t] else cell(data.next_state[t])
-        pair = cell(data.state[t]), int(data.action[t])
-        tries.setdefault(pair, []).append((float(data.reward[t]), end))
-    value: dict[tuple[int, int], float] = {}
-    q: dict[tuple[tuple[int, int], int], float] = {}
-    for _ in range(sweeps):
-        q = {
-            pair: sum(r + gamma * (value.get(end, 0.0) if end else 0.0) for r, end in seen)
-            / len(seen)
-            for pair, seen in tries.items()
-        }
-        value = {}
-        for (place, _), worth in q.items():
-            value[place] = max(value.get(place, 0.0), worth)
-    best: dict[tuple[int, int], int] = {}
+    q, best = literal_q(data, cell, 0.9), dict[tuple[int, int], int]()
     for place in {place for place, _ in q}:
         known = {a: q[place, a] for a in range(4) if (place, a) in q}
-        top = max(known.values())
-        close = [a for a, worth in known.items() if abs(worth - top) < 1e-7]
-        if len(close) == 1:  # rounding decides the others
+        close = [a for a, worth in known.items() if abs(worth - max(known.values())) < 1e-7]
+        if len(close) == 1:
             best[place] = close[0]
     return best
 
@@ -276,7 +255,7 @@ def test_direct_perception_is_a_table_on_cells(
 ) -> None:
     assert data.terminated.sum() > 3
     act = learn_positions(SMALL, data, side, solver, 0.9).act
-    expected = tabular(SMALL, data, side, 0.9)
+    expected = tabular(data, side)
     assert len(expected) >= side * side // 2
     width, height = SMALL.width / side, SMALL.height / side
     for (column, row), action in expected.items():
@@ -486,9 +465,7 @@ def test_a_run_on_next_to_nothing_is_a_run(interactions: int, small: None) -> No
 
 
 @pytest.mark.usefixtures("small")
-def test_a_policy_is_evaluated_where_it_was_learned(
-    small_run: NavigationOutcome,
-) -> None:
+def test_a_policy_is_evaluated_where_it_was_learned(small_run: NavigationOutcome) -> None:
     found = evaluate_policy(small_run.policy, seed=0, episodes=20)
     assert found == {"task": "small", "pictures": "photos", **small_run.result["measures"]}
     stranger = dataclasses.replace(small_run.policy, about={})

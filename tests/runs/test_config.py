@@ -28,12 +28,8 @@ from rlvc.runs.config import AUTO, PAPER, PARTS
 from rlvc.vision import Euclidean, Harris, Invariants
 
 
-def plain(learner: RLVC) -> dict[str, Any]:
-    return as_json(learner)
-
-
 def test_the_default_preset_is_the_default_learner() -> None:
-    assert plain(make_learner("default", [], RLVC(gamma=0.9))) == plain(RLVC(gamma=0.9))
+    assert as_json(make_learner("default", [], RLVC(gamma=0.9))) == as_json(RLVC(gamma=0.9))
     assert make_learner("default", [], RLVC(gamma=0.5)).gamma == 0.5
 
 
@@ -48,7 +44,7 @@ def test_the_paper_chooses_by_remaining_variance_and_a_plain_t_test() -> None:
         selector=PAPER["selector"], surrogates=Surrogates(features=1), generator=Canonical(),
         absorbing_self_loops=False, shrinkage=0.0,
     )  # fmt: skip
-    assert plain(learner) == plain(literal)
+    assert as_json(learner) == as_json(literal)
 
 
 def test_the_paper_composes_with_hierarchical_clustering_where_nothing_helps() -> None:
@@ -96,7 +92,7 @@ def test_settings_change_what_they_name_and_nothing_else() -> None:
         descriptor=Invariants(normalise=True),
         selector=dataclasses.replace(PAPER["selector"], alpha=0.01, test="welch"),
     )  # fmt: skip
-    assert plain(learner) == plain(expected)
+    assert as_json(learner) == as_json(expected)
 
 
 def test_the_parameters_of_a_choice_come_with_it() -> None:
@@ -123,7 +119,7 @@ def test_the_order_of_settings_does_not_matter() -> None:
         for order in itertools.permutations(SETTINGS)
     ]
     assert learners[0].solver == ValueIteration(tolerance=1e-3)
-    assert all(plain(learner) == plain(learners[0]) for learner in learners)
+    assert all(as_json(learner) == as_json(learners[0]) for learner in learners)
 
 
 NEEDED = {"generator.clustering": ["generator=composites"]}  # what has a part of its own
@@ -148,7 +144,7 @@ def test_a_part_of_a_part_is_set_with_its_owner() -> None:
     for order in itertools.permutations(settings):
         learner = make_learner("default", list(order), RLVC())
         expected = Composites(pairs=3, clustering=Hierarchical(cut=5.0))
-        assert plain(learner) == plain(RLVC(generator=expected))
+        assert as_json(learner) == as_json(RLVC(generator=expected))
 
 
 @pytest.mark.parametrize(
@@ -305,12 +301,12 @@ def test_every_described_default_can_be_set() -> None:
             describe_parameters()]  # fmt: skip
     settings = [f"{name}={default}" for name, default, choices in rows
                 if choices == [""] or usual & set(choices)]  # fmt: skip
-    assert plain(make_learner("paper", settings, RLVC(gamma=0.1))) == plain(RLVC())
+    assert as_json(make_learner("paper", settings, RLVC(gamma=0.1))) == as_json(RLVC())
     for name, default, choices in rows:
         for choice in filter(None, choices):
             chosen = [choice, *NEEDED.get(choice.partition("=")[0], [])]
             learner = make_learner("default", [*chosen, f"{name}={default}"], RLVC(gamma=0.9))
-            assert plain(learner) == plain(make_learner("default", chosen, RLVC(gamma=0.9)))
+            assert as_json(learner) == as_json(make_learner("default", chosen, RLVC(gamma=0.9)))
 
 
 def test_nothing_of_a_learner_is_left_out_of_the_list() -> None:

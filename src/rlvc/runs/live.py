@@ -105,7 +105,11 @@ class LiveSnapshots(Callback):
             if self._pending is not None:
                 self._write_stage(self._pending)
             self._updated += 1
-            text = json.dumps(self._describe(), indent=1, ensure_ascii=False)
+            found = {  # under the keys of ``result.json``
+                **self._facts, "seconds": self._timer.seconds, "rounds": self._rounds,
+                "history": self._history, "phase": self._phase, "updated": self._updated,
+            }  # fmt: skip
+            text = json.dumps(found, indent=1, ensure_ascii=False)
             atomic_write(self._folder / RESULT, text.encode())
         except Exception as error:  # no error is worth a run
             self._works = False
@@ -133,15 +137,4 @@ class LiveSnapshots(Callback):
             "percepts": len(database.interactions.percepts),
             **describe_sizes(stage),
             "parameters": as_json(stage.learner),
-        }
-
-    def _describe(self) -> dict[str, Any]:
-        """Return all that is known, under the keys of ``result.json``."""
-        return {
-            **self._facts,
-            "seconds": self._timer.seconds,
-            "rounds": self._rounds,
-            "history": self._history,
-            "phase": self._phase,
-            "updated": self._updated,
         }

@@ -145,9 +145,8 @@ class Run(Generic[E]):
                     data, self.cache, self.callback.on_step, extractor=extractor
                 )
         else:
-            fitted, self.database = self.learner, data
             with self.timer.phase(f"extract{suffix}", 0):
-                pass
+                fitted, self.database = self.learner, data
         self.variants = self.task.variants(fitted)
         saved = (self.task.main, *self.task.extra_files)
         for name, learner in self.variants.items():

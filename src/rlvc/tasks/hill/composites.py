@@ -71,10 +71,8 @@ def ranges(shows: NDArray[np.bool_], gap: int = GAP) -> list[tuple[int, int]]:
     [(1, 4), (9, 9)]
     """
     seen = np.flatnonzero(shows)
-    cuts = np.flatnonzero(np.diff(seen) > gap + 1)
-    first = seen[np.concatenate([[0], cuts + 1])] if len(seen) else seen
-    last = seen[np.concatenate([cuts, [len(seen) - 1]])] if len(seen) else seen
-    return list(zip(first.tolist(), last.tolist(), strict=True))
+    pieces = np.split(seen, np.flatnonzero(np.diff(seen) > gap + 1) + 1)
+    return [(int(piece[0]), int(piece[-1])) for piece in pieces if len(piece)]
 
 
 def caption(outcome: HillOutcome, number: int) -> list[str]:

@@ -112,11 +112,6 @@ class HillTask(PaperTask[HillEvaluation]):
         assert isinstance(env, HillEnv)
         return env
 
-    @property
-    def n_trials(self) -> int:
-        """How many trials from rest measure every stage."""
-        return self.episodes or TRIALS
-
     def settings(self, preset: str) -> list[str]:
         """Return composite features for the paper's preset: the paper has them on the hill."""
         return ["generator=composites"] if preset == "paper" else []
@@ -144,7 +139,7 @@ class HillTask(PaperTask[HillEvaluation]):
                 run.database.extractor, stages[-1].database.graph, self.env.strip,
                 learner.threads, run.callback.on_step,
             )  # fmt: skip
-            begin = starts(run.seed, self.n_trials)
+            begin = starts(run.seed, self.episodes or TRIALS)
             history = _measure_stages(stages, HillIndex.of(found), begin, run.callback)
             numbers = describe_sizes(stages[-1]) | {
                 "images": {images.camera: len(images) for images in data.percepts.images},
@@ -189,7 +184,7 @@ class HillTask(PaperTask[HillEvaluation]):
     def measure_policy(self, policy: AnyPolicy, seed: int) -> dict[str, Any]:
         """Return the measures of a policy in trials from rest."""
         act = actor(actions_of(policy, self.env.strip))
-        return measure(act, starts(seed, self.n_trials))
+        return measure(act, starts(seed, self.episodes or TRIALS))
 
     def figures(self, outcome: HillOutcome) -> Iterator[tuple[str, bytes]]:
         """Yield the trials, values, actions, composite features, and features."""

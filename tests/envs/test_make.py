@@ -161,24 +161,17 @@ def test_a_size_that_is_none(text: str) -> None:
 
 
 CURE = " If a package brings it, name its module as well, such as minigrid:MiniGrid-Empty-8x8-v0."
+MISSING = {
+    "CartPol-v1": f"Environment `CartPol` doesn't exist. Did you mean: `CartPole`?{CURE}",
+    "Nowhere-v0": f"Environment `Nowhere` doesn't exist.{CURE}",
+    "tests.support.worlds:Corridr-v0": "Environment `Corridr` doesn't exist. Did you mean: "
+    "`Corridor`?",
+    "nowhere/Maze-v0": "Namespace nowhere not found. Have you installed the proper package for "
+    f"nowhere?{CURE}",
+}
 
 
-@pytest.mark.parametrize(
-    ("env_id", "message"),
-    [
-        ("CartPol-v1", f"Environment `CartPol` doesn't exist. Did you mean: `CartPole`?{CURE}"),
-        ("Nowhere-v0", f"Environment `Nowhere` doesn't exist.{CURE}"),
-        (
-            "tests.support.worlds:Corridr-v0",
-            "Environment `Corridr` doesn't exist. Did you mean: `Corridor`?",
-        ),
-        (
-            "nowhere/Maze-v0",
-            "Namespace nowhere not found. Have you installed the proper package for nowhere?"
-            f"{CURE}",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("env_id", "message"), MISSING.items())
 def test_an_environment_that_is_not_there(env_id: str, message: str) -> None:
     fails(EnvConfig(env_id=env_id).make, message)
 
@@ -212,39 +205,28 @@ def test_a_dependency_of_an_environment_is_named(monkeypatch: pytest.MonkeyPatch
 
 
 def test_arguments_that_do_not_fit() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"^tests\.support\.worlds:Corridor-v0 cannot be made with these arguments "
-        r"\(colour, start\): .* unexpected keyword argument 'colour'.*\.$",
-    ):
+    message = (
+        r"^tests\.support\.worlds:Corridor-v0 cannot be made with these arguments "
+        r"\(colour, start\): .* unexpected keyword argument 'colour'.*\.$"
+    )
+    with pytest.raises(ValueError, match=message):
         EnvConfig(env_id=CORRIDOR, arguments={"colour": 1, "start": 2}).make()
 
 
-@pytest.mark.parametrize(
-    ("wrap", "message"),
-    [
-        (
-            "RGBImgObsWrapper",
-            "A wrapper must read MODULE:NAME, such as minigrid.wrappers:RGBImgObsWrapper; got "
-            "'RGBImgObsWrapper'.",
-        ),
-        (
-            "no_such.wrappers:Gray",
-            "The module of the wrapper 'no_such.wrappers:Gray' is not installed: No module named "
-            "'no_such'.",
-        ),
-        ("gymnasium.wrappers:Gray", "There is no wrapper 'Gray' in gymnasium.wrappers."),
-        (
-            f"{__name__}:not_an_environment",
-            f"'{__name__}:not_an_environment' must make an environment; got str.",
-        ),
-        (
-            f"{__name__}:Bright(to=3)",
-            f"The wrapper '{__name__}:Bright(to=3)' does not fit the environment: "
-            "Bright.__init__() got an unexpected keyword argument 'to'.",
-        ),
-    ],
-)
+UNFIT = {
+    "RGBImgObsWrapper": "A wrapper must read MODULE:NAME, such as "
+    "minigrid.wrappers:RGBImgObsWrapper; got 'RGBImgObsWrapper'.",
+    "no_such.wrappers:Gray": "The module of the wrapper 'no_such.wrappers:Gray' is not installed: "
+    "No module named 'no_such'.",
+    "gymnasium.wrappers:Gray": "There is no wrapper 'Gray' in gymnasium.wrappers.",
+    f"{__name__}:not_an_environment": f"'{__name__}:not_an_environment' must make an environment; "
+    "got str.",
+    f"{__name__}:Bright(to=3)": f"The wrapper '{__name__}:Bright(to=3)' does not fit the "
+    "environment: Bright.__init__() got an unexpected keyword argument 'to'.",
+}
+
+
+@pytest.mark.parametrize(("wrap", "message"), UNFIT.items())
 def test_a_wrapper_that_does_not_fit(wrap: str, message: str) -> None:
     fails(EnvConfig(env_id=CORRIDOR, wraps=[wrap]).make, message)
 
@@ -269,9 +251,9 @@ def test_options_are_not_run(options: str, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("kind", ["vector", "cameras", "first colour"])
 def test_only_one_image_is_resized(kind: str) -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"^Only observations that are one image can be resized; got .*\. "
-        r"Wrap the environment so that it resizes its images itself\.$",
-    ):
+    message = (
+        r"^Only observations that are one image can be resized; got .*\. "
+        r"Wrap the environment so that it resizes its images itself\.$"
+    )
+    with pytest.raises(ValueError, match=message):
         EnvConfig(env_id=CORRIDOR, arguments={"kind": kind}, size=(40, 40)).make()

@@ -140,7 +140,7 @@ def draw_agent(scene: Image, world: PlanarWorld, position: Floats) -> None:
     half = world.window / 2
     for color, width in ((DARK, pen), (WHITE, 0.5 * pen)):
         for start, end in _sides(x - half, y - half, x + half, y + half):
-            _dashes(scene, start, end, color, width, n=9)
+            _dashes(scene, start, end, color, width)
     for color, radius in ((DARK, 2.6), (WHITE, 2.2), (AMBER, 1.6)):
         size = round(radius * pen * 2**SHIFT)
         cv2.circle(scene, _sixteenths(x, y), size, color, -1, cv2.LINE_AA, SHIFT)
@@ -165,12 +165,11 @@ def _line(scene: Image, start: Point, end: Point, color: Color, width: float) ->
     cv2.line(scene, _sixteenths(*start), _sixteenths(*end), color, thickness, cv2.LINE_AA, SHIFT)
 
 
-def _dashes(scene: Image, start: Point, end: Point, color: Color, width: float, n: int) -> None:
-    """Draw ``n`` dashes and the gaps between them, a dash at either end."""
+def _dashes(scene: Image, start: Point, end: Point, color: Color, width: float) -> None:
+    """Draw nine dashes and the gaps between them, a dash at either end."""
     (x0, y0), (x1, y1) = start, end
-    for dash in range(0, 2 * n - 1, 2):
-        parts = [end / (2 * n - 1) for end in (dash, dash + 1)]
-        a, b = ((x0 + part * (x1 - x0), y0 + part * (y1 - y0)) for part in parts)
+    for dash in range(0, 17, 2):
+        a, b = ((x0 + n / 17 * (x1 - x0), y0 + n / 17 * (y1 - y0)) for n in (dash, dash + 1))
         _line(scene, a, b, color, width)
 
 

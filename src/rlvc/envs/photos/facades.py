@@ -134,7 +134,7 @@ def _building(state: int) -> tuple[Surface, ...]:
     mural = int(rng.integers(1, N_BAYS - 2))  # its first bay of two
     free = [bay for bay in range(N_BAYS) if bay not in (mural, mural + 1)]
     door = int(rng.choice(free))
-    walls.hang(wall, _murals()[state % len(MURALS)], (mural + 1) * BAY, PLINTH + FLOOR, 4.7, 4.7)
+    walls.hang(wall, _murals()[state % len(MURALS)], (mural + 1) * BAY, PLINTH + FLOOR, 4.7)
     walls.add_door(wall, (door + 0.5) * BAY)
     cells = [(bay, floor) for floor in range(N_FLOORS) for bay in free if (bay, floor) != (door, 0)]
     posters = rng.choice(len(_posters()), N_POSTERS, replace=False).tolist()
@@ -142,7 +142,7 @@ def _building(state: int) -> tuple[Surface, ...]:
     for number, (bay, floor) in enumerate(cells):
         x, y = (bay + 0.5) * BAY, PLINTH + FLOOR * floor + 1.45
         if number in pictures:
-            walls.hang(wall, _posters()[pictures[number]], x, y, 1.9, 1.9)
+            walls.hang(wall, _posters()[pictures[number]], x, y, 1.9)
         else:
             walls.add_window(wall, x, y, 1.4, 1.9)
     places = [bay * BAY - width / 2 for bay in free if bay != door]

@@ -15,6 +15,7 @@ from rlvc.data.images import Image
 from rlvc.envs.photos.images import scale_to
 
 Color = tuple[int, int, int]
+Box = tuple[slice, slice]  # rows and columns
 
 SCALE: Final = 64
 """Pixels per metre."""
@@ -90,9 +91,9 @@ def add_door(wall: Image, x: float) -> None:
     _fill(wall, x - 1.2, x + 1.2, 2.75, 2.95, DARK)
 
 
-def hang(wall: Image, picture: Image, x: float, y: float, width: float, height: float) -> None:
-    """Hang a picture, in a white frame that casts a shadow, around a point of a wall."""
-    left, right, top, bottom = x - width / 2, x + width / 2, y + height / 2, y - height / 2
+def hang(wall: Image, picture: Image, x: float, y: float, side: float) -> None:
+    """Hang a square picture, in a white frame that casts a shadow, around a point of a wall."""
+    left, right, top, bottom = x - side / 2, x + side / 2, y + side / 2, y - side / 2
     _fill(wall, left + 0.04, right + 0.1, bottom - 0.1, top - 0.06, DARK)
     _fill(wall, left, right, bottom, top, WHITE)
     frame = 0.08
@@ -108,15 +109,10 @@ def add_ledges(wall: Image) -> None:
     _fill(wall, 0, width, height - 0.15, height, STONE)
 
 
-def _slices(
-    wall: Image, left: float, right: float, bottom: float, top: float
-) -> tuple[slice, slice]:
+def _slices(wall: Image, left: float, right: float, bottom: float, top: float) -> Box:
     """Return the rows and columns of a box that lies in the wall."""
-    n_rows = len(wall)
-    return (
-        slice(n_rows - round(top * SCALE), n_rows - round(bottom * SCALE)),
-        slice(round(left * SCALE), round(right * SCALE)),
-    )
+    rows = slice(len(wall) - round(top * SCALE), len(wall) - round(bottom * SCALE))
+    return rows, slice(round(left * SCALE), round(right * SCALE))
 
 
 def _fill(wall: Image, left: float, right: float, bottom: float, top: float, color: Color) -> None:

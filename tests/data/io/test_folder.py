@@ -55,8 +55,9 @@ def problems(path: Path, **given: Any) -> list[str]:
 @pytest.mark.parametrize("is_dict", [False, True])
 def test_what_is_written_is_read(table: str, start: int, is_dict: bool, tmp_path: Path) -> None:
     data = collect(Walk(start=start, is_dict=is_dict, limit=7), 120, seed=4)
-    target = tmp_path / "new" / "log"
-    write_folder(data, target, table=table)
+    target, calls = tmp_path / "new" / "log", list[int]()
+    write_folder(data, target, table=table, on_image=lambda: calls.append(1))
+    assert len(calls) == 5 + is_dict
     assert identical(read_folder(target), data)
     assert identical(read_folder(target / f"interactions.{table}"), data)
     assert [file.name for file in target.parent.iterdir()] == ["log"]
@@ -67,26 +68,15 @@ def test_what_is_written_is_read(table: str, start: int, is_dict: bool, tmp_path
         assert len(list((target / "images").iterdir())) == 5
 
 
-@pytest.mark.parametrize("shape", [(6, 5, 1), (6, 5, 3), (1, 1, 1)])
-@pytest.mark.parametrize("table", ["csv", "parquet"])
-def test_rewards_and_pixels_are_kept_exactly(
-    shape: tuple[int, ...], table: str, tmp_path: Path
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1), shape=st.sampled_from([(6, 5, 1), (6, 5, 3), (1, 1, 1)]),
+    is_csv=st.booleans(),
+)  # fmt: skip
+def test_any_whole_episodes_are_kept_to_the_bit(
+    seed: int, shape: tuple[int, ...], is_csv: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    images = pictures(4, shape=shape)
-    data = Interactions.from_arrays(
-        images[[0, 1, 2]], [0, 1, 0], [0.1 + 0.2, -1 / 3, 1e-90], [False, True, True],
-        [False, True, False], next_observations=images[[1, 3, 0]], n_actions=4,
-    )  # fmt: skip
-    write_folder(data, tmp_path / "log", table=table)
-    assert identical(read_folder(tmp_path / "log"), data)
-
-
-@settings(max_examples=30)
-@given(seed=st.integers(0, 2**32 - 1), is_csv=st.booleans())
-def test_any_whole_episodes_are_kept(
-    seed: int, is_csv: bool, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    data = any_episodes(seed, (3, 4, 3))
+    data = any_episodes(seed, shape)
     target = tmp_path_factory.mktemp("any")
     write_folder(data, target, table="csv" if is_csv else "parquet")
     assert identical(read_folder(target), data)
@@ -188,13 +178,6 @@ def test_images_may_be_anywhere_and_each_file_is_read_once(folder: Path, tmp_pat
     read = read_folder(tmp_path / "elsewhere", on_image=lambda: calls.append(1))
     assert identical(read, expected)
     assert len(calls) == 3
-
-
-def test_images_that_are_written_are_counted(tmp_path: Path) -> None:
-    calls: list[int] = []
-    data = collect(Walk(is_dict=True), 100, seed=0)
-    write_folder(data, tmp_path / "log", on_image=lambda: calls.append(1))
-    assert len(calls) == 6
 
 
 def test_alpha_is_left_out(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -323,14 +306,6 @@ GAP = "Number the steps of an episode one by one."
         ("1.png", "", ["image is empty in row 2."]),
         ("1.png,0", "1.png,2.5", ["action is not a whole number in row 2 (2.5)."]),
         ("-1", "much", ["reward is not a number in row 2 (much)."]),
-        ("-1", "-inf", [f"reward is not finite in row 2 (-inf). {LEAVE_OUT}"]),
-        (
-            "-1", "-1e-101",
-            [
-                "reward is not 0 or between 1e-100 and 1e100 in size in row 2 (-1e-101). "
-                "Scale the rewards: policies do not change."
-            ],
-        ),
         ("false,true", "false,2", ["truncated is not true or false in row 2 (2)."]),
         (
             "1.png,0,-1", "1.png,,",

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc.data.interactions import Interactions
 from rlvc.data.observations import as_percept
 from rlvc.data.percepts import Percepts
@@ -28,7 +28,7 @@ Env = gymnasium.Env[Any, Any]
 class Predictor(Protocol):
     """A policy with the ``predict`` of Stable-Baselines3."""
 
-    def predict(self, observation: Any) -> tuple[NDArray[np.int64], Any]:
+    def predict(self, observation: Any) -> tuple[Ints, Any]:
         """Return the action for an observation, and a state."""
         ...
 
@@ -57,7 +57,7 @@ class Explorer:
         self._states: list[tuple[Any, Any]] = []
         self._episode = -1
         # How often each action was tried in each percept.
-        self._tried: defaultdict[int, NDArray[np.int64]] = defaultdict(
+        self._tried: defaultdict[int, Ints] = defaultdict(
             lambda: np.zeros(int(self.space.n), np.int64)
         )
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlvc._core.arrays import Floats, Ints
 from rlvc._core.checkpoint_store import require_same
@@ -81,9 +80,9 @@ class CachedPolicy:
 
     def __init__(self, policy: Predictor) -> None:
         self._policy = policy
-        self._known: dict[tuple[bytes, ...], NDArray[np.int64]] = {}
+        self._known: dict[tuple[bytes, ...], Ints] = {}
 
-    def predict(self, observation: Any) -> tuple[NDArray[np.int64], Any]:
+    def predict(self, observation: Any) -> tuple[Ints, Any]:
         """Return the action for one percept."""
         percept = as_percept(observation)
         parts = percept if isinstance(percept, Mapping) else {SINGLE: percept}
@@ -168,7 +167,7 @@ def share(interactions: int, rounds: int) -> list[int]:
     return [first, *np.diff(ends).tolist()]
 
 
-def _episodes(data: Interactions, first: int) -> tuple[Floats, NDArray[np.int64]]:
+def _episodes(data: Interactions, first: int) -> tuple[Floats, Ints]:
     """Return the returns and lengths of the episodes from a row on.
 
     A last episode that did not terminate is left out: the end of the round may have cut it off.

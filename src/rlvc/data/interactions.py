@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
+from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.jit import jit
 from rlvc.data.observations import add_observations
 from rlvc.data.percepts import Percepts
@@ -46,18 +47,18 @@ class Interactions:
     """
 
     percepts: Percepts
-    start: NDArray[np.int64]
-    action: NDArray[np.int64]
-    reward: NDArray[np.float64]
-    end: NDArray[np.int64]
-    episode: NDArray[np.int64]
-    terminated: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
+    start: Ints
+    action: Ints
+    reward: Floats
+    end: Ints
+    episode: Ints
+    terminated: Bools
+    truncated: Bools
     n_actions: int
     action_start: int = 0
     action_names: tuple[str, ...] = ()
-    state: NDArray[np.float64] | None = None
-    next_state: NDArray[np.float64] | None = None
+    state: Floats | None = None
+    next_state: Floats | None = None
 
     def __post_init__(self) -> None:
         n = len(self.start)
@@ -92,14 +93,14 @@ class Interactions:
         return len(self.start)
 
     @property
-    def is_last(self) -> NDArray[np.bool_]:
+    def is_last(self) -> Bools:
         """(N,) whether the next row does not continue the episode."""
         continues = np.zeros(len(self), np.bool_)
         continues[:-1] = (self.episode[1:] == self.episode[:-1]) & (self.start[1:] == self.end[:-1])
         return self.terminated | self.truncated | ~continues
 
     @property
-    def is_stuck(self) -> NDArray[np.bool_]:
+    def is_stuck(self) -> Bools:
         """(N,) whether that action, in that very percept, never led to another percept.
 
         A policy without memory then repeats the action for ever. Where chance lets a later try
@@ -118,7 +119,7 @@ class Interactions:
             self.start, self.action, self.end, self.terminated, len(self.percepts), self.n_actions
         )
 
-    def of_episodes(self, numbers: ArrayLike) -> tuple[Interactions, NDArray[np.int64]]:
+    def of_episodes(self, numbers: ArrayLike) -> tuple[Interactions, Ints]:
         """Return the interactions of the given episodes, in their order, and their percepts.
 
         Percepts are renumbered in the order of their old numbers, which are the second value.
@@ -145,7 +146,7 @@ class Interactions:
         )
         return part, percepts
 
-    def returns(self, gamma: float) -> NDArray[np.float64]:
+    def returns(self, gamma: float) -> Floats:
         """Return the (N,) discounted returns from each interaction to the end of its episode."""
         total = np.empty(len(self))
         _discount(self.reward, self.is_last, gamma, total)
@@ -237,15 +238,15 @@ class Interactions:
         {'observations': (3, 1, 8, 8), 'actions': (3, 1), 'rewards': (3, 1), 'terminals': (3,),
         'timeouts': (3,)}
         """
-        shapes = {images.camera: images.shape or () for images in self.percepts.images}
-        if len({shape[:2] for shape in shapes.values()}) > 1:
+        shapes = {images.camera: images.shape or (0, 0, 0) for images in self.percepts.images}
+        sizes = {shape[:2] for shape in shapes.values()}
+        if len(sizes) > 1:
             raise ValueError(
                 f"The images of all cameras must have one size for d3rlpy; got {shapes}. "
                 "Resize them, or export the interactions of one camera."
             )
-        planes = [images.shape[2] if images.shape else 0 for images in self.percepts.images]
-        first = self.percepts.images[0].shape or (0, 0, 0)
-        flat = np.empty((len(self), sum(planes), *first[:2]), np.uint8)
+        n_planes = sum(shape[2] for shape in shapes.values())
+        flat = np.empty((len(self), n_planes, *sizes.pop()), np.uint8)
         order = np.argsort(self.start, kind="stable")  # to read each percept once
         for rows in np.split(order, np.flatnonzero(np.diff(self.start[order])) + 1):
             percept = self.percepts[int(self.start[rows[0]])]
@@ -262,13 +263,8 @@ class Interactions:
 
 @jit
 def _find_stuck(
-    start: NDArray[np.int64],
-    action: NDArray[np.int64],
-    end: NDArray[np.int64],
-    terminated: NDArray[np.bool_],
-    n_percepts: int,
-    n_actions: int,
-) -> NDArray[np.bool_]:
+    start: Ints, action: Ints, end: Ints, terminated: Bools, n_percepts: int, n_actions: int
+) -> Bools:
     moves = np.zeros((n_percepts, n_actions), np.bool_)
     for t in range(len(start)):
         if start[t] != end[t] or terminated[t]:
@@ -280,12 +276,7 @@ def _find_stuck(
 
 
 @jit
-def _discount(
-    reward: NDArray[np.float64],
-    is_last: NDArray[np.bool_],
-    gamma: float,
-    total: NDArray[np.float64],
-) -> None:
+def _discount(reward: Floats, is_last: Bools, gamma: float, total: Floats) -> None:
     ahead = 0.0
     for t in range(len(reward) - 1, -1, -1):
         ahead = reward[t] + gamma * (0.0 if is_last[t] else ahead)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc.data.images import Image, as_image
 from rlvc.data.percepts import SINGLE, Percept, Percepts
 from rlvc.data.validation import name_rows
@@ -65,7 +66,7 @@ def rows_of(observations: Any) -> Iterator[Any]:
 
 def add_observations(
     percepts: Percepts, columns: Mapping[str, Any], errors: list[Exception], unit: str = "row"
-) -> tuple[NDArray[np.int64], bool]:
+) -> tuple[Ints, bool]:
     """Add the observations of each row to a store, such as those before and after an action.
 
     All rows are read, one by one; an error of many rows is added once.

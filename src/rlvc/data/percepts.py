@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc._core.spool import Spool
 from rlvc.data.images import Image, as_image
 
@@ -132,7 +132,7 @@ class Percepts:
         self._keys: list[tuple[int, ...]] = []
 
     @classmethod
-    def of(cls, images: Sequence[Images], table: NDArray[np.int64]) -> Percepts:
+    def of(cls, images: Sequence[Images], table: Ints) -> Percepts:
         """Return the store of distinct percepts made of the given images.
 
         Args:
@@ -179,11 +179,11 @@ class Percepts:
             self._keys.append(key)
         return number
 
-    def table(self) -> NDArray[np.int64]:
+    def table(self) -> Ints:
         """Return the (n, n_cameras) numbers of the images that make up each percept."""
         return np.asarray(self._keys, np.int64).reshape(len(self), len(self.cameras))
 
-    def take(self, numbers: NDArray[np.int64]) -> Percepts:
+    def take(self, numbers: Ints) -> Percepts:
         """Return a store of the given percepts, in this order, with the same images."""
         part = Percepts(in_memory=self._in_memory)
         part._cameras, part._images = self._cameras, self._images

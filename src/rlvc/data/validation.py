@@ -70,9 +70,9 @@ class ProblemCollector:
     def __bool__(self) -> bool:
         return bool(self.found)
 
-    def add(self, sentence: str, *, has_rows: bool = False) -> None:
-        """Add a problem, and tell whether it names rows."""
-        self.found.append(sentence)
+    def add(self, *problems: object, has_rows: bool = False) -> None:
+        """Add problems, sentences or errors, and tell whether they name rows."""
+        self.found += map(str, problems)
         self._has_rows |= has_rows
 
     def at(
@@ -121,9 +121,8 @@ def read_columns(
         n = len(columns["action"])
     errors += [] if n else [ValueError(EMPTY)]
     errors += check_lengths(n, columns)
-    is_column = {name: column.ndim == 1 for name, column in columns.items()}
     return {
-        name: columns[name] if is_column.get(name) else np.zeros(n, kind)
+        name: columns[name] if name in columns and columns[name].ndim == 1 else np.zeros(n, kind)
         for name, (_, kind, *_) in _COLUMNS.items()
     }
 
@@ -257,7 +256,7 @@ def warn_if_suspicious(interactions: Interactions) -> None:
         )
 
 
-def quote_rows(values: NDArray[Any], is_wrong: NDArray[np.bool_]) -> str:
+def quote_rows(values: NDArray[Any], is_wrong: Bools) -> str:
     """Return the first few wrong values and their rows.
 
     >>> quote_rows(np.array([0.0, np.nan, np.inf]), np.array([False, True, True]))

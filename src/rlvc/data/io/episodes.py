@@ -234,8 +234,7 @@ class _SortedRows:
         row, number = self.rows[place], np.cumsum(self.is_first)[place]
         action = self.columns.action.values[row] - actions.start
         n_actions = int(action.max()) + 1 if actions.n is None else actions.n
-        for error in check_actions(n_actions, actions.names):
-            self.problems.add(str(error))
+        self.problems.add(*check_actions(n_actions, actions.names))
         columns = {
             "action": action,
             "reward": self.columns.reward.values[row],

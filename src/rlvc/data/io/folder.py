@@ -169,14 +169,12 @@ def _fill(folder: Path, interactions: Interactions, table: str, on_image: OnImag
 def _rows(interactions: Interactions) -> Iterator[tuple[Any, ...]]:
     """Yield the episode, step, percept, action, reward and flags of each row of the table."""
     episode = step = 0
+    columns = (
+        interactions.start, interactions.action + interactions.action_start, interactions.reward,
+        interactions.end, interactions.terminated, interactions.truncated,
+    )  # fmt: skip
     for start, action, reward, end, terminated, truncated in zip(
-        interactions.start.tolist(),
-        (interactions.action + interactions.action_start).tolist(),
-        interactions.reward.tolist(),
-        interactions.end.tolist(),
-        interactions.terminated.tolist(),
-        interactions.truncated.tolist(),
-        strict=True,
+        *(column.tolist() for column in columns), strict=True
     ):
         yield episode, step, start, action, reward, terminated, truncated
         step += 1

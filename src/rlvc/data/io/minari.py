@@ -64,14 +64,11 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
         dataset = _load(minari, dataset)
     space, seen_space = dataset.action_space, dataset.observation_space
     if not isinstance(space, spaces.Discrete):
-        raise TypeError(
-            f"The action space of the dataset must be Discrete; got {space}. "
-            "This method chooses among a list of actions."
-        )
+        cure = "This method chooses among a list of actions."
+        raise TypeError(f"The action space of the dataset must be Discrete; got {space}. {cure}")
     check_images(seen_space, "dataset")
-    metadata = dataset.storage.metadata
-    is_jpeg = metadata.get("jpeg_encoding", True)
-    if is_jpeg and any(map(is_image_space, parts_of(seen_space).values())):
+    metadata, parts = dataset.storage.metadata, parts_of(seen_space).values()
+    if metadata.get("jpeg_encoding", True) and any(map(is_image_space, parts)):
         log.warning(
             "The images of this dataset are stored as JPEG, which changes the features that can be "
             "seen in them: a policy may not recognise what its environment shows. Collect it again "
@@ -80,12 +77,11 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
     tell_left_out(seen_space)
     problems = ProblemCollector(f"minari:{metadata.get('dataset_id', '')}")
     names = tuple(map(str, metadata.get(NAMES, ())))
-    for error in check_actions(int(space.n), names):
-        problems.add(str(error))
+    problems.add(*check_actions(int(space.n), names))
     percepts, rows = Percepts(), list[tuple[Any, ...]]()
     for number, episode in _read_episodes(dataset, problems):
-        seen = _add_percepts(number, episode, seen_space, percepts, problems)
-        _check_episode(number, episode, len(seen), space, problems)
+        seen = _add_percepts(episode, seen_space, percepts, problems, f"episode {number}")
+        _check_episode(number, episode, space, problems)
         rows += zip(
             seen[:-1], np.asarray(episode.actions, np.int64) - int(space.start), episode.rewards,
             seen[1:], [number] * len(seen), episode.terminations, episode.truncations,
@@ -115,20 +111,21 @@ def _read_episodes(dataset: Any, problems: ProblemCollector) -> Iterator[tuple[i
 
 
 def _add_percepts(
-    number: int, episode: Any, space: Any, percepts: Percepts, problems: ProblemCollector
+    episode: Any, space: Any, percepts: Percepts, problems: ProblemCollector, whose: str
 ) -> Ints:
     """Return the numbers of the percepts of an episode, and add their problems."""
-    seen, errors = episode.observations, list[Exception]()
+    seen, n, errors = episode.observations, len(episode.actions), list[Exception]()
     if isinstance(space, spaces.Dict):
         seen = {name: seen[name] for name, part in space.spaces.items() if shows(part)}
     numbers, _ = add_observations(percepts, {"observations": seen}, errors, "step")
-    for error in errors:
-        problems.add(f"episode {number}: {error}")
+    problems.add(*(f"{whose}: {error}" for error in errors))
+    if (got := len(numbers)) != n + 1:
+        problems.add(f"{whose} must have one observation more than its {n} actions; got {got}.")
     return numbers[:, 0]
 
 
 def _check_episode(
-    number: int, episode: Any, n_seen: int, space: spaces.Discrete, problems: ProblemCollector
+    number: int, episode: Any, space: spaces.Discrete, problems: ProblemCollector
 ) -> None:
     """Add the problems of an episode's columns."""
     names = ("actions", "rewards", "terminations", "truncations")
@@ -139,13 +136,11 @@ def _check_episode(
     for name, values, (demand, is_wrong, cure) in (*flaws, ("action", action, is_outside)):
         steps, fact = np.flatnonzero(is_wrong), f"{name} is not {demand}"
         problems.at(fact, steps, values[steps], cure=cure, episode=number)
-    n, whose = len(action), f"episode {number}"
-    if n_seen != n + 1:
-        problems.add(f"{whose} must have one observation more than its {n} actions; got {n_seen}.")
+    whose = f"episode {number}"
     if len(set(map(len, columns.values()))) > 1:
         counts = ", ".join(f"{len(column)} {name}" for name, column in columns.items())
         problems.add(f"{whose} must have as many of each; got {counts}.")
-    elif n == 0:
+    elif len(action) == 0:
         problems.add(f"{whose} has no steps.")
     else:
         ends = terminated | truncated
@@ -174,12 +169,10 @@ def write_minari(
     check_minari_id(dataset_id)
     if problems := check_episodes(interactions):
         raise DataError("The database", problems)
-    for camera in interactions.percepts.cameras:
-        if "/" in camera or camera == ".":
-            raise ValueError(
-                "The names of cameras must be without a slash to be written to Minari; "
-                f"got {camera!r}."
-            )
+    for name in interactions.percepts.cameras:
+        if "/" in name or name == ".":
+            fact = "The names of cameras must be without a slash to be written to Minari"
+            raise ValueError(f"{fact}; got {name!r}.")
     folder = _folder(dataset_id)
     created = missing_folders(folder.parent)
     actions = spaces.Discrete(interactions.n_actions, start=interactions.action_start)

@@ -14,6 +14,7 @@ from rlvc import RLVC, Policy
 from tests.support.builders import COLOUR, database
 from tests.support.commands import CommandLine
 from tests.support.pages import Page, write_page
+from tests.support.policies import bytes_of
 from tests.support.tasks import small_task, without_figures
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
@@ -26,10 +27,8 @@ def policy() -> Policy:
 
 
 @pytest.fixture(scope="session")
-def saved(policy: Policy, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("saved") / "policy.rlvc"
-    policy.save(path)
-    return path.read_bytes()
+def saved(policy: Policy) -> bytes:
+    return bytes_of(policy)
 
 
 @pytest.fixture(scope="session")

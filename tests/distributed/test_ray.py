@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
 import os
 import shutil
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,6 +26,7 @@ from rlvc.learning.engine import Local
 from rlvc.learning.selection.selector import Selector
 from rlvc.vision import ExtractionCache
 from tests.support.lost_workers import working
+from tests.support.policies import bytes_of
 
 pytestmark = pytest.mark.ray
 
@@ -49,11 +50,6 @@ def maze() -> Database:
     return RLVC().extract(meet(400))
 
 
-def saved(policy: Any, folder: Path) -> bytes:
-    policy.save(folder / "policy.rlvc")
-    return (folder / "policy.rlvc").read_bytes()
-
-
 def test_workers_see_what_threads_see() -> None:
     data = meet(60)
     learner = RLVC().fitted(data.percepts)
@@ -73,16 +69,14 @@ def test_workers_see_what_threads_see() -> None:
     "learner", [RLVC(max_stages=8), RLVC(post_process=Compaction(every=3), max_stages=6)]
 )
 @pytest.mark.parametrize("shards", [1, 2, 4])
-def test_the_policy_is_the_local_one(
-    learner: RLVC, shards: int, maze: Database, tmp_path: Path
-) -> None:
+def test_the_policy_is_the_local_one(learner: RLVC, shards: int, maze: Database) -> None:
     policy = learner.learn(maze)
     assert policy.n_classes > 5
     engine = replace(RAY, shards=shards)
-    assert saved(replace(learner, engine=engine).learn(maze), tmp_path) == saved(policy, tmp_path)
+    assert bytes_of(replace(learner, engine=engine).learn(maze)) == bytes_of(policy)
 
 
-def test_an_environment_is_learned_in_rounds(tmp_path: Path) -> None:
+def test_an_environment_is_learned_in_rounds() -> None:
     learner = RLVC(max_stages=4)
     made = [
         replace(learner, engine=engine).learn(
@@ -91,10 +85,10 @@ def test_an_environment_is_learned_in_rounds(tmp_path: Path) -> None:
         for engine in (Local(), RAY)
     ]
     assert made[0].n_classes > 2
-    assert saved(made[0], tmp_path) == saved(made[1], tmp_path)
+    assert bytes_of(made[0]) == bytes_of(made[1])
 
 
-def test_trees_grow_side_by_side(maze: Database, tmp_path: Path) -> None:
+def test_trees_grow_side_by_side(maze: Database) -> None:
     learner = RLVC(max_stages=6)
     done: list[None] = []
     forests = [
@@ -105,14 +99,14 @@ def test_trees_grow_side_by_side(maze: Database, tmp_path: Path) -> None:
     ]
     assert len(done) == 6
     assert forests[0].patches.any()
-    assert saved(forests[0], tmp_path) == saved(forests[1], tmp_path)
+    assert bytes_of(forests[0]) == bytes_of(forests[1])
 
 
 def test_a_dataset_on_disk_is_never_here_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learner, data = RLVC(max_stages=6), meet(200)
-    expected = saved(learner.learn(data), tmp_path)
+    expected = bytes_of(learner.learn(data))
     write_dataset(data, tmp_path / "shards", 3, learner.new_extractor(data.percepts))
     opened = RAY.open(open_dataset(tmp_path / "shards"), 1)
     assert opened.client.shard is None
@@ -120,14 +114,14 @@ def test_a_dataset_on_disk_is_never_here_as_a_whole(
         for name in ("database", "shard"):
             patch.delattr(Dataset, name)
         patch.delattr("rlvc.distributed.disk.dataset.read_symbols")
-        assert saved(learner.learn(opened), tmp_path) == expected
+        assert bytes_of(learner.learn(opened)) == expected
     trees = [Forest(learner=learner, trees=1).learn(one) for one in (opened, learner.extract(data))]
-    assert saved(trees[0], tmp_path) == saved(trees[1], tmp_path)
+    assert bytes_of(trees[0]) == bytes_of(trees[1])
 
 
-def test_lost_workers_are_replaced(maze: Database, tmp_path: Path) -> None:
+def test_lost_workers_are_replaced(maze: Database) -> None:
     learner = RLVC(max_stages=10)
-    expected = saved(learner.learn(maze), tmp_path)
+    expected = bytes_of(learner.learn(maze))
     killed: list[int] = []
     is_over = threading.Event()
 
@@ -143,13 +137,13 @@ def test_lost_workers_are_replaced(maze: Database, tmp_path: Path) -> None:
     try:
         while len(killed) < 3:
             policy = replace(learner, engine=RAY).learn(maze)
-            assert saved(policy, tmp_path) == expected
+            assert bytes_of(policy) == expected
     finally:
         is_over.set()
         thread.join()
 
 
-def test_who_is_given_up_is_not_asked_again(maze: Database, tmp_path: Path) -> None:
+def test_who_is_given_up_is_not_asked_again(maze: Database) -> None:
     import ray
 
     learner = RLVC(max_stages=2)
@@ -159,7 +153,7 @@ def test_who_is_given_up_is_not_asked_again(maze: Database, tmp_path: Path) -> N
     with pytest.raises(OSError, match="Ray could not finish the work"):
         learner.learn(parts)
     policy = replace(learner, engine=RAY).learn(maze)
-    assert saved(policy, tmp_path) == saved(learner.learn(maze), tmp_path)
+    assert bytes_of(policy) == bytes_of(learner.learn(maze))
 
 
 def test_a_dataset_that_was_written_anew_is_not_the_old_one(tmp_path: Path) -> None:
@@ -169,9 +163,7 @@ def test_a_dataset_that_was_written_anew_is_not_the_old_one(tmp_path: Path) -> N
         write_dataset(data, folder, 1, learner.new_extractor(data.percepts))
         opened.append(RAY.open(open_dataset(folder), 1))
         if n > 60:  # the first one is not asked before it is gone
-            assert saved(learner.learn(opened[-1]), tmp_path) == saved(
-                learner.learn(data), tmp_path
-            )
+            assert bytes_of(learner.learn(opened[-1])) == bytes_of(learner.learn(data))
         shutil.rmtree(folder)
     write_dataset(data, folder, 1, learner.new_extractor(data.percepts))
     with pytest.raises(DamagedFileError, match="was written anew since it was opened"):
@@ -198,14 +190,7 @@ def test_what_needs_all_percepts_is_refused(maze: Database) -> None:
 
 
 def test_it_says_how_to_install_ray(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = builtins.__import__
-
-    def no_ray(name: str, *more: Any, **named: Any) -> Any:
-        if name == "ray":
-            raise ImportError(name)
-        return known(name, *more, **named)
-
-    monkeypatch.setattr(builtins, "__import__", no_ray)
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"pip install 'rlvc\[ray\]'"):
         Ray().run(str, [1], 1)
 

@@ -27,6 +27,7 @@ from tests.policies.test_io import loads
 from tests.support.builders import literal
 from tests.support.marks import BLUE, GREEN, Drawn, act, draw_all
 from tests.support.mutations import forge, take_apart
+from tests.support.policies import bytes_of, check_saving
 
 DRAWN = draw_all(0)
 PICTURES = np.stack([one.picture for one in DRAWN])
@@ -38,6 +39,20 @@ def learner(kind: type[Tree | Diagrams], threads: int = 1) -> RLVC:
     return RLVC(
         detector=Harris(), generator=Composites(), post_process=post_process, threads=threads
     )
+
+
+TwoCameras = tuple[list[dict[str, NDArray[np.uint8]]], list[int], Policy]
+
+
+def learn_both_cameras(threads: int = 1) -> TwoCameras:
+    """Return percepts of two cameras, of which the action depends on both, and what is learned."""
+    front, rear = draw_all(3, 4), draw_all(4, 4, (BLUE, GREEN))
+    order = np.random.default_rng(0).permutation(len(rear))
+    pairs = [(front[i], rear[int(j)]) for i, j in enumerate(order)]
+    pairs += [(front[i], rear[int(j)]) for i, j in enumerate(order[::-1])]
+    views = [{"front": one.picture, "rear": other.picture} for one, other in pairs]
+    right = [one.right | other.right for one, other in pairs]
+    return views, right, learner(Tree, threads).learn(act(views, right))
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +74,8 @@ def policy(stage: Stage) -> Policy:
 
 
 @pytest.fixture(scope="module")
-def saved(policy: Policy, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("saved") / "policy.rlvc"
-    policy.save(path)
-    return path.read_bytes()
+def saved(policy: Policy) -> bytes:
+    return bytes_of(policy)
 
 
 # What only distances tell ------------------------------------------------------------------------
@@ -157,27 +170,18 @@ def check_words(one: Drawn, test: FeatureTest, line: str) -> None:
 # How it is saved ---------------------------------------------------------------------------------
 
 
-def test_saving_and_loading_changes_nothing(policy: Policy, saved: bytes, tmp_path: Path) -> None:
-    loaded = loads(saved, tmp_path / "policy.rlvc")
-    assert loaded is not None
-    assert loaded.graph == policy.graph
-    assert loaded.predict(PICTURES)[0].tolist() == RIGHT
-    for picture in PICTURES[::6]:
-        assert str(loaded.explain(picture)) == str(policy.explain(picture))
-    for name in ("q", "count", "usage", "patches"):
-        np.testing.assert_array_equal(getattr(policy, name), getattr(loaded, name), strict=True)
-    loaded.save(tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == saved
+def test_saving_and_loading_changes_nothing(policy: Policy, tmp_path: Path) -> None:
+    check_saving(policy, PICTURES, tmp_path / "policy.rlvc")
 
 
 LEARN = """
 import sys
-from tests.policies.test_composite_policies import PICTURES, RIGHT, act, learner
-from rlvc.classifiers.bdd import Diagrams
-from rlvc.classifiers.tree import Tree
+from rlvc.classifiers import Diagrams, Tree
+from tests.policies.test_composite_policies import PICTURES, RIGHT, act, learn_both_cameras, learner
 for kind in (Tree, Diagrams):
     policy = learner(kind, threads=2).learn(act(list(PICTURES), RIGHT))
     policy.save(f"{sys.argv[1]}/{kind.__name__}")
+learn_both_cameras(threads=2)[2].save(f"{sys.argv[1]}/cameras")
 """
 
 
@@ -193,9 +197,10 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_same_data_give_the_same_bytes_everywhere(
-    policy: Policy, saved: bytes, elsewhere: Path
+    policy: Policy, saved: bytes, two: TwoCameras, elsewhere: Path
 ) -> None:
     assert (elsewhere / type(policy.classifier).__name__).read_bytes() == saved
+    assert (elsewhere / "cameras").read_bytes() == bytes_of(two[2])
 
 
 # What is refused ---------------------------------------------------------------------------------
@@ -272,15 +277,19 @@ def test_a_feature_that_makes_no_sense_is_refused(
         assert loads(forged, tmp_path / "forged") is None
 
 
-def test_a_part_of_a_composite_may_not_be_missing(
+def test_features_that_do_not_fit_together_are_refused(
     policy: Policy, saved: bytes, tmp_path: Path
 ) -> None:
-    number = number_of_composite(policy)
-    entry = entries(saved)[number]
+    features, number = entries(saved), number_of_composite(policy)
+    entry = features[number]
     assert set(entry) == {"first", "second", "mean", "deviation", "likelihood"}
-    for key in entry:
-        less = {name: value for name, value in entry.items() if name != key}
-        assert loads(forge_feature(saved, number, less), tmp_path / "forged") is None, key
+    less = [{name: entry[name] for name in entry if name != key} for key in entry]
+    pairs = itertools.permutations(range(len(features)), 2)
+    forged = [forge_feature(saved, number, one) for one in less]
+    forged += [forge_feature(saved, one, features[other]) for one, other in pairs]  # twice
+    forged.append(forge(saved, {"features": features[::-1]}, {}))  # parts must come first
+    for one in forged:
+        assert loads(one, tmp_path / "forged") is None
 
 
 def test_several_are_not_made_of_several(policy: Policy, saved: bytes, tmp_path: Path) -> None:
@@ -297,18 +306,6 @@ def test_several_are_not_made_of_several(policy: Policy, saved: bytes, tmp_path:
         features = [*entries(saved), several, last]
         loaded = loads(forge(saved, {"features": features}, arrays), tmp_path / "forged")
         assert (loaded is not None) == is_fine
-
-
-def test_no_feature_may_come_twice(policy: Policy, saved: bytes, tmp_path: Path) -> None:
-    features = entries(saved)
-    for one, other in itertools.permutations(range(len(features)), 2):
-        forged = forge_feature(saved, one, features[other])
-        assert loads(forged, tmp_path / "forged") is None, (one, other)
-
-
-def test_parts_come_before_what_they_make_up(policy: Policy, saved: bytes, tmp_path: Path) -> None:
-    backwards = forge(saved, {"features": entries(saved)[::-1]}, {})
-    assert loads(backwards, tmp_path / "forged") is None
 
 
 def test_what_makes_sense_is_not_refused(policy: Policy, saved: bytes, tmp_path: Path) -> None:
@@ -382,21 +379,13 @@ def test_a_forged_feature_is_refused_or_can_be_looked_for(
 
 
 @pytest.fixture(scope="module")
-def two() -> tuple[list[dict[str, NDArray[np.uint8]]], list[int], Policy]:
-    """Percepts of two cameras, of which the action depends on both, and what is learned."""
-    front, rear = draw_all(3, 4), draw_all(4, 4, (BLUE, GREEN))
-    order = np.random.default_rng(0).permutation(len(rear))
-    pairs = [(front[i], rear[int(j)]) for i, j in enumerate(order)]
-    pairs += [(front[i], rear[int(j)]) for i, j in enumerate(order[::-1])]
-    views = [{"front": one.picture, "rear": other.picture} for one, other in pairs]
-    right = [one.right | other.right for one, other in pairs]
-    made = RLVC(detector=Harris(), generator=Composites(), threads=1)
-    return views, right, made.learn(act(views, right))
+def two() -> TwoCameras:
+    return learn_both_cameras()
 
 
 @pytest.mark.slow
 def test_composites_are_made_for_every_camera(
-    two: tuple[list[dict[str, NDArray[np.uint8]]], list[int], Policy],
+    two: TwoCameras,
 ) -> None:
     views, right, policy = two
     assert [int(policy.predict(view)[0]) for view in views] == right
@@ -407,12 +396,8 @@ def test_composites_are_made_for_every_camera(
         assert len({graph.camera[part] for part in graph.primitives(number)}) == 1
 
 
-def test_parts_of_two_cameras_are_refused(
-    two: tuple[list[dict[str, NDArray[np.uint8]]], list[int], Policy], tmp_path: Path
-) -> None:
-    policy = two[2]
-    policy.save(tmp_path / "policy")
-    saved = (tmp_path / "policy").read_bytes()
+def test_parts_of_two_cameras_are_refused(two: TwoCameras, tmp_path: Path) -> None:
+    policy, saved = two[2], bytes_of(two[2])
     number = max(n for n, one in enumerate(policy.features) if isinstance(one, Composite))
     entry, camera = entries(saved)[number], policy.graph.camera
     others = [n for n in range(number) if camera[n] != camera[number]]

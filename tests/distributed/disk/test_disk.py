@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rlvc import RLVC, Database, Interactions, open_dataset, write_dataset
@@ -48,6 +48,21 @@ def equal(one: Any, other: Any) -> bool:
     return bool(one.dtype == other.dtype and one.tobytes() == other.tobytes())
 
 
+def check_shards(folder: Path, info: DatasetInfo, database: Database) -> None:
+    """Hold all shards against the database that they were written from."""
+    assert read_info(folder) == info
+    first, seen, episodes = 0, set[int](), set[int]()
+    for number in range(len(info.shards)):
+        data = read_shard(folder, number)
+        check_shard(data, database, first, seen)
+        assert not set(data.episode.tolist()) & episodes
+        first += len(data)
+        seen |= set(data.percepts.tolist())
+        episodes |= set(data.episode.tolist())
+    assert first == len(database.interactions)
+    assert seen == set(range(len(database.interactions.percepts)))
+
+
 def check_shard(data: ShardData, database: Database, first: int, seen: set[int]) -> None:
     """Hold a shard against the database that it was written from."""
     whole, rows = database.interactions, slice(first, first + len(data))
@@ -72,42 +87,28 @@ def check_shard(data: ShardData, database: Database, first: int, seen: set[int])
 
 @given(
     seed=st.integers(0, 10**6), n=st.integers(1, 80), shards=st.integers(1, 5),
-    two=st.booleans(), n_images=st.integers(1, 12),
+    two=st.booleans(), n_images=st.integers(1, 12), block=st.integers(2, 15),
 )  # fmt: skip
+@example(seed=0, n=60, shards=3, two=True, n_images=12, block=4)
 @settings(max_examples=15, deadline=None)
 def test_what_is_written_is_read(
     tmp_path_factory: pytest.TempPathFactory, seed: int, n: int, shards: int, two: bool,
-    n_images: int,
+    n_images: int, block: int,
 ) -> None:  # fmt: skip
-    cameras = ("left", "right") if two else ("",)
-    database = looked(logged(n, seed, cameras, n_images))
+    database = looked(logged(n, seed, ("left", "right") if two else ("",), n_images))
     n_episodes = len(np.unique(database.interactions.episode))
     folder = tmp_path_factory.mktemp("data") / "shards"
-    about = write(database.interactions, folder, min(shards, n_episodes))
-    assert read_info(folder) == about
-    first, seen = 0, set[int]()
-    for number in range(len(about.shards)):
-        data = read_shard(folder, number)
-        check_shard(data, database, first, seen)
-        assert not set(data.episode.tolist()) & set(database.interactions.episode[:first].tolist())
-        first += len(data)
-        seen |= set(data.percepts.tolist())
-    assert first == len(database.interactions)
-    assert seen == set(range(len(database.interactions.percepts)))
-
-
-def test_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlvc.distributed.disk.write.BLOCK", 4)
-    database = looked(logged(cameras=("left", "right")))
-    about = write(database.interactions, tmp_path / "shards", 3)
-    found = [(number, first) for camera in (0, 1) for number, first, _ in about.blocks_of(camera)]
-    assert found == [(0, 0), (1, 4), (2, 8), (3, 0), (4, 4), (5, 8)]
-    first, seen = 0, set[int]()
-    for number in range(3):
-        data = read_shard(tmp_path / "shards", number)
-        check_shard(data, database, first, seen)
-        first += len(data)
-        seen |= set(data.percepts.tolist())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rlvc.distributed.disk.write.BLOCK", block)
+        about = write(database.interactions, folder, min(shards, n_episodes))
+    check_shards(folder, about, database)
+    blocks = [(i, *found[:2]) for i in range(1 + two) for found in about.blocks_of(i)]
+    firsts = [
+        (i, first)
+        for i, camera in enumerate(about.cameras)
+        for first in range(0, camera.images, block)
+    ]
+    assert blocks == [(i, number, first) for number, (i, first) in enumerate(firsts)]
 
 
 def test_shards_are_balanced() -> None:
@@ -123,9 +124,7 @@ def test_shards_are_balanced() -> None:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small dataset with two cameras."""
     folder = tmp_path_factory.mktemp("whole") / "shards"
-    data = logged(30, cameras=("left", "right"), n_images=5)
-    extractor = RLVC(detector=Harris()).new_extractor(data.percepts)
-    write_dataset(data, folder, 2, extractor)
+    write(logged(30, cameras=("left", "right"), n_images=5), folder, 2)
     return folder
 
 
@@ -363,6 +362,7 @@ def test_percepts_that_nobody_mentions(tmp_path: Path) -> None:
     data.percepts.add(blocks(77, (64, 72, 3)))
     write(data, tmp_path / "shards", 2)
     one, two = (read_shard(tmp_path / "shards", number) for number in range(2))
+    assert len(data.percepts) - 1 not in one.percepts
     assert two.percepts[-1] == len(data.percepts) - 1
     assert two.is_first[-1]
     assert set(one.percepts.tolist()) | set(two.percepts.tolist()) == set(range(len(data.percepts)))

@@ -17,10 +17,12 @@ from rlvc import RLVC, Interactions, open_dataset, read_folder, write_dataset, w
 from rlvc.distributed.disk.unique import sample_unique
 from rlvc.errors import ImageError
 from rlvc.vision import Descriptors, Euclidean, Harris
+from rlvc.vision.descriptors import descriptors
 from rlvc.vision.keypoints import unique_rows
 from rlvc.vision.metrics import metrics
 from tests.support.builders import blocks
 from tests.support.datasets import logged, views
+from tests.support.policies import bytes_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +47,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlvc.vision.metrics.SAMPLE", 50)
 
 
-def policy_bytes(learner: RLVC, data: Any, folder: Path) -> bytes:
-    learner.learn(data).save(folder / "policy.rlvc")
-    return (folder / "policy.rlvc").read_bytes()
-
-
 PARTS: list[dict[str, Any]] = [
     {"detector": Harris()},
-    {"descriptor": "sift"},
-    {"descriptor": "orb"},
+    {"descriptor": descriptors.make("sift")},
+    {"descriptor": descriptors.make("orb")},
     {"detector": Harris(), "metric": Stretched(), "threshold": 0.01},
 ]
 
@@ -66,16 +63,11 @@ def test_same_policy_from_1_2_and_4_shards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: dict[str, Any],
     cameras: tuple[str, ...],
 ) -> None:  # fmt: skip
-    from rlvc.vision.descriptors import descriptors
-
     monkeypatch.setattr(metrics, "_factories", dict(metrics._factories))
     metrics.register("stretched", Stretched)
-    given = dict(parts)
-    if isinstance(given.get("descriptor"), str):
-        given["descriptor"] = descriptors.make(given["descriptor"])
     data = views(cameras=cameras)
-    learner = RLVC(threads=1, **given).fitted(data.percepts)
-    wanted = policy_bytes(learner, data, tmp_path)
+    learner = RLVC(threads=1, **parts).fitted(data.percepts)
+    wanted = bytes_of(learner.learn(data))
     for shards in (1, 2, 4):
         folder = tmp_path / f"{shards}"
         extractor = learner.new_extractor(data.percepts)
@@ -84,7 +76,7 @@ def test_same_policy_from_1_2_and_4_shards(
         assert all(len(camera.blocks) > 1 for camera in about.cameras)
         assert not list(folder.glob(".*"))
         database = open_dataset(folder).database()
-        assert policy_bytes(learner, database, tmp_path) == wanted
+        assert bytes_of(learner.learn(database)) == wanted
     assert database.extractor.n_symbols > 4
 
 
@@ -97,7 +89,7 @@ def test_a_log_of_frames_is_referred_to(tmp_path: Path, cameras: tuple[str, ...]
     write_dataset(data, tmp_path / "shards", 2, learner.new_extractor(data.percepts))
     assert not (tmp_path / "shards" / "frames").exists()
     database = open_dataset(tmp_path / "shards").database()
-    assert policy_bytes(learner, database, tmp_path) == policy_bytes(learner, there, tmp_path)
+    assert bytes_of(learner.learn(database)) == bytes_of(learner.learn(there))
     images = database.interactions.percepts.images[0]
     assert images.fingerprint(0, len(images)) == there.percepts.images[0].fingerprint(
         0, len(images)
@@ -108,7 +100,7 @@ def test_a_log_of_frames_is_referred_to(tmp_path: Path, cameras: tuple[str, ...]
     with pytest.raises(ImageError, match="names a file that is not there: "):
         images[3]
     # What was seen is there: to learn, no image is needed.
-    assert policy_bytes(learner, database, tmp_path) == policy_bytes(learner, there, tmp_path)
+    assert bytes_of(learner.learn(database)) == bytes_of(learner.learn(there))
 
 
 def test_nothing_to_see(tmp_path: Path) -> None:
@@ -121,7 +113,7 @@ def test_nothing_to_see(tmp_path: Path) -> None:
     write_dataset(data, tmp_path / "shards", 2, learner.new_extractor(data.percepts))
     database = open_dataset(tmp_path / "shards").database()
     assert database.extractor.n_symbols == 0
-    assert policy_bytes(learner, database, tmp_path) == policy_bytes(learner, data, tmp_path)
+    assert bytes_of(learner.learn(database)) == bytes_of(learner.learn(data))
 
 
 @given(

@@ -8,7 +8,7 @@ from rlvc.vision import Patches
 
 def test_patches_beyond_a_few_are_in_a_file() -> None:
     shown = [np.full((4, 4, 3), level, np.uint8) for level in range(5)]
-    patches = Patches(shown[:1], in_memory=2)
+    patches = Patches(shown[:1], in_memory=2 * 48)
     patches.extend(shown[1:])
     assert len(patches) == 5
     assert [int(patch.max()) for patch in patches] == [0, 1, 2, 3, 4]

@@ -1,33 +1,60 @@
-"""Records of one size in a temporary file, for what does not fit in memory."""
+"""Arrays of one shape: the first ones in memory, the rest in a temporary file."""
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import weakref
 from typing import IO
 
+import numpy as np
+from numpy.typing import NDArray
 
-class Spool:
-    """Records in a temporary file that is removed with the spool; threads may read at once.
+Array = NDArray[np.uint8]
 
-    >>> spool = Spool()
-    >>> spool.write(1, b"bird", "the bird")
-    >>> spool.read(1, 4, "the bird")
-    b'bird'
+
+class SpooledArrays:
+    """Numbered arrays of bytes; their file is removed with them, and threads may read at once.
+
+    Args:
+        in_memory: How many bytes are kept in memory.
+
+    >>> arrays = SpooledArrays(in_memory=3)
+    >>> for level in range(3):
+    ...     arrays.append(np.full((1, 2), level, np.uint8), "the array")
+    >>> len(arrays), arrays.read(2, "the array").tolist()
+    (3, [[2, 2]])
     """
 
-    def __init__(self) -> None:
-        self._file: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - open as long as the spool
-        weakref.finalize(self, self._file.close)
+    def __init__(self, in_memory: int) -> None:
+        self._limit, self._n = in_memory, 0
+        self._shape: tuple[int, ...] = ()
+        self._kept: list[Array] = []
+        self._file: IO[bytes] | None = None
 
-    def write(self, number: int, record: bytes, what: str) -> None:
-        """Write a record; all have the same length.
+    def __len__(self) -> int:
+        return self._n
+
+    def append(self, array: Array, what: str) -> None:
+        """Add a copy of an array.
 
         Raises:
-            OSError: It does not fit; the text says what to do.
+            OSError: It does not fit in the file; the text says what to do.
         """
-        data, offset = memoryview(record), number * len(record)
+        if self._file is None and (self._n + 1) * array.nbytes <= self._limit:
+            kept = array.copy()
+            kept.setflags(write=False)
+            self._kept.append(kept)
+        else:
+            self._write(array, what)
+        self._shape, self._n = array.shape, self._n + 1
+
+    def _write(self, array: Array, what: str) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - open as long as this
+            weakref.finalize(self, self._file.close)
+        data, offset = memoryview(array.tobytes()), (self._n - len(self._kept)) * array.nbytes
         try:
             while data:  # a full disk may take a part; the next call fails
                 written = os.pwrite(self._file.fileno(), data, offset)
@@ -40,9 +67,13 @@ class Spool:
                 tempfile.gettempdir(),
             ) from error
 
-    def read(self, number: int, n_bytes: int, what: str) -> bytes:
-        """Return a record that was written."""
-        data = os.pread(self._file.fileno(), n_bytes, number * n_bytes)
+    def read(self, number: int, what: str) -> Array:
+        """Return an array, which is read-only."""
+        if number < len(self._kept):
+            return self._kept[number]
+        assert self._file is not None
+        n_bytes = math.prod(self._shape)
+        data = os.pread(self._file.fileno(), n_bytes, (number - len(self._kept)) * n_bytes)
         if len(data) != n_bytes:
             raise OSError(f"{what} could not be read back from the temporary file.")
-        return data
+        return np.frombuffer(data, np.uint8).reshape(self._shape)

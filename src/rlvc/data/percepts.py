@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from rlvc._core.arrays import Ints
-from rlvc._core.spool import Spool
+from rlvc._core.spool import SpooledArrays
 from rlvc.data.images import Image, as_image
 
 Percept = Image | Mapping[str, Image]
@@ -24,9 +24,7 @@ class Images:
         self.shape: tuple[int, ...] | None = None
         self._numbers: dict[bytes, int] = {}
         self._digests: list[bytes] = []
-        self._kept: list[Image] = []
-        self._limit = in_memory
-        self._spool: Spool | None = None
+        self._arrays = SpooledArrays(in_memory)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -69,15 +67,7 @@ class Images:
         return self._digests[first:last]
 
     def _store(self, number: int, image: Image) -> None:
-        if self._spool is None and (number + 1) * image.nbytes <= self._limit:
-            kept = image.copy()
-            kept.setflags(write=False)
-            self._kept.append(kept)
-            return
-        if self._spool is None:
-            self._spool = Spool()
-        name = f"image {number} of {self.whose}"
-        self._spool.write(number - len(self._kept), image.tobytes(), name)
+        self._arrays.append(image, f"image {number} of {self.whose}")
 
     def __getitem__(self, number: int) -> Image:
         if not 0 <= number < len(self):
@@ -85,13 +75,7 @@ class Images:
         return self._load(number)
 
     def _load(self, number: int) -> Image:
-        if number < len(self._kept):
-            return self._kept[number]
-        assert self._spool is not None
-        assert self.shape is not None
-        name = f"Image {number} of {self.whose}"
-        data = self._spool.read(number - len(self._kept), int(np.prod(self.shape)), name)
-        return np.frombuffer(data, np.uint8).reshape(self.shape)
+        return self._arrays.read(number, f"Image {number} of {self.whose}")
 
 
 def digest_of(image: Image) -> bytes:

@@ -68,7 +68,9 @@ def _in_words(rule: Rule) -> str:
 
 
 def _first_line(field: griffe.Attribute) -> str:
-    """Return what the kind of a part is for: the first sentence of its docstring."""
+    """Return what a field is for: its docstring, or the first sentence of that of its class."""
+    if field.docstring:
+        return field.docstring.value
     assert isinstance(field.annotation, griffe.Expr)
     names = [
         name for name in field.annotation.iterate(flat=True) if isinstance(name, griffe.ExprName)

@@ -34,7 +34,9 @@ class PlanarWorld:
     """
 
     width: int
+    """Width of the picture."""
     height: int
+    """Height of the picture."""
     step: float
     """Length of a move."""
     noise: float

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Policy, collect, evaluate
 from rlvc.data import as_percept, check_spaces
 from rlvc.data.observations import frame_name, frame_of
-from rlvc.data.spaces import tell_left_out
+from rlvc.data.spaces import RENDER, SUPPORTED, tell_left_out
 from rlvc.policies import check_fit
 from rlvc.report.video import play
 from tests.support.builders import pictures
@@ -35,15 +35,6 @@ from tests.support.worlds import (
 SEEN = [kind for kind in KINDS if kind != "vector"]
 FRAMES = [kind for kind in SEEN if kind.startswith(("first", "last", "nested"))]
 PAIRS = [(now, now) for now in range(N_CELLS)] + [(1, 0), (0, 1), (3, 4), (4, 3)]
-
-SUPPORTED = (
-    "Supported are images of bytes, Box(0, 255, uint8) with shape (H, W), (H, W, 1) or (H, W, 3), "
-    "stacked frames (n, H, W), (n, H, W, 3) or (H, W, n), and a Dict with some of these."
-)
-RENDER = (
-    "If the environment can draw itself, learn from its drawings: add --render, or in Python wrap "
-    "it in gymnasium.wrappers.AddRenderObservation."
-)
 
 
 def expected(kind: str, before: int, now: int) -> dict[str, Any]:

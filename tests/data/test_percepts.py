@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from rlvc import Percepts
 from tests.support.builders import pictures
@@ -145,13 +144,3 @@ def test_the_camera_is_named() -> None:
         percepts.add({"Front": IMAGE})
     with pytest.raises(ValueError, match=r"^A percept must have at least one image; got an empty"):
         Percepts().add({})
-
-
-def test_many_images_survive_the_disk() -> None:
-    images: NDArray[np.uint8] = pictures(60, shape=(16, 16, 3))
-    percepts = Percepts(in_memory=10 * 16 * 16 * 3)
-    for image in images:
-        percepts.add(image)
-    for i in range(60):
-        assert np.array_equal(np.asarray(percepts[i]), images[i])
-        assert percepts.add(images[i]) == i

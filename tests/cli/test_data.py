@@ -43,16 +43,13 @@ def test_list_fits_a_terminal(call: Any, server: Server, monkeypatch: pytest.Mon
 
 
 def test_get_downloads_once_and_gives_credit(call: Any, server: Server, tmp_path: Path) -> None:
-    done = call("data", "get", "small")
     folder = tmp_path / "cache" / "small"
     credit = (
         "Photographs by Ann Onymous, CC0: views cut from them carry the same licence and credit.\n"
     )
-    assert (done.code, done.err) == (0, "")
-    assert done.out == f"small is now in {folder}\n{credit}"
-    assert contents(folder) == CONTENT
-    done = call("data", "get", "small")
-    assert (done.code, done.out) == (0, f"small was already in {folder}\n{credit}")
+    for where in ("is now in", "was already in"):
+        assert call.succeed("data", "get", "small") == f"small {where} {folder}\n{credit}"
+        assert contents(folder) == CONTENT
 
 
 def test_get_shows_a_bar_on_a_terminal(
@@ -79,14 +76,14 @@ def test_get_into_a_folder(
     call: Any, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = tmp_path / "own"
-    done = call("data", "get", "small", "--to", own)
-    assert done.code == 0
+    printed = call.succeed("data", "get", "small", "--to", own)
     assert contents(own / "small") == CONTENT
-    assert done.out.endswith(f"To use what is there: export RLVC_DATA={own}\n")
+    assert printed.endswith(f"To use what is there: export RLVC_DATA={own}\n")
     monkeypatch.setenv("RLVC_DATA", str(own))
     assert "RLVC_DATA" not in call("data", "get", "small", "--to", own).out
-    done = call("data", "get", "small")
-    assert done.out.endswith(f"The tasks use {own / 'small'}, because RLVC_DATA comes first.\n")
+    assert call.succeed("data", "get", "small").endswith(
+        f"The tasks use {own / 'small'}, because RLVC_DATA comes first.\n"
+    )
 
 
 @pytest.mark.parametrize("mode", ["404", "500", "wrong", "short"])
@@ -116,9 +113,7 @@ def test_wrong_usage(call: Any, server: Server, monkeypatch: pytest.MonkeyPatch)
     assert call("data", "get").code == 2
     assert call("data", "fetch", "small").code == 2
     monkeypatch.setenv("RLVC_DATA_URL", "ftp://x.org")
-    done = call("data", "get", "small")
-    assert done.code == 2
-    assert "must begin with https:// or http://" in done.err
+    assert "must begin with https:// or http://" in call.fail(2, "data", "get", "small")
     assert server.asked == []
 
 
@@ -129,8 +124,7 @@ def test_an_interruption_is_a_failure(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rlvc.envs.photos.download.get", stop)
-    done = call("data", "get", "small")
-    assert (done.code, done.err) == (1, "rlvc: Stopped.\n")
+    assert call.fail(1, "data", "get", "small") == "rlvc: Stopped.\n"
 
 
 def test_help_names_the_choices(call: Any) -> None:

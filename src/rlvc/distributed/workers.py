@@ -17,15 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from rlvc.data.interactions import Interactions
-from rlvc.data.percepts import PerceptPlaceholders
-from rlvc.distributed.disk.format import FILE, DatasetInfo, read_info
-from rlvc.distributed.disk.read import ShardData, read_shard
+from rlvc.distributed.disk.format import FILE
+from rlvc.distributed.disk.read import read_shard
 from rlvc.errors import DamagedFileError
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.index import FeatureIndex
-from rlvc.features.kinds import Primitive
-from rlvc.learning.shard import Shard, ShardNumbers
+from rlvc.learning.shard import Shard
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,35 +66,13 @@ def load_shard(folder: str, number: int, stamp: int) -> Shard:
         raise DamagedFileError(
             f"{folder} was written anew since it was opened. Start learning again."
         )
-    info = read_info(folder)
-    return _as_shard(read_shard(folder, number, info), info)
+    data = read_shard(folder, number)
+    return Shard(data.interactions, data.index, data.numbers)
 
 
 def stamp_of(folder: str) -> int:
     """Return what tells a dataset from another one in the same folder."""
     return zlib.crc32((Path(folder) / FILE).read_bytes())
-
-
-def _as_shard(data: ShardData, info: DatasetInfo) -> Shard:
-    """Return the shard of a dataset whose arrays are given."""
-    cameras = info.cameras
-    graph = FeatureGraph(
-        tuple(Primitive(one.name, symbol) for one in cameras for symbol in range(one.symbols))
-    )
-    places = tuple(
-        images.occurrences(graph.symbols(camera.name))
-        for camera, images in zip(cameras, data.images, strict=True)
-    )
-    interactions = Interactions(
-        PerceptPlaceholders(len(data.percepts)), data.start, data.action, data.reward, data.end,
-        data.episode, data.terminated, data.truncated, info.n_actions,
-    )  # fmt: skip
-    numbers = ShardNumbers(
-        data.percepts, data.is_first, tuple(images.numbers for images in data.images),
-        tuple(one.images for one in cameras), data.stuck, len(info.shards),
-    )  # fmt: skip
-    names = tuple(one.name for one in cameras)
-    return Shard(interactions, FeatureIndex.at(graph, names, places, data.table), numbers)
 
 
 class Worker:
@@ -118,17 +91,12 @@ class Worker:
     ) -> list[Any]:
         """Return what some shards of a database answer."""
         args, kwargs = asked
-        return [
-            getattr(self._shard(database, number, source, threads), question)(*args, **kwargs)
-            for number, source in sources.items()
-        ]
-
-    def _shard(self, database: int, number: int, source: ShardSource, threads: int) -> Shard:
-        name = database, number
-        if name not in self._shards:
-            self._shards[name] = source()
-            self._shards[name].threads = threads
-        return self._shards[name]
+        for number in sources:
+            if (database, number) not in self._shards:
+                self._shards[database, number] = shard = sources[number]()
+                shard.threads = threads
+        shards = (self._shards[database, number] for number in sources)
+        return [getattr(shard, question)(*args, **kwargs) for shard in shards]
 
     def forget(self, database: int) -> None:
         """Forget the shards of a database that is no longer used."""
@@ -146,6 +114,8 @@ class RayShards:
         gather: Brings all of them into this process.
     """
 
+    shard = None  # none that has everything is in this process
+
     def __init__(
         self,
         sources: Iterable[ShardSource],
@@ -158,14 +128,9 @@ class RayShards:
         every = dict(enumerate(sources))
         numbers = [list(every)[i::workers] for i in range(workers)]
         self._sources = [{number: every[number] for number in some} for some in numbers]
-        self._name, self._threads, self._gather = next(_NAMES), threads, gather
-        self.n_base = n_base
+        self._name, self._threads = next(_NAMES), threads
+        self.n_base, self.gather = n_base, gather
         weakref.finalize(self, _dismiss, self._workers, self._connection, self._name)
-
-    @property
-    def shard(self) -> None:
-        """No shard is in this process."""
-        return
 
     def ask(
         self, question: Callable[Concatenate[Shard, P], R], *args: P.args, **kwargs: P.kwargs
@@ -186,10 +151,6 @@ class RayShards:
         for sources, found in zip(self._sources, fetch(waiting), strict=True):
             answers |= zip(sources, found, strict=True)
         return [answers[number] for number in sorted(answers)]
-
-    def gather(self) -> Shard:
-        """Return one shard in this process that has everything."""
-        return self._gather()
 
 
 Connection = tuple[str, str]  # a node of a cluster, and this process as it knows it

@@ -55,34 +55,32 @@ def check_shards(folder: Path, info: DatasetInfo, database: Database) -> None:
     for number in range(len(info.shards)):
         data = read_shard(folder, number)
         check_shard(data, database, first, seen)
-        assert not set(data.episode.tolist()) & episodes
-        first += len(data)
-        seen |= set(data.percepts.tolist())
-        episodes |= set(data.episode.tolist())
+        first += len(data.interactions)
+        seen |= set(data.numbers.percepts.tolist())
+        assert not set(data.interactions.episode.tolist()) & episodes
+        episodes |= set(data.interactions.episode.tolist())
     assert first == len(database.interactions)
     assert seen == set(range(len(database.interactions.percepts)))
 
 
 def check_shard(data: ShardData, database: Database, first: int, seen: set[int]) -> None:
     """Hold a shard against the database that it was written from."""
-    whole, rows = database.interactions, slice(first, first + len(data))
-    assert equal(data.percepts[data.start], whole.start[rows])
-    assert equal(data.percepts[data.end], whole.end[rows])
+    here, numbers = data.interactions, data.numbers
+    whole, rows = database.interactions, slice(first, first + len(here))
+    for name in ("start", "end"):
+        assert equal(numbers.percepts[getattr(here, name)], getattr(whole, name)[rows])
     for name in ("action", "reward", "episode", "terminated", "truncated"):
-        assert equal(getattr(data, name), getattr(whole, name)[rows])
-    assert equal(data.stuck, whole.is_stuck[rows])
-    assert data.is_first.tolist() == [one not in seen for one in data.percepts.tolist()]
+        assert equal(getattr(here, name), getattr(whole, name)[rows])
+    assert equal(numbers.is_stuck, whole.is_stuck[rows])
+    assert numbers.is_first.tolist() == [one not in seen for one in numbers.percepts.tolist()]  # type: ignore[union-attr]
     index = database.index
-    for i, (images, places) in enumerate(zip(data.images, index.places, strict=True)):
-        assert equal(images.numbers[data.table[:, i]], index.table[data.percepts, i])
-        numbers = index.graph.symbols(index.cameras[i])
-        assert images.n_symbols == len(numbers)
-        assert images.size == places.size
-        for local, image in enumerate(images.numbers.tolist()):
-            ours = slice(images.begin[local], images.begin[local + 1])
-            theirs = slice(places.begin[image], places.begin[image + 1])
-            assert equal(numbers[images.symbol[ours]], places.feature[theirs])
-            assert equal(images.marks[ours], places.marks[theirs])
+    assert data.index.graph == index.graph
+    for i, images in enumerate(numbers.images):
+        assert equal(images[data.index.table[:, i]], index.table[numbers.percepts, i])
+        ours, theirs = data.index.places[i], index.places[i].take(images)
+        assert ours.size == theirs.size
+        for name in ("begin", "feature", "marks"):
+            assert equal(getattr(ours, name), getattr(theirs, name))
 
 
 @given(
@@ -326,7 +324,7 @@ def test_strange_tables_are_refused(copy: Path, kind: str, name: str, change: An
 
 
 def test_an_episode_in_two_shards_is_refused(copy: Path) -> None:
-    last = read_shard(copy, 0).episode[-1]
+    last = read_shard(copy, 0).interactions.episode[-1]
     rewrite(copy, "interactions", 1, "episode", lambda one: np.where(one == one[0], last, one))
     with pytest.raises(InvalidFileError, match="its episodes do not fit the rest"):
         read_all(copy)
@@ -361,10 +359,10 @@ def test_percepts_that_nobody_mentions(tmp_path: Path) -> None:
     data = logged(20)
     data.percepts.add(blocks(77, (64, 72, 3)))
     write(data, tmp_path / "shards", 2)
-    one, two = (read_shard(tmp_path / "shards", number) for number in range(2))
+    one, two = (read_shard(tmp_path / "shards", number).numbers for number in range(2))
     assert len(data.percepts) - 1 not in one.percepts
     assert two.percepts[-1] == len(data.percepts) - 1
-    assert two.is_first[-1]
+    assert two.is_first[-1]  # type: ignore[index]
     assert set(one.percepts.tolist()) | set(two.percepts.tolist()) == set(range(len(data.percepts)))
 
 

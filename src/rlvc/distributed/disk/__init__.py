@@ -7,14 +7,13 @@ Parquet of both, and `unique` samples distinct descriptors. The room may import 
 
 from rlvc.distributed.disk.dataset import Dataset, open_dataset
 from rlvc.distributed.disk.format import DatasetInfo, is_shards, read_info
-from rlvc.distributed.disk.read import ShardData, ShardImages, read_shard
+from rlvc.distributed.disk.read import ShardData, read_shard
 from rlvc.distributed.disk.write import write_dataset
 
 __all__ = [
     "Dataset",
     "DatasetInfo",
     "ShardData",
-    "ShardImages",
     "is_shards",
     "open_dataset",
     "read_info",

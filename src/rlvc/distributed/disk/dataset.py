@@ -17,14 +17,13 @@ from rlvc.data.percepts import Percepts
 from rlvc.distributed.disk.format import FILE, VOCABULARY, DatasetInfo, file_of, read_info
 from rlvc.distributed.disk.read import (
     ShardData,
+    read_index,
     read_interactions,
     read_percepts,
     read_shard,
-    read_symbols,
 )
 from rlvc.distributed.disk.tables import IMAGES, read_bytes, read_table
-from rlvc.features.graph import FeatureGraph
-from rlvc.features.index import FeatureIndex
+from rlvc.features.io import symbols_of
 from rlvc.learning.database import Database
 from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.io import load_vocabulary
@@ -43,7 +42,7 @@ class Dataset:
     info: DatasetInfo
 
     def shard(self, number: int) -> ShardData:
-        """Return one shard as arrays; see :func:`rlvc.distributed.disk.read.read_shard`."""
+        """Return one shard; see :func:`rlvc.distributed.disk.read.read_shard`."""
         return read_shard(self.folder, number, self.info)
 
     def interactions(self) -> Interactions:
@@ -74,21 +73,15 @@ class Dataset:
         read_bytes(path, self.info.vocabulary)
         extractor = load_vocabulary(path)
         with explain_invalid(path, "vocabulary of this dataset"):
-            n_symbols = {name: words.n_symbols for name, words in extractor.vocabularies.items()}
-            require(n_symbols == {one.name: one.symbols for one in self.info.cameras}, "symbols")
+            n_symbols = {camera.name: camera.symbols for camera in self.info.cameras}
+            require(symbols_of(extractor) == n_symbols, "symbols")
         return extractor
 
     def database(self) -> Database:
         """Return the database; what is learned from it is what is learned from the images."""
         extractor, interactions = self.extractor(), self.interactions()
-        graph, percepts = FeatureGraph().add_symbols(extractor), interactions.percepts
-        places = tuple(
-            read_symbols(self.folder, number, self.info, np.arange(camera.images)).occurrences(
-                graph.symbols(camera.name)
-            )
-            for number, camera in enumerate(self.info.cameras)
-        )
-        index = FeatureIndex.at(graph, percepts.cameras, places, percepts.table())
+        wanted = [np.arange(camera.images) for camera in self.info.cameras]
+        index = read_index(self.folder, self.info, wanted, interactions.percepts.table())
         return Database.of(interactions, index, extractor)
 
     def _table(self) -> Ints:

@@ -14,7 +14,7 @@ import pytest
 from rlvc import RLVC, Forest, ForestPolicy, Policy, load_policy
 from rlvc.envs.hill.scene import gauge_image, ground_image
 from rlvc.learning.compaction import Compaction
-from rlvc.report.figures import draw_forest_explanation
+from rlvc.report.figures import draw_explanation
 from rlvc.runs import Run, evaluate_policy, write_run
 from rlvc.tasks import CampusOutcome, HillOutcome, HillTask
 from rlvc.tasks.campus.figures import draw_errors, draw_map
@@ -162,7 +162,7 @@ def test_a_vote_is_drawn_with_what_decided() -> None:
     for images in (COLOUR, GREY, views):
         forest = Forest(trees=3).learn(database(images))
         vote = forest.explain(images[1])
-        shown = texts(draw_forest_explanation(forest, images[1], vote))
+        shown = texts(draw_explanation(forest, images[1], vote))
         assert "The most decisive features" in shown
         assert "of 3 trees" in shown
         for rank, one in vote.shown():

@@ -128,8 +128,8 @@ def explain(context: typer.Context, options: ExplainOptions) -> None:
     from rlvc.data.images import as_image
     from rlvc.data.percepts import SINGLE
     from rlvc.envs.photos.images import read_image
-    from rlvc.policies.forest import ForestPolicy, load_policy
-    from rlvc.report.figures.explanation import draw_explanation, draw_forest_explanation
+    from rlvc.policies.forest import load_policy
+    from rlvc.report.figures.explanation import draw_explanation
     from rlvc.report.figures.style import to_png
 
     loaded = load_policy(options.policy)
@@ -139,15 +139,10 @@ def explain(context: typer.Context, options: ExplainOptions) -> None:
         if loaded.shapes[camera][2] == 1:  # it learned from images without colour
             shown[camera] = as_image(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))
     percept = shown.get(SINGLE, shown)
-    if isinstance(loaded, ForestPolicy):
-        vote = loaded.explain(percept)
-        text, figure = str(vote), draw_forest_explanation(loaded, percept, vote)
-    else:
-        explanation = loaded.explain(percept)
-        text, figure = str(explanation), draw_explanation(loaded, percept, explanation)
+    explanation = loaded.explain(percept)
     target = options.out or Path(f"{'-'.join(path.stem for path in paths.values())}-explained.png")
-    atomic_write(target, to_png(figure))
-    print_plain(Console(), f"{text}\nThe picture is in {target}.")
+    atomic_write(target, to_png(draw_explanation(loaded, percept, explanation)))
+    print_plain(Console(), f"{explanation}\nThe picture is in {target}.")
 
 
 def _by_camera(images: list[str], cameras: list[str]) -> dict[str, Path]:

@@ -44,7 +44,7 @@ class Content(Protocol):
         ...
 
 
-class Server:
+class Server(ThreadingHTTPServer):
     """Serve a page in the background until the end of a ``with`` block.
 
     Requests must name this machine as their host, so that other pages in the same browser cannot
@@ -61,18 +61,20 @@ class Server:
         OSError: The port is taken.
     """
 
+    daemon_threads = True  # a request in progress does not keep the program from ending
+
     def __init__(self, content: Content, port: int = 0) -> None:
+        self.content, self.last_warning = content, ""
         try:
-            self._http = _Http((LOOPBACK, port), _Handler)
+            super().__init__((LOOPBACK, port), _Handler)
         except OSError as error:
             raise OSError(
                 f"Port {port} cannot be used ({error.strerror}); give another one with --port, or "
                 "none for one that is free."
             ) from error
-        self._http.content = content
-        self.url = f"http://{LOOPBACK}:{self._http.server_port}/"
+        self.url = f"http://{LOOPBACK}:{self.server_port}/"
         self._thread = threading.Thread(
-            target=self._http.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
+            target=self.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
         )
 
     def __enter__(self) -> Self:
@@ -80,30 +82,24 @@ class Server:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        self.shutdown()
+        self.server_close()
         self._thread.join()
 
-
-class _Http(ThreadingHTTPServer):
-    """Hold the content; ignore browsers that disconnect."""
-
-    content: Content
-    last_warning = ""
-    daemon_threads = True  # a request in progress does not keep the program from ending
-
     def server_bind(self) -> None:
-        socketserver.TCPServer.server_bind(self)  # skips the DNS lookup of HTTPServer
+        """Bind the socket, without the DNS lookup of the base class."""
+        socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = LOOPBACK, int(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore browsers that disconnect."""
         log.debug("A request was interrupted.", exc_info=True)
 
 
 class _Handler(BaseHTTPRequestHandler):
     """Answer one request."""
 
-    server: _Http
+    server: Server
     server_version, sys_version = "rlvc", ""
     timeout = 30.0  # seconds without data from a browser
 

@@ -1,7 +1,7 @@
 """Figures of what was learned, for use in a paper."""
 
 from rlvc.report.figures.arrangements import Arrangement, arrange, draw_arrangement, show_image
-from rlvc.report.figures.explanation import draw_explanation, draw_forest_explanation
+from rlvc.report.figures.explanation import draw_explanation
 from rlvc.report.figures.patches import brief, picture_of, title_of
 from rlvc.report.figures.style import house_style, new_figure, to_png
 
@@ -11,7 +11,6 @@ __all__ = [
     "brief",
     "draw_arrangement",
     "draw_explanation",
-    "draw_forest_explanation",
     "house_style",
     "new_figure",
     "picture_of",

@@ -16,8 +16,7 @@ from rlvc.data.percepts import SINGLE, Percept
 from rlvc.features.kinds import AtLeast
 from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.explanation import ActionChoice, Explanation, FeatureTest, ForestExplanation
-from rlvc.policies.forest import AnyPolicy, ForestPolicy
-from rlvc.policies.policy import Policy
+from rlvc.policies.forest import AnyPolicy
 from rlvc.report.figures.arrangements import (
     SHOWN,
     Arrangement,
@@ -32,58 +31,41 @@ OFFSETS: Final = ((9, 7), (9, -16), (-16, 7), (-16, -16))  # points, from a mark
 LIGHT: Final = "#D1D5DB"
 
 
-def draw_explanation(policy: Policy, percept: Percept, explanation: Explanation) -> Figure:
-    """Draw the percept with the features that were found, the path, and the values of the actions.
-
-    The images of several cameras are drawn one below the other.
-    """
-    tests, shown = list(enumerate(explanation.tests, 1)), explanation.shown()
-    left_out = len(tests) - len(shown)
-    note = f" ({left_out} of them are not shown)" if left_out else ""
-    with house_style():
-        figure, path, values = _new_page(policy, percept, tests, height=5.6, values=1.0)
-        path.set_title(f"The path of {len(tests)} tests{note}")
-        draw_patches(path, policy, [(i, test, "") for i, test in shown])
-        title = f"Class {explanation.visual_class}: values of the actions"
-        draw_values(values, explanation, title)
-        return figure
-
-
-def draw_forest_explanation(
-    policy: ForestPolicy, percept: Percept, explanation: ForestExplanation
+def draw_explanation(
+    policy: AnyPolicy, percept: Percept, explanation: Explanation | ForestExplanation
 ) -> Figure:
-    """Draw the percept with the most decisive features, what they are worth, and the vote."""
-    tests, cells = list[tuple[int, FeatureTest]](), list[tuple[int, FeatureTest, str]]()
-    for rank, one in explanation.shown():
-        trees = f"{one.n_trees} tree{'s' if one.n_trees > 1 else ''}"
-        tests.append((rank, one.test))
-        cells.append((rank, one.test, f"\n{one.gain:+.1f}, {trees}"))
-    with house_style():
-        figure, worth, values = _new_page(policy, percept, tests, height=6.4, values=1.2)
-        worth.set_title(f"The most decisive features for the lead of {explanation.lead:.1f}")
-        draw_patches(worth, policy, cells)
-        notes = [f"{n} of {explanation.ballots.sum()} trees" for n in explanation.ballots]
-        draw_values(values, explanation, "Mean values of the actions, and the vote", notes)
-        return figure
+    """Draw the percept with the features that were found, the tests, and the values of the actions.
 
-
-def _new_page(
-    policy: AnyPolicy,
-    percept: Percept,
-    tests: Sequence[tuple[int, FeatureTest]],
-    *,
-    height: float,
-    values: float,
-) -> tuple[Figure, Axes, Axes]:
-    """Return a figure with the percept on the left, and on the right axes for patches and values.
-
-    ``values`` is the height of the latter, where that of the patches is 4.2.
+    The tests are those on the path through a classifier, or the most decisive ones of a forest. The
+    images of several cameras are drawn one below the other.
     """
-    figure = new_figure(10.5, height)
-    layout = GridSpec(1, 2, figure, width_ratios=(1.0, 1.05))
-    draw_images(figure, layout, policy, percept, tests)
-    right = layout[1].subgridspec(2, 1, height_ratios=(4.2, values))
-    return figure, figure.add_subplot(right[0]), figure.add_subplot(right[1])
+    tests, cells = list[tuple[int, FeatureTest]](), list[tuple[int, FeatureTest, str]]()
+    notes = list[str]()
+    if isinstance(explanation, ForestExplanation):
+        for rank, one in explanation.shown():
+            trees = f"{one.n_trees} tree{'s' if one.n_trees > 1 else ''}"
+            tests.append((rank, one.test))
+            cells.append((rank, one.test, f"\n{one.gain:+.1f}, {trees}"))
+        heading = f"The most decisive features for the lead of {explanation.lead:.1f}"
+        title = "Mean values of the actions, and the vote"
+        notes = [f"{n} of {explanation.ballots.sum()} trees" for n in explanation.ballots]
+    else:
+        tests = list(enumerate(explanation.tests, 1))
+        cells = [(i, test, "") for i, test in explanation.shown()]
+        left_out = len(tests) - len(cells)
+        note = f" ({left_out} of them are not shown)" if left_out else ""
+        heading = f"The path of {len(tests)} tests{note}"
+        title = f"Class {explanation.visual_class}: values of the actions"
+    with house_style():
+        figure = new_figure(10.5, 6.4 if notes else 5.6)
+        layout = GridSpec(1, 2, figure, width_ratios=(1.0, 1.05))
+        draw_images(figure, layout, policy, percept, tests)
+        right = layout[1].subgridspec(2, 1, height_ratios=(4.2, 1.2 if notes else 1.0))
+        upper, lower = figure.add_subplot(right[0]), figure.add_subplot(right[1])
+        upper.set_title(heading)
+        draw_patches(upper, policy, cells)
+        draw_values(lower, explanation, title, notes)
+        return figure
 
 
 def draw_images(
@@ -172,9 +154,7 @@ def _verdict(test: FeatureTest) -> str:
     return f"{len(test.seen)} of {len(test.feature.parts)}, needs {test.feature.least}"
 
 
-def draw_values(
-    axes: Axes, explanation: ActionChoice, title: str, notes: Sequence[str] = ()
-) -> None:
+def draw_values(axes: Axes, explanation: ActionChoice, title: str, notes: Sequence[str]) -> None:
     """Draw the values of the actions, with notes below their names."""
     actions = range(len(explanation.q))
     names = [explanation.name(a) for a in actions]

@@ -53,23 +53,15 @@ def play(
     if not fps > 0.0:
         raise ValueError(f"fps of play must be more than 0; got {fps}.")
 
-    steps = _play_episodes(policy, env, episodes, seed, max_steps)
-    return _draw_frames(policy, steps, max(round(HOLD * fps), 1), on_frame)
+    def frames() -> Iterator[NDArray[np.uint8]]:
+        for one in _play_episodes(policy, env, episodes, seed, max_steps):
+            frame = draw_frame(policy, one)
+            for _ in range(max(round(HOLD * fps), 1) if one.decision is None else 1):
+                if on_frame is not None:
+                    on_frame()
+                yield frame
 
-
-def _draw_frames(
-    policy: AnyPolicy,
-    steps: Iterator[EpisodeStep],
-    hold: int,
-    on_frame: Callable[[], None] | None,
-) -> Iterator[NDArray[np.uint8]]:
-    """Draw steps, the end of an episode ``hold`` times."""
-    for one in steps:
-        frame = draw_frame(policy, one)
-        for _ in range(hold if one.decision is None else 1):
-            if on_frame is not None:
-                on_frame()
-            yield frame
+    return frames()
 
 
 def _play_episodes(

@@ -31,7 +31,7 @@ def literal_mean(
     for of, values_of_tree in zip(classes, q, strict=True):
         tries = [
             t
-            for t in range(len(steps))
+            for t in range(len(steps.start))
             if of[steps.start[t]] == of[percept] and steps.action[t] == action
         ]
         if tries:
@@ -48,7 +48,7 @@ def test_values_solve_the_equations_word_for_word(seed: int) -> None:
     for of, (values, count) in zip(classes, solved, strict=True):
         for c, action in np.ndindex(values.shape):
             targets = []
-            for t in range(len(steps)):
+            for t in range(len(steps.start)):
                 if of[steps.start[t]] != c or steps.action[t] != action:
                     continue
                 means = [

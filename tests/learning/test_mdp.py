@@ -19,7 +19,7 @@ def test_mapped_mdp_is_that_of_the_paper(seed: int) -> None:
     mdp = estimate(sequence, n_classes, 3)
     expected = oracle.mapped_mdp(problem.sequence, classes.tolist(), n_classes, 3)
     transition = mdp.transition.toarray().reshape(n_classes, 3, n_classes)
-    assert (mdp.n_classes, mdp.n_actions, len(sequence)) == (n_classes, 3, 60)
+    assert (mdp.n_classes, mdp.n_actions, len(sequence.start)) == (n_classes, 3, 60)
     for (V, a), n in expected.eta.items():
         assert mdp.count[V, a] == n
         assert mdp.is_tried[V, a] == (n > 0)

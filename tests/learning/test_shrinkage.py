@@ -97,7 +97,7 @@ def test_probabilities_stay_probabilities(seed: int) -> None:
     rng = np.random.default_rng(seed)
     tree, mdp = draw_tree(rng, 30), draw_mdp(rng, 30, 200)
     assert not mdp.is_tried.all()
-    without_end = replace(mdp.sequence, terminated=np.zeros(200, np.bool_))
+    without_end = mdp.sequence._replace(terminated=np.zeros(200, np.bool_))
     endless = shrink(estimate(without_end, 30, N_ACTIONS), tree, 2.0)
     rows = endless.transition.sum(axis=1).reshape(30, N_ACTIONS)
     assert rows == pytest.approx(mdp.is_tried.astype(float))

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.fixed_point import FixedPoint, Scale, group_sums
 from rlvc._core.jit import chunks, jit, n_threads, share_threads
 from rlvc._core.params import check, param
@@ -34,22 +34,22 @@ class Residuals:
         known: Their sums, once they were asked for.
     """
 
-    integers: NDArray[np.int64]
+    integers: Ints
     fixed: FixedPoint
-    group: NDArray[np.int64]
+    group: Ints
     n_classes: int
     n_actions: int
-    q: NDArray[np.float64] | None = None
+    q: Floats | None = None
     gamma: float = 0.0
     threads: int = 1
     known: list[ResidualSums] = field(default_factory=list, repr=False, compare=False)
 
     @property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Floats:
         """(N,) the residuals in units of reward."""
         return self.fixed.decode(self.integers)
 
-    def by_percept(self, percepts: NDArray[np.int64]) -> tuple[Residuals, NDArray[np.int64]]:
+    def by_percept(self, percepts: Ints) -> tuple[Residuals, Ints]:
         """Return the mean residual of every percept and pair, and the percepts.
 
         Args:
@@ -85,18 +85,18 @@ class ResidualSums:
         gamma: The discount factor.
     """
 
-    count: NDArray[np.int64]
-    total: NDArray[np.int64]
-    square: NDArray[np.int64]
+    count: Ints
+    total: Ints
+    square: Ints
     fixed: FixedPoint
-    q: NDArray[np.float64] | None = None
+    q: Floats | None = None
     gamma: float = 0.0
 
     def __add__(self, other: ResidualSums) -> ResidualSums:
         sums = self.count + other.count, self.total + other.total, self.square + other.square
         return ResidualSums(*sums, self.fixed, self.q, self.gamma)
 
-    def variances(self) -> NDArray[np.float64]:
+    def variances(self) -> Floats:
         """Return σ²(Δ) for every (class, action), in units of reward²; 0 where never tried."""
         variance = variance_of(self.count, self.total, self.square)
         return np.ldexp(variance, -2 * self.fixed.exponent)
@@ -107,9 +107,7 @@ class ResidualSums:
         return float(np.ldexp(np.sqrt(mean), -self.fixed.exponent))
 
 
-def variance_of(
-    count: NDArray[np.int64], total: NDArray[np.int64], square: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def variance_of(count: Ints, total: Ints, square: Ints) -> Floats:
     """Return (Σx² − (Σx)² / n) / n, never below zero; 0 where n is 0 or all x are equal."""
     n = np.maximum(count, 1).astype(np.float64)
     mean = np.rint(total / n).astype(np.int64)  # shifting by a whole number keeps the sums exact
@@ -120,7 +118,7 @@ def variance_of(
 
 def bellman_residuals(
     sequence: MappedSequence,
-    q: NDArray[np.float64],
+    q: Floats,
     gamma: float,
     scale: Scale | None = None,
     threads: int = 1,
@@ -138,34 +136,31 @@ def bellman_residuals(
     largest = scale.largest + gamma * float(np.abs(value).max()) + float(np.abs(q).max())
     fixed = FixedPoint.for_squares(largest, scale.n)
     n_classes, n_actions = q.shape
-    integers, group = np.empty(len(sequence), np.int64), np.empty(len(sequence), np.int64)
+    n = len(sequence.start)
+    integers, group = np.empty(n, np.int64), np.empty(n, np.int64)
+    dense = np.ascontiguousarray(q, np.float64)
     work = functools.partial(
-        _differ, sequence.start, sequence.action, sequence.reward, sequence.end,
-        sequence.terminated, np.ascontiguousarray(q, np.float64), value, gamma,
-        *fixed.factors(), integers, group,
-    )  # fmt: skip
-    spans = [(piece.start, piece.stop) for piece in chunks(len(sequence), n_threads(threads))]
+        _differ, sequence, dense, value, gamma, fixed.factors(), integers, group
+    )
+    spans = [(piece.start, piece.stop) for piece in chunks(n, n_threads(threads))]
     share_threads(work, spans, threads)
     return Residuals(integers, fixed, group, n_classes, n_actions, q, gamma, threads)
 
 
 @jit
 def _differ(
-    start: NDArray[np.int64],
-    action: NDArray[np.int64],
-    reward: NDArray[np.float64],
-    end: NDArray[np.int64],
-    terminated: NDArray[np.bool_],
-    q: NDArray[np.float64],
-    value: NDArray[np.float64],
+    sequence: MappedSequence,
+    q: Floats,
+    value: Floats,
     gamma: float,
-    first: float,
-    second: float,
-    integers: NDArray[np.int64],
-    group: NDArray[np.int64],
+    factors: tuple[float, float],
+    integers: Ints,
+    group: Ints,
     span: tuple[int, int],
 ) -> None:
     """Write the residuals of some interactions in fixed point, and the pair of each."""
+    start, action, reward, end, terminated, _ = sequence
+    first, second = factors
     for t in range(span[0], span[1]):
         ahead = 0.0 if terminated[t] else value[end[t]]
         delta = reward[t] + gamma * ahead - q[start[t], action[t]]
@@ -196,7 +191,7 @@ def _grid(gamma: float, scale: Scale) -> FixedPoint:
 class AliasingDetector(Protocol):
     """Tell which visual classes mix percepts that must be told apart."""
 
-    def detect(self, residuals: ResidualSums, scale: float) -> NDArray[np.bool_]:
+    def detect(self, residuals: ResidualSums, scale: float) -> Bools:
         """Return a mask (n_classes,); ``scale`` is the variance of the returns of the database."""
         ...
 
@@ -210,7 +205,7 @@ class RelativeVariance:
     def __post_init__(self) -> None:
         check(self)
 
-    def detect(self, residuals: ResidualSums, scale: float) -> NDArray[np.bool_]:
+    def detect(self, residuals: ResidualSums, scale: float) -> Bools:
         """Return the classes above the threshold."""
         return np.asarray(residuals.variances().max(axis=1) > self.tau * scale)
 
@@ -224,7 +219,7 @@ class AbsoluteVariance:
     def __post_init__(self) -> None:
         check(self)
 
-    def detect(self, residuals: ResidualSums, scale: float) -> NDArray[np.bool_]:
+    def detect(self, residuals: ResidualSums, scale: float) -> Bools:
         """Return the classes above the threshold, whatever the scale."""
         return np.asarray(residuals.variances().max(axis=1) > self.tau)
 

@@ -358,5 +358,4 @@ def _sequence(client: ShardClient, spec: ViewSpec) -> MappedSequence:
     found = client.ask(Shard.sequence, spec)
     if len(found) == 1:
         return found[0]
-    names = ("start", "action", "reward", "end", "terminated", "is_last")
-    return MappedSequence(*(np.concatenate([getattr(s, name) for s in found]) for name in names))
+    return MappedSequence(*map(np.concatenate, zip(*found, strict=True)))

@@ -234,7 +234,7 @@ def out_of_bag_error(
     steps = map_interactions(interactions, percepts, learner.absorbing_gamma)
     here, is_here_known = combine_values(_out_of_bag(one, steps.start) for one in grown)
     ahead, is_known = combine_values(_out_of_bag(one, steps.end) for one in grown)
-    rows = np.arange(len(steps))
+    rows = np.arange(len(steps.start))
     best = np.where(is_known, ahead, -np.inf).max(axis=1)
     best[steps.terminated] = 0.0
     counts = is_here_known[rows, steps.action] & np.isfinite(best)

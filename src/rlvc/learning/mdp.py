@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from rlvc._core.arrays import Bools, Floats, Ints
@@ -15,8 +15,7 @@ from rlvc._core.jit import jit
 from rlvc.data.interactions import Interactions
 
 
-@dataclass(frozen=True, slots=True)
-class MappedSequence:
+class MappedSequence(NamedTuple):
     """The interactions as the classifier shows them: ⟨C(s_t), a_t, r_{t+1}, C(s_{t+1})⟩.
 
     Attributes:
@@ -28,15 +27,12 @@ class MappedSequence:
         is_last: (N,) whether row t + 1 does not continue the episode.
     """
 
-    start: NDArray[np.int64]
-    action: NDArray[np.int64]
-    reward: NDArray[np.float64]
-    end: NDArray[np.int64]
-    terminated: NDArray[np.bool_]
-    is_last: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.start)
+    start: Ints
+    action: Ints
+    reward: Floats
+    end: Ints
+    terminated: Bools
+    is_last: Bools
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +120,8 @@ class MappedMDP:
             an MDP may be kept for long.
     """
 
-    count: NDArray[np.int64]
-    reward: NDArray[np.float64]
+    count: Ints
+    reward: Floats
     transition: sparse.csr_array
     scale: Scale
     source: Callable[[], MappedSequence]
@@ -146,7 +142,7 @@ class MappedMDP:
         return int(self.count.shape[1])
 
     @property
-    def is_tried(self) -> NDArray[np.bool_]:
+    def is_tried(self) -> Bools:
         """(n_classes, n_actions) whether the pair was ever seen."""
         return self.count > 0
 
@@ -154,7 +150,7 @@ class MappedMDP:
         """Return the lowest return that the rewards allow: what an untried pair is worth."""
         return self.scale.floor(gamma)
 
-    def backup(self, value: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
+    def backup(self, value: Floats, gamma: float) -> Floats:
         """Return R + γ T V, the H transform, with the floor where nothing was tried."""
         ahead = (self.transition @ value).reshape(self.count.shape)
         return np.where(self.is_tried, self.reward + gamma * ahead, self.floor(gamma))
@@ -170,8 +166,8 @@ class TransitionCounts:
         steps: (n_classes · n_actions, n_classes) how often it went on to each class.
     """
 
-    count: NDArray[np.int64]
-    total: NDArray[np.int64]
+    count: Ints
+    total: Ints
     steps: sparse.csr_array
 
     @classmethod
@@ -180,14 +176,10 @@ class TransitionCounts:
     ) -> TransitionCounts:
         """Return the tally of a sequence, or of a part of one whose rewards have a scale."""
         size = n_classes * n_actions
-        if size * n_classes <= max(len(sequence), DENSE):
+        if size * n_classes <= max(len(sequence.start), DENSE):
             count, total = np.zeros(size, np.int64), np.zeros(size, np.int64)
             every = np.zeros((size, n_classes), np.int64)
-            _tally(
-                sequence.start, sequence.action, sequence.reward, sequence.end,
-                sequence.terminated, n_actions, *_fixed(scale).factors(), count, total,
-                every,
-            )  # fmt: skip
+            _tally(sequence, n_actions, _fixed(scale).factors(), count, total, every)
             return cls(count, total, sparse.csr_array(every))
         pair = sequence.start * n_actions + sequence.action
         total = np.zeros(size, np.int64)
@@ -210,18 +202,15 @@ DENSE = 1 << 16  # entries of a matrix for which it is not worth while to sort
 
 @jit
 def _tally(
-    start: NDArray[np.int64],
-    action: NDArray[np.int64],
-    reward: NDArray[np.float64],
-    end: NDArray[np.int64],
-    terminated: NDArray[np.bool_],
+    sequence: MappedSequence,
     n_actions: int,
-    first: float,
-    second: float,
-    count: NDArray[np.int64],
-    total: NDArray[np.int64],
-    steps: NDArray[np.int64],
+    factors: tuple[float, float],
+    count: Ints,
+    total: Ints,
+    steps: Ints,
 ) -> None:
+    start, action, reward, end, terminated, _ = sequence
+    first, second = factors
     for t in range(len(start)):
         pair = start[t] * n_actions + action[t]
         count[pair] += 1

@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlvc._core.arrays import Floats
 from rlvc._core.jit import jit
 from rlvc._core.params import check, param
-from rlvc.learning.mdp import MappedMDP
+from rlvc.learning.mdp import MappedMDP, MappedSequence
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class QLearning:
-    """Watkins' Q-learning: bootstrap from the best next action."""
+class _ModelFree:
+    """What the methods share: sweeps over the database, with a rate that decays."""
 
     sweeps: int = param(50, "passes over the database", low=1)
     omega: float = param(0.7, "decay of the learning rate (ω)", above=0.5, high=1.0)
@@ -26,74 +26,59 @@ class QLearning:
     def __post_init__(self) -> None:
         check(self)
 
-    def solve(self, mdp: MappedMDP, gamma: float) -> NDArray[np.float64]:
+    def _learn(
+        self, mdp: MappedMDP, gamma: float, decay: float = 0.0, *, on_policy: bool = False
+    ) -> Floats:
         """Return the values after the last sweep."""
-        return _learn(mdp, gamma, self.sweeps, self.omega, 0.0, on_policy=False)
+        q = np.where(mdp.is_tried, 0.0, mdp.floor(gamma))
+        _sweep(q, mdp.sequence, gamma, self.sweeps, self.omega, decay, on_policy)
+        return q
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sarsa:
+class QLearning(_ModelFree):
+    """Watkins' Q-learning: bootstrap from the best next action."""
+
+    def solve(self, mdp: MappedMDP, gamma: float) -> Floats:
+        """Return the values after the last sweep."""
+        return self._learn(mdp, gamma)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sarsa(_ModelFree):
     """SARSA: bootstrap from the action that was taken next.
 
     The values are those of the exploration policy that made the database, not of the best one;
     acting greedily on them is one step of policy improvement.
     """
 
-    sweeps: int = param(50, "passes over the database", low=1)
-    omega: float = param(0.7, "decay of the learning rate (ω)", above=0.5, high=1.0)
-
-    def __post_init__(self) -> None:
-        check(self)
-
-    def solve(self, mdp: MappedMDP, gamma: float) -> NDArray[np.float64]:
+    def solve(self, mdp: MappedMDP, gamma: float) -> Floats:
         """Return the values after the last sweep."""
-        return _learn(mdp, gamma, self.sweeps, self.omega, 0.0, on_policy=True)
+        return self._learn(mdp, gamma, on_policy=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class QLambda:
+class QLambda(_ModelFree):
     """Watkins' Q(λ): TD(λ) with replacing traces that end where exploration leaves the best."""
 
-    sweeps: int = param(50, "passes over the database", low=1)
-    omega: float = param(0.7, "decay of the learning rate (ω)", above=0.5, high=1.0)
     decay: float = param(0.8, "decay of the traces (λ)", low=0.0, high=1.0)
 
-    def __post_init__(self) -> None:
-        check(self)
-
-    def solve(self, mdp: MappedMDP, gamma: float) -> NDArray[np.float64]:
+    def solve(self, mdp: MappedMDP, gamma: float) -> Floats:
         """Return the values after the last sweep."""
-        return _learn(mdp, gamma, self.sweeps, self.omega, self.decay, on_policy=False)
-
-
-def _learn(
-    mdp: MappedMDP, gamma: float, sweeps: int, omega: float, decay: float, *, on_policy: bool
-) -> NDArray[np.float64]:
-    s = mdp.sequence
-    q = np.where(mdp.is_tried, 0.0, mdp.floor(gamma))
-    _sweep(
-        q, mdp.is_tried, s.start, s.action, s.reward, s.end, s.terminated, s.is_last,
-        gamma, sweeps, omega, decay, on_policy,
-    )  # fmt: skip
-    return q
+        return self._learn(mdp, gamma, self.decay)
 
 
 @jit
 def _sweep(
-    q: NDArray[np.float64],
-    is_tried: NDArray[np.bool_],
-    start: NDArray[np.int64],
-    action: NDArray[np.int64],
-    reward: NDArray[np.float64],
-    end: NDArray[np.int64],
-    terminated: NDArray[np.bool_],
-    is_last: NDArray[np.bool_],
+    q: Floats,
+    sequence: MappedSequence,
     gamma: float,
     sweeps: int,
     omega: float,
     decay: float,
     on_policy: bool,
 ) -> None:
+    start, action, reward, end, terminated, is_last = sequence
     updates = np.zeros(q.shape, np.int64)
     n_actions = q.shape[1]
     trace = np.zeros(q.shape)

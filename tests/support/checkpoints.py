@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Database, Interactions
 from rlvc._core.archive import read_archive
-from rlvc._core.checkpoint_store import Record
+from rlvc._core.checkpoint_store import CheckpointStore, Record
 from rlvc.classifiers import Tree
 from rlvc.learning.grown_trees import GrownTree, Trees
 from rlvc.learning.resume import Decision, Decisions
@@ -23,7 +23,7 @@ from rlvc.vision import ExtractionCache, Harris, Invariants, Keypoints, Mahalano
 Parts = dict[str, tuple[dict[str, Any], dict[str, NDArray[Any]]]]
 
 
-class Recorder:
+class Recorder(CheckpointStore):
     """Keep parts in memory, and begin with some."""
 
     def __init__(self, parts: Mapping[str, Record] | None = None) -> None:
@@ -41,7 +41,7 @@ class Recorder:
         self.parts[name] = {**manifest, "format": FORMAT, "version": VERSION}, copied
 
 
-class OneFile:
+class OneFile(CheckpointStore):
     """Find one part in a file, and no others."""
 
     def __init__(self, path: Path) -> None:
@@ -51,11 +51,6 @@ class OneFile:
         """Return the part, once."""
         path, self._path = self._path, None
         return None if path is None else read_archive(path, FORMAT, VERSION)
-
-    def save(
-        self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-    ) -> None:
-        """Do nothing."""
 
 
 LEARNER = RLVC(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from numpy.typing import NDArray
 
@@ -17,37 +17,23 @@ from rlvc.errors import InvalidFileError
 Record = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # a manifest and arrays
 
 
-class CheckpointStore(Protocol):
-    """Save records under names, and load them."""
+class CheckpointStore:
+    """Save records under names, and load them; the base class saves nothing."""
 
     def load(self, name: str) -> Record | None:
         """Return the record of this name; None if there is none."""
-        ...
-
-    def save(
-        self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-    ) -> None:
-        """Save a record; the write is atomic."""
-        ...
-
-
-class NullStore:
-    """Save nothing."""
-
-    def load(self, name: str) -> Record | None:
-        """Return None."""
         return None
 
     def save(
         self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> None:
-        """Do nothing."""
+        """Save a record; the write is atomic."""
 
 
-NULL_STORE: Final = NullStore()
+NULL_STORE: Final = CheckpointStore()
 
 
-class PrefixedStore:
+class PrefixedStore(CheckpointStore):
     """The records of a store whose names begin with a prefix.
 
     >>> PrefixedStore(NULL_STORE, "learn").load("stage-0") is None

@@ -19,7 +19,7 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from rlvc._core.archive import read_archive, write_archive
-from rlvc._core.checkpoint_store import Record
+from rlvc._core.checkpoint_store import CheckpointStore, Record
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.checksums import FILE as CHECKSUMS
 from rlvc.data.io.folder import read_folder, write_folder
@@ -33,7 +33,7 @@ ASIDE: Final = "rlvc-checkpoint-before"
 RUN: Final = "run"
 
 
-class Checkpoint:
+class Checkpoint(CheckpointStore):
     """Save the records of one run in its folder, and load them.
 
     After an error, nothing more is saved, but the run continues. A damaged record counts as

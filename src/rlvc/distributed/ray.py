@@ -55,95 +55,8 @@ class Ray:
     def __post_init__(self) -> None:
         check(self)
 
-    def start(self) -> None:
-        """Connect to the cluster, or start one here."""
-        self._connect()
-
-    def extract(
-        self, extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
-    ) -> Iterator[ImageKeypoints]:
-        """Yield what an eye sees on some images, in their order; workers look."""
-        ray = self._connect()
-        fresh = ray.put(
-            FeatureExtractor(
-                extractor.detector, extractor.descriptor, extractor.metric, extractor.threshold
-            )
-        )
-        look = ray.remote(_look).options(max_retries=LOSSES)
-        size = 1
-        if images.shape is not None:
-            height, width, channels = images.shape
-            size = max(1, min(64, BATCH // (height * width * channels)))
-        batches = (numbers[i : i + size] for i in range(0, len(numbers), size))
-        asked = (look.remote(fresh, images.subset(batch)) for batch in batches)
-        for batch in self._in_order(asked):
-            yield from batch
-
-    def distribute(self, database: Database, threads: int) -> Database:
-        """Return the database in shards, which workers hold.
-
-        Args:
-            database: One in the memory of this process.
-            threads: How many threads each worker uses; 0 for one.
-        """
-        self._connect()
-        whole, episode = database.client.gather(), database.interactions.episode
-        shards = min(self.shards or self.n_workers, 1 + int(np.count_nonzero(np.diff(episode))))
-        sources = map(store_shard, whole.split(shards))
-        client = RayShards(
-            sources, min(self.n_workers, shards), threads or 1, database.client.n_base,
-            lambda: whole,
-        )  # fmt: skip
-        return replace(database, client=client)
-
-    def open(self, dataset: Dataset, threads: int) -> Database:
-        """Return a dataset of shards on disk, which workers read for themselves.
-
-        Args:
-            dataset: One that all machines have under the same name.
-            threads: How many threads each worker uses; 0 for one.
-        """
-        self._connect()
-        extractor, interactions = dataset.extractor(), dataset.interactions()
-        graph, n_shards = FeatureGraph().add_symbols(extractor), len(dataset.info.shards)
-        folder = str(dataset.folder.resolve())
-        stamp = stamp_of(folder)
-        client = RayShards(
-            [partial(load_shard, folder, number, stamp) for number in range(n_shards)],
-            min(self.n_workers, n_shards), threads or 1, len(graph),
-            lambda: dataset.database().client.gather(),
-        )  # fmt: skip
-        return Database(interactions, extractor, graph, client)
-
-    def run(self, work: Callable[[T], R], pieces: Sequence[T], threads: int) -> Iterator[R]:
-        """Yield ``work(piece)`` for every piece, in order; workers get the work once."""
-        ray = self._connect()
-        shared = ray.put(work)
-        call = ray.remote(_call).options(max_retries=LOSSES)
-        return self._in_order(call.remote(shared, piece) for piece in pieces)
-
-    @property
-    def n_workers(self) -> int:
-        """How many workers there are."""
-        return self.workers or max(1, int(self._connect().cluster_resources().get("CPU", 1)))
-
-    def _in_order(self, asked: Iterable[Any]) -> Iterator[Any]:
-        """Yield results in order, with a few more on their way than there are workers."""
-        room = 2 * self.n_workers
-        waiting: deque[Any] = deque()
-        try:
-            for one in asked:
-                waiting.append(one)
-                if len(waiting) >= room:
-                    yield fetch(waiting.popleft())
-            while waiting:
-                yield fetch(waiting.popleft())
-        finally:
-            for one in waiting:
-                import_ray().cancel(one, force=True)
-
-    def _connect(self) -> Any:
-        """Return Ray, connected to the cluster or started here."""
+    def start(self) -> Any:
+        """Connect to the cluster, or start one here; return the module of Ray."""
         ray = import_ray()
         here = connection()
         if self.address not in ("", "auto", reached.get(here, self.address)):
@@ -168,9 +81,92 @@ class Ray:
             reached[connection()] = self.address
         return ray
 
+    def extract(
+        self, extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
+    ) -> Iterator[ImageKeypoints]:
+        """Yield the keypoints of some images, in their order; workers extract them."""
+        ray = self.start()
+        fresh = ray.put(
+            FeatureExtractor(
+                extractor.detector, extractor.descriptor, extractor.metric, extractor.threshold
+            )
+        )
+        extract = ray.remote(_extract).options(max_retries=LOSSES)
+        size = 1
+        if images.shape is not None:
+            height, width, channels = images.shape
+            size = max(1, min(64, BATCH // (height * width * channels)))
+        batches = (numbers[i : i + size] for i in range(0, len(numbers), size))
+        asked = (extract.remote(fresh, images.subset(batch)) for batch in batches)
+        for batch in self._in_order(asked):
+            yield from batch
 
-def _look(extractor: FeatureExtractor, images: Images | list[Image]) -> list[ImageKeypoints]:
-    """Return what an eye sees on some images, in a worker."""
+    def distribute(self, database: Database, threads: int) -> Database:
+        """Return the database in shards, which workers hold.
+
+        Args:
+            database: One in the memory of this process.
+            threads: How many threads each worker uses; 0 for one.
+        """
+        self.start()
+        whole, episode = database.client.gather(), database.interactions.episode
+        shards = min(self.shards or self.n_workers, 1 + int(np.count_nonzero(np.diff(episode))))
+        sources = map(store_shard, whole.split(shards))
+        client = RayShards(
+            sources, min(self.n_workers, shards), threads or 1, database.client.n_base,
+            lambda: whole,
+        )  # fmt: skip
+        return replace(database, client=client)
+
+    def open(self, dataset: Dataset, threads: int) -> Database:
+        """Return a dataset of shards on disk, which workers read for themselves.
+
+        Args:
+            dataset: One that all machines have under the same name.
+            threads: How many threads each worker uses; 0 for one.
+        """
+        self.start()
+        extractor, interactions = dataset.extractor(), dataset.interactions()
+        graph, n_shards = FeatureGraph().add_symbols(extractor), len(dataset.info.shards)
+        folder = str(dataset.folder.resolve())
+        stamp = stamp_of(folder)
+        client = RayShards(
+            [partial(load_shard, folder, number, stamp) for number in range(n_shards)],
+            min(self.n_workers, n_shards), threads or 1, len(graph),
+            lambda: dataset.database().client.gather(),
+        )  # fmt: skip
+        return Database(interactions, extractor, graph, client)
+
+    def run(self, work: Callable[[T], R], pieces: Sequence[T], threads: int) -> Iterator[R]:
+        """Yield ``work(piece)`` for every piece, in order; workers get the work once."""
+        ray = self.start()
+        shared = ray.put(work)
+        call = ray.remote(_call).options(max_retries=LOSSES)
+        return self._in_order(call.remote(shared, piece) for piece in pieces)
+
+    @property
+    def n_workers(self) -> int:
+        """How many workers there are."""
+        return self.workers or max(1, int(self.start().cluster_resources().get("CPU", 1)))
+
+    def _in_order(self, asked: Iterable[Any]) -> Iterator[Any]:
+        """Yield results in order, with a few more on their way than there are workers."""
+        room = 2 * self.n_workers
+        waiting: deque[Any] = deque()
+        try:
+            for one in asked:
+                waiting.append(one)
+                if len(waiting) >= room:
+                    yield fetch(waiting.popleft())
+            while waiting:
+                yield fetch(waiting.popleft())
+        finally:
+            for one in waiting:
+                import_ray().cancel(one, force=True)
+
+
+def _extract(extractor: FeatureExtractor, images: Images | list[Image]) -> list[ImageKeypoints]:
+    """Return the keypoints of some images, in a worker."""
     cv2.setNumThreads(1)  # there is a worker for every core
     return [extractor.extract_image(images[i]) for i in range(len(images))]
 

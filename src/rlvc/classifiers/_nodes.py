@@ -12,8 +12,7 @@ import numpy as np
 from rlvc._core.arrays import Ints, Rows
 from rlvc._core.jit import jit, share_spans
 from rlvc.classifiers.base import Split
-from rlvc.features.incidence import Incidence
-from rlvc.features.incidence_kernels import is_among
+from rlvc.features.incidence import Incidence, is_among
 
 LEAF = -1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import itertools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -90,7 +91,7 @@ class Diagrams(Nodes):
         functions = self.functions(backend, largest=LARGEST)
         n_users = dict.fromkeys(self.order.tolist(), 0)
         for group in groups:
-            merged = functools.reduce(_either, (functions[c] for c in group))
+            merged = functools.reduce(operator.or_, (functions[c] for c in group))
             for name in merged.support:
                 n_users[int(name[1:])] += 1
         return sorted((f for f in n_users if n_users[f]), key=lambda f: -n_users[f])
@@ -138,10 +139,6 @@ class Diagrams(Nodes):
 
 class _TooLargeError(Exception):
     """A diagram has too many nodes; the limit does not depend on the backend."""
-
-
-def _either(a: Function, b: Function) -> Function:
-    return a | b
 
 
 def _simplify(nodes: Nodes, group_of: Ints, wanted: set[int]) -> tuple[Ints, Ints, Ints]:

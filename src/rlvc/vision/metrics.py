@@ -67,8 +67,7 @@ class Euclidean:
 
     def distances(self, a: Descriptors, b: Descriptors) -> NDArray[np.float64]:
         """Return the (n, m) Euclidean distances."""
-        squares = _squares(self.embed(a), self.embed(b))
-        return np.asarray(np.sqrt(squares))
+        return _distances(self.embed(a), self.embed(b))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +103,7 @@ class Mahalanobis:
 
     def distances(self, a: Descriptors, b: Descriptors) -> NDArray[np.float64]:
         """Return the (n, m) Mahalanobis distances."""
-        squares = _squares(self.embed(a), self.embed(b))
-        return np.asarray(np.sqrt(squares))
+        return _distances(self.embed(a), self.embed(b))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +139,15 @@ class Hamming:
 
 
 @jit
-def _squares(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
-    out = np.zeros((len(a), len(b)), np.float64)
+def _distances(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
+    out = np.empty((len(a), len(b)), np.float64)
     for i in range(len(a)):
         for j in range(len(b)):
             total = 0.0
             for c in range(a.shape[1]):
                 difference = float(a[i, c]) - float(b[j, c])
                 total += difference * difference
-            out[i, j] = total
+            out[i, j] = np.sqrt(total)
     return out
 
 

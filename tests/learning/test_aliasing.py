@@ -34,7 +34,7 @@ def test_aliased_is_algorithm_2(seed: int, n: int, largest: int, quarters: int) 
     fractions = [Fraction(int(d), 4) for d in delta]
     classes = (group // 2).tolist()
     tau = quarters / 4
-    residuals = Residuals(delta, FixedPoint(2), group, 3, 2).sums()
+    residuals = Residuals(delta, FixedPoint(2), group, np.zeros((3, 2))).sums()
     expected = [oracle.aliased(V, sequence, classes, fractions, 2, tau) for V in range(3)]
     assert AbsoluteVariance(tau=tau).detect(residuals, 123.0).tolist() == expected
     assert RelativeVariance(tau=tau).detect(residuals, 1.0).tolist() == expected
@@ -79,7 +79,8 @@ def test_a_small_variance_far_from_zero_is_exact() -> None:
 
 def test_no_interactions_have_no_percepts() -> None:
     nothing = np.empty(0, np.int64)
-    means, percepts = Residuals(nothing, FixedPoint(0), nothing, 1, 1).by_percept(nothing)
+    none = Residuals(nothing, FixedPoint(0), nothing, np.zeros((1, 1)))
+    means, percepts = none.by_percept(nothing)
     assert (means.integers.tolist(), means.group.tolist(), percepts.tolist()) == ([], [], [])
 
 

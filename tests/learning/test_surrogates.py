@@ -84,7 +84,7 @@ def extend(
 ) -> AtLeast | None:  # fmt: skip
     """Return what to test instead of a feature in the one class that there is."""
     n = len(start)
-    residuals = Residuals(delta, FixedPoint(0), np.zeros(n, np.int64), 1, 1)
+    residuals = Residuals(delta, FixedPoint(0), np.zeros(n, np.int64), np.zeros((1, 1)))
     one = np.array([feature])
     choice = SplitChoice(one, np.zeros(1, np.int64), np.zeros(1), np.ones(1, np.int64))
     classes = np.zeros(index.incidence.n_percepts, np.int64)

@@ -26,9 +26,7 @@ class Residuals:
         integers: (N,) Δ_t in units of ``2 ** -fixed.exponent``.
         fixed: The grid.
         group: (N,) the pair of each interaction, class · n_actions + action.
-        n_classes: How many visual classes there are.
-        n_actions: How many actions there are.
-        q: (n_classes, n_actions) the values that they are residuals of, if they are known.
+        q: (n_classes, n_actions) the values that they are residuals of.
         gamma: The discount factor.
         threads: How many threads sum them up; no result depends on it.
         known: Their sums, once they were asked for.
@@ -37,9 +35,7 @@ class Residuals:
     integers: Ints
     fixed: FixedPoint
     group: Ints
-    n_classes: int
-    n_actions: int
-    q: Floats | None = None
+    q: Floats
     gamma: float = 0.0
     threads: int = 1
     known: list[ResidualSums] = field(default_factory=list, repr=False, compare=False)
@@ -65,9 +61,8 @@ class Residuals:
     def sums(self) -> ResidualSums:
         """Return what adds up over parts of the interactions."""
         if not self.known:
-            shape = self.n_classes, self.n_actions
-            sums = group_sums(self.group, self.integers, shape[0] * shape[1], self.threads)
-            count, total, square = (one.reshape(shape) for one in sums)
+            sums = group_sums(self.group, self.integers, self.q.size, self.threads)
+            count, total, square = (one.reshape(self.q.shape) for one in sums)
             self.known.append(ResidualSums(count, total, square, self.fixed, self.q, self.gamma))
         return self.known[0]
 
@@ -81,7 +76,7 @@ class ResidualSums:
         total: (n_classes, n_actions) their sums.
         square: (n_classes, n_actions) the sums of their squares.
         fixed: The grid of the sums.
-        q: (n_classes, n_actions) the values that they are residuals of, if they are known.
+        q: (n_classes, n_actions) the values that they are residuals of.
         gamma: The discount factor.
     """
 
@@ -89,8 +84,8 @@ class ResidualSums:
     total: Ints
     square: Ints
     fixed: FixedPoint
-    q: Floats | None = None
-    gamma: float = 0.0
+    q: Floats
+    gamma: float
 
     def __add__(self, other: ResidualSums) -> ResidualSums:
         sums = self.count + other.count, self.total + other.total, self.square + other.square
@@ -135,7 +130,6 @@ def bellman_residuals(
     # A bound that every shard of the interactions knows without seeing the others'.
     largest = scale.largest + gamma * float(np.abs(value).max()) + float(np.abs(q).max())
     fixed = FixedPoint.for_squares(largest, scale.n)
-    n_classes, n_actions = q.shape
     n = len(sequence.start)
     integers, group = np.empty(n, np.int64), np.empty(n, np.int64)
     dense = np.ascontiguousarray(q, np.float64)
@@ -144,7 +138,7 @@ def bellman_residuals(
     )
     spans = [(piece.start, piece.stop) for piece in chunks(n, n_threads(threads))]
     share_threads(work, spans, threads)
-    return Residuals(integers, fixed, group, n_classes, n_actions, q, gamma, threads)
+    return Residuals(integers, fixed, group, q, gamma, threads)
 
 
 @jit

@@ -267,7 +267,6 @@ class View:
             residuals: What :meth:`residuals` returned.
             is_open: (n_classes,) the classes to split.
         """
-        assert residuals.q is not None
         asked = self.spec, residuals.q, residuals.gamma, selector, candidates, is_open
         return selector.choose(self.database.client.ask(Shard.measure, *asked), residuals)
 
@@ -326,7 +325,6 @@ class ViewStatistics:
         """Return how many of some features are exhibited in each of some groups."""
         if not asked:
             return []
-        assert self.residuals.q is not None
         answers = self.database.client.ask(
             Shard.tallies, self.view.spec, self.database.known, self.residuals.q,
             self.residuals.gamma, asked,

@@ -335,7 +335,7 @@ class Shard:
         seen, known = self._classify(spec), self._residuals
         if known is not None and known[0] == seen.number:
             residuals = known[1]
-            if residuals.gamma == gamma and np.array_equal(np.asarray(residuals.q), q):
+            if residuals.gamma == gamma and np.array_equal(residuals.q, q):
                 return residuals
         self._residuals = None
         found = bellman_residuals(self.sequence(spec), q, gamma, spec.scale, seen.threads)

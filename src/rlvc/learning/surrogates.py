@@ -189,7 +189,7 @@ def tallies_of(
     found = list[Tally]()
     for (visual_class, action), same in itertools.groupby(asked, lambda one: one[:2]):
         sets = [features for _, _, features in same]
-        rows = np.flatnonzero(residuals.group == visual_class * residuals.n_actions + action)
+        rows = np.flatnonzero(residuals.group == visual_class * residuals.q.shape[1] + action)
         counts = incidence.counts(sets, start[rows], residuals.threads)
         delta = residuals.integers[rows]
         found += [tally(n, delta, len(some)) for n, some in zip(counts, sets, strict=True)]

@@ -113,7 +113,7 @@ def check_aliasing_detector(detector: AliasingDetector) -> None:
     require = Require(detector)
     group = np.arange(60) % 12  # of three classes and four actions
     for integers in (group * 7, np.random.default_rng(0).integers(-99, 99, 60)):
-        residuals = Residuals(integers, FixedPoint(2), group, 3, 4).sums()
+        residuals = Residuals(integers, FixedPoint(2), group, np.zeros((3, 4))).sums()
         mask = detector.detect(residuals, 10.0)
         require.array(mask, (3,), np.bool_, "the mask (n_classes,)")
         again = detector.detect(residuals, 10.0)
@@ -136,7 +136,7 @@ def check_selector(selector: FeatureSelector) -> None:
 
     def samples(part: slice, threads: int) -> Samples:
         group = (classes * 2 + action)[part]
-        residuals = Residuals(integers[part], FixedPoint(4), group, 3, 2, q)
+        residuals = Residuals(integers[part], FixedPoint(4), group, q)
         incidence, is_all = Incidence.from_dense(dense), part == slice(None)
         return Samples(residuals, percepts[part], incidence, is_aliased, threads, is_all)
 

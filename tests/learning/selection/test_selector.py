@@ -70,7 +70,7 @@ def check(
         correction=rules.correction, min_samples=rules.min_samples, relevant=rules.relevant,
     )  # fmt: skip
     fixed = FixedPoint(0)
-    given = Residuals(delta, fixed, group, N_CLASSES, N_ACTIONS, values.astype(np.float64))
+    given = Residuals(delta, fixed, group, values.astype(np.float64))
     choice = select(chooser, given, percept, Incidence.from_dense(dense), is_aliased, threads)
     for V, found in enumerate(expected):
         got = oracle.Found(
@@ -156,7 +156,7 @@ def one_group(
     """Select in a single class with a single action, one percept for each interaction."""
     n = len(delta)
     nothing = np.zeros(n, np.int64)
-    residuals = Residuals(np.array(delta), FixedPoint(0), nothing, 1, 1, np.zeros((1, 1)))
+    residuals = Residuals(np.array(delta), FixedPoint(0), nothing, np.zeros((1, 1)))
     choice = select(
         chooser,
         residuals,
@@ -195,13 +195,6 @@ def test_a_split_is_significant_below_the_level_and_not_at_it(test: str) -> None
     assert one_group(Selector(test=test, alpha=np.nextafter(p_value, 1)), dense, delta)[0] == 0
 
 
-def test_relevance_needs_the_values_and_is_asked_for() -> None:
-    residuals = Residuals(np.array([1, 2]), FixedPoint(0), np.zeros(2, np.int64), 1, 1)
-    nothing = Incidence.from_dense(np.zeros((2, 1), np.bool_))
-    with pytest.raises(ValueError, match=r"^relevant of Selector needs residuals that know the "):
-        select(Selector(), residuals, np.arange(2), nothing, np.ones(1, bool))
-
-
 def test_a_reduction_is_what_the_parts_leave_of_the_sum_of_squares() -> None:
     x = np.array([3, 1, 4, 1, 5, 9])
     shown = np.array([[1, 1, 0, 0, 0, 1], [0, 1, 0, 1, 0, 0], [1, 0, 1, 1, 1, 1]], np.bool_)
@@ -238,7 +231,7 @@ def test_a_complement_ties_to_the_bit_in_large_groups(n: int) -> None:
         shown = rng.random(n) < rng.uniform(0.2, 0.8)
         delta = rng.integers(-(2**bits), 2**bits, n) // 2 + np.where(shown, 2 ** (bits - 1), 0)
         nothing = np.zeros(n, np.int64)
-        residuals = Residuals(delta, FixedPoint(0), nothing, 1, 1, np.zeros((1, 1)))
+        residuals = Residuals(delta, FixedPoint(0), nothing, np.zeros((1, 1)))
         dense = np.array([[False, True], [True, False]])
         choice = select(
             Selector(),
@@ -271,7 +264,7 @@ def test_two_perfect_splits_tie_to_the_lowest_action() -> None:
     for _ in range(20):
         percept, action = rng.integers(0, 2, (2, n))
         level = rng.integers(-(2**26), 2**26, (2, 2))
-        residuals = Residuals(level[action, percept], FixedPoint(0), action, 1, 2)
+        residuals = Residuals(level[action, percept], FixedPoint(0), action, np.zeros((1, 2)))
         choice = select(
             Selector(ranking="remaining", relevant=False),
             residuals,
@@ -286,7 +279,9 @@ def test_samples_that_share_a_percept_count_once() -> None:
     # Ten interactions of two percepts: many samples, but each side has a single percept.
     percept = np.repeat([0, 1], 5)
     delta = np.where(percept == 0, 100, -100) + np.tile([-1, 0, 1, 2, -2], 2)
-    residuals = Residuals(delta.astype(np.int64), FixedPoint(0), np.zeros(10, np.int64), 1, 1)
+    residuals = Residuals(
+        delta.astype(np.int64), FixedPoint(0), np.zeros(10, np.int64), np.zeros((1, 1))
+    )
     incidence = Incidence.from_dense(np.array([[True], [False]]))
     aliased = np.array([True])
     plain = Selector(min_samples=2, relevant=False)
@@ -300,7 +295,7 @@ def test_residuals_by_percept_are_means(seed: int) -> None:
     rng = np.random.default_rng(seed)
     percept, group = rng.integers(0, 6, 40), rng.integers(0, 4, 40)
     delta = rng.integers(-1000, 1001, 40)
-    residuals = Residuals(delta, FixedPoint(0), group, 2, 2)
+    residuals = Residuals(delta, FixedPoint(0), group, np.zeros((2, 2)))
     means, percepts = residuals.by_percept(percept)
     expected = {}
     for g, p in zip(group.tolist(), percept.tolist(), strict=True):
@@ -332,7 +327,7 @@ def test_sums_of_shards_choose_what_one_search_chooses(
     fixed = FixedPoint(0)
 
     def residuals(rows: NDArray[np.int64]) -> Residuals:
-        return Residuals(delta[rows], fixed, group[rows], N_CLASSES, N_ACTIONS, values)
+        return Residuals(delta[rows], fixed, group[rows], values)
 
     expected = select(selector, residuals(np.arange(size)), percept, incidence, is_aliased)
     parts = [
@@ -356,7 +351,7 @@ def test_sums_of_shards_choose_what_one_search_chooses(
 def test_what_is_no_matter_of_sums_is_refused(parameters: dict[str, str], message: str) -> None:
     selector = Selector(**parameters)  # type: ignore[arg-type]
     nothing = np.zeros(2, np.int64)
-    residuals = Residuals(nothing, FixedPoint(0), nothing, 1, 1, np.zeros((1, 1)))
+    residuals = Residuals(nothing, FixedPoint(0), nothing, np.zeros((1, 1)))
     incidence, every = Incidence.from_dense(np.zeros((2, 1), np.bool_)), np.ones(1, np.bool_)
     with pytest.raises(ValueError, match=message):
         selector.measure(Samples(residuals, nothing, incidence, every, is_all=False))

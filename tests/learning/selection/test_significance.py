@@ -21,7 +21,7 @@ def test_p_values_are_those_of_scipy(test: str, largest: int) -> None:
     percept, group = rng.integers(0, 40, n), rng.integers(0, 3, n)
     delta = rng.integers(-largest, largest + 1, n) + dense[percept, 3] * largest
     incidence = Incidence.from_dense(dense)
-    residuals = Residuals(delta, FixedPoint(0), group, 3, 1)
+    residuals = Residuals(delta, FixedPoint(0), group, np.zeros((3, 1)))
     groups, order = group_interactions(residuals, np.ones(3, np.bool_))
     candidates = sum_candidates(groups, order, delta, percept, incidence, 2)
     if test == "student":
@@ -59,7 +59,7 @@ def test_degenerate_sides_get_scipys_answer(plus: list[int], minus: list[int]) -
     delta = np.array(plus + minus)
     percept = np.array([1] * len(plus) + [0] * len(minus))
     incidence = Incidence.from_dense(np.array([[False], [True]]))
-    residuals = Residuals(delta, FixedPoint(0), np.zeros(len(delta), np.int64), 1, 1)
+    residuals = Residuals(delta, FixedPoint(0), np.zeros(len(delta), np.int64), np.zeros((1, 1)))
     groups, order = group_interactions(residuals, np.ones(1, np.bool_))
     candidates = sum_candidates(groups, order, delta, percept, incidence, 1)
     got = student(groups, candidates, np.array([0]))[0], welch(groups, candidates)[0]

@@ -59,7 +59,7 @@ def test_sums_are_those_of_every_interaction(
     group = rng.integers(0, n_classes * n_actions, n)
     delta = rng.integers(-(2**28), 2**28, n)
     is_aliased = rng.random(n_classes) < 0.7
-    residuals = Residuals(delta, FixedPoint(0), group, n_classes, n_actions)
+    residuals = Residuals(delta, FixedPoint(0), group, np.zeros((n_classes, n_actions)))
     groups, order = group_interactions(residuals, is_aliased)
     expected = by_hand(dense, percept, group, delta, np.repeat(is_aliased, n_actions), min_samples)
     incidence = Incidence.from_dense(dense)
@@ -93,7 +93,7 @@ def test_any_order_of_the_interactions_gives_the_same_sums(threads: int) -> None
     incidence, every = Incidence.from_dense(dense), np.ones(3, np.bool_)
 
     def sums(rows: NDArray[np.int64]) -> Sums:
-        residuals = Residuals(delta[rows], fixed, group[rows], 3, 2)
+        residuals = Residuals(delta[rows], fixed, group[rows], np.zeros((3, 2)))
         groups, order = group_interactions(residuals, every)
         shown = percept[rows]
         return as_dict(sum_candidates(groups, order, delta[rows], shown, incidence, 3, threads))
@@ -112,7 +112,7 @@ def test_shards_add_up() -> None:
     incidence, every = Incidence.from_dense(dense), np.ones(2, np.bool_)
 
     def sums(rows: NDArray[np.int64], min_samples: int) -> Sums:
-        residuals = Residuals(delta[rows], FixedPoint(0), group[rows], 2, 2)
+        residuals = Residuals(delta[rows], FixedPoint(0), group[rows], np.zeros((2, 2)))
         groups, order = group_interactions(residuals, every)
         found = sum_candidates(groups, order, delta[rows], percept[rows], incidence, min_samples)
         return as_dict(found)
@@ -139,7 +139,7 @@ def test_merged_shards_are_one_pass(seed: int, n: int, n_shards: int, min_sample
     is_aliased = rng.random(2) < 0.8
 
     def shard(rows: NDArray[np.int64], least: int) -> tuple[GroupSums, CandidateSums]:
-        residuals = Residuals(delta[rows], FixedPoint(0), group[rows], 2, 2)
+        residuals = Residuals(delta[rows], FixedPoint(0), group[rows], np.zeros((2, 2)))
         groups, order = group_interactions(residuals, is_aliased)
         incidence = Incidence.from_dense(dense[percept[rows]].reshape(-1, n_features))
         own = np.arange(len(rows))

@@ -179,8 +179,6 @@ def _choose(
 
 def _is_idle(groups: GroupSums, candidates: CandidateSums, residuals: ResidualSums) -> Bools:
     """Tell which splits change neither value nor policy: on both sides another action is best."""
-    if residuals.q is None:
-        raise ValueError("relevant of Selector needs residuals that know the values.")
     q = np.ldexp(residuals.q, residuals.fixed.exponent)
     others = np.full(q.shape, -np.inf)
     for action in range(q.shape[1]):

@@ -64,7 +64,7 @@ def group_interactions(residuals: Residuals, is_aliased: Bools) -> tuple[GroupSu
         groups: The sums of each group.
         order: (N′,) the interactions, group by group.
     """
-    is_wanted = np.repeat(is_aliased, residuals.n_actions)
+    is_wanted = np.repeat(is_aliased, residuals.q.shape[1])
     sums = residuals.sums()
     columns = (sums.count, sums.total, sums.square)
     groups = GroupSums(*(np.where(is_wanted, column.ravel(), 0) for column in columns))

@@ -101,11 +101,6 @@ class Optimum:
             result[first : first + BATCH] = moved + self.world.gamma * stays * best[:, None]
         return result
 
-    def cell_centres(self) -> Floats:
-        """Return the centres of all cells, row by row, shape (n_cells, 2)."""
-        x, y = np.meshgrid(self.x.centres, self.y.centres)
-        return np.stack([x.ravel(), y.ravel()], axis=1)
-
     def outcomes(
         self, positions: Floats, action: int
     ) -> tuple[NDArray[np.intp], Floats, Floats, Floats]:
@@ -187,7 +182,8 @@ def _best(moved: Floats, stays: Floats, gamma: float) -> Floats:
 
 def _solve(blank: Optimum) -> Floats:
     """Return V* of the cells by value iteration."""
-    world, centres = blank.world, blank.cell_centres()
+    world = blank.world
+    centres = np.stack(np.meshgrid(blank.x.centres, blank.y.centres), axis=-1).reshape(-1, 2)
     open_cells = np.flatnonzero(~world.in_exit(centres))
     gains, stays = np.empty((2, len(open_cells), len(MOVES)))
     transitions = []

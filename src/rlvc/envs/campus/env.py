@@ -76,7 +76,6 @@ class CampusEnv(TaskEnv[Image, int]):
         views_seed: int = 0,
         render_mode: str | None = None,
     ) -> None:
-        self.spots = CAMPUS
         self.views = campus_views(pictures, views_seed)
         super().__init__(ACTION_NAMES, Box(0, 255, self.views.shape, np.uint8), render_mode)
         self._numbers = self.views.division(views)
@@ -89,21 +88,20 @@ class CampusEnv(TaskEnv[Image, int]):
         return self._percept.copy()
 
     def _checked_start(self, value: object) -> int:
-        n_states = self.spots.n_states
-        if isinstance(value, (int, np.integer)) and 0 <= value < n_states:
+        if isinstance(value, (int, np.integer)) and 0 <= value < CAMPUS.n_states:
             return int(value)
         raise ValueError(
             f"state of {type(self).__name__}.reset must be a whole number from 0 to "
-            f"{n_states - 1}; got {value!r}."
+            f"{CAMPUS.n_states - 1}; got {value!r}."
         )
 
     def _random_start(self) -> int:
-        return int(self.np_random.integers(self.spots.n_states))
+        return int(self.np_random.integers(CAMPUS.n_states))
 
     def _act(self, state: int, action: int) -> tuple[int, float, bool]:
-        tables = self.spots.next_state, self.spots.reward, self.spots.terminated
+        tables = CAMPUS.next_state, CAMPUS.reward, CAMPUS.terminated
         next_state, reward, terminated = (table[state, action].item() for table in tables)
         return next_state, reward, terminated
 
     def _draw(self, state: int | None) -> Image:
-        return draw_campus(self.spots, state, self._percept)
+        return draw_campus(state, self._percept)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc.data.images import Image
-from rlvc.envs.campus.graph_world import AHEAD, HEADINGS, GraphWorld
+from rlvc.envs.campus.graph_world import AHEAD, CAMPUS, HEADINGS
+from rlvc.envs.photos.images import scale_to
 from rlvc.envs.picture import AMBER, DARK, WHITE, Color
 from rlvc.envs.planar_world import Point
 
@@ -26,19 +27,17 @@ FONT: Final = cv2.FONT_HERSHEY_DUPLEX
 COMPASS: Final = ("north", "east", "south", "west")
 
 
-def draw_campus(spots: GraphWorld, state: int | None, percept: Image | None) -> Image:
+def draw_campus(state: int | None, percept: Image | None) -> Image:
     """Return the map, 480×480, and on the right the percept, scaled to the same height.
 
     Args:
-        spots: Where the spots are.
         state: Where the agent is; without one it is not drawn.
         percept: What it perceives; without one its place stays blank.
 
-    >>> from rlvc.envs.campus.graph_world import CAMPUS
-    >>> draw_campus(CAMPUS, 41, np.zeros((120, 160, 3), np.uint8)).shape
+    >>> draw_campus(41, np.zeros((120, 160, 3), np.uint8)).shape
     (480, 1120, 3)
     """
-    chart = _Map(spots)
+    chart = _Map()
     chart.draw_ways()
     chart.draw_building()
     chart.draw_spots()
@@ -47,27 +46,23 @@ def draw_campus(spots: GraphWorld, state: int | None, percept: Image | None) -> 
     if percept is None:
         view = np.full((SIZE, SIZE * 4 // 3, 3), BLANK, np.uint8)
     else:
-        width = max(1, round(percept.shape[1] * SIZE / len(percept)))
-        method = cv2.INTER_AREA if len(percept) > SIZE else cv2.INTER_CUBIC
-        view = np.asarray(cv2.resize(percept, (width, SIZE), interpolation=method), np.uint8)
-    small = cv2.resize(chart.canvas, (SIZE, SIZE), interpolation=cv2.INTER_AREA)
-    return np.concatenate([np.asarray(small, np.uint8), view], axis=1)
+        view = scale_to(percept, max(1, round(percept.shape[1] * SIZE / len(percept))), SIZE)
+    return np.concatenate([scale_to(chart.canvas, SIZE, SIZE), view], axis=1)
 
 
 class _Map:
     """A canvas on which places are (x east, y north) and lengths are in steps."""
 
-    def __init__(self, spots: GraphWorld) -> None:
-        self.spots = spots
+    def __init__(self) -> None:
         side = SIZE * FINER
         self.canvas = np.full((side, side, 3), LAWN, np.uint8)
-        x, y = zip(*spots.places, self._at_goal(1, 0), strict=True)
+        x, y = zip(*CAMPUS.places, self._at_goal(1, 0), strict=True)
         self.middle = (min(x) + max(x)) / 2, (min(y) + max(y)) / 2
         self.step: float = side / (max(max(x) - min(x), max(y) - min(y)) + 0.8)
 
     def draw_ways(self) -> None:
-        places = self.spots.places
-        ways: list[tuple[Point, Point]] = [(places[a], places[b]) for a, b in self.spots.links]
+        places = CAMPUS.places
+        ways: list[tuple[Point, Point]] = [(places[a], places[b]) for a, b in CAMPUS.links]
         ways.append((self._at_goal(0, 0), self._at_goal(0.6, 0)))
         for color, width in ((KERB, 0.21), (WAY, 0.17)):
             for start, end in ways:
@@ -83,7 +78,7 @@ class _Map:
         self._write("goal", self._at_goal(0.75, 0), 0.13, WHITE)
 
     def draw_spots(self) -> None:
-        for number, place in enumerate(self.spots.places):
+        for number, place in enumerate(CAMPUS.places):
             for color, radius in ((KERB, 0.22), (WHITE, 0.2)):
                 (centre,) = self._pixels([place]).tolist()
                 cv2.circle(self.canvas, centre, self._long(radius), color, -1, cv2.LINE_AA)
@@ -104,11 +99,11 @@ class _Map:
         self._write(f"at spot {spot}, facing {COMPASS[heading]}", below, 0.15, DARK)
 
     def _at_goal(self, ahead: float, aside: float) -> Point:
-        return self._from(self.spots.goal, ahead, aside)
+        return self._from(CAMPUS.goal, ahead, aside)
 
     def _from(self, pose: tuple[int, int], ahead: float, aside: float) -> Point:
         """Return the place at a distance ahead and aside of an agent at a spot, with a heading."""
-        (x, y), (east, north) = self.spots.places[pose[0]], AHEAD[pose[1]]
+        (x, y), (east, north) = CAMPUS.places[pose[0]], AHEAD[pose[1]]
         return x + ahead * east - aside * north, y + ahead * north + aside * east
 
     def _pixels(self, places: list[Point]) -> NDArray[np.int32]:

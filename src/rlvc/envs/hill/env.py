@@ -69,7 +69,6 @@ class HillEnv(TaskEnv[dict[str, Image], Floats]):
     def __init__(
         self, pictures: str | Path = "photos", at_rest: bool = False, render_mode: str | None = None
     ) -> None:
-        self.hill = HILL
         self.strip = ground_picture(pictures)
         self.at_rest = at_rest
         ground = Box(0, 255, (scene.STRIP[1], scene.WINDOW, 3), np.uint8)
@@ -96,7 +95,7 @@ class HillEnv(TaskEnv[dict[str, Image], Floats]):
         return pair
 
     def _checked_start(self, value: ArrayLike) -> Floats:
-        state, limit = self._checked(value), self.hill.max_speed
+        state, limit = self._checked(value), HILL.max_speed
         if not (FIRST <= state[0] < TOP and abs(state[1]) <= limit):
             raise ValueError(
                 f"state of {type(self).__name__}.reset must be (p, s) with {FIRST:g} <= p < "
@@ -105,12 +104,12 @@ class HillEnv(TaskEnv[dict[str, Image], Floats]):
         return state
 
     def _random_start(self) -> Floats:
-        state: Floats = self.hill.random_starts(1, self.np_random, self.at_rest)[0]
+        state: Floats = HILL.random_starts(1, self.np_random, self.at_rest)[0]
         return state
 
     def _act(self, state: Floats, action: int) -> tuple[Floats, float, bool]:
-        states, reward, terminated = self.hill.move(state[None], [action])
+        states, reward, terminated = HILL.move(state[None], [action])
         return states[0], float(reward[0]), bool(terminated[0])
 
     def _draw(self, state: Floats | None) -> Image:
-        return draw_hill(self.hill, self.strip, state)
+        return draw_hill(self.strip, state)

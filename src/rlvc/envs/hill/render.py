@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rlvc._core.arrays import Floats
 from rlvc.data.images import Image
-from rlvc.envs.hill.dynamics import FIRST, TOP, Hill
+from rlvc.envs.hill.dynamics import FIRST, HILL, TOP
 from rlvc.envs.hill.scene import (
     GAUGE,
     PANEL,
@@ -24,6 +24,7 @@ from rlvc.envs.hill.scene import (
     gauge_image,
     ground_column,
 )
+from rlvc.envs.photos.images import scale_to
 from rlvc.envs.picture import AMBER, DARK, WHITE, Color
 from rlvc.envs.planar_world import Point
 
@@ -45,24 +46,21 @@ FADED: Final[Color] = (150, 158, 168)
 FONT: Final = cv2.FONT_HERSHEY_DUPLEX
 
 
-def draw_hill(hill: Hill, strip: Image, state: Floats | None) -> Image:
+def draw_hill(strip: Image, state: Floats | None) -> Image:
     """Return the hill, the strip of the ground and the gauge, one below the other.
 
     Args:
-        hill: The shape of the hill.
         strip: Shape (128, 1280, 3), the ground.
         state: Position and velocity of the car; without one, neither is shown.
 
-    >>> from rlvc.envs.hill.dynamics import HILL
-    >>> draw_hill(HILL, np.zeros((128, 1280, 3), np.uint8), np.array([0.1, 0.5])).shape
+    >>> draw_hill(np.zeros((128, 1280, 3), np.uint8), np.array([0.1, 0.5])).shape
     (720, 1280, 3)
     """
     scene = np.full((HEIGHT, STRIP[0], 3), PANEL, np.uint8)
-    canvas = _landscape(hill).copy()
+    canvas = _landscape().copy()
     if state is not None:
-        _draw_car(canvas, hill, float(np.clip(state[0], FIRST - BEYOND, TOP + BEYOND)))
-    size = (STRIP[0], SKYLINE)
-    scene[:SKYLINE] = cv2.resize(canvas, size, interpolation=cv2.INTER_AREA)
+        _draw_car(canvas, float(np.clip(state[0], FIRST - BEYOND, TOP + BEYOND)))
+    scene[:SKYLINE] = scale_to(canvas, STRIP[0], SKYLINE)
     scene[SKYLINE:][: STRIP[1]] = strip
     gauge = gauge_face() if state is None else gauge_image(int(gauge_column(state[1])))
     below = SKYLINE + STRIP[1]
@@ -82,35 +80,35 @@ def draw_hill(hill: Hill, strip: Image, state: Floats | None) -> Image:
 
 
 @cache
-def _landscape(hill: Hill) -> Image:
+def _landscape() -> Image:
     """Return the sky, the hill, its forbidden end and the flag at its top, drawn larger."""
     rows = np.linspace(0, 1, SKYLINE * FINER)[:, None, None]
     light = (1 - rows) * SKY[0] + rows * SKY[1]
     canvas = np.repeat(light, STRIP[0] * FINER, axis=1).astype(np.uint8)
     places = np.linspace(FIRST - 0.25, TOP + 0.25, 641)
     floor = [(places[-1], -1.0), (places[0], -1.0)]
-    cv2.fillPoly(canvas, [_pixels([*_along(hill, places), *floor])], EARTH)
+    cv2.fillPoly(canvas, [_pixels([*_along(places), *floor])], EARTH)
     for part, color in ((places, GRASS), (places[places <= FIRST], ABYSS)):
-        edge = _along(hill, part)
+        edge = _along(part)
         turf = [*edge, *((x, y - 0.035) for x, y in reversed(edge))]
         cv2.fillPoly(canvas, [_pixels(turf)], color)
-    _draw_post(canvas, hill)
-    _draw_flag(canvas, hill)
+    _draw_post(canvas)
+    _draw_flag(canvas)
     canvas.setflags(write=False)
     return canvas
 
 
-def _draw_post(canvas: Image, hill: Hill) -> None:
+def _draw_post(canvas: Image) -> None:
     """Draw a striped post at the end that the car must not pass."""
-    y = float(hill.height(FIRST))
+    y = float(HILL.height(FIRST))
     for stripe in range(6):
         low, high = y + 0.02 * stripe, y + 0.02 * (stripe + 1)
         box = [(FIRST - 0.012, low), (FIRST, low), (FIRST, high), (FIRST - 0.012, high)]
         cv2.fillPoly(canvas, [_pixels(box)], WHITE if stripe % 2 else ABYSS, cv2.LINE_AA)
 
 
-def _draw_flag(canvas: Image, hill: Hill) -> None:
-    y = float(hill.height(TOP))
+def _draw_flag(canvas: Image) -> None:
+    y = float(HILL.height(TOP))
     pole = [(TOP, y), (TOP + 0.008, y), (TOP + 0.008, y + 0.14), (TOP, y + 0.14)]
     cv2.fillPoly(canvas, [_pixels(pole)], DARK, cv2.LINE_AA)
     size = 0.02
@@ -120,11 +118,11 @@ def _draw_flag(canvas: Image, hill: Hill) -> None:
         cv2.fillPoly(canvas, [_pixels(square)], DARK if (row + column) % 2 else WHITE)
 
 
-def _draw_car(canvas: Image, hill: Hill, p: float) -> None:
+def _draw_car(canvas: Image, p: float) -> None:
     """Draw the car on the hill, tilted by the slope."""
-    angle = np.arctan(float(hill.slope(p)))
+    angle = np.arctan(float(HILL.slope(p)))
     ahead, up = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
-    foot = np.array(_along(hill, np.array([p]))[0])
+    foot = np.array(_along(np.array([p]))[0])
 
     def placed(points: Sequence[Point]) -> NDArray[np.int32]:
         return _pixels([tuple(foot + x * ahead + y * up) for x, y in points])
@@ -148,8 +146,8 @@ def _draw_car(canvas: Image, hill: Hill, p: float) -> None:
             cv2.circle(canvas, centre, size, color, -1, cv2.LINE_AA)
 
 
-def _along(hill: Hill, places: Floats) -> list[Point]:
-    return list(zip(places.tolist(), hill.height(places).tolist(), strict=True))
+def _along(places: Floats) -> list[Point]:
+    return list(zip(places.tolist(), HILL.height(places).tolist(), strict=True))
 
 
 def _pixels(points: Sequence[Point]) -> NDArray[np.int32]:

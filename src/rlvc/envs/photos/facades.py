@@ -118,8 +118,7 @@ def draw_facade(state: int, rng: np.random.Generator) -> Image:
     sky = Surface(_clouds(), (drift - 900, -599, SKY), (2, 0, 0), (0, 2, 0))
     for surface in (_ground(), sky, *_wings(), *_building(state)):
         surface.draw_on(large, camera, position)
-    view = cv2.resize(large, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
-    return expose(np.asarray(view, np.uint8), rng, light)
+    return expose(scale_to(large, WIDTH, HEIGHT), rng, light)
 
 
 @lru_cache(maxsize=64)

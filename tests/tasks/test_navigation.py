@@ -485,6 +485,11 @@ def test_a_policy_with_other_actions_is_not_evaluated(small: None) -> None:
         evaluate_policy(policy, task="small", episodes=1)
 
 
+@pytest.mark.parametrize("name", ["maze", "subway", "campus", "hill"])
+def test_an_unfinished_run_has_no_measures(name: str) -> None:
+    assert tasks.make(name).measures({"task": name, "pictures": "photos"}) is None
+
+
 def test_an_unknown_task_is_explained() -> None:
     assert tasks.make("subway").base_learner().gamma == SUBWAY.gamma
     with pytest.raises(

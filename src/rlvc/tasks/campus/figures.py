@@ -14,7 +14,7 @@ from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 from matplotlib.ticker import PercentFormatter
 
 from rlvc.envs.campus.graph_world import AHEAD, CAMPUS, HEADINGS
-from rlvc.report.figures.curves import draw_features, sizes_of
+from rlvc.report.figures.curves import draw_features, plot_stages, sizes_of
 from rlvc.report.figures.style import (
     BLUE,
     GREEN,
@@ -83,10 +83,8 @@ def draw_sizes(result: dict[str, Any]) -> Figure:
 def _draw_versions(axes: Axes, result: dict[str, Any], key: str, form: str) -> None:
     for version, colour in COLOURS.items():
         history = result[version]["history"]
-        stage, value = [[line[k] for line in history] for k in ("stage", key)]
-        dot = "o" if len(stage) == 1 else ""  # a line of one point cannot be seen
-        label = f"{NAMES[version]}: {form.format(value[-1])} at the end"
-        axes.plot(stage, value, color=colour, linewidth=1.8, marker=dot, label=label)
+        label = f"{NAMES[version]}: {form.format(history[-1][key])} at the end"
+        plot_stages(axes, history, key, colour, label)
     axes.legend(loc="best", fontsize=8)
     axes.set_xlabel("stage k")
     axes.margins(x=0.02)

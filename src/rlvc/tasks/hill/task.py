@@ -212,8 +212,9 @@ class HillTask(PaperTask[HillEvaluation]):
         def cells_of(found: Mapping[str, Any]) -> list[str]:
             return [format_share(found.get("missed")), format_mean(found.get("mean_steps"))]
 
-        alone = result.get("primitive_only", {})
-        others = [("without composite features", alone["measures"], sizes_of(alone))] * bool(alone)
+        others = []
+        if alone := result.get("primitive_only"):
+            others.append(("without composite features", alone["measures"], sizes_of(alone)))
         return table_of_agents(result, ["missed", "steps"], cells_of, others)
 
     def summary(self, result: dict[str, Any]) -> Summary:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from rlvc.envs.planar_world import MOVES, PlanarWorld
-from rlvc.report.figures.curves import draw_features, draw_growth, sizes_of
+from rlvc.report.figures.curves import draw_features, draw_growth, plot_stages, sizes_of
 from rlvc.report.figures.style import (
     BLUE,
     GREY,
@@ -98,12 +98,10 @@ def draw_values(outcome: NavigationOutcome) -> Figure:
 
 def draw_learning(result: dict[str, Any]) -> Figure:
     """Draw classes, tests, residual and success by stage."""
-    history = result["history"]
-    stage = [line["stage"] for line in history]
     figure = new_figure(9.0, 3.2)
     left, middle, right = figure.subplots(1, 3)
-    dot = draw_growth(left, middle, history)
-    right.plot(stage, [line["success"] for line in history], color=BLUE, linewidth=1.8, marker=dot)
+    draw_growth(left, middle, result["history"])
+    plot_stages(right, result["history"], "success", BLUE)
     direct = result["direct"]["equal"]
     right.axhline(direct["success"], color=GREY, linewidth=1.2, linestyle="--")
     right.annotate(

@@ -108,7 +108,7 @@ def find_place(options: RunOptions, default: Path) -> Path:
     A folder in which no run can begin is refused here, before anything is read or collected.
     """
     from rlvc.runs.checkpoint import FOLDER
-    from rlvc.runs.folder import check_folder
+    from rlvc.runs.folder import check_folder, check_foreign_files
 
     if options.port is not None and not options.live:
         raise ValueError("--port is for the page of --live only; add --live.")
@@ -121,17 +121,8 @@ def find_place(options: RunOptions, default: Path) -> Path:
     check_folder(folder, overwrite=overwrite or resume is not None)
     is_new = resume is None and not overwrite and not (folder / FOLDER).exists()
     if is_new and folder.is_dir():
-        check_foreign(folder)
+        check_foreign_files(folder)
     return folder
-
-
-def check_foreign(folder: Path) -> None:
-    """Refuse a folder that holds other files than those of an interrupted run."""
-    from rlvc._core.lock import LOCK_FILE
-    from rlvc.runs.checkpoint import ASIDE, FOLDER
-    from rlvc.runs.folder import check_foreign_files
-
-    check_foreign_files(folder, (FOLDER, ASIDE, LOCK_FILE))
 
 
 @contextmanager
@@ -149,7 +140,7 @@ def open_session(
     from rlvc.runs.folder import prepare_folder
 
     checkpoint, is_resuming = Checkpoint(folder), options.resume is not None
-    prepare_folder(folder, overwrite=options.overwrite or is_resuming)
+    prepare_folder(folder)
     with lock_folder(folder):
         remove_parts(folder)
         session = Session(
@@ -190,6 +181,7 @@ def _resume(session: Session) -> bool:
 
 def _begin(session: Session, *, overwrite: bool, is_resuming: bool) -> None:
     """Begin a new run, unless it is finished already or would destroy something."""
+    from rlvc.runs.folder import check_foreign_files
     from rlvc.runs.run import versions
 
     checkpoint, folder = session.checkpoint, session.folder
@@ -199,7 +191,7 @@ def _begin(session: Session, *, overwrite: bool, is_resuming: bool) -> None:
     if not is_resuming and not overwrite:
         check_unfinished(session)
     if not overwrite:
-        check_foreign(folder)
+        check_foreign_files(folder)
     if is_resuming:
         session.say(f"There is no run in {folder} to resume; it begins now.")
     checkpoint.begin({**session.facts, "versions": versions()})

@@ -13,7 +13,7 @@ from rlvc.runs.config import describe_parameters, make_learner
 from rlvc.runs.curves import Curves, describe_stage
 from rlvc.runs.direct_perception import TabularPolicy
 from rlvc.runs.examples import Examples
-from rlvc.runs.folder import check_folder, prepare_folder, write_run
+from rlvc.runs.folder import write_run
 from rlvc.runs.forest import GrownForest, forest_values
 from rlvc.runs.interrupt import Interrupt, interruptible
 from rlvc.runs.live import LiveSnapshots
@@ -40,7 +40,6 @@ __all__ = [
     "TabularPolicy",
     "Task",
     "TaskEvaluation",
-    "check_folder",
     "describe_parameters",
     "describe_stage",
     "estimate_collection",
@@ -49,7 +48,6 @@ __all__ = [
     "forest_values",
     "interruptible",
     "make_learner",
-    "prepare_folder",
     "task_of",
     "tasks",
     "write_run",

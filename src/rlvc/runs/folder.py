@@ -11,7 +11,9 @@ from typing import Any, Final
 import cv2
 
 from rlvc._core.atomic import atomic_write
+from rlvc._core.lock import LOCK_FILE
 from rlvc.errors import ImageError
+from rlvc.runs.checkpoint import ASIDE, FOLDER
 from rlvc.runs.examples import FILE as EXAMPLES
 from rlvc.runs.run import POLICY, Outcome
 
@@ -24,14 +26,15 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
     """Refuse a folder that holds results already, unless they may be overwritten."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; give --out the name of a folder.")
-    if (folder / "result.json").exists() and not overwrite:
+    if (folder / RESULT).exists() and not overwrite:
         raise ValueError(
             f"{folder} holds a run already; give another folder with --out, or add --overwrite."
         )
 
 
-def check_foreign_files(folder: Path, known: tuple[str, ...]) -> None:
-    """Refuse a folder that holds other files than those known, which could get lost."""
+def check_foreign_files(folder: Path) -> None:
+    """Refuse a folder that holds other files than those of an interrupted run."""
+    known = (FOLDER, ASIDE, LOCK_FILE)
     if others := sorted(path.name for path in folder.iterdir() if path.name not in known):
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
         raise ValueError(
@@ -40,9 +43,8 @@ def check_foreign_files(folder: Path, known: tuple[str, ...]) -> None:
         )
 
 
-def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
-    """Make the folder of a run; refuse one that cannot be written to, or holds results already."""
-    check_folder(folder, overwrite=overwrite)
+def prepare_folder(folder: Path) -> None:
+    """Make the folder of a run; refuse one that cannot be written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:  # fail now, and not after the work is done
@@ -51,7 +53,6 @@ def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
         raise OSError(
             f"{folder} cannot be written to ({error.strerror}); give another folder with --out."
         ) from error
-    return folder
 
 
 def write_run(outcome: Outcome[Any], folder: Path) -> None:

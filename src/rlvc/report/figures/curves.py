@@ -15,26 +15,31 @@ from rlvc.report.figures.patches import picture_of, share_of, title_of
 from rlvc.report.figures.style import BLUE, GREEN, GREY, ORANGE, new_figure
 
 
-def draw_growth(left: Axes, middle: Axes, history: list[dict[str, Any]]) -> str:
-    """Draw classes, tests and the residual by stage; return the marker of the lines."""
-    stage = [line["stage"] for line in history]
-    dot = "o" if len(stage) == 1 else ""  # a line of one point is invisible
+def draw_growth(left: Axes, middle: Axes, history: list[dict[str, Any]]) -> None:
+    """Draw classes, tests and the residual by stage."""
     for key, name, colour in (("classes", "classes", BLUE), ("features", "tests", ORANGE)):
-        left.plot(stage, [line[key] for line in history], color=colour, linewidth=1.8, marker=dot)
+        plot_stages(left, history, key, colour)
+        last = history[-1]
         left.annotate(
-            f"{history[-1][key]} {name}", (stage[-1], history[-1][key]), color=colour, ha="right",
+            f"{last[key]} {name}", (last["stage"], last[key]), color=colour, ha="right",
             xytext=(0, 4 if key == "classes" else -72), textcoords="offset points",
         )  # fmt: skip
     left.set_title("Classes and tests")
-    middle.plot(
-        stage, [line["residual"] for line in history], color=GREEN, linewidth=1.8, marker=dot
-    )
+    plot_stages(middle, history, "residual", GREEN)
     middle.set_title("Bellman residual (rms)")
     middle.set_ylim(bottom=0)
     for axes in (left, middle):
         axes.set_xlabel("stage k")
         axes.margins(x=0.02)
-    return dot
+
+
+def plot_stages(
+    axes: Axes, history: list[dict[str, Any]], key: str, colour: str, label: str | None = None
+) -> None:
+    """Plot a number by stage."""
+    stage, value = [[line[k] for line in history] for k in ("stage", key)]
+    dot = "o" if len(stage) == 1 else ""  # a line of one point is invisible
+    axes.plot(stage, value, color=colour, linewidth=1.8, marker=dot, label=label)
 
 
 def sizes_of(result: dict[str, Any]) -> str:

@@ -36,8 +36,7 @@ from rlvc.learning.generation.base import (
 )
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.generation.shard_features import ShardFeatures
-from rlvc.learning.selection.base import Samples, SplitChoice
-from rlvc.learning.selection.selector import FeatureSums, Selector
+from rlvc.learning.selection.selector import FeatureSums, Samples, Selector, SplitChoice
 from rlvc.runs import Run, make_learner
 from rlvc.tasks import HillTask, MazeTask
 

@@ -27,7 +27,7 @@ from rlvc import RLVC, Database, Stage, collect
 from rlvc._core.jit import run_threads
 from rlvc.learning.aliasing import Residuals, bellman_residuals
 from rlvc.learning.mdp import map_interactions
-from rlvc.learning.selection.base import Samples
+from rlvc.learning.selection.selector import Samples
 
 STAGES = 5  # stages of the run that are measured, evenly spread
 

@@ -46,8 +46,7 @@ from rlvc.envs.planar_world import MAZE
 from rlvc.learning.aliasing import Residuals, bellman_residuals
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.mdp import EffectiveTransitions, map_interactions
-from rlvc.learning.selection.base import Samples
-from rlvc.learning.selection.selector import Selector
+from rlvc.learning.selection.selector import Samples, Selector
 from rlvc.learning.selection.sums import merge
 from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
 from rlvc.learning.surrogates import Surrogates

@@ -15,8 +15,7 @@ from rlvc.learning.aliasing import AbsoluteVariance
 from rlvc.learning.compaction import Keep, Solve, Step
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.rlvc import largest_first
-from rlvc.learning.selection.base import SplitChoice
-from rlvc.learning.selection.selector import Selector
+from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.solvers.base import solvers
 from rlvc.learning.surrogates import Surrogates
 from rlvc.vision import Harris, InterestPoints

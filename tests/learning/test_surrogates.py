@@ -26,8 +26,7 @@ from rlvc.features import (
     Primitive,
 )
 from rlvc.learning.aliasing import Residuals
-from rlvc.learning.selection.base import SplitChoice
-from rlvc.learning.selection.selector import Selector
+from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.surrogates import (
     Cooccurrence,
     Group,

@@ -13,7 +13,7 @@ from rlvc.learning.generation.base import GeneratorState
 from rlvc.learning.generation.class_images import class_keys
 from rlvc.learning.generation.sampling import CellCounts, Sample
 from rlvc.learning.generation.shard_features import ClassifiedPercepts, ShardFeatures
-from rlvc.learning.selection.base import FeatureSelector, Samples, SplitChoice
+from rlvc.learning.selection.selector import FeatureSelector, Samples, SplitChoice
 from rlvc.learning.shard import ShardNumbers, exhibit
 
 _NUMBERS = itertools.count()

@@ -31,8 +31,7 @@ from rlvc.learning.generation.composites import Composites
 from rlvc.learning.make_policy import make_policy
 from rlvc.learning.mdp import MappedMDP
 from rlvc.learning.resume import Decision, Decisions
-from rlvc.learning.selection.base import FeatureSelector, SplitChoice
-from rlvc.learning.selection.selector import Selector
+from rlvc.learning.selection.selector import FeatureSelector, Selector, SplitChoice
 from rlvc.learning.shrinkage import shrink
 from rlvc.learning.solvers.base import Solver
 from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration

@@ -39,7 +39,7 @@ from rlvc.learning.generation.sampling import CellCounts, Sample, ShardSample
 from rlvc.learning.generation.shard_features import ClassifiedPercepts, ShardFeatures
 from rlvc.learning.make_policy import Spot, first_spot
 from rlvc.learning.mdp import EffectiveTransitions, MappedSequence, TransitionCounts
-from rlvc.learning.selection.base import FeatureSelector, Samples
+from rlvc.learning.selection.selector import FeatureSelector, Samples
 from rlvc.learning.surrogates import Cooccurrence, Group, Tally, cooccurrences_of, tallies_of
 
 

@@ -21,8 +21,7 @@ from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.kinds import AtLeast
 from rlvc.learning.aliasing import Residuals
-from rlvc.learning.selection.base import SplitChoice
-from rlvc.learning.selection.selector import reductions
+from rlvc.learning.selection.selector import SplitChoice, reductions
 
 ENOUGH = 0.95  # of the reduction that a feature brings alone, for others to stand in for it
 

@@ -18,7 +18,7 @@ from rlvc.learning.generation.base import Generator
 from rlvc.learning.generation.clustering import Clustering
 from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate
 from rlvc.learning.rlvc import RLVC
-from rlvc.learning.selection.base import FeatureSelector, Samples
+from rlvc.learning.selection.selector import FeatureSelector, Samples
 from rlvc.learning.solvers.base import Solver
 from rlvc.testing.require import Require
 from rlvc.vision.detectors import Harris

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from rlvc._core.fixed_point import FixedPoint
 from rlvc.features import Incidence
 from rlvc.learning.aliasing import Residuals
-from rlvc.learning.selection.base import Samples, SplitChoice
-from rlvc.learning.selection.selector import Selector, reductions
+from rlvc.learning.selection.selector import Samples, Selector, SplitChoice, reductions
 from tests.oracle import rlvc as oracle
 from tests.support.candidates import select
 

@@ -26,8 +26,9 @@ def policy() -> Policy:
     return RLVC(threads=1).learn(database(COLOUR))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def saved(policy: Policy) -> bytes:
+    """The file of the policy, which a module may replace by one of its own."""
     return bytes_of(policy)
 
 

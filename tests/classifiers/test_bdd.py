@@ -186,14 +186,6 @@ def same(one: Classifiers, other: Classifiers) -> bool:
 # What merging does -------------------------------------------------------------------------------
 
 
-@each_kind
-@each_backend
-def test_merging_all_classes_forgets_every_feature(kind: type[Classifiers], backend: str) -> None:
-    *_, (classifier, *_) = play([("refine", seed) for seed in range(6)], backend, kind)
-    whole = classifier.merge([range(classifier.n_classes)], backend)
-    assert same(whole, Diagrams())
-
-
 def test_features_that_are_new_come_last_in_the_order() -> None:
     classifier = Diagrams().refine([Split(0, 7)]).refine([Split(1, 3), Split(0, 7)])
     assert classifier.order.tolist() == [7, 3]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,21 +26,9 @@ from tests.support.scenes import HIGHEST, Scene, draw_graph, lazy_features, pair
 
 def primitives_first(graph: FeatureGraph) -> tuple[FeatureGraph, list[Feature], dict[int, int]]:
     """Return the graph of the primitives, the features to add, and what each is called then."""
-    order = sorted(range(len(graph)), key=lambda n: not isinstance(graph[n], Primitive))
-    n_primitives = sum(isinstance(feature, Primitive) for feature in graph.features)
-    numbers = {old: new for new, old in enumerate(order)}
-    renamed: list[Feature] = []
-    for old in order:
-        feature = graph[old]
-        if isinstance(feature, Composite):
-            first, second = numbers[feature.first], numbers[feature.second]
-            feature = replace(feature, first=first, second=second)
-        elif isinstance(feature, InCell):
-            feature = replace(feature, part=numbers[feature.part])
-        elif isinstance(feature, AtLeast):
-            feature = replace(feature, parts=tuple(numbers[part] for part in feature.parts))
-        renamed.append(feature)
-    return FeatureGraph(tuple(renamed[:n_primitives])), renamed[n_primitives:], numbers
+    kept = tuple(feature for feature in graph.features if isinstance(feature, Primitive))
+    joined, numbers = FeatureGraph(kept).join(graph)
+    return FeatureGraph(kept), list(joined.features[len(kept) :]), numbers
 
 
 def assert_same_points(found: NDArray[np.float64], expected: Sequence[oracle.Point]) -> None:
@@ -143,31 +130,6 @@ def test_features_may_be_added_at_once_or_one_by_one(seed: int) -> None:
     for row in range(len(scene.table)):
         renamed = {numbers[n] for n in other.incidence.row(row).tolist()}
         assert renamed == set(whole.incidence.row(row).tolist())
-
-
-@settings(deadline=None, max_examples=60)
-@given(seed=seeds)
-def test_occurrences_are_sorted_by_image_and_feature(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    cameras = ("left", "right")
-    graph, scene = draw_graph(rng, cameras, several=True), Scene.draw(rng, cameras)
-    index = scene.see(graph)
-    for camera, places in zip(cameras, index.places, strict=True):
-        assert places.n_images == len(set(index.table[:, cameras.index(camera)].tolist()))
-        assert places.begin[0] == 0
-        assert places.begin[-1] == len(places.feature) == len(places.marks)
-        for first, last in zip(places.begin[:-1], places.begin[1:], strict=True):
-            assert (np.diff(places.feature[first:last]) >= 0).all()
-        assert {graph.camera[n] for n in places.feature.tolist()} <= {camera}
-        view = scene.views[camera][0]
-        assert places.size == (view.width, view.height)
-        dense = np.zeros((places.n_images, len(graph)), np.bool_)
-        for number in range(len(graph)):
-            if graph.camera[number] == camera:
-                dense[index.find(number)[0], number] = True
-        incidence = index.shown[cameras.index(camera)]
-        for image in range(places.n_images):
-            assert incidence.row(image).tolist() == np.flatnonzero(dense[image]).tolist()
 
 
 # Some that are plain to see ----------------------------------------------------------------------

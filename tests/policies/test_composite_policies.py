@@ -73,11 +73,6 @@ def policy(stage: Stage) -> Policy:
     return stage.policy()
 
 
-@pytest.fixture(scope="module")
-def saved(policy: Policy) -> bytes:
-    return bytes_of(policy)
-
-
 # What only distances tell ------------------------------------------------------------------------
 
 

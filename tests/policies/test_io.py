@@ -34,11 +34,6 @@ def policy(request: pytest.FixtureRequest, policy: Policy) -> Policy:
     return policy
 
 
-@pytest.fixture(scope="module")
-def saved(policy: Policy) -> bytes:
-    return bytes_of(policy)
-
-
 def test_saving_and_loading_changes_nothing(policy: Policy, tmp_path: Path) -> None:
     images = np.concatenate([COLOUR, pictures(30, 3)])
     check_saving(policy, images, tmp_path / "one" / "two" / "policy.rlvc")

@@ -56,10 +56,12 @@ def agree(metric: Metric, centres: Rows, rows: Rows, threshold: float) -> int:
     assert counts.tolist() == expected_counts.tolist()
     assert found.tolist() == expected.tolist()
     assert fast.leaders(prepared).tolist() == plain.leaders(rows).tolist()
+    nothing = fast.prepare(rows[:0])
     for symbol in range(0, len(centres), 1 + len(centres) // 5):
         matches = plain.matches(rows, symbol)
         assert np.array_equal(fast.matches(prepared, symbol), matches)
         assert fast.has_match(prepared, symbol) == (len(matches) > 0)
+        assert len(fast.matches(nothing, symbol)) == fast.has_match(nothing, symbol) == 0
     return len(found)
 
 

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import rlvc.vision.vocabulary as module
@@ -89,25 +87,6 @@ def test_one_row_or_many_any_number_of_threads(name: str) -> None:
 
 
 @EVERY
-def test_matches_is_one_column_of_quantize(name: str) -> None:
-    words = vocabulary(name)
-    words.extend(sample(name, 150))
-    rows = sample(name, 60, seed=1)
-    search = words.search
-    prepared, nothing = search.prepare(rows), search.prepare(rows[:0])
-    expected = as_lists(words.quantize(rows))
-    lonely = 0
-    for symbol in range(words.n_symbols):
-        found = search.matches(prepared, symbol).tolist()
-        assert found == [i for i, symbols in enumerate(expected) if symbol in symbols]
-        assert search.has_match(prepared, symbol) == (len(found) > 0)
-        assert not search.has_match(nothing, symbol)
-        assert search.matches(nothing, symbol).tolist() == []
-        lonely += not found
-    assert 0 < lonely < words.n_symbols
-
-
-@EVERY
 def test_growing_never_changes_earlier_results(name: str) -> None:
     words = vocabulary(name)
     words.extend(sample(name, 100))
@@ -135,48 +114,20 @@ def test_an_empty_vocabulary_knows_nothing(name: str) -> None:
     assert as_lists(words.quantize(rows[:0])) == []
 
 
-class Plain:
-    """The Euclidean distance as a user would write it: no embedding, no compiled search."""
-
-    def fit(self, descriptors: Rows) -> Self:
-        return self
-
-    def distances(self, a: Rows, b: Rows) -> NDArray[np.float64]:
-        difference = a[:, None, :].astype(np.float64) - b[None, :, :].astype(np.float64)
-        return np.asarray(np.sqrt((difference**2).sum(axis=2)))
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.integers(0, 2**32 - 1), st.floats(0.1, 30), st.integers(1, 60), st.integers(1, 6))
-def test_a_custom_metric_gives_the_same(seed: int, threshold: float, n: int, width: int) -> None:
-    rng = np.random.default_rng(seed)
-    rows = (rng.normal(size=(n, width)) * 10).astype(np.float32)
-    ours, theirs = Vocabulary(Euclidean(), threshold), Vocabulary(Plain(), threshold)
-    assert np.array_equal(ours.extend(rows), theirs.extend(rows))
-    others = (rng.normal(size=(30, width)) * 10).astype(np.float32)
-    assert as_lists(ours.quantize(others)) == as_lists(theirs.quantize(others, 2))
-    one, other = ours.search, theirs.search
-    for symbol in range(ours.n_symbols):
-        found = one.matches(one.prepare(others), symbol)
-        assert np.array_equal(found, other.matches(other.prepare(others), symbol))
-        assert other.has_match(other.prepare(others), symbol) == (len(found) > 0)
-
-
-@pytest.mark.parametrize("name", ["euclidean", "hamming"])
-def test_the_threshold_itself_is_near(name: str) -> None:
-    rows: Rows = np.array([[0, 0], [3, 4], [3, 4.001]], np.float32)
-    if name == "hamming":
-        rows = np.array([[0], [0b11111], [0b111111]], np.uint8)
-    words = Vocabulary(metrics.make(name), 5.0)
+@pytest.mark.parametrize(
+    ("metric", "threshold", "rows", "symbols"),
+    [
+        ("euclidean", 5.0, np.float32([[0, 0], [3, 4], [3, 4.001]]), [[0], [0, 1], [1]]),
+        ("hamming", 5.0, np.uint8([[0], [0b11111], [0b111111]]), [[0], [0, 1], [1]]),
+        ("euclidean", 0.0, np.float32([[1, 2], [1, 2], [1, 2.0000002]]), [[0], [0], [1]]),
+    ],
+)
+def test_the_threshold_itself_is_near(
+    metric: str, threshold: float, rows: Rows, symbols: list[list[int]]
+) -> None:
+    words = Vocabulary(metrics.make(metric), threshold)
     assert words.extend(rows).tolist() == [0, 2]
-    assert as_lists(words.quantize(rows)) == [[0], [0, 1], [1]]
-
-
-def test_a_threshold_of_zero_tells_all_apart() -> None:
-    rows = np.array([[1, 2], [1, 2], [1, 2.0000002]], np.float32)
-    words = Vocabulary(Euclidean(), 0.0)
-    assert words.extend(rows).tolist() == [0, 2]
-    assert as_lists(words.quantize(rows)) == [[0], [0], [1]]
+    assert as_lists(words.quantize(rows)) == symbols
 
 
 class Counted(Images):

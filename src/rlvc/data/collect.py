@@ -36,12 +36,7 @@ class Predictor(Protocol):
 class Explorer:
     """Interact with an environment; later interactions are added to the first ones.
 
-    Args:
-        env: Its observations are images (or dicts of images, or stacked frames), its actions
-            ``Discrete``.
-        seed: Of the environment and of the exploration.
-        state: The entry of ``info`` that holds the true state, for comparison; the learner never
-            uses it.
+    The arguments are those of :func:`collect`.
     """
 
     def __init__(self, env: Env, *, seed: int = 0, state: str | None = None) -> None:
@@ -72,12 +67,8 @@ class Explorer:
     ) -> Interactions:
         """Interact ``n`` more times and return all interactions so far.
 
-        Args:
-            n: How many interactions to collect; the last one ends its episode.
-            policy: The policy to follow; without one, all actions are random.
-            epsilon: The share of random actions with a policy; 0.1 unless given.
-            curious: Whether random actions are drawn among those tried least in the percept.
-            on_step: Called after each interaction.
+        The arguments are those of :func:`collect`. If ``curious``, random actions are drawn among
+        those tried least in the percept.
         """
         if n < 1:
             raise ValueError(f"n of collect must be at least 1; got {n}.")
@@ -112,14 +103,15 @@ class Explorer:
     ) -> Interactions:
         """Add a round that :meth:`last_round` returned, as if it were collected now."""
         self._begin_round()
-        for start, action, reward, end, episode, ends, cut in zip(
-            saved.start.tolist(), saved.action.tolist(), saved.reward.tolist(), saved.end.tolist(),
-            (saved.episode + self._episode + 1).tolist(), saved.terminated.tolist(),
-            saved.truncated.tolist(), strict=True,
-        ):  # fmt: skip
-            start, end = (self._percepts.add(saved.percepts[number]) for number in (start, end))
+        numbers = np.array([self._percepts.add(percept) for percept in saved.percepts])
+        columns = (
+            numbers[saved.start], saved.action, saved.reward, numbers[saved.end],
+            saved.episode + self._episode + 1, saved.terminated, saved.truncated,
+        )  # fmt: skip
+        for row in zip(*(column.tolist() for column in columns), strict=True):
+            start, action, *_ = row
             self._tried[start][action] += 1
-            self._rows.append((start, action, reward, end, episode, ends, cut))
+            self._rows.append(row)
             if on_step is not None:
                 on_step()
         self._episode = self._rows[-1][4]
@@ -174,7 +166,7 @@ def collect(
     Args:
         env: Its observations are images (or dicts of images, or stacked frames), its actions
             ``Discrete``.
-        n: How many interactions to collect.
+        n: How many interactions to collect; the last one ends its episode.
         policy: The policy to follow; without one, all actions are random.
         epsilon: The share of random actions with a policy; 0.1 unless given.
         seed: Of the environment and of the exploration.

@@ -115,9 +115,10 @@ class Interactions:
         >>> data.is_stuck.tolist()
         [True, False, False]
         """
-        return _find_stuck(
-            self.start, self.action, self.end, self.terminated, len(self.percepts), self.n_actions
-        )
+        leads_away = np.zeros((len(self.percepts), self.n_actions), np.bool_)
+        is_away = (self.start != self.end) | self.terminated
+        leads_away[self.start[is_away], self.action[is_away]] = True
+        return ~leads_away[self.start, self.action]
 
     def of_episodes(self, numbers: ArrayLike) -> tuple[Interactions, Ints]:
         """Return the interactions of the given episodes, in their order, and their percepts.
@@ -214,14 +215,13 @@ class Interactions:
             action_names: Their names, if they have any.
         """
         types = (np.int64, np.int64, np.float64, np.int64, np.int64, np.bool_, np.bool_)
-        columns: list[NDArray[Any]] = [
+        columns: list[Any] = [
             np.asarray(column, kind)
             for column, kind in zip(zip(*rows, strict=True), types, strict=True)
         ]
-        start, action, reward, end, episode, terminated, truncated = columns
         return cls(
-            percepts, start, action, reward, end, episode, terminated, truncated,
-            n_actions=int(actions.n), action_start=int(actions.start), action_names=action_names,
+            percepts, *columns, n_actions=int(actions.n), action_start=int(actions.start),
+            action_names=action_names,
         )  # fmt: skip
 
     def to_d3rlpy(self) -> dict[str, NDArray[Any]]:
@@ -259,20 +259,6 @@ class Interactions:
             "terminals": self.terminated.astype(np.float32),
             "timeouts": (self.is_last & ~self.terminated).astype(np.float32),
         }
-
-
-@jit
-def _find_stuck(
-    start: Ints, action: Ints, end: Ints, terminated: Bools, n_percepts: int, n_actions: int
-) -> Bools:
-    moves = np.zeros((n_percepts, n_actions), np.bool_)
-    for t in range(len(start)):
-        if start[t] != end[t] or terminated[t]:
-            moves[start[t], action[t]] = True
-    is_stuck = np.empty(len(start), np.bool_)
-    for t in range(len(start)):
-        is_stuck[t] = not moves[start[t], action[t]]
-    return is_stuck
 
 
 @jit

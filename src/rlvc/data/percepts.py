@@ -169,11 +169,7 @@ class Percepts:
 
     def take(self, numbers: Ints) -> Percepts:
         """Return a store of the given percepts, in this order, with the same images."""
-        part = Percepts(in_memory=self._in_memory)
-        part._cameras, part._images = self._cameras, self._images
-        part._keys = [self._keys[number] for number in numbers.tolist()]
-        part._numbers = {key: number for number, key in enumerate(part._keys)}
-        return part
+        return Percepts.of(self._images, self.table()[numbers])
 
     def without_images(self) -> Percepts:
         """Return the same percepts without their images, to be sent to other processes."""

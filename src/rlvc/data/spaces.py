@@ -69,9 +69,10 @@ def check_images(space: gymnasium.Space[Any], whose: str, cure: str = "") -> Non
                 f"The images of {which} must have at least {SMALLEST} × {SMALLEST} pixels; got "
                 f"{height} × {width}, in which no feature can be seen. {cure}".rstrip()
             )
+    text = str(space)
+    got = text if len(text) <= 200 else f"{text[:200]} …"
     raise TypeError(
-        f"The observations of the {whose} must be images; got {_short(space)}. "
-        f"{SUPPORTED} {cure}".rstrip()
+        f"The observations of the {whose} must be images; got {got}. {SUPPORTED} {cure}".rstrip()
     )
 
 
@@ -104,16 +105,10 @@ def tell_left_out(space: gymnasium.Space[Any]) -> None:
 
 def shows(space: gymnasium.Space[Any]) -> bool:
     """Tell whether the elements of a space are images or stacks of frames."""
-    blank = _blank(space)
-    return blank is not None and is_visible(blank)
+    return is_visible(_blank(space))
 
 
 def _blank(space: gymnasium.Space[Any]) -> NDArray[np.uint8] | None:
     """Return a black observation of a space of bytes; None for other spaces."""
     is_box = isinstance(space, spaces.Box) and space.dtype == np.uint8
     return np.zeros(space.shape or (), np.uint8) if is_box else None
-
-
-def _short(space: gymnasium.Space[Any]) -> str:
-    text = str(space)
-    return text if len(text) <= 200 else f"{text[:200]} …"

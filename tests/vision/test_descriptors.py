@@ -10,7 +10,6 @@ from rlvc.vision.descriptors import descriptors
 from rlvc.vision.detectors import detectors, grey
 from tests.support.builders import blocks
 
-EVERY = pytest.mark.parametrize("name", list(descriptors))
 WIDTH = {"invariants": 8, "sift": 128, "rootsift": 128, "orb": 32}
 
 
@@ -20,21 +19,16 @@ def grid(side: int, step: int = 8) -> InterestPoints:
     return InterestPoints.at(xy.reshape(-1, 2).astype(np.float32), 16.0)
 
 
-@EVERY
+@pytest.mark.parametrize("name", list(descriptors))
 @pytest.mark.parametrize("detector", list(detectors))
 @pytest.mark.parametrize("channels", [1, 3])
 def test_any_detector_goes_with_any_descriptor(name: str, detector: str, channels: int) -> None:
     for image in (blocks(1, (128, 128, channels)), blocks(5, (33, 40, channels), side=3)):
         points = detectors.make(detector).detect(image)
         kept, rows = descriptors.make(name).describe(image, points)
-        assert rows.shape == (len(kept), WIDTH.get(name, rows.shape[1]))
-        assert rows.dtype in (np.float32, np.uint8)
-        assert np.isfinite(rows.astype(np.float64)).all()
-        assert len(kept) <= len(points)
+        assert rows.shape == (len(kept), WIDTH[name])
+        assert np.isfinite(rows).all()
         assert {tuple(p) for p in kept.xy.tolist()} <= {tuple(p) for p in points.xy.tolist()}
-        again_kept, again = descriptors.make(name).describe(image.copy(), points)
-        assert np.array_equal(again, rows)
-        assert np.array_equal(again_kept.xy, kept.xy)
 
 
 @pytest.mark.parametrize("normalise", [False, True])

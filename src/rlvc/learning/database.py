@@ -27,10 +27,9 @@ from rlvc.features.kinds import Feature
 from rlvc.learning.aliasing import ResidualSums, variance_of_returns
 from rlvc.learning.generation.base import Candidates
 from rlvc.learning.generation.sampling import CellCounts, Sample, merge_samples
-from rlvc.learning.make_policy import Spot
 from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate_from, scale_of
 from rlvc.learning.selection.selector import FeatureSelector, SplitChoice
-from rlvc.learning.shard import KnownFeatures, Shard, ViewSpec
+from rlvc.learning.shard import KnownFeatures, Shard, Spot, ViewSpec
 from rlvc.learning.surrogates import Cooccurrence, Group, Tally
 from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.extractor import FeatureExtractor

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rlvc._core.checkpoint_store import CheckpointStore, Record, explain_mismatch, require_same
 from rlvc.learning.database import Database
-from rlvc.learning.make_policy import Spot
+from rlvc.learning.shard import Spot
 from rlvc.policies.io import describe_policy, restore_policy
 from rlvc.policies.policy import Policy
 

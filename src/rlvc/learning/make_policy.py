@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Floats, Ints
 from rlvc.classifiers.base import Classifier
-from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
 from rlvc.errors import ImageError
 from rlvc.features.graph import FeatureGraph
-from rlvc.features.index import FeatureIndex
 from rlvc.features.kinds import AtLeast, Composite, Primitive
+from rlvc.learning.database import Database
+from rlvc.learning.shard import Spot
 from rlvc.policies.policy import Policy
 from rlvc.vision.detectors import InterestPoints
 from rlvc.vision.extractor import SIDE, FeatureExtractor, cut_patch
@@ -24,65 +23,17 @@ from rlvc.vision.extractor import SIDE, FeatureExtractor, cut_patch
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """Where a feature is first seen.
-
-    Attributes:
-        image: The number of the image of its camera.
-        x: Where, pixels.
-        y: Where, pixels.
-        scale: How large, pixels.
-    """
-
-    image: int
-    x: float
-    y: float
-    scale: float
-
-
-class Seen(Protocol):
-    """Interactions that were looked at, wherever what was seen is kept."""
-
-    @property
-    def interactions(self) -> Interactions:
-        """The interactions ⟨s, a, r, s′⟩."""
-        ...
-
-    @property
-    def extractor(self) -> FeatureExtractor:
-        """Who looked."""
-        ...
-
-    @property
-    def graph(self) -> FeatureGraph:
-        """The features known so far."""
-        ...
-
-    def usage(self, classifier: Classifier) -> NDArray[np.int64]:
-        """Return on how many percepts each of the classifier's features is tested."""
-        ...
-
-    def spots(self, numbers: Sequence[int]) -> list[Spot | None]:
-        """Return where some features are first seen; None where they are not."""
-        ...
-
-
 def make_policy(
-    seen: Seen,
-    classifier: Classifier,
-    q: NDArray[np.float64],
-    count: NDArray[np.int64],
-    gamma: float,
+    database: Database, classifier: Classifier, q: Floats, count: Ints, gamma: float
 ) -> Policy:
     """Return the policy of a solved stage."""
     selected = classifier.features.tolist()
-    graph, numbers = seen.graph.only(selected)
+    graph, numbers = database.graph.only(selected)
     usage = np.zeros(len(graph), np.int64)
-    usage[[numbers[feature] for feature in selected]] = seen.usage(classifier)
-    interactions = seen.interactions
+    usage[[numbers[feature] for feature in selected]] = database.usage(classifier)
+    interactions = database.interactions
     policy = Policy(
-        extractor=seen.extractor.snapshot(),
+        extractor=database.extractor.snapshot(),
         graph=graph,
         classifier=classifier.renumber(numbers),
         q=q,
@@ -95,21 +46,20 @@ def make_policy(
         action_names=interactions.action_names,
     )
     if interactions.percepts.has_images:
-        policy.patches[:] = draw_patches(
-            graph, spots_of(policy, seen), seen.extractor, interactions.percepts
-        )
+        spots = spots_of(policy, database)
+        policy.patches[:] = draw_patches(graph, spots, database.extractor, interactions.percepts)
     return policy
 
 
-def spots_of(policy: Policy, seen: Seen) -> dict[int, Spot]:
+def spots_of(policy: Policy, database: Database) -> dict[int, Spot]:
     """Return where the features of a policy that have no patch of their own are first seen."""
-    numbers = seen.graph.join(policy.graph)[1]
+    numbers = database.graph.join(policy.graph)[1]
     wanted = [
         number
         for number, feature in enumerate(policy.graph.features)
         if not isinstance(feature, (Primitive, AtLeast))
     ]
-    spots = seen.spots([numbers[number] for number in wanted])
+    spots = database.spots([numbers[number] for number in wanted])
     return {n: spot for n, spot in zip(wanted, spots, strict=True) if spot is not None}
 
 
@@ -134,15 +84,6 @@ def draw_patches(
     if missing:
         log.warning("%d features have no picture. %s", len(missing), missing[0])
     return patches
-
-
-def first_spot(index: FeatureIndex, number: int) -> Spot | None:
-    """Return where a feature is first seen, among the images that were looked at."""
-    image, found = index.find(number)
-    if len(image) == 0:
-        return None
-    x, y, scale, _ = found[0].tolist()
-    return Spot(int(image[0]), x, y, scale)
 
 
 def _extent(graph: FeatureGraph, number: int, scale: float) -> float:

@@ -38,7 +38,7 @@ from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
 from rlvc.learning.surrogates import Surrogates
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
-from rlvc.vision.auto import choose_extractor
+from rlvc.vision.auto import ExtractorConfig, choose_extractor
 from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.descriptors import Descriptor
 from rlvc.vision.detectors import Detector
@@ -227,11 +227,7 @@ class RLVC:
                 yield run.last_stage(k + 1, compact)
 
     def choose_splits(
-        self,
-        generator: GeneratorState,
-        view: View,
-        residuals: ResidualSums,
-        is_aliased: Bools,
+        self, generator: GeneratorState, view: View, residuals: ResidualSums, is_aliased: Bools
     ) -> Decision:
         """Return which classes are split, and by what."""
         choice, offered = self._choose(generator, view, residuals, is_aliased)
@@ -243,11 +239,7 @@ class RLVC:
         return Decision(int((choice.feature >= 0).sum()), splits, database)
 
     def _choose(
-        self,
-        generator: GeneratorState,
-        view: View,
-        residuals: ResidualSums,
-        is_aliased: Bools,
+        self, generator: GeneratorState, view: View, residuals: ResidualSums, is_aliased: Bools
     ) -> tuple[SplitChoice, list[Candidates]]:
         """Return the best feature of every aliased class, and all candidates there were.
 
@@ -296,10 +288,7 @@ class RLVC:
 
         Given ones stay. See :func:`rlvc.vision.auto.choose_extractor`.
         """
-        chosen = choose_extractor(
-            percepts, detector=self.detector, descriptor=self.descriptor, metric=self.metric,
-            threshold=self.threshold, threads=self.threads,
-        )  # fmt: skip
+        chosen = self._choose_extractor(percepts)
         return replace(
             self, detector=chosen.detector, descriptor=chosen.descriptor, metric=chosen.metric,
             threshold=chosen.threshold,
@@ -307,12 +296,13 @@ class RLVC:
 
     def new_extractor(self, percepts: Percepts) -> FeatureExtractor:
         """Return an extractor for percepts, without any symbols."""
-        fitted = self.fitted(percepts)
-        detector, descriptor, metric = fitted.detector, fitted.descriptor, fitted.metric
-        assert detector is not None
-        assert descriptor is not None
-        assert metric is not None
-        return FeatureExtractor(detector, descriptor, metric, fitted.threshold)
+        return self._choose_extractor(percepts).new_extractor()
+
+    def _choose_extractor(self, percepts: Percepts) -> ExtractorConfig:
+        return choose_extractor(
+            percepts, detector=self.detector, descriptor=self.descriptor, metric=self.metric,
+            threshold=self.threshold, threads=self.threads,
+        )  # fmt: skip
 
     def source(
         self, data: Database | Interactions | Source

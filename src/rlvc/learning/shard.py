@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.fixed_point import Scale
+from rlvc._core.jit import share_threads
 from rlvc.classifiers._nodes import Nodes
 from rlvc.classifiers.base import Classifier
 from rlvc.data.interactions import Interactions
@@ -25,6 +27,7 @@ from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
 from rlvc.features.kinds import Feature
+from rlvc.features.occurrences import Found, OccurrenceTable
 from rlvc.learning.aliasing import (
     Residuals,
     ResidualSums,
@@ -33,14 +36,152 @@ from rlvc.learning.aliasing import (
     sum_returns,
 )
 from rlvc.learning.generation.base import Candidates
-from rlvc.learning.generation.class_images import class_keys
-from rlvc.learning.generation.composites import NewFeatures
+from rlvc.learning.generation.cells import count_cells
+from rlvc.learning.generation.class_images import (
+    ClassImages,
+    FeatureBlock,
+    assemble,
+    class_keys,
+    spans_of,
+)
+from rlvc.learning.generation.composites import NewFeatures, may_be_part
 from rlvc.learning.generation.sampling import CellCounts, Sample, ShardSample
-from rlvc.learning.generation.shard_features import ClassifiedPercepts, ShardFeatures
-from rlvc.learning.make_policy import Spot, first_spot
 from rlvc.learning.mdp import EffectiveTransitions, MappedSequence, TransitionCounts
 from rlvc.learning.selection.selector import FeatureSelector, Samples
 from rlvc.learning.surrogates import Cooccurrence, Group, Tally, cooccurrences_of, tallies_of
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifiedPercepts:
+    """The percepts of a shard as a classifier shows them.
+
+    Attributes:
+        number: Tells this view from others.
+        classes: (n_percepts,) the visual class of each percept.
+        n_classes: How many classes there are.
+        index: What the percepts show of the features known then.
+        threads: How many threads to use.
+    """
+
+    number: int
+    classes: Ints
+    n_classes: int
+    index: FeatureIndex
+    threads: int
+
+
+@dataclass(slots=True)
+class ShardFeatures:
+    """Answer what generators ask about the images of a shard; what was worked out is kept.
+
+    Attributes:
+        table: (n_percepts, n_cameras) the images that make up each percept.
+        numbers: For each camera, the number of each image in the whole database.
+        n_images: For each camera, how many images the whole database has.
+    """
+
+    table: Ints
+    numbers: tuple[Ints, ...]
+    n_images: tuple[int, ...]
+    _ranks: tuple[int, list[Ints]] = (-1, [])
+    _parts: dict[int, Feature] = field(default_factory=dict)
+    _found: dict[int, Found] = field(default_factory=dict)
+    _places: tuple[OccurrenceTable, ...] = ()
+    _images: dict[int, tuple[tuple[int, tuple[int, ...]], int, ClassImages]] = field(
+        default_factory=dict
+    )
+    _blocks: dict[int, dict[int, FeatureBlock]] = field(default_factory=dict)
+
+    def sample(
+        self, seen: ClassifiedPercepts, wanted: list[int], camera: int, seed: int, height: int
+    ) -> Sample:
+        """Return the images of some classes in the order that a seed draws; nothing is copied."""
+        images = self._images_of(seen, wanted, camera, seed)
+        return Sample(images.begin, images.image, self._places_of(seen.index, height)[camera])
+
+    def cut_sample(
+        self,
+        seen: ClassifiedPercepts,
+        wanted: list[int],
+        camera: int,
+        seed: int,
+        most: int,
+        height: int,
+    ) -> ShardSample:
+        """Return the first images of some classes in that order, to be merged with others."""
+        sample = self.sample(seen, wanted, camera, seed, height)
+        return ShardSample.cut(sample, self._draw(seed)[camera], most)
+
+    def count_cells(
+        self, seen: ClassifiedPercepts, wanted: list[int], camera: int, levels: int, height: int
+    ) -> CellCounts:
+        """Return how many images some classes have, and how many show what in which cell."""
+        images = self._images_of(seen, wanted, camera)
+        places = self._places_of(seen.index, height)[camera]
+        is_part = may_be_part(seen.index.graph, height)
+        work = partial(count_cells, images, places, is_part, levels)
+        found = share_threads(work, spans_of(images.begin, seen.threads), seen.threads)
+        return CellCounts(np.diff(images.begin), np.concatenate(found))
+
+    def exhibit(
+        self, seen: ClassifiedPercepts, new: NewFeatures, is_open: Bools
+    ) -> list[Incidence]:
+        """Return which percepts exhibit new features, numbered after the known ones."""
+        n = n_known = len(seen.index.graph)
+        wanted = np.flatnonzero(is_open).tolist()
+        every_place, found = self._places_of(seen.index, new.height), list[Incidence]()
+        for number, kind in enumerate(new.kinds):
+            blocks = self._blocks.get(number, {})
+            kept = set(kind.kept)
+            blocks = self._blocks[number] = {i: one for i, one in blocks.items() if i in kept}
+            missing = [i for i, name in enumerate(kind.numbers) if name not in blocks]
+            if missing:
+                images = self._images_of(seen, [wanted[i] for i in missing], kind.camera)
+                features, places = [kind.features[i] for i in missing], every_place[kind.camera]
+                made = images.exhibit(features, places, n_known, seen.threads)
+                blocks |= {kind.numbers[i]: one for i, one in zip(missing, made, strict=True)}
+            ours = [blocks[name] for name in kind.numbers]
+            found.append(assemble(ours, len(seen.classes), n))
+            n = found[-1].n_features
+        return found
+
+    def _images_of(
+        self, seen: ClassifiedPercepts, wanted: list[int], camera: int, seed: int = -1
+    ) -> ClassImages:
+        """Return the images of some classes, in the order of a seed unless that is negative.
+
+        What is composed of the images of classes is looked for on the same images next.
+        """
+        key = seen.number, tuple(wanted)
+        known, order, images = self._images.get(camera, (None, -1, None))
+        if images is None or known != key or seed not in (-1, order):
+            rank = self._draw(seed)[camera] if seed >= 0 else np.arange(len(self.numbers[camera]))
+            image = self.table[:, camera]
+            images = ClassImages.of(seen.classes, seen.n_classes, wanted, image, rank)
+            self._images[camera] = key, seed, images
+        return images
+
+    def _draw(self, seed: int) -> list[Ints]:
+        """Return the rank of each image in a random order of all images."""
+        if self._ranks[0] != seed:
+            rng = np.random.default_rng(seed)
+            ranks = (np.argsort(rng.permutation(n)) for n in self.n_images)
+            numbered = zip(ranks, self.numbers, strict=True)
+            self._ranks = seed, [rank[numbers] for rank, numbers in numbered]
+        return self._ranks[1]
+
+    def _places_of(self, index: FeatureIndex, height: int) -> tuple[OccurrenceTable, ...]:
+        """Return where features that may be parts of composites occur."""
+        if height == 1:
+            return index.places
+        graph = index.graph
+        numbers = np.flatnonzero(may_be_part(graph, height)).tolist()
+        parts = {n: graph[n] for n in numbers if graph.height[n] > 0}
+        if not self._places or parts != self._parts:
+            if not self._parts.items() <= parts.items():  # of another run: numbers mean others
+                self._found = {}
+            self._parts, self._places = parts, index.places_of(numbers, self._found)
+        return self._places
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +257,23 @@ class ViewSpec:
     threads: int
 
 
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a feature is first seen.
+
+    Attributes:
+        image: The number of the image of its camera.
+        x: Where, pixels.
+        y: Where, pixels.
+        scale: How large, pixels.
+    """
+
+    image: int
+    x: float
+    y: float
+    scale: float
+
+
 class Shard:
     """Some whole episodes of a database, and an index of the features of their percepts.
 
@@ -129,10 +287,7 @@ class Shard:
     """
 
     def __init__(
-        self,
-        interactions: Interactions,
-        index: FeatureIndex,
-        numbers: ShardNumbers | None = None,
+        self, interactions: Interactions, index: FeatureIndex, numbers: ShardNumbers | None = None
     ) -> None:
         self.base = index
         self.threads: int | None = None
@@ -271,10 +426,11 @@ class Shard:
         """Return where some features first occur here, on images by their number in all."""
         index, found = self.index_of(known), list[Spot | None]()
         for number in numbers:
-            spot = first_spot(index, number)
-            if spot is not None:
+            spot, (image, occurrences) = None, index.find(number)
+            if len(image):
                 images = self._numbers.images[index.cameras.index(index.graph.camera[number])]
-                spot = Spot(int(images[spot.image]), spot.x, spot.y, spot.scale)
+                x, y, scale, _ = occurrences[0].tolist()
+                spot = Spot(int(images[image[0]]), x, y, scale)
             found.append(spot)
         return found
 

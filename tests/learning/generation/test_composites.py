@@ -21,7 +21,7 @@ from rlvc.features import Composite, Feature, FeatureGraph, FeatureIndex, InCell
 from rlvc.learning.generation.base import GeneratorState
 from rlvc.learning.generation.clustering import CompleteLinkage, Tails, clusterings
 from rlvc.learning.generation.composites import Composites
-from rlvc.learning.generation.cooccurrence import TRIES
+from rlvc.learning.generation.pairs import TRIES
 from rlvc.vision import Harris, Sift
 from tests.oracle import composites as oracle
 from tests.oracle.rlvc import TooCloseError

@@ -336,7 +336,7 @@ def test_sums_of_shards_choose_what_one_search_chooses(
         for rows in np.array_split(rng.permutation(size), n_shards)
     ]
     found = selector.choose(parts, residuals(np.arange(size)).sums())
-    for one, other in zip(dataclasses.astuple(found), dataclasses.astuple(expected), strict=True):
+    for one, other in zip(found, expected, strict=True):
         assert np.array_equal(one, other)
 
 

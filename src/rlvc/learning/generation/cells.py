@@ -18,7 +18,7 @@ from rlvc._core.jit import jit
 from rlvc.features.kinds import InCell
 from rlvc.features.occurrences import OccurrenceTable
 from rlvc.learning.generation.class_images import ClassImages, Shown
-from rlvc.learning.generation.cooccurrence import frequent_features
+from rlvc.learning.generation.pairs import frequent_features
 from rlvc.learning.generation.sampling import CellCounts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,8 +23,7 @@ from rlvc.learning.selection.sums import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SplitChoice:
+class SplitChoice(NamedTuple):
     """The best feature of every class.
 
     Attributes:
@@ -49,12 +48,8 @@ class SplitChoice:
     def fill_missing(self, other: SplitChoice) -> SplitChoice:
         """Return this choice and, where it is ⊥, the other."""
         none = self.feature < 0
-        return SplitChoice(
-            np.where(none, other.feature, self.feature),
-            np.where(none, other.action, self.action),
-            np.where(none, other.p_value, self.p_value),
-            np.where(none, other.n_tests, self.n_tests),
-        )
+        pairs = zip(other, self, strict=True)
+        return SplitChoice(*(np.where(none, theirs, ours) for theirs, ours in pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +98,7 @@ class FeatureSelector(Protocol):
 NEVER = -1.0  # the score of a candidate that is not to be chosen; others have 0 at least
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureSums:
+class FeatureSums(NamedTuple):
     """The sums of a shard from which features are selected.
 
     Attributes:
@@ -183,11 +177,7 @@ class Selector:
             measured: What :meth:`measure` returned for each shard.
             residuals: The sums of the residuals of all interactions, and the values they are of.
         """
-        groups, candidates, p_values = (
-            measured[0].groups,
-            measured[0].candidates,
-            measured[0].p_values,
-        )
+        groups, candidates, p_values = measured[0]
         if len(measured) > 1:
             groups = GroupSums(*np.sum([one.groups for one in measured], axis=0))
             every = [one.candidates for one in measured]
@@ -235,11 +225,7 @@ class Selector:
 
 
 def _choose(
-    candidates: CandidateSums,
-    best: Ints,
-    merit: Floats,
-    p_value: Floats,
-    n_tests: Ints,
+    candidates: CandidateSums, best: Ints, merit: Floats, p_value: Floats, n_tests: Ints
 ) -> SplitChoice:
     """Return for each class the best candidate of its actions; ``merit`` is (classes, actions)."""
     action = np.argmax(merit, axis=1)
@@ -249,10 +235,7 @@ def _choose(
     feature = np.full(len(merit), -1, np.int64)
     feature[is_split] = candidates.feature[best[pick[is_split]]]
     return SplitChoice(
-        feature,
-        np.where(is_split, action, -1),
-        np.where(is_split, p_value[pick], 1.0),
-        n_tests,
+        feature, np.where(is_split, action, -1), np.where(is_split, p_value[pick], 1.0), n_tests
     )
 
 

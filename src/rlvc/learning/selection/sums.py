@@ -81,12 +81,7 @@ def _begin(lengths: Ints) -> Ints:
 
 
 @jit
-def _sort_groups(
-    group: Ints,
-    is_wanted: Bools,
-    at: Ints,
-    order: Ints,
-) -> None:
+def _sort_groups(group: Ints, is_wanted: Bools, at: Ints, order: Ints) -> None:
     for t in range(len(group)):
         g = group[t]
         if is_wanted[g]:

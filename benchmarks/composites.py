@@ -35,8 +35,8 @@ from rlvc.learning.generation.base import (
     GeneratorState,
 )
 from rlvc.learning.generation.composites import Composites
-from rlvc.learning.generation.shard_features import ShardFeatures
 from rlvc.learning.selection.selector import FeatureSums, Samples, Selector, SplitChoice
+from rlvc.learning.shard import ShardFeatures
 from rlvc.runs import Run, make_learner
 from rlvc.tasks import HillTask, MazeTask
 

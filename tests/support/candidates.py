@@ -12,9 +12,8 @@ from rlvc.learning.aliasing import Residuals
 from rlvc.learning.generation.base import GeneratorState
 from rlvc.learning.generation.class_images import class_keys
 from rlvc.learning.generation.sampling import CellCounts, Sample
-from rlvc.learning.generation.shard_features import ClassifiedPercepts, ShardFeatures
 from rlvc.learning.selection.selector import FeatureSelector, Samples, SplitChoice
-from rlvc.learning.shard import ShardNumbers, exhibit
+from rlvc.learning.shard import ClassifiedPercepts, ShardFeatures, ShardNumbers, exhibit
 
 _NUMBERS = itertools.count()
 

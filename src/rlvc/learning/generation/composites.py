@@ -3,7 +3,7 @@
 The paper's Algorithm 6: count which features occur together in the percepts of a class, take the
 pairs that often do, cluster their distances, and make of each cluster a composite feature. All
 classes of a stage are done together, on arrays: ``class_images.py`` has the classes as cameras see
-them, ``cooccurrence.py`` the pairs and their distances, ``clustering.py`` what is typical of these.
+them, ``pairs.py`` the pairs and their distances, ``clustering.py`` what is typical of these.
 """
 
 from __future__ import annotations

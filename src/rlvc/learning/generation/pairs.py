@@ -10,24 +10,23 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from rlvc._core.arrays import Bools, Floats, Ints
+from rlvc._core.jit import jit
 from rlvc.features.kinds import Composite
-from rlvc.features.occurrences import OccurrenceTable
-from rlvc.learning.generation.class_images import ClassImages, Shown
+from rlvc.features.occurrences import OccurrenceTable, is_likely, relate
+from rlvc.learning.generation.class_images import ClassImages, Shown, scramble
 from rlvc.learning.generation.clustering import Clustering, fit
 from rlvc.learning.generation.sampling import Sample
 
 if TYPE_CHECKING:
     from rlvc.learning.generation.composites import Composites
-from typing import NamedTuple
 
-from rlvc._core.jit import jit
-from rlvc.features.occurrences import is_likely, relate
-from rlvc.learning.generation.class_images import scramble
+TRIES = 8  # pairs that are measured for one that is kept: many are as far apart on every image
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +125,6 @@ def _check_labels(clustering: Clustering, labels: Ints, n: int) -> None:
             f"n_ways) with labels from 0, or -1; got {np.shape(labels)} of "
             f"{getattr(labels, 'dtype', type(labels).__name__)}."
         )
-
-
-TRIES = 8  # pairs that are measured for one that is kept: many are as far apart on every image
-ROUNDING = 1e-9
 
 
 class Caps(NamedTuple):

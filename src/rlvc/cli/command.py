@@ -46,16 +46,14 @@ def with_options(function: Callable[[typer.Context, Any], None]) -> Callable[...
     options = get_type_hints(function)["options"]
     hints = get_type_hints(options)
     declared = {one.name: one.metadata["typer"] for one in fields(options)}
-    names = [
-        name for one in options.__mro__ for name in vars(one).get("__annotations__", ())
-        if name in declared
-    ]  # fmt: skip
+    names = [name for one in options.__mro__ for name in inspect.get_annotations(one)]
+    kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=info)
-        for name, kind, info in [
-            ("context", typer.Context, inspect.Parameter.empty),
-            *((name, hints[name], declared[name]) for name in names),
-        ]
+        inspect.Parameter("context", kind, annotation=typer.Context),
+        *(
+            inspect.Parameter(name, kind, annotation=hints[name], default=declared[name])
+            for name in names
+        ),
     ]
 
     command = functools.wraps(function)(

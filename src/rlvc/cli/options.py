@@ -163,32 +163,8 @@ class EngineOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnerOptions(EngineOptions):
-    """What to learn."""
-
-    trees: int = learning_option(
-        "Learn a forest of so many trees as well: each may use some of the features and learns "
-        "from some of the episodes, and all vote.",
-        default=0,
-        min=0,
-    )
-    compact: bool = learning_option(
-        "Merge equivalent classes, so that there are fewer to read; the same as "
-        "--set post_process=compaction.",
-        "--compact",
-        default=False,
-    )
-
-    def learner_of(self, task: Task[Any], *changes: str) -> RLVC:
-        """Return the learner that the options make of that of a task."""
-        compact = ["post_process=compaction"] * self.compact
-        changes = *task.settings(self.preset), *changes, *compact
-        return self.make_learner(task.base_learner(), *changes)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions(LearnerOptions):
-    """What commands that start a run have in common: its folder, how to resume and watch it."""
+class RunOptions(EngineOptions):
+    """What commands that start a run have in common."""
 
     seed: int = option("The same seed gives the same policy.", default=0, min=0)
     out: Path | None = option("Folder for the results; runs/NAME unless given.")
@@ -209,6 +185,24 @@ class RunOptions(LearnerOptions):
         default=False,
     )
     port: int | None = port_option()
+    trees: int = learning_option(
+        "Learn a forest of so many trees as well: each may use some of the features and learns "
+        "from some of the episodes, and all vote.",
+        default=0,
+        min=0,
+    )
+    compact: bool = learning_option(
+        "Merge equivalent classes, so that there are fewer to read; the same as "
+        "--set post_process=compaction.",
+        "--compact",
+        default=False,
+    )
+
+    def learner_of(self, task: Task[Any], *changes: str) -> RLVC:
+        """Return the learner that the options make of that of a task."""
+        compact = ["post_process=compaction"] * self.compact
+        changes = *task.settings(self.preset), *changes, *compact
+        return self.make_learner(task.base_learner(), *changes)
 
 
 @dataclass(frozen=True, kw_only=True)

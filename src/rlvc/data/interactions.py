@@ -215,13 +215,14 @@ class Interactions:
             action_names: Their names, if they have any.
         """
         types = (np.int64, np.int64, np.float64, np.int64, np.int64, np.bool_, np.bool_)
-        columns: list[Any] = [
+        columns: list[NDArray[Any]] = [
             np.asarray(column, kind)
             for column, kind in zip(zip(*rows, strict=True), types, strict=True)
         ]
+        start, action, reward, end, episode, terminated, truncated = columns
         return cls(
-            percepts, *columns, n_actions=int(actions.n), action_start=int(actions.start),
-            action_names=action_names,
+            percepts, start, action, reward, end, episode, terminated, truncated,
+            n_actions=int(actions.n), action_start=int(actions.start), action_names=action_names,
         )  # fmt: skip
 
     def to_d3rlpy(self) -> dict[str, NDArray[Any]]:

@@ -35,8 +35,6 @@ from rlvc.data.percepts import SINGLE
 from rlvc.data.validation import ProblemCollector, check_episodes, warn_if_suspicious
 from rlvc.errors import unknown_name
 
-TABLE = "interactions"
-
 
 def read_folder(
     path: str | os.PathLike[str],
@@ -160,7 +158,7 @@ def _fill(folder: Path, interactions: Interactions, table: str, on_image: OnImag
     for name, file in files.items():
         columns[name] = [file[number] for number in percept]
     columns |= dict(zip(("action", "reward", "terminated", "truncated"), rest, strict=True))
-    writer.write(f"{TABLE}.{table}", encode_table(table, columns))
+    writer.write(f"interactions.{table}", encode_table(table, columns))
     names = interactions.action_names
     write_actions(writer, ActionSpec(interactions.action_start, interactions.n_actions, names))
     writer.close()

@@ -72,7 +72,14 @@ def _read(
     columns: dict[str, Any] = {
         name: arrays[name][SINGLE].read() for name in arrays if name not in IMAGES
     }
-    problems, found = list(_endless(columns)), None
+    problems, found = list[str](), None
+    ends = [columns[name] for name in ("terminated", "truncated") if name in columns]
+    are_flags = all(one.ndim == 1 and len(one) and one.dtype.kind in "biuf" for one in ends)
+    if are_flags and not any(one[-1] for one in ends):
+        problems.append(
+            "The last episode has no end: neither terminated nor truncated in row "
+            f"{len(ends[0]) - 1}. Set truncated there if it was cut off."
+        )
     try:
         found = Interactions.from_arrays(**shown, **columns, **actions)
     except (ValueError, TypeError) as error:
@@ -81,18 +88,6 @@ def _read(
         raise DataError(whose, problems, ROWS)
     warn_if_suspicious(found)
     return found
-
-
-def _endless(columns: Mapping[str, NDArray[Any]]) -> Iterator[str]:
-    """Yield a problem if the last episode has no end."""
-    ends = [columns[name] for name in ("terminated", "truncated") if name in columns]
-    if all(one.ndim == 1 and len(one) and one.dtype.kind in "biuf" for one in ends) and not any(
-        one[-1] for one in ends
-    ):
-        yield (
-            "The last episode has no end: neither terminated nor truncated in row "
-            f"{len(ends[0]) - 1}. Set truncated there if it was cut off."
-        )
 
 
 class _Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-import importlib
 import io
 import math
 import os
@@ -121,13 +120,13 @@ def encode_table(kind: str, columns: Mapping[str, Sequence[Any]]) -> bytes:
 def import_pyarrow() -> Any:
     """Return pyarrow with its Parquet module; it is an optional dependency."""
     try:
-        importlib.import_module("pyarrow.parquet")
-        return importlib.import_module("pyarrow")
+        import pyarrow.parquet
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             'pyarrow is not installed; install it with: pip install "rlvc[parquet]".',
             name="pyarrow",
         ) from error
+    return pyarrow
 
 
 def _decode(name: str, data: bytes, problems: ProblemCollector) -> str | None:

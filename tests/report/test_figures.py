@@ -333,9 +333,7 @@ def test_a_grey_percept_can_be_explained() -> None:
 
 
 @pytest.mark.slow
-def test_drawing_leaves_the_settings_of_matplotlib_alone(
-    small_run: NavigationOutcome, tmp_path: Path
-) -> None:
+def test_drawing_leaves_the_settings_of_matplotlib_alone(small_run: NavigationOutcome) -> None:
     with mpl.rc_context({"font.size": 31.0, "axes.grid": False}):
         before = dict(mpl.rcParams)
         assert len(list(draw_figures(small_run))) == 4

@@ -223,11 +223,6 @@ def put(folder: Path, **contents: str) -> None:
         path.with_suffix(".new").replace(path)
 
 
-WAITING = {
-    "format": "rlvc-report", "version": 1, "live": {"phase": "waiting", "stage": None}
-}  # fmt: skip
-
-
 @pytest.mark.usefixtures("now")
 def test_a_run_is_watched_from_before_its_beginning_to_its_end(tmp_path: Path) -> None:
     author = PageBuilder()
@@ -236,7 +231,10 @@ def test_a_run_is_watched_from_before_its_beginning_to_its_end(tmp_path: Path) -
     first, is_over = run.version()
     assert not is_over
     assert not run.is_begun
-    assert json.loads(run.data()) == WAITING | {"title": tmp_path.name}
+    assert json.loads(run.data()) == {
+        "format": "rlvc-report", "version": 1, "title": tmp_path.name,
+        "live": {"phase": "waiting", "stage": None},
+    }  # fmt: skip
     put(tmp_path, live_rlvc="0", live_json="0")
     second, is_over = run.version()
     assert (second > first, is_over) == (True, False)

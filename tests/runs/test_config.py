@@ -34,17 +34,15 @@ def test_the_default_preset_is_the_default_learner() -> None:
 
 
 def test_the_paper_chooses_by_remaining_variance_and_a_plain_t_test() -> None:
-    learner = make_learner("paper", [], RLVC(gamma=0.9))
-    assert learner.selector == PAPER["selector"]
-    assert learner.selector == Selector(
+    selector = Selector(
         ranking="remaining", test="student", alpha=0.05, correction="none", min_samples=3,
         relevant=False,
     )  # fmt: skip
     literal = RLVC(
-        selector=PAPER["selector"], surrogates=Surrogates(features=1), generator=Canonical(),
+        selector=selector, surrogates=Surrogates(features=1), generator=Canonical(),
         absorbing_self_loops=False, shrinkage=0.0,
     )  # fmt: skip
-    assert as_json(learner) == as_json(literal)
+    assert as_json(make_learner("paper", [], RLVC(gamma=0.9))) == as_json(literal)
 
 
 def test_the_paper_composes_with_hierarchical_clustering_where_nothing_helps() -> None:
@@ -174,10 +172,6 @@ def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
         (["post_process.eps=0.01"], "Keep has no parameters; got 'eps'."),
         (["post_process=compaction", "post_process.equivalence=values"], "Unknown equivalence of "
          "Compaction 'values'. Did you mean 'value'? Known: *"),
-        (["solver=sarse"], "Unknown solver 'sarse'. Did you mean 'sarsa'? Known: "
-         "modified_policy_iteration, policy_iteration, q_lambda, q_learning, sarsa, "
-         "value_iteration."),
-        (["detector=haris"], "Unknown detector 'haris'. Did you mean 'harris'? Known: auto, *"),
         (["detector=aut"], "Unknown detector 'aut'. Did you mean 'auto'? Known: auto, *"),
         (["detector.radius=4"], "detector=auto has no radius. Add detector=harris to set it."),
         (["detector.size=4"], "detector=auto has no size."),
@@ -193,15 +187,10 @@ def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
          "integer; got 'x'."),
         (["solver=sarsa", "solver.decay=1"], "Unknown parameter of Sarsa 'decay'. Known: omega, "
          "sweeps. Add solver=q_lambda to set it."),
-        (["metric=mahalanobis", "metric.whitening=1"], "Mahalanobis has no parameters; got "
-         "'whitening'."),
-        (["generator=canonical", "generator.x=1"], "Canonical has no parameters; got 'x'."),
         (["generator=canonical", "generator.pairs=1"], "Canonical has no parameters; got 'pairs'. "
          "Add generator=composites to set it."),
         (["generator=canonical", "generator.clustering=complete"], "Canonical has no clustering. "
          "Add generator=composites to set it."),
-        (["generator=composites", "generator.clustering=compleat"], "Unknown clustering "
-         "'compleat'. Did you mean 'complete'? Known: *"),
         (["solver=policy_iteration", "solver.x=1"], "PolicyIteration has no parameters; got 'x'."),
         (["max_splits=1.5"], "max_splits of RLVC must be an integer; got '1.5'."),
         (["max_splits="], "max_splits of RLVC must be an integer; got ''."),
@@ -210,9 +199,6 @@ def test_truth_is_written_in_any_case(text: str, value: bool) -> None:
         (["gamma=nan"], "gamma of RLVC must be in [0, 1); got nan."),
         (["threshold=inf"], "threshold of RLVC must be in [0, inf); got inf."),
         (["threshold=far"], "threshold of RLVC must be a number; got 'far'."),
-        (["selector.alpha=2"], "alpha of Selector must be in (0, 1); got 2.0."),
-        (["selector.test=studnet"], "Unknown test of Selector 'studnet'. Did you mean 'student'? "
-         "Known: ks, student, welch."),
         (["descriptor=invariants", "descriptor.normalise=1"], "normalise of Invariants must be "
          "true or false; got '1'."),
     ],

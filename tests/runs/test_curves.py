@@ -52,16 +52,6 @@ def test_each_group_has_its_file(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_curves_of_an_earlier_run_do_not_stay(tmp_path: Path) -> None:
-    (tmp_path / "stages.csv").write_text("old")
-    (tmp_path / "rounds.csv").write_text("old")
-    (tmp_path / "mine.csv").write_text("kept")
-    with Curves(tmp_path) as curves:
-        curves.write("stages", 0, {"classes": 1})
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["mine.csv", "stages.csv"]
-    assert lines(tmp_path / "stages.csv") == [["step", "classes"], ["0", "1"]]
-
-
 # TensorBoard -------------------------------------------------------------------------------------
 
 
@@ -86,16 +76,6 @@ def test_event_files_of_an_earlier_run_do_not_stay(tmp_path: Path) -> None:
     with Curves(tmp_path) as curves:
         curves.write("stages", 0, {"classes": 3})
     assert list((tmp_path / "tensorboard").iterdir()) == []
-
-
-def test_a_run_that_writes_no_line_spoils_nothing(tmp_path: Path) -> None:
-    for name in ("stages.csv", "rounds.csv", "result.json"):
-        (tmp_path / name).write_text("old")
-    with Curves(tmp_path, tensorboard=True):
-        pass
-    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
-        "stages.csv": "old", "rounds.csv": "old", "result.json": "old",
-    }  # fmt: skip
 
 
 def test_tensorboard_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:

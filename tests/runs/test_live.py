@@ -18,6 +18,8 @@ from tests.support.builders import COLOUR, database
 from tests.support.tasks import run_custom
 from tests.support.worlds import Corridor
 
+OLD = ("live.json", "live.rlvc", "examples.rlvc", "result.json", "report.html", "stages.csv",
+       "rounds.csv")  # fmt: skip
 FACTS = {"task": "places", "source": "log", "seed": 3, "command": "rlvc learn log --seed 3"}
 
 
@@ -26,16 +28,6 @@ def stages() -> list[Stage]:
     found = list(RLVC(threads=1, max_splits=1).stages(database(COLOUR)))
     assert len(found) > 3
     return found
-
-
-class Time:
-    """A clock that goes on when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def names(folder: Path) -> set[str]:
@@ -51,7 +43,7 @@ def n_classes(folder: Path) -> int:
 
 
 def test_a_snapshot_says_what_the_result_will(stages: list[Stage], tmp_path: Path) -> None:
-    with LiveSnapshots(tmp_path, FACTS, about={"task": "places"}, now=Time()) as snapshots:
+    with LiveSnapshots(tmp_path, FACTS, about={"task": "places"}, now=lambda: 0.0) as snapshots:
         snapshots.on_phase("learn", None)
         assert names(tmp_path) == set()
         snapshots.on_stage(stages[0])
@@ -73,15 +65,15 @@ def test_a_snapshot_says_what_the_result_will(stages: list[Stage], tmp_path: Pat
 
 
 def test_the_newest_waits_its_turn_and_is_never_lost(stages: list[Stage], tmp_path: Path) -> None:
-    now = Time()
+    now = [0.0]
     sizes = [stage.classifier.n_classes for stage in stages]
-    with LiveSnapshots(tmp_path, FACTS, now=now) as snapshots:
+    with LiveSnapshots(tmp_path, FACTS, now=lambda: now[0]) as snapshots:
         snapshots.on_phase("learn", None)
         snapshots.on_stage(stages[0])
-        now.now += 0.9
+        now[0] += 0.9
         snapshots.on_stage(stages[1])
         assert (n_classes(tmp_path), said(tmp_path)["updated"]) == (sizes[0], 1)
-        now.now += 0.2
+        now[0] += 0.2
         snapshots.on_stage(stages[2])
         assert (n_classes(tmp_path), said(tmp_path)["updated"]) == (sizes[2], 2)
         assert [line["stage"] for line in said(tmp_path)["history"]] == [0, 1, 2]
@@ -99,7 +91,7 @@ def test_the_newest_waits_its_turn_and_is_never_lost(stages: list[Stage], tmp_pa
 
 def test_merged_classes_can_be_watched_too(tmp_path: Path) -> None:
     learner = RLVC(threads=1, post_process=Compaction(every=1))
-    with LiveSnapshots(tmp_path, FACTS, now=Time()) as snapshots:
+    with LiveSnapshots(tmp_path, FACTS, now=lambda: 0.0) as snapshots:
         snapshots.on_phase("compact", None)
         for stage in learner.stages(database(COLOUR)):
             snapshots.on_stage(stage)
@@ -111,17 +103,17 @@ def test_merged_classes_can_be_watched_too(tmp_path: Path) -> None:
 def test_snapshots_that_take_long_come_seldom(
     stages: list[Stage], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now, written = Time(), list[float]()
+    now, written = [0.0], list[float]()
 
     def write(path: Path, data: bytes) -> None:
-        written.append(now.now)
-        now.now += 0.5
+        written.append(now[0])
+        now[0] += 0.5
 
     monkeypatch.setattr(snapshots_module, "atomic_write", write)
-    with LiveSnapshots(tmp_path, FACTS, now=now) as snapshots:
+    with LiveSnapshots(tmp_path, FACTS, now=lambda: now[0]) as snapshots:
         for _ in range(100):
             snapshots.on_stage(stages[0])
-            now.now += 1.0
+            now[0] += 1.0
     assert len(written) == 10  # each took half a second, so that 10 lie between them
 
 
@@ -145,24 +137,22 @@ def test_they_go_when_a_run_ends_whichever_way(
         assert names(tmp_path) == set()
 
 
-def test_nothing_is_spoiled_before_the_first_stage(tmp_path: Path) -> None:
-    old = ("live.json", "live.rlvc", "examples.rlvc", "result.json", "report.html")
-    for name in old:
-        (tmp_path / name).write_text("old")
-    with Curves(tmp_path) as curves, LiveSnapshots(tmp_path, FACTS, examples=True) as snapshots:
-        CallbackList([curves, snapshots]).on_phase("collect", 3)
-    assert {path.read_text() for path in tmp_path.iterdir()} == {"old"}
-    assert names(tmp_path) == set(old)
-
-
 def test_what_an_earlier_run_left_goes_with_the_first_stage(
     stages: list[Stage], tmp_path: Path
 ) -> None:
-    for name in ("live.json", "live.rlvc", "examples.rlvc", "result.json", "report.html"):
+    for name in (*OLD, "mine.csv"):
         (tmp_path / name).write_text("old")
+    with (
+        Curves(tmp_path, tensorboard=True) as curves,
+        LiveSnapshots(tmp_path, FACTS, examples=True) as snapshots,
+    ):
+        CallbackList([curves, snapshots]).on_phase("collect", 3)
+    assert {path.read_text() for path in tmp_path.iterdir()} == {"old"}
+    assert names(tmp_path) == {*OLD, "mine.csv"}
     with Curves(tmp_path) as curves:
         curves.on_stage(stages[0])
-    assert names(tmp_path) == {"stages.csv"}
+    assert names(tmp_path) == {"stages.csv", "mine.csv"}
+    assert "old" not in (tmp_path / "stages.csv").read_text()
 
 
 @pytest.mark.parametrize("where", ["rlvc.runs.live.atomic_write", "rlvc._core.archive.os.fsync"])
@@ -176,13 +166,16 @@ def test_a_full_disk_stops_the_snapshots_and_not_the_run(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    now = Time()
-    with caplog.at_level(logging.WARNING), LiveSnapshots(tmp_path, FACTS, now=now) as snapshots:
+    now = [0.0]
+    with (
+        caplog.at_level(logging.WARNING),
+        LiveSnapshots(tmp_path, FACTS, now=lambda: now[0]) as snapshots,
+    ):
         snapshots.on_stage(stages[0])
         with monkeypatch.context() as patched:
             patched.setattr(where, fail)
             for stage in stages[1:]:
-                now.now += 60.0
+                now[0] += 60.0
                 snapshots.on_stage(stage)
         snapshots.on_phase("write", None)
         assert said(tmp_path)["updated"] == 1
@@ -195,7 +188,6 @@ def test_a_full_disk_stops_the_snapshots_and_not_the_run(
 
 
 def test_a_custom_task_is_followed_round_by_round(tmp_path: Path) -> None:
-    now = Time()
     seen = list[Any]()
 
     class Follower(Callback):
@@ -205,7 +197,7 @@ def test_a_custom_task_is_followed_round_by_round(tmp_path: Path) -> None:
 
     with (
         Curves(tmp_path) as curves,
-        LiveSnapshots(tmp_path, FACTS, examples=True, now=now) as snapshots,
+        LiveSnapshots(tmp_path, FACTS, examples=True, now=lambda: 0.0) as snapshots,
     ):
         run = run_custom(
             Corridor(kind="cameras"), RLVC(gamma=0.5, threads=1), interactions=60, rounds=2,

@@ -384,16 +384,6 @@ def test_a_gif_shows_what_was_written_over_and_over(tmp_path: Path) -> None:
             assert alike(np.asarray(found.convert("RGB")), frame)
 
 
-@pytest.mark.slow
-def test_a_policy_can_be_filmed(policy: Policy, tmp_path: Path) -> None:
-    frames = list(play(policy, Walk(COLOUR, length=1), fps=1.0))
-    write_video(tmp_path / "film.mp4", frames, fps=1.0)
-    found, fps = read(tmp_path / "film.mp4")
-    assert (len(found), fps) == (3, 1.0)
-    for one, two in zip(found, frames, strict=True):
-        assert alike(one[:, LEFT.x + LEFT.width :], two[:, LEFT.x + LEFT.width :])
-
-
 def interrupted(n: int) -> Iterator[Frame]:
     yield from film(n)
     raise KeyboardInterrupt

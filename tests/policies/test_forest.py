@@ -137,7 +137,7 @@ def test_what_trees_agree_on_is_taken_at_its_value() -> None:
 def test_a_cautious_forest_takes_the_sure_action(forest: ForestPolicy) -> None:
     sure, risky = 1.0, (0.0, 0.0, 3.0, 3.0)
     trees = tuple(
-        replace(one, q=np.tile([sure, value, -1.0], (one.n_classes, 1)))
+        replace(one, q=np.tile([sure, value, -1.0], (len(one.q), 1)))
         for one, value in zip(forest.trees, risky, strict=True)
     )
     votes = [

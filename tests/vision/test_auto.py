@@ -316,9 +316,7 @@ def test_the_threshold_of_unknown_parts_parts_few_pairs() -> None:
     gaps = Chessboard().distances(rows, rows)[np.triu_indices(len(rows), 1)]
     assert 0 < (gaps <= threshold).mean() < 0.005
     one = store_of([np.full((96, 96, 3), 9, np.uint8)])
-    assert (
-        choose_extractor(one, **given).threshold == 0.0
-    )  # one descriptor: there is nothing to part
+    assert choose_extractor(one, **given).threshold == 0.0  # there is one descriptor
     two = store_of([np.full((96, 96, 3), level, np.uint8) for level in (9, 49)])
     assert choose_extractor(two, **given).threshold == 20.0
 

@@ -117,9 +117,9 @@ def test_an_empty_vocabulary_knows_nothing(name: str) -> None:
 @pytest.mark.parametrize(
     ("metric", "threshold", "rows", "symbols"),
     [
-        ("euclidean", 5.0, np.float32([[0, 0], [3, 4], [3, 4.001]]), [[0], [0, 1], [1]]),
-        ("hamming", 5.0, np.uint8([[0], [0b11111], [0b111111]]), [[0], [0, 1], [1]]),
-        ("euclidean", 0.0, np.float32([[1, 2], [1, 2], [1, 2.0000002]]), [[0], [0], [1]]),
+        ("euclidean", 5.0, np.array([[0, 0], [3, 4], [3, 4.001]], np.float32), [[0], [0, 1], [1]]),
+        ("hamming", 5.0, np.array([[0], [0b11111], [0b111111]], np.uint8), [[0], [0, 1], [1]]),
+        ("euclidean", 0.0, np.array([[1, 2], [1, 2], [1, 2.0000002]], np.float32), [[0], [0], [1]]),
     ],
 )
 def test_the_threshold_itself_is_near(

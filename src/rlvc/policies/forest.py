@@ -37,11 +37,6 @@ class ForestTree:
     q: Floats
     count: Ints
 
-    @property
-    def n_classes(self) -> int:
-        """The number of visual classes."""
-        return self.classifier.n_classes
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ForestPolicy(PolicyParts):
@@ -99,7 +94,7 @@ class ForestPolicy(PolicyParts):
     @property
     def n_classes(self) -> float:
         """The mean number of visual classes of the trees."""
-        return float(np.mean([one.n_classes for one in self.trees]))
+        return float(np.mean([one.classifier.n_classes for one in self.trees]))
 
     @property
     def n_actions(self) -> int:

@@ -60,22 +60,14 @@ def write_forest(path: Pathlike, forest: ForestPolicy) -> None:
 
 
 def read_policy(path: Pathlike) -> dict[str, Any]:
-    """Return the arguments of the Policy that a file holds; run no code from it.
-
-    Raises:
-        FileFormatError: The file is no policy, is damaged, or names an unknown part.
-    """
+    """Return the arguments of the Policy that a file holds, or raise a FileFormatError."""
     manifest, arrays = read_archive(path, POLICY, VERSION, CURES, max_bytes=MAX_BYTES)
     with explain_invalid(path, "policy"):
         return restore_policy(manifest, arrays)
 
 
 def read_forest(path: Pathlike) -> tuple[dict[str, Any], list[Values]]:
-    """Return the trees of the ForestPolicy that a file holds, and its other arguments.
-
-    Raises:
-        FileFormatError: The file is no forest, is damaged, or names an unknown part.
-    """
+    """Return the arguments of the ForestPolicy that a file holds, without its trees, and these."""
     manifest, arrays = read_archive(path, FOREST, VERSION, CURES, max_bytes=MAX_BYTES)
     with explain_invalid(path, "forest"):
         parts, trees = _read(manifest, arrays)
@@ -91,12 +83,9 @@ def restore_policy(
     arrays: dict[str, NDArray[Any]],
     extractor: FeatureExtractor | None = None,
 ) -> dict[str, Any]:
-    """Return the arguments of a Policy that was described, or raise an error.
+    """Return the arguments of a Policy, given what :func:`describe_policy` returned of it.
 
-    Args:
-        manifest: As :func:`describe_policy` returns it.
-        arrays: As :func:`describe_policy` returns them.
-        extractor: The extractor, if none was described.
+    If an extractor is given, the policy uses this one, not the described one.
     """
     parts, trees = _read(manifest, arrays, extractor)
     require(len(trees) == 1, "trees")

@@ -128,9 +128,7 @@ def check_selector(selector: FeatureSelector) -> None:
     rng = np.random.default_rng(0)
     dense = rng.random((40, 5)) < 0.5
     percepts, action = rng.integers(0, 40, 600), rng.integers(0, 2, 600)
-    classes = (
-        percepts % 3
-    )  # feature 2 explains the residuals of class 0, of class 1 it does as well
+    classes = percepts % 3  # feature 2 explains the residuals of the classes 0 and 1
     integers = rng.integers(-9, 9, 600) + np.where(dense[percepts, 2] & (classes < 2), 300, 0)
     q, is_aliased = np.zeros((3, 2)), np.array([True, False, True])
 

@@ -157,7 +157,7 @@ class Sift:
 
     def detect(self, image: Image) -> InterestPoints:
         """Return the points ordered by position, then scale, then orientation."""
-        return from_keypoints(self.opencv().detect(grey(image), None))
+        return sort_keypoints(self.opencv().detect(grey(image), None))[0]
 
     def opencv(self) -> Any:
         """Return OpenCV's detector with these parameters."""
@@ -178,9 +178,9 @@ class Orb:
     def detect(self, image: Image) -> InterestPoints:
         """Return the points ordered by position, then scale, then orientation."""
         if min(image.shape[:2]) < 2:  # OpenCV cannot make a pyramid of a line
-            return from_keypoints([])
+            return sort_keypoints([])[0]
         detector = cv2.ORB_create(nfeatures=self.max_points)  # type: ignore[attr-defined]
-        return from_keypoints(detector.detect(grey(image), None))
+        return sort_keypoints(detector.detect(grey(image), None))[0]
 
 
 def grey(image: Image) -> Image:
@@ -190,13 +190,8 @@ def grey(image: Image) -> Image:
     return cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)  # type: ignore[return-value]
 
 
-def from_keypoints(keypoints: Sequence[cv2.KeyPoint]) -> InterestPoints:
-    """Return OpenCV's keypoints in an order that does not depend on its threads."""
-    return sort_keypoints(keypoints)[0]
-
-
 def sort_keypoints(keypoints: Sequence[cv2.KeyPoint]) -> tuple[InterestPoints, NDArray[np.int64]]:
-    """Return OpenCV's keypoints in the order of :func:`from_keypoints`, and their old numbers."""
+    """Return OpenCV's keypoints in an order that its threads do not change, and their numbers."""
     rows = sorted((k.pt[1], k.pt[0], k.size, k.angle, k.octave, i) for i, k in enumerate(keypoints))
     table = np.asarray([row[:4] for row in rows], np.float32).reshape(-1, 4)
     octave = np.asarray([row[4] for row in rows], np.int32)

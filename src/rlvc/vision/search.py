@@ -80,16 +80,13 @@ class CompiledSearch(Search):
         self._centres, self._threshold = embedded, threshold
         self._limit = float(threshold if metric.binary else threshold**2)
 
-    def prepare(self, rows: Descriptors) -> NDArray[Any]:
-        """Return the embedded rows."""
+    def prepare(self, rows: Descriptors) -> NDArray[Any]:  # noqa: D102
         return self._embed(rows)
 
-    def matches(self, rows: NDArray[Any], symbol: int) -> NDArray[np.int64]:
-        """Return the rows that are near one centre."""
+    def matches(self, rows: NDArray[Any], symbol: int) -> NDArray[np.int64]:  # noqa: D102
         return find_matches(rows, self._centres, symbol, self._limit, self._binary)
 
-    def has_match(self, rows: NDArray[Any], symbol: int) -> bool:
-        """Tell whether any row is near one centre."""
+    def has_match(self, rows: NDArray[Any], symbol: int) -> bool:  # noqa: D102
         return has_match(rows, self._centres, symbol, self._limit, self._binary)
 
 
@@ -102,12 +99,10 @@ class SortedSearch(CompiledSearch):
         self._axis = int(np.argmax(spread))
         self._order = np.argsort(embedded[:, self._axis], kind="stable")
 
-    def leaders(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the rows that are not within the threshold of an earlier one of these."""
+    def leaders(self, rows: NDArray[Any]) -> NDArray[np.int64]:  # noqa: D102
         return find_leaders(rows, self._limit, self._binary)
 
-    def near(self, rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return how many centres are near each row, and which, lowest number first."""
+    def near(self, rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:  # noqa: D102
         return find_near(rows, self._centres, self._order, self._axis, self._limit, self._binary)
 
 
@@ -119,13 +114,11 @@ class SketchedSearch(CompiledSearch):
         self._sketcher = Sketcher.fit(embedded, threshold)
         self._tiles = tiles(self._sketcher.sketch(embedded))
 
-    def leaders(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the rows that are not within the threshold of an earlier one of these."""
+    def leaders(self, rows: NDArray[Any]) -> NDArray[np.int64]:  # noqa: D102
         sketcher = Sketcher.fit(rows, self._threshold)
         return find_sketched_leaders(rows, sketcher.sketch(rows), sketcher.limit, self._limit)
 
-    def near(self, rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return how many centres are near each row, and which, lowest number first."""
+    def near(self, rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:  # noqa: D102
         sketches, limit = self._sketcher.sketch(rows), self._sketcher.limit
         row, centre = find_sketched_pairs(
             rows, sketches, self._centres, self._tiles, limit, self._limit

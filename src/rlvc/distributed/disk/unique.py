@@ -48,16 +48,9 @@ def fit_metric(
 def sample_unique(groups: Callable[[], Iterable[Descriptors]], most: int, folder: Path) -> Any:
     """Return a sample of all distinct rows, evenly spaced in the order of their first occurrence.
 
-    It costs one more copy of the rows on disk while it runs, three reads of them, and a bit of
-    memory for each.
-
-    Args:
-        groups: Yield the rows, a group at a time; it is called three times.
-        most: The size of the sample: every k-th row, with the least k for which this is enough.
-        folder: The folder for temporary files.
-
-    Returns:
-        What ``distinct[::k]`` would be if all were in memory; None if there are no rows.
+    It is what ``distinct[::k]`` would be if all were in memory, with the least k for which this is
+    at most ``most`` rows; None if there are no rows. It costs one more copy of the rows on disk
+    while it runs, three calls of ``groups``, and a bit of memory for each row.
     """
     sizes = [(len(rows), rows.nbytes) for rows in groups()]
     n, n_bytes = sum(size[0] for size in sizes), sum(size[1] for size in sizes)

@@ -48,7 +48,7 @@ def test_forest_and_report_from_shards(call: Any, log: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["learn", "shards", "--actions", "2"], "a dataset of shards tells its actions"),
+        (["learn", "shards", "--actions", "2"], "a dataset of shards defines its actions"),
         (["learn", "shards", "--set", "detector=sift"], "which this dataset was made with; got"),
         (["learn", "shards", "--set", "threshold=9"], "threshold of RLVC must be 0.2, which this"),
         (["data", "shard", "log", "--to", "shards"], "must be new or an empty folder; got shards"),

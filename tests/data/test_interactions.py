@@ -199,7 +199,7 @@ def episodes(start: list[int], end: list[int], episode: list[int], ends: list[in
                 "episode 0 has no end: row 1 is neither terminated nor truncated.",
                 "episode 1 has no end: row 3 is neither terminated nor truncated.",
                 "row 1 does not start where row 0 ended, in the same episode.",
-                "episode 1 goes on after its end in row 2.",
+                "episode 1 continues after its end in row 2.",
             ],
         ),
     ],

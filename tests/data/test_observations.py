@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Policy, collect, evaluate
 from rlvc.data import as_percept, check_spaces
 from rlvc.data.observations import frame_name, frame_of
-from rlvc.data.spaces import RENDER, SUPPORTED, tell_left_out
+from rlvc.data.spaces import RENDER, SUPPORTED, warn_of_ignored_entries
 from rlvc.policies import check_fit
 from rlvc.report.video import play
 from tests.support.builders import pictures
@@ -269,7 +269,7 @@ def test_small_entries_are_left_out_beside_an_image(caplog: pytest.LogCaptureFix
 def test_frames_that_may_be_colours_are_warned_of(
     shape: tuple[int, ...], n: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tell_left_out(spaces.Box(0, 255, shape, np.uint8))
+    warn_of_ignored_entries(spaces.Box(0, 255, shape, np.uint8))
     assert caplog.messages == [
         f"Observations of shape {shape} are taken for {n} grey frames. If they are the colours of "
         "one image, bring them to (H, W, 3)."

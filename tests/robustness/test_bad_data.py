@@ -381,7 +381,7 @@ def test_rows_of_arrays_in_another_order_are_learned_from_one_by_one(
     data = from_npz(mixed, tmp_path / "log")
     assert caplog.messages == [
         "1 rows do not start where the row before them ended, though no episode ended there. Each "
-        "row is learned from for itself; if they should follow one another, sort them by episode "
+        "row is learned from on its own; if they should follow one another, sort them by episode "
         "and step."
     ]
     assert actions_of(learn(data), mixed) == actions_of(learn(from_arrays(sound, tmp_path)), sound)
@@ -400,7 +400,7 @@ def test_no_terminal_at_all(way: str, tmp_path: Path, caplog: pytest.LogCaptureF
     assert policy.q.max() == pytest.approx(2.0)  # 1 + 0.5 · 2
     told = [
         "Nothing is terminal: terminated is false in every row. If the task comes to an end, set "
-        "it where it does; otherwise rewards are expected to go on for ever."
+        "it where it does; otherwise rewards are assumed to continue forever."
     ]
     assert caplog.messages == (told if way != "arrays" else [])
 

@@ -130,7 +130,7 @@ def check_options(options: LearnOptions) -> None:
     else:
         return
     given = {"actions": options.actions, "first-action": options.first_action}
-    refuse(f"{kind} tells its actions", "a folder or arrays", **given)
+    refuse(f"{kind} defines its actions", "a folder or arrays", **given)
 
 
 def _open_data(options: LearnOptions, learner: Any, console: Console) -> Any:

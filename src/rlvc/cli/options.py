@@ -49,7 +49,7 @@ class EnvOptions:
 
     render: bool = environment_option(
         "Let the agent see what the environment draws, instead of its observations; for "
-        "environments whose observations are no images.",
+        "environments whose observations are not images.",
         "--render",
         default=False,
     )

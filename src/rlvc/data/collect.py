@@ -18,7 +18,7 @@ from rlvc._core.arrays import Ints
 from rlvc.data.interactions import Interactions
 from rlvc.data.observations import as_percept
 from rlvc.data.percepts import Percepts
-from rlvc.data.spaces import check_spaces, tell_left_out
+from rlvc.data.spaces import check_spaces, warn_of_ignored_entries
 from rlvc.data.validation import LARGE, SMALL
 from rlvc.errors import EnvError, StoppedError
 
@@ -43,7 +43,7 @@ class Explorer:
         if not isinstance(seed, (int, np.integer)) or seed < 0:
             raise ValueError(f"seed of collect must be a whole number, at least 0; got {seed!r}.")
         self.env, self.space = env, check_spaces(env)
-        tell_left_out(env.observation_space)
+        warn_of_ignored_entries(env.observation_space)
         self._first_seed, self._n_rounds = int(seed), 0
         self._seed: int | None = None  # of the next reset
         self._percepts = Percepts()

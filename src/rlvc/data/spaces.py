@@ -38,7 +38,7 @@ def check_spaces(env: gymnasium.Env[Any, Any]) -> spaces.Discrete:
     """Return the discrete action space of an environment whose observations are images.
 
     Raises:
-        TypeError: The actions are not discrete, or the observations are no images.
+        TypeError: The actions are not discrete, or the observations are not images.
     """
     actions = env.action_space
     if not isinstance(actions, spaces.Discrete):
@@ -58,7 +58,7 @@ def parts_of(space: gymnasium.Space[Any]) -> dict[str, gymnasium.Space[Any]]:
 def check_images(space: gymnasium.Space[Any], whose: str, cure: str = "") -> None:
     """Raise a TypeError unless a space has images that are large enough."""
     parts = parts_of(space)
-    if any(map(shows, parts.values())):
+    if any(map(is_visible_space, parts.values())):
         return
     for name, part in parts.items():
         blank = _blank(part)
@@ -82,20 +82,22 @@ def shapes_of(space: gymnasium.Space[Any]) -> dict[str, tuple[int, ...]]:
     >>> shapes_of(spaces.Dict({"front": spaces.Box(0, 255, (84, 84), np.uint8)}))
     {'front': (84, 84, 1)}
     """
-    blank = {name: _blank(part) for name, part in parts_of(space).items() if shows(part)}
+    blank = {name: _blank(part) for name, part in parts_of(space).items() if is_visible_space(part)}
     shown = as_percept(blank if isinstance(space, spaces.Dict) else blank.get(SINGLE, {}))
     images = shown if isinstance(shown, Mapping) else {SINGLE: shown}
     return {camera: as_image(image).shape for camera, image in sorted(images.items())}
 
 
-def tell_left_out(space: gymnasium.Space[Any]) -> None:
+def warn_of_ignored_entries(space: gymnasium.Space[Any]) -> None:
     """Warn of entries of observations that are left out, as they are not images."""
     parts = parts_of(space)
-    left_out = sorted(name for name, part in parts.items() if name != SINGLE and not shows(part))
+    left_out = sorted(
+        name for name, part in parts.items() if name != SINGLE and not is_visible_space(part)
+    )
     if left_out:
         log.warning("Only images are learned from; left out: %s.", ", ".join(left_out))
     for part in parts.values():
-        shape = (part.shape or ()) if shows(part) else ()
+        shape = (part.shape or ()) if is_visible_space(part) else ()
         if len(shape) == 3 and split_frames(_blank(part)) and (shape[0] == 3 or shape[2] == 4):
             log.warning(
                 "Observations of shape %s are taken for %d grey frames. If they are the colours of "
@@ -103,7 +105,7 @@ def tell_left_out(space: gymnasium.Space[Any]) -> None:
             )  # fmt: skip
 
 
-def shows(space: gymnasium.Space[Any]) -> bool:
+def is_visible_space(space: gymnasium.Space[Any]) -> bool:
     """Tell whether the elements of a space are images or stacks of frames."""
     return is_visible(_blank(space))
 

@@ -232,7 +232,7 @@ def check_episodes(interactions: Interactions) -> list[str]:
         for row in np.flatnonzero(breaks)
     ]
     problems += [
-        f"episode {episode[row]} goes on after its end in row {row}."
+        f"episode {episode[row]} continues after its end in row {row}."
         for row in np.flatnonzero(~is_last & ends)
     ]
     return problems
@@ -243,14 +243,14 @@ def warn_if_suspicious(interactions: Interactions) -> None:
     if not interactions.terminated.any():
         log.warning(
             "Nothing is terminal: terminated is false in every row. If the task comes to an end, "
-            "set it where it does; otherwise rewards are expected to go on for ever."
+            "set it where it does; otherwise rewards are assumed to continue forever."
         )
     ends = interactions.terminated | interactions.truncated
     broken = np.count_nonzero(interactions.is_last[:-1] & ~ends[:-1])
     if broken:
         log.warning(
             "%d rows do not start where the row before them ended, though no episode ended there. "
-            "Each row is learned from for itself; if they should follow one another, sort them by "
+            "Each row is learned from on its own; if they should follow one another, sort them by "
             "episode and step.",
             broken,
         )

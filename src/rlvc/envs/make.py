@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 from gymnasium import wrappers
 
-from rlvc.data.spaces import shows, tell_left_out
+from rlvc.data.spaces import is_visible_space, warn_of_ignored_entries
 from rlvc.errors import EnvError
 
 NAME_THE_MODULE = (
@@ -167,10 +167,10 @@ def _stack(env: gymnasium.Env[Any, Any], n: int) -> gymnasium.Env[Any, Any]:
     """Return an environment whose observations are its last images."""
     space = env.observation_space
     if isinstance(space, gymnasium.spaces.Dict):
-        images = [name for name, part in space.spaces.items() if shows(part)]
+        images = [name for name, part in space.spaces.items() if is_visible_space(part)]
         if not images:
             return env  # check_spaces raises the error
-        tell_left_out(space)
+        warn_of_ignored_entries(space)
         env = wrappers.FilterObservation(env, images)
     return wrappers.FrameStackObservation(env, n)
 

@@ -352,8 +352,8 @@ GAP = "Number the steps of an episode one by one."
         (
             "1.png", "table.csv",
             [
-                "image names a file that is damaged, or is no image that OpenCV can read, in row 2 "
-                "(table.csv). Save it again as PNG, JPEG, BMP, TIFF or WebP."
+                "image names a file that is damaged, or is not an image that OpenCV can read, in "
+                "row 2 (table.csv). Save it again as PNG, JPEG, BMP, TIFF or WebP."
             ],
         ),
         (
@@ -458,7 +458,7 @@ def test_all_problems_are_reported_at_once(folder: Path) -> None:
             "images to one size, all in grey or all in colour.",
             "image is of type uint16, not uint8, in row 5 (deep.png). Scale the images to 0..255 "
             "and save them with 8 bits.",
-            "image names a file that is damaged, or is no image that OpenCV can read, in row 6 "
+            "image names a file that is damaged, or is not an image that OpenCV can read, in row 6 "
             "(2.png). Save it again as PNG, JPEG, BMP, TIFF or WebP.",
             "image is of type float32, not uint8, in row 7 (float.tiff). Scale the images to "
             "0..255 and save them with 8 bits.",
@@ -525,7 +525,7 @@ def test_where_the_table_is_not(folder: Path) -> None:
     ]
     assert problems(folder / "none") == ["There is no such folder and no such file."]
     assert problems(folder / "0.png") == [
-        "It is no table: its name must end with .csv or .parquet."
+        "It is not a table: its name must end with .csv or .parquet."
     ]
     write_table(folder, SOUND)
     (folder / "._table.csv").write_bytes(b"")  # of a file manager
@@ -749,7 +749,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(sealed: Path) -> None:
     (sealed / "images/000002.png").unlink()
     os.mkfifo(sealed / "images/000002.png")
     assert problems(sealed)[-1] == (
-        f"damaged: images/000002.png cannot be read (it is no ordinary file). {CURE}"
+        f"damaged: images/000002.png cannot be read (it is not a regular file). {CURE}"
     )
 
 

@@ -51,7 +51,7 @@ class CheckedFolder:
         known, file = posixpath.normpath(name), self.folder / name
         self._compared.add(known)
         if file.exists() and not (file.is_file() or file.is_dir()):
-            raise OSError(errno.EINVAL, "it is no ordinary file")  # a pipe would block
+            raise OSError(errno.EINVAL, "it is not a regular file")  # a pipe would block
         data = file.read_bytes()
         expected = self._sha256.get(known)
         return data, expected is None or hashlib.sha256(data).hexdigest() == expected

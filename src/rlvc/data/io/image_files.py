@@ -204,7 +204,7 @@ def read_image(folder: CheckedFolder, name: str) -> tuple[Image, bool]:
         image = None
     if image is None:
         raise UnfitError(
-            "names a file that is damaged, or is no image that OpenCV can read,",
+            "names a file that is damaged, or is not an image that OpenCV can read,",
             "Save it again as PNG, JPEG, BMP, TIFF or WebP.",
         )
     if image.dtype != np.uint8:

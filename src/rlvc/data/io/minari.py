@@ -29,7 +29,7 @@ from rlvc._core.atomic import (
 from rlvc.data.interactions import Interactions
 from rlvc.data.observations import add_observations
 from rlvc.data.percepts import Percept, Percepts
-from rlvc.data.spaces import check_images, parts_of, shows, tell_left_out
+from rlvc.data.spaces import check_images, is_visible_space, parts_of, warn_of_ignored_entries
 from rlvc.data.validation import (
     ACTIONS,
     ProblemCollector,
@@ -74,7 +74,7 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
             "seen in them: a policy may not recognise what its environment shows. Collect it again "
             "with `rlvc collect`, or with jpeg_encoding=False where Minari writes it."
         )
-    tell_left_out(seen_space)
+    warn_of_ignored_entries(seen_space)
     problems = ProblemCollector(f"minari:{metadata.get('dataset_id', '')}")
     names = tuple(map(str, metadata.get(NAMES, ())))
     problems.add(*check_actions(int(space.n), names))
@@ -116,7 +116,7 @@ def _add_percepts(
     """Return the numbers of the percepts of an episode, and add their problems."""
     seen, n, errors = episode.observations, len(episode.actions), list[Exception]()
     if isinstance(space, spaces.Dict):
-        seen = {name: seen[name] for name, part in space.spaces.items() if shows(part)}
+        seen = {name: seen[name] for name, part in space.spaces.items() if is_visible_space(part)}
     numbers, _ = add_observations(percepts, {"observations": seen}, errors, "step")
     problems.add(*(f"{whose}: {error}" for error in errors))
     if (got := len(numbers)) != n + 1:

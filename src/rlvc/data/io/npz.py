@@ -141,7 +141,7 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 def _open(path: str | os.PathLike[str]) -> zipfile.ZipFile:
     place = Path(path)
     if place.exists() and not place.is_file():
-        raise OSError("it is no ordinary file")  # a pipe would block
+        raise OSError("it is not a regular file")  # a pipe would block
     with place.open("rb") as stream:
         if stream.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
             raise ValueError("it holds one array without a name. Write it with numpy.savez.")

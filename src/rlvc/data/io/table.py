@@ -69,7 +69,7 @@ def find_table(path: str | os.PathLike[str]) -> Path:
     if place.is_file():
         if place.suffix.lower() in SUFFIXES:
             return place
-        raise DataError(str(path), [f"It is no table: its name must end with {kinds}."])
+        raise DataError(str(path), [f"It is not a table: its name must end with {kinds}."])
     if not place.is_dir():
         raise DataError(str(path), ["There is no such folder and no such file."])
     found = sorted(

@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 from rlvc.features import AtLeast, Composite, Feature, FeatureGraph, InCell, Primitive
 from rlvc.vision import Euclidean, FeatureExtractor, Harris, Invariants, Vocabulary
 from tests.oracle import composites as oracle
-from tests.support.scenes import (
-    KnownSymbols,
-    Scene,
-    draw_graph,
-    lazy_features,
-    pair,
-    seeds,
-)
+from tests.support.scenes import KnownSymbols, Scene, draw_graph, lazy_features, pair, seeds
 
 CAMERAS = ("left", "right")
 

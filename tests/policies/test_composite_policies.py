@@ -379,9 +379,7 @@ def two() -> TwoCameras:
 
 
 @pytest.mark.slow
-def test_composites_are_made_for_every_camera(
-    two: TwoCameras,
-) -> None:
+def test_composites_are_made_for_every_camera(two: TwoCameras) -> None:
     views, right, policy = two
     assert [int(policy.predict(view)[0]) for view in views] == right
     graph = policy.graph

@@ -10,14 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvc import (
-    ForestPolicy,
-    Percepts,
-    Policy,
-    load_policy,
-    load_vocabulary,
-    save_vocabulary,
-)
+from rlvc import ForestPolicy, Percepts, Policy, load_policy, load_vocabulary, save_vocabulary
 from rlvc._core.archive import write_archive
 from rlvc.classifiers import Diagrams, Split, Tree
 from rlvc.data import SINGLE, Image
@@ -166,9 +159,7 @@ def policies() -> list[Policy]:
     return [
         make_policy(first, (Primitive(SINGLE, 0), Primitive(SINGLE, 1)), tree),
         make_policy(
-            second,
-            (Primitive("front", 0), Primitive("rear", 0)),
-            four.merge([[0, 3], [1], [2]]),
+            second, (Primitive("front", 0), Primitive("rear", 0)), four.merge([[0, 3], [1], [2]])
         ),
         make_policy(third, (Primitive("front", 0),), Tree().refine([Split(0, 0)])),
         make_policy(fourth, parts, high),

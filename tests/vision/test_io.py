@@ -11,15 +11,7 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Interactions, load_policy, load_vocabulary, save_vocabulary
 from rlvc._core.registry import arrays_of
 from rlvc.errors import FileFormatError
-from rlvc.vision import (
-    BINARY,
-    CAMERA,
-    DRAWN,
-    Euclidean,
-    FeatureExtractor,
-    Sift,
-    SiftDescriptor,
-)
+from rlvc.vision import BINARY, CAMERA, DRAWN, Euclidean, FeatureExtractor, Sift, SiftDescriptor
 from tests.support.builders import COLOUR, GREY, database, pictures
 from tests.support.mutations import forge, loader
 

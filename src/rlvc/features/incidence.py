@@ -55,10 +55,7 @@ class Incidence:
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     def counts(
-        self,
-        sets: Sequence[Ints],
-        rows: Ints | None = None,
-        threads: int = 1,
+        self, sets: Sequence[Ints], rows: Ints | None = None, threads: int = 1
     ) -> NDArray[np.integer]:
         """Return (n_sets, n_percepts) how many features of each set each percept exhibits.
 
@@ -189,11 +186,7 @@ class Incidence:
 
     @classmethod
     def from_pairs(
-        cls,
-        percept: Ints,
-        feature: NDArray[np.int32],
-        n_percepts: int,
-        n_features: int,
+        cls, percept: Ints, feature: NDArray[np.int32], n_percepts: int, n_features: int
     ) -> Incidence:
         """Return the matrix of a list of (percept, feature) pairs, in which pairs may repeat."""
         indptr = np.zeros(n_percepts + 1, np.int64)

@@ -12,12 +12,7 @@ from rlvc._core.archive import read_archive, write_archive
 from rlvc._core.arrays import Floats, Ints
 from rlvc._core.atomic import Pathlike
 from rlvc._core.registry import arrays_of
-from rlvc._core.validate import (
-    MAX_SQUARED,
-    explain_invalid,
-    from_json,
-    require,
-)
+from rlvc._core.validate import MAX_SQUARED, explain_invalid, from_json, require
 from rlvc.classifiers.base import Classifier
 from rlvc.classifiers.bdd import Diagrams
 from rlvc.classifiers.tree import Tree

@@ -12,13 +12,7 @@ from numpy.typing import NDArray
 from rlvc._core.archive import read_archive, write_archive
 from rlvc._core.atomic import Pathlike
 from rlvc._core.registry import arrays_of
-from rlvc._core.validate import (
-    MAX_SQUARED,
-    as_part,
-    explain_invalid,
-    from_json,
-    require,
-)
+from rlvc._core.validate import MAX_SQUARED, as_part, explain_invalid, from_json, require
 from rlvc.vision.descriptors import descriptors
 from rlvc.vision.detectors import detectors
 from rlvc.vision.extractor import SIDE, FeatureExtractor

@@ -11,7 +11,7 @@ import numpy as np
 
 from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.fixed_point import FixedPoint, Scale, group_sums
-from rlvc._core.jit import chunks, jit, n_threads, share_threads
+from rlvc._core.jit import jit, share_spans
 from rlvc._core.params import check, param
 from rlvc._core.registry import Registry
 from rlvc.data.interactions import Interactions
@@ -136,8 +136,7 @@ def bellman_residuals(
     work = functools.partial(
         _differ, sequence, dense, value, gamma, fixed.factors(), integers, group
     )
-    spans = [(piece.start, piece.stop) for piece in chunks(n, n_threads(threads))]
-    share_threads(work, spans, threads)
+    share_spans(work, n, threads)
     return Residuals(integers, fixed, group, q, gamma, threads)
 
 

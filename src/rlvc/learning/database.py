@@ -27,7 +27,7 @@ from rlvc.features.kinds import Feature
 from rlvc.learning.aliasing import ResidualSums, variance_of_returns
 from rlvc.learning.generation.base import Candidates
 from rlvc.learning.generation.sampling import CellCounts, Sample, merge_samples
-from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate_from, scale_of
+from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate_from
 from rlvc.learning.selection.selector import FeatureSelector, SplitChoice
 from rlvc.learning.shard import KnownFeatures, Shard, Spot, ViewSpec
 from rlvc.learning.surrogates import Cooccurrence, Group, Tally
@@ -151,9 +151,11 @@ class Database:
             threads: How many threads to use; no result depends on it.
         """
         interactions, client = self.interactions, self.client
-        scale = scale_of(interactions.reward, absorbing_gamma)
+        scale = Scale.of(interactions.reward)
+        if absorbing_gamma is not None:  # some rewards may be taken forever
+            scale = replace(scale, largest=scale.largest / (1.0 - absorbing_gamma))
         spec = ViewSpec(next(_NUMBERS), self.known, classifier, absorbing_gamma, scale, threads)
-        counts = client.ask(Shard.count_transitions, spec)
+        counts = _add(client.ask(Shard.count_transitions, spec))
         source = functools.partial(_sequence, client, spec)
         return View(self, spec, estimate_from(counts, interactions.n_actions, scale, source))
 
@@ -269,10 +271,6 @@ class View:
         asked = self.spec, residuals.q, residuals.gamma, selector, candidates, is_open
         return selector.choose(self.database.client.ask(Shard.measure, *asked), residuals)
 
-    def split_statistics(self, database: Database, residuals: ResidualSums) -> ViewStatistics:
-        """Return what surrogates may ask; the database knows the features that split classes."""
-        return ViewStatistics(self, database, residuals)
-
     def class_keys(self) -> Ints:
         """Return (n_classes, 3) what tells sets of percepts apart: their size and two hashes."""
         return _add(self.database.client.ask(Shard.class_keys, self.spec))
@@ -314,16 +312,12 @@ class ViewStatistics:
 
     def cooccurrences(self, pairs: Sequence[tuple[int, int]]) -> list[Cooccurrence]:
         """Return what occurs together, for pairs of a class and a feature."""
-        if not pairs:
-            return []
         asked = self.view.spec, self.database.known, pairs
         answers = self.database.client.ask(Shard.cooccurrences, *asked)
         return [_add(one) for one in zip(*answers, strict=True)]
 
     def tallies(self, asked: Sequence[Group]) -> list[Tally]:
         """Return how many of some features are exhibited in each of some groups."""
-        if not asked:
-            return []
         answers = self.database.client.ask(
             Shard.tallies, self.view.spec, self.database.known, self.residuals.q,
             self.residuals.gamma, asked,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -91,16 +91,6 @@ def map_interactions(
             as the paper does, that the next try may lead on.
     """
     return EffectiveTransitions.of(interactions, absorbing_gamma).map(interactions, classes)
-
-
-def scale_of(reward: Floats, absorbing_gamma: float | None) -> Scale:
-    """Return the scale of rewards, of which some may be taken for ever."""
-    scale = Scale.of(reward)
-    return (
-        scale
-        if absorbing_gamma is None
-        else replace(scale, largest=scale.largest / (1.0 - absorbing_gamma))
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,19 +221,13 @@ def estimate(
     """
     scale = scale or Scale.of(sequence.reward)
     tally = TransitionCounts.of(sequence, n_classes, n_actions, scale)
-    return estimate_from([tally], n_actions, scale, lambda: sequence)
+    return estimate_from(tally, n_actions, scale, lambda: sequence)
 
 
 def estimate_from(
-    tallies: Sequence[TransitionCounts],
-    n_actions: int,
-    scale: Scale,
-    source: Callable[[], MappedSequence],
+    tally: TransitionCounts, n_actions: int, scale: Scale, source: Callable[[], MappedSequence]
 ) -> MappedMDP:
-    """Return the mapped MDP of a sequence, given the tallies of its parts."""
-    tally = tallies[0]
-    for one in tallies[1:]:
-        tally = tally + one
+    """Return the mapped MDP of a sequence, given its tally."""
     tries = np.maximum(tally.count, 1)
     steps = sparse.csr_array(tally.steps, copy=True)
     steps.sort_indices()

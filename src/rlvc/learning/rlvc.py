@@ -23,7 +23,7 @@ from rlvc.data.percepts import Percepts
 from rlvc.features.kinds import AtLeast
 from rlvc.learning.aliasing import AliasingDetector, RelativeVariance, ResidualSums
 from rlvc.learning.compaction import Keep, PostProcess
-from rlvc.learning.database import Database, View
+from rlvc.learning.database import Database, View, ViewStatistics
 from rlvc.learning.engine import Engine, Local
 from rlvc.learning.extraction import extract_database
 from rlvc.learning.generation.base import Candidates, Generator, GeneratorState
@@ -233,7 +233,7 @@ class RLVC:
         choice, offered = self._choose(generator, view, residuals, is_aliased)
         splits = largest_first(choice, view.mdp.count, self.max_splits)
         database, splits = register_features(view.database, splits, offered)
-        statistics = view.split_statistics(database, residuals)
+        statistics = ViewStatistics(view, database, residuals)
         tests = self.surrogates.extend(splits, choice, statistics, self.selector.min_samples)
         database, splits = add_surrogates(database, splits, tests)
         return Decision(int((choice.feature >= 0).sum()), splits, database)

@@ -62,10 +62,10 @@ class Surrogates:
             statistics: What is known about the percepts of the classes.
             min_samples: Least number of interactions on each side.
         """
-        if self.features == 1:
-            return [None] * len(splits)
-        graph = statistics.graph
+        graph, tests = statistics.graph, list[AtLeast | None]([None] * len(splits))
         alone = [n for n, one in enumerate(splits) if not isinstance(graph[one.feature], AtLeast)]
+        if self.features == 1 or not alone:
+            return tests
         chosen = [splits[n] for n in alone]
         pairs = [(one.visual_class, one.feature) for one in chosen]
         parts = [
@@ -78,7 +78,6 @@ class Surrogates:
             for some in (all_parts[:1], all_parts)
         ]
         best = [best_from(*tally, min_samples) for tally in statistics.tallies(asked)]
-        tests: list[AtLeast | None] = [None] * len(splits)
         for n, some, (_, before), (least, together) in zip(
             alone, parts, best[::2], best[1::2], strict=True
         ):
@@ -170,8 +169,6 @@ def cooccurrences_of(
         counts: (n_percepts,) which percepts count; others are those that another shard has, too.
         threads: How many threads to use; the result does not depend on it.
     """
-    if not pairs:
-        return []
     number = np.full(int(classes.max(initial=0)) + 1, -1, np.int64)
     for job, (visual_class, _) in enumerate(pairs):
         number[visual_class : visual_class + 1] = job  # no percept here may be of that class

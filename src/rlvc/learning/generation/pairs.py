@@ -99,8 +99,9 @@ def compose(
         float(rules.support), rules.images, rules.features, rules.pairs, rules.distances,
         4.0 * rules.deviation, rules.seed % 2**62,
     )  # fmt: skip
-    job, parts, count, relation, cut = find_pairs(sample, is_part, caps, span)
-    begin = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    pairs, relation, cut = find_pairs(sample, is_part, caps, span)
+    job, parts = pairs[:, 0], np.ascontiguousarray(pairs[:, 1:3])
+    begin = np.concatenate([[0], np.cumsum(pairs[:, 3])]).astype(np.int64)
     labels = rules.clustering.cluster(begin, np.ascontiguousarray(relation[:, 0]))
     _check_labels(rules.clustering, labels, len(relation))
     limit = -2.0 * math.log(rules.likelihood)
@@ -206,20 +207,16 @@ def _by_count(both: Ints, names: Ints, most: int, need: int, wanted: int, seed: 
 @jit
 def find_pairs(
     sample: Sample, is_part: Bools, caps: Caps, span: tuple[int, int]
-) -> tuple[Ints, Ints, Ints, Floats, Ints]:
+) -> tuple[Ints, Floats, Ints]:
     """Return the pairs of features that occur together on the images of some jobs.
 
     Returns:
-        job: (n,) the job of each pair.
-        parts: (n, 2) its features.
-        count: (n,) how many relations it has.
+        pairs: (n, 4) the job of each pair, its two features, and how many relations it has.
         relation: (m, 3) distance, turn and ratio, pair by pair, by ascending distance.
         cut: How many jobs had more images, more features and more pairs than are allowed, and how
             many pairs more distances.
     """
-    out_job = np.empty(256, np.int64)
-    out_parts = np.empty((256, 2), np.int64)
-    out_count = np.empty(256, np.int64)
+    pairs = np.empty((256, 4), np.int64)
     out = np.empty((4096, 3), np.float64)
     n_pairs, n_values = 0, 0
     cut = np.zeros(4, np.int64)
@@ -295,25 +292,20 @@ def find_pairs(
                 break
             accepted += 1
             cut[3] += total > wanted
-            if n_pairs == len(out_job):
-                out_job = np.concatenate((out_job, np.empty_like(out_job)))
-                out_parts = np.concatenate((out_parts, np.empty_like(out_parts)))
-                out_count = np.concatenate((out_count, np.empty_like(out_count)))
+            if n_pairs == len(pairs):
+                pairs = np.concatenate((pairs, np.empty_like(pairs)))
             while n_values + c > len(out):
                 out = np.concatenate((out, np.empty_like(out)))
             order = np.argsort(one[:c, 0], kind="mergesort")
             for v in range(c):
                 for column in range(3):
                     out[n_values + v, column] = one[order[v], column]
-            out_job[n_pairs], out_count[n_pairs] = job, c
-            out_parts[n_pairs, 0], out_parts[n_pairs, 1] = frequent[f], frequent[g]
+            pair = pairs[n_pairs]
+            pair[0], pair[1], pair[2], pair[3] = job, frequent[f], frequent[g], c
             n_values += c
             n_pairs += 1
         cut[2] += is_short
-    return (
-        out_job[:n_pairs].copy(), out_parts[:n_pairs].copy(), out_count[:n_pairs].copy(),
-        out[:n_values].copy(), cut,
-    )  # fmt: skip
+    return pairs[:n_pairs].copy(), out[:n_values].copy(), cut
 
 
 @jit

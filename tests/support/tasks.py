@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from numpy.typing import NDArray
 
-from rlvc import RLVC, Interactions, Stage
+from rlvc import RLVC, Stage
 from rlvc.envs.campus.graph_world import CAMPUS
 from rlvc.envs.photos.images import maze_picture
 from rlvc.envs.photos.views import state_name
@@ -116,35 +116,6 @@ def run_campus(
     """Run the campus on photographs in a folder."""
     task = CampusTask(pictures=str(photographs), interactions=interactions)
     return Run(task, learner, **options).execute()
-
-
-# Direct perception -------------------------------------------------------------------------------
-
-Cell = tuple[int, int]
-
-
-def literal_q(
-    data: Interactions, cell: Callable[[NDArray[np.float64]], Cell], gamma: float
-) -> dict[tuple[Cell, int], float]:
-    """Return Q of each cell and action that were tried, by value iteration on dictionaries."""
-    assert data.state is not None
-    assert data.next_state is not None
-    tries: dict[tuple[Cell, int], list[tuple[float, Cell | None]]] = {}
-    for t in range(len(data)):
-        end = None if data.terminated[t] else cell(data.next_state[t])
-        pair = cell(data.state[t]), int(data.action[t])
-        tries.setdefault(pair, []).append((float(data.reward[t]), end))
-    value, q = dict[Cell, float](), dict[tuple[Cell, int], float]()
-    for _ in range(400):
-        q = {
-            pair: sum(r + gamma * (value.get(end, 0.0) if end else 0.0) for r, end in seen)
-            / len(seen)
-            for pair, seen in tries.items()
-        }
-        value = {}
-        for (place, _), worth in q.items():
-            value[place] = max(value.get(place, 0.0), worth)
-    return q
 
 
 # Figures -----------------------------------------------------------------------------------------

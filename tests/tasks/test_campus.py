@@ -4,11 +4,10 @@ import copy
 import dataclasses
 import json
 import re
-from collections.abc import Callable
+import shutil
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -140,9 +139,7 @@ def test_errors_are_those_of_a_literal_recount(
     policy, found = Policy.load(tmp_path / "policy.rlvc"), done.result[version]
     wrong = wrong_views(policy, views_of(photographs), "test")
     assert found["test_error"] == pytest.approx(sum(wrong) / 44)
-    assert done.evaluation.optimal[version] == pytest.approx(
-        1 - np.array(wrong)
-    )  # one view of each state
+    assert done.evaluation.optimal[version] == pytest.approx(1 - np.array(wrong))  # of one view
     wrong = wrong_views(policy, views_of(photographs), "learn")
     assert found["train_error"] == pytest.approx(sum(wrong) / (3 * 44))
     assert policy.n_classes == found["classes"]
@@ -257,8 +254,8 @@ def test_knowing_the_state_is_tabular_learning() -> None:
 # The vote of nearest neighbours ------------------------------------------------------------------
 
 
-def looks_of(images: list[list[tuple[int, ...]]], width: int) -> Keypoints:
-    """Return what an eye reports of images, given the descriptors of their points."""
+def keypoints_of(images: list[list[tuple[int, ...]]], width: int) -> Keypoints:
+    """Return the keypoints of images, given the descriptors of their points."""
     points = [descriptor for image in images for descriptor in image]
     distinct = list(dict.fromkeys(points))
     return Keypoints(
@@ -297,7 +294,7 @@ def test_the_vote_is_that_of_a_double_loop(data: st.DataObject, width: int, bloc
     labels = data.draw(st.lists(st.integers(0, 4), min_size=len(images), max_size=len(images)))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(campus_measures, "BLOCK", block)
-        found = vote(looks_of(images, width), np.array(labels), looks_of(asked, width))
+        found = vote(keypoints_of(images, width), np.array(labels), keypoints_of(asked, width))
     assert found.tolist() == literal_vote(images, labels, asked)
 
 
@@ -305,7 +302,7 @@ def test_ties_in_a_vote_go_to_the_first_descriptor_and_to_the_lowest_label() -> 
     images: list[list[tuple[int, ...]]] = [[(4,), (0,)], [(8,)], [(4,)]]
     labels = np.array([2, 1, 0])
     asked: list[list[tuple[int, ...]]] = [[(4,)], [(6,)], [(9,), (1,)], []]
-    found = vote(looks_of(images, 1), labels, looks_of(asked, 1))
+    found = vote(keypoints_of(images, 1), labels, keypoints_of(asked, 1))
     assert found.tolist() == [2, 2, 1, 0]
 
 
@@ -379,17 +376,6 @@ def test_actions_may_be_numbered_from_one(done: CampusOutcome, photographs: Path
     assert evaluate_policy(from_one, pictures=str(photographs), seed=0) == (
         evaluate_policy(policy, pictures=str(photographs), seed=0)
     )
-
-
-def test_a_policy_with_other_actions_is_refused(photographs: Path) -> None:
-    images = np.zeros((4, *SHAPE), np.uint8)
-    data = Interactions.from_arrays(
-        images, [0, 1, 2, 3], [0.0] * 4, [True] * 4, next_observations=images, n_actions=4
-    )
-    policy = RLVC(threads=1).learn(data)
-    message = r"^The actions of the policy must be those of the campus, 3; got 4\.$"
-    with pytest.raises(ValueError, match=message):
-        evaluate_policy(policy, task="campus", pictures=str(photographs))
 
 
 def test_a_policy_of_something_else_can_be_tried_on_the_campus(photographs: Path) -> None:
@@ -505,116 +491,52 @@ def test_the_campus_from_its_run_to_an_explanation(
 ) -> None:
     out = tmp_path / "out"
     run = ("run", "campus", "--pictures", photographs, "--out", out)
-    done = call(*run, "--interactions", 200)
-    assert (done.code, done.err) == (0, "")
+    printed = call.succeed(*run, "--interactions", 200)
     for phase in ("explore", "look", "test", "vote", "learn", "compact"):
-        assert re.search(rf"^{phase} .* s\b", done.out, re.M), phase
+        assert re.search(rf"^{phase} .* s\b", printed, re.M), phase
     result = check_folder(out)
     assert (result["interactions"], result["seed"]) == (200, 0)
     assert result["pictures"] == str(photographs)
     learner = CampusTask().base_learner().fitted(PHOTOGRAPHS)
     assert result["parameters"] == as_json(dataclasses.replace(learner, post_process=Compaction()))
-    check_summary(done.out, result, out)
+    check_summary(printed, result, out)
 
-    done = call("evaluate", out / "policy.rlvc", "--seed", 0, "--json")
-    assert (done.code, done.err) == (0, "")
-    found = json.loads(done.out)
+    found = json.loads(call.succeed("evaluate", out / "policy.rlvc", "--seed", 0, "--json"))
     assert list(found) == ["task", "pictures", "seed", "train_error", "test_error"]
     assert found["test_error"] == pytest.approx(result["compact"]["test_error"])
-    done = call("evaluate", out / "basic.rlvc", "--seed", 0)
-    assert (done.code, done.err) == (0, "")
-    assert re.search(
-        rf"^train_error +{result['basic']['train_error']:.3f}\s*$", done.out, re.M
-    )  # fmt: skip
+    printed = call.succeed("evaluate", out / "basic.rlvc", "--seed", 0)
+    train_error = result["basic"]["train_error"]
+    assert re.search(rf"^train_error +{train_error:.3f}\s*$", printed, re.M)
 
-    done = call("explain", out / "policy.rlvc", out / "percept.png", "--out", tmp_path / "x.png")
-    assert (done.code, done.err) == (0, "")
-    assert re.search(r"^so the action is (turn left|turn right|forward)$", done.out, re.M)
-    done = call(*run, "--interactions", 20)
-    assert done.code == 2
-    assert "add --overwrite" in done.err
+    printed = call.succeed(
+        "explain", out / "policy.rlvc", out / "percept.png", "--out", tmp_path / "x.png"
+    )
+    assert re.search(r"^so the action is (turn left|turn right|forward)$", printed, re.M)
+    assert "add --overwrite" in call.fail(2, *run, "--interactions", 20)
 
 
 def test_compaction_on_the_campus_takes_settings(
     call: Any, photographs: Path, tmp_path: Path, unpainted: None
 ) -> None:
-    done = call(
+    call.succeed(
         "run", "campus", "--pictures", photographs, "--out", tmp_path, "--interactions", 100,
         "--compact", "--set", "post_process.every=2", "--set", "detector=harris", "--set",
         "descriptor=invariants", "--set", "threshold=0.1", "--seed", 3,
     )  # fmt: skip
-    assert (done.code, done.err) == (0, "")
     result = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
     assert result["parameters"]["post_process"]["every"] == 2
     assert result["parameters"]["detector"]["type"] == "Harris"
     assert result["seed"] == 3
 
 
-def no_folder(root: Path) -> None:
-    (root / "03-E").unlink()
-
-
-def one_photograph(root: Path) -> None:
-    (root / "03-E").unlink()
-    (root / "03-E").mkdir()
-    assert cv2.imwrite(str(root / "03-E" / "0.png"), photograph(13, 0))
-
-
-def another_size(root: Path) -> None:
-    one_photograph(root)
-    assert cv2.imwrite(str(root / "03-E" / "1.png"), photograph(13, 0)[:-1])
-
-
-def no_image(root: Path) -> None:
-    one_photograph(root)
+def test_a_bad_photograph_is_a_failure(call: Any, photographs: Path, tmp_path: Path) -> None:
+    root, out = tmp_path / "photographs", tmp_path / "out"
+    shutil.copytree(photographs, root)
     (root / "03-E" / "1.png").write_text("no image")
-
-
-def strange_folder(root: Path) -> None:
-    (root / "11-N").mkdir()
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (no_folder, "Folder ROOT must have a sub-folder of photographs for each of 44 states; "
-         "missing: 03-E. Name them by spot and heading."),
-        (one_photograph, "Folder ROOT/03-E must hold at least 2 views of state 03-E, one to learn "
-         "from and one to test with; got 1. Add photographs to it."),
-        (another_size, "Photograph ROOT/03-E/1.png must be 64×48 pixels, the size of "
-         "ROOT/00-N/0.png; got 64×47. Scale all photographs to one size."),
-        (no_image, "Picture ROOT/03-E/1.png is not an image that OpenCV can read. "),
-        (strange_folder, "Folder ROOT/11-N must be named by a spot from 0 to 10 and a heading "),
-    ],
-    ids=lambda x: x.__name__ if callable(x) else "",
-)  # fmt: skip
-def test_a_bad_folder_is_a_failure(
-    call: Any, photographs: Path, tmp_path: Path, spoil: Callable[[Path], None], message: str
-) -> None:
-    root = tmp_path / "photographs"
-    root.mkdir()
-    for place in photographs.iterdir():
-        (root / place.name).symlink_to(place)
-    spoil(root)
-    out = tmp_path / "out"
     done = call("run", "campus", "--pictures", root, "--interactions", 50, "--out", out)
-    assert done.code == 1
-    assert done.err.startswith(f"rlvc: {message.replace('ROOT', str(root))}")
-    assert done.err.count("\n") == 1
-    assert list(out.iterdir()) == []
-
-
-def test_pictures_that_are_nowhere_are_told_from_those_that_are_unknown(
-    call: Any, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    done = call("run", "campus", "--pictures", tmp_path / "none", "--out", out)
-    assert done.code == 1
-    assert done.err == (
-        f"rlvc: Pictures '{tmp_path / 'none'}' are no folder. Check the path, or use --pictures "
-        "photos.\n"
+    assert (done.code, done.err) == (
+        1,
+        f"rlvc: Picture {root}/03-E/1.png is not an image that OpenCV can read. Give a PNG, JPEG, "
+        "BMP, TIFF or WebP file.\n",
     )
-    done = call("run", "campus", "--pictures", "place", "--out", out)
-    assert done.code == 2
-    assert done.err.startswith("rlvc: Unknown pictures 'place'. Did you mean 'places'? ")
     assert list(out.iterdir()) == []

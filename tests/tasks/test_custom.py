@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import cv2
 import gymnasium
 import minari
 import numpy as np
@@ -43,7 +42,7 @@ from rlvc.tasks.custom.task import describe_round
 from tests.support.commands import contents, read, strict
 from tests.support.datasets import HEADER, write_images, write_table
 from tests.support.tasks import RecordingCallback, run_custom
-from tests.support.worlds import PICTURES, SIDE, Corridor, identical
+from tests.support.worlds import SIDE, Corridor, identical
 
 CORRIDOR = "tests.support.worlds:Corridor-v0"
 PICTURE_FILES = {"classes.png", "learning.png", "features.png"}
@@ -158,9 +157,10 @@ def test_one_round_is_what_curiosity_collects(root: Path) -> None:
 def test_all_roads_of_the_command_line_lead_to_the_same_policy(
     kind: str, rounds: int, call: Any, root: Path
 ) -> None:
-    done = call("learn", CORRIDOR, "--arg", f"kind={kind}", "--interactions", 120, "--rounds",
-                rounds, "--episodes", 0, "--gamma", 0.5, "--seed", 2)  # fmt: skip
-    assert done.code == 0, done.err
+    call.succeed(
+        "learn", CORRIDOR, "--arg", f"kind={kind}", "--interactions", 120, "--rounds", rounds,
+        "--episodes", 0, "--gamma", 0.5, "--seed", 2,
+    )  # fmt: skip
     recorder = Recorder(Corridor(kind=kind))
     *_, last = explore(recorder, RLVC(gamma=0.5).learn, interactions=120, rounds=rounds, seed=2)
     write_minari(last.interactions, "corridor/explored-v0")
@@ -174,9 +174,8 @@ def test_all_roads_of_the_command_line_lead_to_the_same_policy(
         "log.npz": ["log.npz", "--actions", "left,right"],
     }
     for folder, source in sources.items():
-        done = call("learn", *source, "--gamma", 0.5)
-        assert done.code == 0, done.err
-        assert f"Results and pictures are in runs/{folder}; have a look at:" in done.out
+        printed = call.succeed("learn", *source, "--gamma", 0.5)
+        assert f"Results and pictures are in runs/{folder}; have a look at:" in printed
     files = {path.parent.name: path.read_bytes() for path in root.glob("runs/*/policy.rlvc")}
     assert set(files) == {"Corridor-v0", *sources}
     assert len(set(files.values())) == 1
@@ -185,9 +184,10 @@ def test_all_roads_of_the_command_line_lead_to_the_same_policy(
 @pytest.mark.usefixtures("unpainted")
 def test_what_is_collected_is_learned_alike_wherever_it_is_kept(call: Any, root: Path) -> None:
     for to in ("minari:corridor/random-v0", "log"):
-        done = call("collect", CORRIDOR, "--arg", "start=5", "--interactions", 80, "--to", to)
-        assert (done.code, done.err) == (0, "")
-        assert done.out.endswith(
+        printed = call.succeed(
+            "collect", CORRIDOR, "--arg", "start=5", "--interactions", 80, "--to", to
+        )
+        assert printed.endswith(
             f"80 interactions in 18 episodes with 5 distinct percepts are in {to}.\n"
             f"Learn from them: rlvc learn {to}\n"
         )
@@ -267,20 +267,9 @@ def test_a_round_without_an_end_has_no_means() -> None:
 
 def test_data_is_known_by_its_name(root: Path) -> None:
     (root / "log").mkdir()
-    for source in [
-        "minari:x-v0",
-        "a.npz",
-        "a.csv",
-        "a.parquet",
-        "log",
-        "log/",
-        "./no",
-        "/no",
-        "no/",
-    ]:
-        assert is_data(source), source
-    for source in ("CartPole-v1", "rlvc:rlvc/Maze-v0", "rlvc/Maze-v0", "no"):
-        assert not is_data(source), source
+    data = ["minari:x-v0", "a.npz", "a.csv", "a.parquet", "log", "log/", "./no", "/no", "no/"]
+    worlds = ["CartPole-v1", "rlvc:rlvc/Maze-v0", "rlvc/Maze-v0", "no"]
+    assert [source for source in (*data, *worlds) if is_data(source)] == data
 
 
 def test_data_is_read_with_what_is_known_of_its_actions(root: Path) -> None:
@@ -355,9 +344,10 @@ def test_each_camera_has_a_percept_to_try(runs: dict[str, CustomOutcome]) -> Non
 @pytest.mark.slow
 def test_learning_from_an_environment(call: Any, root: Path) -> None:
     out = root / "my runs" / "one"
-    done = call("learn", CORRIDOR, "--arg", "limit=9", "--interactions", 120, "--rounds", 3,
-                "--episodes", 20, "--gamma", 0.5, "--out", out)  # fmt: skip
-    assert (done.code, done.err) == (0, "")
+    printed = call.succeed(
+        "learn", CORRIDOR, "--arg", "limit=9", "--interactions", 120, "--rounds", 3, "--episodes",
+        20, "--gamma", 0.5, "--out", out,
+    )  # fmt: skip
     assert set(contents(out)) == ENV_FILES
     for name in PICTURE_FILES:
         assert min(read(out / name).shape[:2]) > 150
@@ -386,32 +376,29 @@ def test_learning_from_an_environment(call: Any, root: Path) -> None:
     assert stages[-1]["interactions"] == "120"
     # What it says
     for phase in ("explore 1", "look 1", "learn 1", "explore 3", "learn 3", "measure"):
-        assert re.search(rf"^{phase} .* s\b", done.out, re.M), phase
-    assert re.search(r"^round +interactions +classes +episodes +return +steps$", done.out, re.M)
-    assert re.search(r"^ +3 +120 +4 +", done.out, re.M)
-    assert re.search(r"^return +1\.00 +1\.00 to 1\.00$", done.out, re.M)
-    assert re.search(r"^success +100\.0% +83\.9% to 100\.0%$", done.out, re.M)
-    assert f"Results and pictures are in {out}; have a look at:\n" in done.out
+        assert re.search(rf"^{phase} .* s\b", printed, re.M), phase
+    assert re.search(r"^round +interactions +classes +episodes +return +steps$", printed, re.M)
+    assert re.search(r"^ +3 +120 +4 +", printed, re.M)
+    assert re.search(r"^return +1\.00 +1\.00 to 1\.00$", printed, re.M)
+    assert re.search(r"^success +100\.0% +83\.9% to 100\.0%$", printed, re.M)
+    assert f"Results and pictures are in {out}; have a look at:\n" in printed
     for name in PICTURE_FILES:
-        assert f"  {out / name}  " in done.out
+        assert f"  {out / name}  " in printed
     # What it recommends
-    assert f"rlvc report '{out}' --open\n" in done.out
-    why, watch = done.out.splitlines()[-2:]
+    assert f"rlvc report '{out}' --open\n" in printed
+    why, watch = printed.splitlines()[-2:]
     assert why.startswith("Ask why: rlvc explain ")
     assert watch.startswith("Watch it: rlvc play ")
-    done = call(*shlex.split(why)[3:], "--out", root / "why.png")
-    assert done.code == 0, done.err
-    assert re.search(r"^so the action is (left|right)$", done.out, re.M)
-    done = call(*shlex.split(watch)[3:], "--max-steps", 1, "--fps", 1)
-    assert done.code == 0, done.err
+    printed = call.succeed(*shlex.split(why)[3:], "--out", root / "why.png")
+    assert re.search(r"^so the action is (left|right)$", printed, re.M)
+    call.succeed(*shlex.split(watch)[3:], "--max-steps", 1, "--fps", 1)
     assert (out / "play.mp4").stat().st_size > 1000
 
 
 @pytest.mark.usefixtures("unpainted")
 def test_learning_from_drawings_and_frames(call: Any, root: Path) -> None:
     words = [CORRIDOR, "--arg", "kind=vector", "--render", "--size", "40x32", "--frames", 2]
-    done = call("learn", *words, "--interactions", 60, "--rounds", 2, "--episodes", 3)
-    assert done.code == 0, done.err
+    printed = call.succeed("learn", *words, "--interactions", 60, "--rounds", 2, "--episodes", 3)
     folder = root / "runs" / "Corridor-v0"
     result = strict((folder / "result.json").read_text())
     assert result["source"] == (f"{CORRIDOR} --render --arg kind=vector --size 40x32 --frames 2")
@@ -419,14 +406,11 @@ def test_learning_from_drawings_and_frames(call: Any, root: Path) -> None:
     assert read(folder / "percept-frame-1.png").shape == (32, 40, 3)
     policy = Policy.load(folder / "policy.rlvc")
     assert policy.shapes == {"frame 1": (32, 40, 3), "frame 2": (32, 40, 3)}
-    why = next(line for line in done.out.splitlines() if line.startswith("Ask why: "))
-    done = call(*shlex.split(why)[3:], "--out", root / "why.png")
-    assert done.code == 0, done.err
-    done = call("evaluate", folder / "policy.rlvc", *words, "--episodes", 5, "--json")
-    assert done.code == 0, done.err
-    done = call("evaluate", folder / "policy.rlvc", *words[:-2], "--episodes", 5, "--json")
-    assert (done.code, done.out) == (2, "")
-    assert done.err.endswith(
+    why = next(line for line in printed.splitlines() if line.startswith("Ask why: "))
+    call.succeed(*shlex.split(why)[3:], "--out", root / "why.png")
+    assert call("evaluate", folder / "policy.rlvc", *words, "--episodes", 5, "--json").code == 0
+    told = call.fail(2, "evaluate", folder / "policy.rlvc", *words[:-2], "--episodes", 5)
+    assert told.endswith(
         "rlvc: The images of the environment must be as the policy knows them, frame 1 "
         "32 × 40 × 3, frame 2 32 × 40 × 3; got 32 × 40 × 3. Make the environment with the same "
         "options: --wrap, --render, --size, --frames, --arg.\n"
@@ -435,10 +419,10 @@ def test_learning_from_drawings_and_frames(call: Any, root: Path) -> None:
 
 @pytest.mark.usefixtures("unpainted")
 def test_a_forest_and_other_choices(call: Any, root: Path) -> None:
-    done = call("learn", CORRIDOR, "--interactions", 80, "--rounds", 2, "--episodes", 5, "--trees",
-                2, "--compact", "--set", "max_splits=3", "--tensorboard",
-                "--out", "one")  # fmt: skip
-    assert done.code == 0, done.err
+    call.succeed(
+        "learn", CORRIDOR, "--interactions", 80, "--rounds", 2, "--episodes", 5, "--trees", 2,
+        "--compact", "--set", "max_splits=3", "--tensorboard", "--out", "one",
+    )  # fmt: skip
     assert isinstance(load_policy(root / "one" / "policy.rlvc"), ForestPolicy)
     assert isinstance(load_policy(root / "one" / "one.rlvc"), Policy)
     result = strict((root / "one" / "result.json").read_text())
@@ -451,8 +435,7 @@ def test_a_forest_and_other_choices(call: Any, root: Path) -> None:
         assert tag in events.read_bytes()
     # Nothing of it stays when the folder is used again, for data.
     write_folder(collect(Corridor(), 60), root / "log")
-    done = call("learn", "log", "--out", "one", "--overwrite")
-    assert done.code == 0, done.err
+    call.succeed("learn", "log", "--out", "one", "--overwrite")
     assert {path.name for path in (root / "one").iterdir()} == DATA_FILES | {"tensorboard"}
 
 
@@ -464,27 +447,24 @@ def test_a_module_in_the_current_folder_is_found(call: Any, root: Path) -> None:
         "gymnasium.register('Mine-v0', 'my_world:Mine')\n"
     )
     (root / "json.py").write_text("raise SystemExit('this hides what is installed')\n")
-    done = call("learn", "my_world:Mine-v0", "--interactions", 20, "--rounds", 1, "--episodes", 0,
-                "--wrap", "my_world:gymnasium.Wrapper")  # fmt: skip
-    assert done.code == 2
-    assert done.err.endswith("There is no wrapper 'gymnasium.Wrapper' in my_world.\n")
-    done = call("learn", "my_world:Mine-v0", "--interactions", 20, "--rounds", 1, "--episodes", 0)
-    assert done.code == 0, done.err
+    words = ("learn", "my_world:Mine-v0", "--interactions", 20, "--rounds", 1, "--episodes", 0)
+    told = call.fail(2, *words, "--wrap", "my_world:gymnasium.Wrapper")
+    assert told.endswith("There is no wrapper 'gymnasium.Wrapper' in my_world.\n")
+    call.succeed(*words)
     gymnasium.registry.pop("Mine-v0")
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("unpainted")
 def test_a_first_round_without_an_end(call: Any, root: Path) -> None:
-    done = call("learn", CORRIDOR, "--interactions", 40, "--rounds", 20, "--episodes", 0)
-    assert done.code == 0, done.err
+    printed = call.succeed("learn", CORRIDOR, "--interactions", 40, "--rounds", 20, "--episodes", 0)
     with (root / "runs" / "Corridor-v0" / "rounds.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 20
     assert {"0", "1"} <= {row["episodes"] for row in rows}
     assert {row["return"] for row in rows if row["episodes"] == "0"} == {""}
-    assert re.search(r"^ +\d+ +\d+ +\d+ +0 +– +–$", done.out, re.M)
-    assert "measure" not in done.out
+    assert re.search(r"^ +\d+ +\d+ +\d+ +0 +– +–$", printed, re.M)
+    assert "measure" not in printed
 
 
 @pytest.mark.usefixtures("unpainted")
@@ -493,12 +473,8 @@ def test_results_are_not_overwritten_by_accident(call: Any, root: Path) -> None:
     assert call(*words).code == 0
     folder = root / "runs" / "Corridor-v0"
     before = contents(folder)
-    done = call(*words, "--seed", 5)
-    assert (done.code, done.out) == (2, "")
-    assert done.err == (
-        "rlvc: runs/Corridor-v0 holds a run already; give another folder with --out, or add "
-        "--overwrite.\n"
-    )
+    told = call.fail(2, *words, "--seed", 5)
+    assert told.startswith("rlvc: runs/Corridor-v0 holds a run already; ")
     assert contents(folder) == before
     assert call(*words, "--seed", 5, "--overwrite").code == 0
     assert strict((folder / "result.json").read_text())["seed"] == 5
@@ -506,9 +482,8 @@ def test_results_are_not_overwritten_by_accident(call: Any, root: Path) -> None:
 
 def test_the_help_fits_a_terminal(call: Any) -> None:
     for command in ("learn", "collect", "play", "evaluate"):
-        done = call(command, "--help")
-        assert (done.code, done.err) == (0, "")
-        assert max(map(len, done.out.splitlines())) <= 80
+        printed = call.succeed(command, "--help")
+        assert max(map(len, printed.splitlines())) <= 80
     words = " ".join(call("learn", "--help").out.replace("│", " ").split())
     for source in ("An environment: its Gymnasium id", "minari:ID", "a folder of images with one "
                    "table", "a .npz file of arrays"):  # fmt: skip
@@ -528,11 +503,11 @@ def test_the_help_fits_a_terminal(call: Any) -> None:
         ),
         (
             [CORRIDOR, "--actions", "left,right"],
-            "--actions is for a folder or arrays only; an environment tells its actions.",
+            "--actions is for a folder or arrays only; an environment defines its actions.",
         ),
         (
             ["minari:a/b-v0", "--actions", "2"],
-            "--actions is for a folder or arrays only; a Minari dataset tells its actions.",
+            "--actions is for a folder or arrays only; a Minari dataset defines its actions.",
         ),
         (
             [CORRIDOR, "--interactions", "5", "--rounds", "9"],
@@ -548,10 +523,6 @@ def test_the_help_fits_a_terminal(call: Any) -> None:
             "pip install no_such_package.",
         ),
         (
-            ["tests.support.worlds:Corridr-v0"],
-            "Environment `Corridr` doesn't exist. Did you mean: `Corridor`?",
-        ),
-        (
             ["minari:maze/random-v0"],
             "There is no local Minari dataset 'maze/random-v0', nor any other. Get one with: "
             "minari download maze/random-v0",
@@ -560,19 +531,16 @@ def test_the_help_fits_a_terminal(call: Any) -> None:
 )
 def test_wrong_usage_is_explained(words: list[str], message: str, call: Any, root: Path) -> None:
     done = call("learn", *words)
-    assert done.code == 2
-    assert done.err == f"rlvc: {message}\n"
+    assert (done.code, done.err) == (2, f"rlvc: {message}\n")
     assert list(root.glob("runs/*/*")) == []
 
 
 def test_an_environment_without_images_is_refused(call: Any, root: Path) -> None:
-    done = call("learn", CORRIDOR, "--arg", "kind=vector")
-    assert done.code == 2
-    assert done.err.startswith("rlvc: The observations of the environment must be images; got Box(")
-    assert "add --render" in done.err
-    done = call("learn", "minigrid:MiniGrid-Empty-5x5-v0")
-    assert done.code == 2
-    assert "got 7 × 7, in which no feature can be seen" in done.err
+    told = call.fail(2, "learn", CORRIDOR, "--arg", "kind=vector")
+    assert told.startswith("rlvc: The observations of the environment must be images; got Box(")
+    assert "add --render" in told
+    told = call.fail(2, "learn", "minigrid:MiniGrid-Empty-5x5-v0")
+    assert "got 7 × 7, in which no feature can be seen" in told
     assert not (root / "runs").exists()
 
 
@@ -591,45 +559,15 @@ def test_all_that_is_wrong_with_a_folder_is_listed(call: Any, root: Path) -> Non
 @pytest.mark.parametrize("source", ["nowhere/", "./nowhere", "nowhere/log.csv"])
 def test_a_folder_that_is_not_there(source: str, call: Any, root: Path) -> None:
     done = call("learn", source)
-    assert done.code == 1
-    assert done.err == (
-        f"rlvc: {source} has 1 problem:\n  There is no such folder and no such file.\n"
-    )
+    message = f"rlvc: {source} has 1 problem:\n  There is no such folder and no such file.\n"
+    assert (done.code, done.err) == (1, message)
     assert list(root.iterdir()) == []
 
 
-def test_all_that_is_wrong_with_arrays_is_listed(call: Any, root: Path) -> None:
-    np.savez(
-        "log.npz", observations=PICTURES[:3], next_observations=PICTURES[1:4], actions=[0, 1, 5],
-        rewards=[np.nan, 0, 1], terminated=[0, 0, 1],
-    )  # fmt: skip
-    done = call("learn", "log.npz", "--actions", 2)
-    assert done.code == 1
-    assert done.err == (
-        "rlvc: log.npz has 2 problems (rows are counted from 0):\n"
-        "  reward of Interactions must be finite; got nan in row 0. Correct it, or leave the "
-        "episode out.\n"
-        "  action of Interactions must be in 0..1; got 5 in row 2. Correct it, or how many "
-        "actions there are.\n"
-    )
-    assert not (root / "runs").exists()
-
-
-@pytest.mark.parametrize(
-    ("module", "extra", "words"),
-    [
-        ("minari", "minari", ["minari:maze/random-v0"]),
-        ("tensorboardX", "tensorboard", [CORRIDOR, "--tensorboard"]),
-    ],
-)
-def test_extras_that_are_missing(
-    module: str, extra: str, words: list[str], call: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-    done = call("learn", *words)
-    assert done.code == 1
-    assert done.err == (
-        f'rlvc: {module} is not installed; install it with: pip install "rlvc[{extra}]".\n'
+def test_extras_that_are_missing(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    assert call.fail(1, "learn", CORRIDOR, "--tensorboard") == (
+        'rlvc: tensorboardX is not installed; install it with: pip install "rlvc[tensorboard]".\n'
     )
 
 
@@ -646,9 +584,10 @@ def walker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_collecting_around_a_policy(call: Any, root: Path, walker: Path) -> None:
     for epsilon, folder in (("0", "greedy"), ("1", "random")):
-        done = call("collect", CORRIDOR, "--policy", walker, "--epsilon", epsilon, "--interactions",
-                    60, "--seed", 3, "--to", folder)  # fmt: skip
-        assert done.code == 0, done.err
+        call.succeed(
+            "collect", CORRIDOR, "--policy", walker, "--epsilon", epsilon, "--interactions", 60,
+            "--seed", 3, "--to", folder,
+        )  # fmt: skip
     greedy, random = read_folder(root / "greedy"), read_folder(root / "random")
     policy = load_policy(walker)
     assert identical(greedy, collect(Corridor(), 60, policy=policy, epsilon=0.0, seed=3))
@@ -674,23 +613,20 @@ def test_where_nothing_can_be_written_nothing_is_collected(
     (root / "full").mkdir()
     (root / "full" / "file").touch()
     monkeypatch.delattr(Corridor, "step")
-    done = call("collect", CORRIDOR, "--to", to)
-    assert (done.code, done.out, done.err) == (2, "", f"rlvc: {message}\n")
+    assert call.fail(2, "collect", CORRIDOR, "--to", to) == f"rlvc: {message}\n"
 
 
 # rlvc evaluate and rlvc play ---------------------------------------------------------------------
 
 
 def test_measuring_in_an_environment(call: Any, walker: Path) -> None:
-    done = call("evaluate", walker, CORRIDOR, "--episodes", 30, "--json")
-    assert done.code == 0
+    words = ("evaluate", walker, CORRIDOR, "--episodes", 30)
     expected = evaluate(load_policy(walker), Corridor(), episodes=30).summary()
-    assert strict(done.out) == expected
-    other = call("evaluate", walker, CORRIDOR, "--episodes", 30, "--seed", 6, "--json")
-    assert strict(other.out)["length"] != expected["length"]
-    done = call("evaluate", walker, CORRIDOR, "--episodes", 30)
-    assert (done.code, done.err) == (0, "")
-    table = re.search(r"^30 episodes.*", done.out, re.M | re.S)
+    assert strict(call(*words, "--json").out) == expected
+    other = strict(call(*words, "--seed", 6, "--json").out)
+    assert other["length"] != expected["length"]
+    printed = call.succeed(*words)
+    table = re.search(r"^30 episodes.*", printed, re.M | re.S)
     assert table is not None
     assert [line.split("  ")[0] for line in table[0].splitlines()] == [
         "30 episodes", "return", "steps", "ended by the task", "return above 0", "success",
@@ -710,16 +646,13 @@ def test_a_policy_of_other_actions_is_refused(call: Any, walker: Path, root: Pat
         ("play", walker, *words, "--video", "film.gif"),
         ("collect", *words, "--policy", walker, "--to", "log"),
     ):
-        done = call(*command)
-        assert (done.code, done.out, done.err) == (2, "", message)
+        assert call.fail(2, *command) == message
     assert list(root.iterdir()) == []
 
 
 def test_tasks_and_environments_are_not_mixed(call: Any, walker: Path) -> None:
-    done = call("evaluate", walker, CORRIDOR, "--task", "maze")
-    assert (done.code, done.err) == (
-        2,
-        "rlvc: --task and --pictures are for policies of `rlvc run`, not for ENV_ID.\n",
+    assert call.fail(2, "evaluate", walker, CORRIDOR, "--task", "maze") == (
+        "rlvc: --task and --pictures are for policies of `rlvc run`, not for ENV_ID.\n"
     )
 
 
@@ -735,24 +668,20 @@ class Plain(Corridor):
 def test_a_film_of_a_policy(
     call: Any, walker: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = call("play", walker, CORRIDOR, "--video", "film.gif", "--fps", 1, "--seed",
-                4)  # fmt: skip
-    assert (done.code, done.err) == (0, "")
+    play = ("play", walker, CORRIDOR, "--video")
+    printed = call.succeed(*play, "film.gif", "--fps", 1, "--seed", 4)
     lengths = evaluate(load_policy(walker), Corridor(), episodes=1, seed=4).lengths
     n = int(lengths.sum()) + 2  # the end of an episode is shown for two seconds
-    assert done.out.endswith(f"The film is in film.gif ({n} frames).\n")
+    assert printed.endswith(f"The film is in film.gif ({n} frames).\n")
     with PIL.Image.open(root / "film.gif") as film:
         assert film.size == (1280, 720)
     monkeypatch.setitem(
         gymnasium.registry, "Plain-v0",
         gymnasium.envs.registration.EnvSpec("Plain-v0", f"{__name__}:Plain"),
     )  # fmt: skip
-    done = call("play", walker, "Plain-v0", "--video", "plain.gif", "--max-steps", 1, "--fps", 1)
-    assert (done.code, done.err) == (0, "")
-    done = call("play", walker, CORRIDOR, "--video", "film.avi")
-    assert (done.code, done.err) == (
-        2,
-        "rlvc: path of write_video must end in .mp4 or .gif; got 'film.avi'.\n",
+    call.succeed("play", walker, "Plain-v0", "--video", "plain.gif", "--max-steps", 1, "--fps", 1)
+    assert call.fail(2, *play, "film.avi") == (
+        "rlvc: path of write_video must end in .mp4 or .gif; got 'film.avi'.\n"
     )
 
 
@@ -763,9 +692,10 @@ def test_a_film_of_a_policy(
 @pytest.mark.usefixtures("unpainted")
 def test_a_small_grid_is_solved(call: Any, root: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        done = call("learn", "minigrid:MiniGrid-Empty-5x5-v0", "--wrap",
-                    "minigrid.wrappers:RGBImgObsWrapper", "--interactions", 1500, "--episodes",
-                    10)  # fmt: skip
+        done = call(
+            "learn", "minigrid:MiniGrid-Empty-5x5-v0", "--wrap",
+            "minigrid.wrappers:RGBImgObsWrapper", "--interactions", 1500, "--episodes", 10,
+        )  # fmt: skip
     assert done.code == 0, done.err
     assert "Only images are learned from; left out: direction, mission." in caplog.messages
     folder = root / "runs" / "MiniGrid-Empty-5x5-v0"
@@ -774,9 +704,7 @@ def test_a_small_grid_is_solved(call: Any, root: Path, caplog: pytest.LogCapture
     assert result["measures"]["length"]["mean"] <= 6.0  # five are possible
     policy = Policy.load(folder / "policy.rlvc")
     assert policy.action_names[:3] == ("left", "right", "forward")
-    percept = cv2.imread(str(folder / "percept-image.png"))
-    assert percept is not None
-    assert percept.shape == (40, 40, 3)
+    assert read(folder / "percept-image.png").shape == (40, 40, 3)
 
 
 @pytest.mark.usefixtures("unpainted")
@@ -789,11 +717,9 @@ def test_modules_that_lie_beside_data_are_not_run(
     (log / "trap.py").write_text("raise SystemExit(77)")
     monkeypatch.chdir(log)
     before = sys.path[:]
-    done = call("learn", ".", "--out", root / "out")
-    assert (done.code, done.err) == (0, "")
+    call.succeed("learn", ".", "--out", root / "out")
     assert sys.path == before
-    done = call("learn", "trap:Trap-v0")
-    assert done.code == 77  # named by the user, so that it is meant to run
+    assert call("learn", "trap:Trap-v0").code == 77  # named by the user, so that it is meant to run
     assert sys.path == before
 
 
@@ -804,8 +730,7 @@ def test_the_policy_is_kept_before_it_is_measured(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rlvc.tasks.custom.task.evaluate", stop)
-    done = call("learn", CORRIDOR, "--interactions", 60, "--out", root / "out")
-    assert done.code == 1
+    assert call("learn", CORRIDOR, "--interactions", 60, "--out", root / "out").code == 1
     assert load_policy(root / "out" / "policy.rlvc").n_actions == 2
     for name in ("result.json", "live.json", "live.rlvc", "examples.rlvc"):
         assert not (root / "out" / name).exists()
@@ -816,12 +741,8 @@ def test_wrong_usage_leaves_an_earlier_run_as_it_was(call: Any, root: Path) -> N
     out.mkdir()
     for name in ("result.json", "stages.csv", "rounds.csv"):
         (out / name).write_text("old")
-    done = call(
-        "learn", CORRIDOR, "--interactions", 3, "--rounds", 5, "--overwrite",
-        "--out", out,
-    )  # fmt: skip
-    assert (done.code, done.err) == (
-        2,
-        "rlvc: rounds of learn must be at least 1, and no more than the 3 interactions; got 5.\n",
+    words = ("learn", CORRIDOR, "--interactions", 3, "--rounds", 5, "--out", out)
+    assert call.fail(2, *words, "--overwrite") == (
+        "rlvc: rounds of learn must be at least 1, and no more than the 3 interactions; got 5.\n"
     )
     assert {file.read_text() for file in out.iterdir()} == {"old"}

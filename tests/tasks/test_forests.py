@@ -119,12 +119,6 @@ def test_a_forest_does_the_same_in_bulk_as_alone(on_the_hill: HillOutcome) -> No
         assert on_the_hill.evaluation.values[row, column] == pytest.approx(value)
 
 
-def test_a_forest_of_another_task_is_refused_on_the_hill() -> None:
-    forest = Forest(trees=2).learn(database(COLOUR))
-    with pytest.raises(ValueError, match=r"^The cameras of the policy must be those of the hill"):
-        evaluate_policy(forest, task="hill")
-
-
 # The campus --------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,10 @@ from rlvc.tasks.hill.metrics import (
     starts,
     trials,
 )
-from tests.support.tasks import literal_q
 
 States = NDArray[np.float64]
 Actions = NDArray[np.int64]
+Cell = tuple[int, int]
 
 
 class BlindHill(HillEnv):
@@ -135,6 +136,30 @@ def test_a_table_has_cells_of_equal_size_over_position_and_velocity(data: Intera
     assert numbers.act(beyond).tolist() == [0, 15]
 
 
+def literal_q(
+    data: Interactions, cell: Callable[[States], Cell], gamma: float
+) -> dict[tuple[Cell, int], float]:
+    """Return Q of each cell and action that were tried, by value iteration on dictionaries."""
+    assert data.state is not None
+    assert data.next_state is not None
+    tries: dict[tuple[Cell, int], list[tuple[float, Cell | None]]] = {}
+    for t in range(len(data)):
+        end = None if data.terminated[t] else cell(data.next_state[t])
+        pair = cell(data.state[t]), int(data.action[t])
+        tries.setdefault(pair, []).append((float(data.reward[t]), end))
+    value, q = dict[Cell, float](), dict[tuple[Cell, int], float]()
+    for _ in range(400):
+        q = {
+            pair: sum(r + gamma * (value.get(end, 0.0) if end else 0.0) for r, end in seen)
+            / len(seen)
+            for pair, seen in tries.items()
+        }
+        value = {}
+        for (place, _), worth in q.items():
+            value[place] = max(value.get(place, 0.0), worth)
+    return q
+
+
 @pytest.mark.parametrize("solver", [PolicyIteration(), ValueIteration()], ids=["policy", "value"])
 def test_the_values_of_a_table_are_those_of_counting(
     data: Interactions, solver: PolicyIteration | ValueIteration
@@ -144,18 +169,16 @@ def test_the_values_of_a_table_are_those_of_counting(
         column, row = int((p + 1) / 2 * 7), int((s + 3) / 6 * 7)
         return min(max(column, 0), 6), min(max(row, 0), 6)
 
-    value, q = learn_states(data, 7, solver, 0.75).value, literal_q(data, cell, 0.75)
+    table, q = learn_states(data, 7, solver, 0.75), literal_q(data, cell, 0.75)
     assert len({place for place, _ in q}) == 49
+    n_clear = 0
     for column, row in itertools.product(range(7), repeat=2):
-        worth = max(q.get(((column, row), action), 0.0) for action in range(2))
-        assert value[row, column] == pytest.approx(worth, abs=1e-5)
-
-
-def test_direct_perception_drives_well(data: Interactions) -> None:
-    table = learn_states(data, 13, PolicyIteration(), 0.75)
-    missed, mean_steps = trials(table.act, starts(0, 2000))
-    assert missed < 0.06
-    assert 12 < mean_steps < 13.5
+        worth = [q.get(((column, row), action), 0.0) for action in range(2)]
+        assert table.value[row, column] == pytest.approx(max(worth), abs=1e-5)
+        if abs(worth[0] - worth[1]) > 1e-4:  # rounding does not decide
+            assert table.action[row, column] == np.argmax(worth)
+            n_clear += 1
+    assert n_clear > 20
 
 
 def test_the_best_grid_misses_least_then_is_fastest(

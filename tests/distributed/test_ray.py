@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from rlvc import RLVC, Database, Dataset, Forest, Interactions, collect, open_dataset, write_dataset
+from rlvc.distributed.disk.format import FileInfo
 from rlvc.distributed.ray import Ray
 from rlvc.distributed.workers import hire, load_shard
 from rlvc.errors import DamagedFileError
@@ -111,9 +112,8 @@ def test_a_dataset_on_disk_is_never_here_as_a_whole(
     opened = RAY.open(open_dataset(tmp_path / "shards"), 1)
     assert opened.client.shard is None
     with monkeypatch.context() as patch:
-        for name in ("database", "shard"):
-            patch.delattr(Dataset, name)
-        patch.delattr("rlvc.distributed.disk.dataset.read_symbols")
+        patch.delattr(Dataset, "database")
+        patch.delattr("rlvc.distributed.disk.dataset.read_index")
         assert bytes_of(learner.learn(opened)) == expected
     trees = [Forest(learner=learner, trees=1).learn(one) for one in (opened, learner.extract(data))]
     assert bytes_of(trees[0]) == bytes_of(trees[1])
@@ -172,7 +172,7 @@ def test_a_dataset_that_was_written_anew_is_not_the_old_one(tmp_path: Path) -> N
 
 def test_a_worker_on_a_machine_without_the_shards_says_so(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="All machines must have them under this name"):
-        load_shard(str(tmp_path / "nowhere"), 0, 0)
+        load_shard(str(tmp_path / "nowhere"), 0, FileInfo(0, 0, 0))
 
 
 def test_another_cluster_is_not_taken_for_the_one_that_is_named() -> None:

@@ -116,8 +116,6 @@ def as_part(registry: Registry[Part], description: Any) -> Part:
 
 def _short(value: Any) -> str:
     """Return what to call a value: any number of its letters may be wrong."""
-    if type(value) in (bool, float, type(None)):
-        return repr(value)
-    if type(value) is str and len(value) <= 40:
+    if type(value) in (bool, float, type(None)) or (type(value) is str and len(value) <= 40):
         return repr(value)
     return f"a {type(value).__name__}"

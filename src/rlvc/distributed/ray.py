@@ -16,6 +16,8 @@ from rlvc._core.params import check, param
 from rlvc.data.images import Image
 from rlvc.data.percepts import Images
 from rlvc.distributed.disk import Dataset
+from rlvc.distributed.disk.format import FILE
+from rlvc.distributed.disk.tables import describe_file
 from rlvc.distributed.workers import (
     LOSSES,
     RayShards,
@@ -25,7 +27,6 @@ from rlvc.distributed.workers import (
     knock,
     load_shard,
     reached,
-    stamp_of,
     store_shard,
 )
 from rlvc.features.graph import FeatureGraph
@@ -129,7 +130,7 @@ class Ray:
         extractor, interactions = dataset.extractor(), dataset.interactions()
         graph, n_shards = FeatureGraph().add_symbols(extractor), len(dataset.info.shards)
         folder = str(dataset.folder.resolve())
-        stamp = stamp_of(folder)
+        stamp = describe_file(dataset.folder / FILE)
         client = RayShards(
             [partial(load_shard, folder, number, stamp) for number in range(n_shards)],
             min(self.n_workers, n_shards), threads or 1, len(graph),

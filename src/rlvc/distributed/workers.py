@@ -11,14 +11,14 @@ import os
 import pickle
 import socket
 import weakref
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from rlvc.distributed.disk.format import FILE
+from rlvc.distributed.disk.format import FILE, FileInfo
 from rlvc.distributed.disk.read import read_shard
+from rlvc.distributed.disk.tables import describe_file
 from rlvc.errors import DamagedFileError
 from rlvc.learning.shard import Shard
 
@@ -47,16 +47,16 @@ def _get_shard(reference: Any) -> Shard:
     return shard
 
 
-def load_shard(folder: str, number: int, stamp: int) -> Shard:
+def load_shard(folder: str, number: int, stamp: FileInfo) -> Shard:
     """Return a shard of a dataset on disk, or raise an error unless the dataset is there.
 
     Args:
         folder: The name that all machines have for the folder.
         number: The number of the shard.
-        stamp: Tells the dataset from another one in the same folder.
+        stamp: Its ``dataset.json``, which tells it from another dataset in the same folder.
     """
     try:
-        found = stamp_of(folder)
+        found = describe_file(Path(folder) / FILE)
     except FileNotFoundError as error:
         raise FileNotFoundError(
             f"A worker finds no shards in {folder}. All machines must have them under this name: "
@@ -68,11 +68,6 @@ def load_shard(folder: str, number: int, stamp: int) -> Shard:
         )
     data = read_shard(folder, number)
     return Shard(data.interactions, data.index, data.numbers)
-
-
-def stamp_of(folder: str) -> int:
-    """Return what tells a dataset from another one in the same folder."""
-    return zlib.crc32((Path(folder) / FILE).read_bytes())
 
 
 class Worker:

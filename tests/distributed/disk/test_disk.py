@@ -135,7 +135,7 @@ def read_all(folder: Path) -> None:
     """Read all that there is."""
     dataset = open_dataset(folder)
     for number in range(len(dataset.info.shards)):
-        dataset.shard(number)
+        read_shard(folder, number)
     for one in dataset.database().interactions.percepts.images:
         for number in range(len(one)):
             one[number]

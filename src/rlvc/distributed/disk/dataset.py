@@ -15,13 +15,7 @@ from rlvc.data.interactions import Interactions
 from rlvc.data.io.image_files import FileImages
 from rlvc.data.percepts import Percepts
 from rlvc.distributed.disk.format import FILE, VOCABULARY, DatasetInfo, file_of, read_info
-from rlvc.distributed.disk.read import (
-    ShardData,
-    read_index,
-    read_interactions,
-    read_percepts,
-    read_shard,
-)
+from rlvc.distributed.disk.read import read_index, read_interactions, read_percepts
 from rlvc.distributed.disk.tables import IMAGES, read_bytes, read_table
 from rlvc.features.io import symbols_of
 from rlvc.learning.database import Database
@@ -40,10 +34,6 @@ class Dataset:
 
     folder: Path
     info: DatasetInfo
-
-    def shard(self, number: int) -> ShardData:
-        """Return one shard; see :func:`rlvc.distributed.disk.read.read_shard`."""
-        return read_shard(self.folder, number, self.info)
 
     def interactions(self) -> Interactions:
         """Return all interactions; images stay in their files, and are read when needed."""

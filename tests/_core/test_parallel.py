@@ -12,6 +12,7 @@ from rlvc._core.parallel import _end_with, run_processes
 @pytest.mark.parametrize("processes", [1, 2, 3])
 def test_results_come_in_order(processes: int) -> None:
     assert list(run_processes(lambda n: n * n, range(7), processes)) == [0, 1, 4, 9, 16, 25, 36]
+    assert list(run_processes(lambda n: n, [], processes)) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
@@ -30,10 +31,6 @@ def test_an_error_comes_back() -> None:
 
     with pytest.raises(ValueError, match="number 2 is no good"):
         list(run_processes(work, range(4), 2))
-
-
-def test_nothing_to_do() -> None:
-    assert list(run_processes(lambda n: n, [], 2)) == []
 
 
 def test_a_process_ends_with_the_one_who_forked_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Small problems for tests: databases without a camera, pictures, and an eye that sees nothing."""
+"""Small problems for tests: databases without a camera, and pictures."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def percept_store(n: int) -> Percepts:
 
 
 def blind_extractor(n_features: int) -> FeatureExtractor:
-    """Return an eye that knows so many features and never has to look."""
+    """Return an extractor that has patches of so many symbols, and is never asked to extract."""
     extractor = FeatureExtractor(Harris(), Invariants(), Euclidean(), 0.0)
     extractor.patches[""] = [np.zeros((SIDE, SIDE, 3), np.uint8)] * n_features
     return extractor
 
 
 def index_of(incidence: Incidence) -> FeatureIndex:
-    """Return sightings of primitive features that are nowhere in particular."""
+    """Return an index of primitive features that occur nowhere in particular."""
     graph = FeatureGraph(tuple(Primitive("", symbol) for symbol in range(incidence.n_features)))
     n = incidence.n_percepts
     nowhere = OccurrenceTable(
@@ -118,7 +118,7 @@ class Problem:
 
 
 def literal(**parts: Any) -> RLVC:
-    """Return a learner that tests one symbol at a time and believes in another try: the paper's."""
+    """Return the paper's learner: one symbol a test, and no self-loop counts as absorbing."""
     paper: dict[str, Any] = {
         "generator": Canonical(),
         "surrogates": Surrogates(features=1),

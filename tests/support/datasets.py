@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 
 from rlvc import Interactions, Percepts
 from tests.support.builders import blocks, pictures
+from tests.support.photographs import write_picture
 
 
 def views(n: int = 40, seed: int = 0, cameras: tuple[str, ...] = ("",)) -> Interactions:
@@ -84,9 +84,8 @@ HEADER = "episode,step,image,action,reward,terminated,truncated"
 
 
 def write_images(folder: Path, n: int = 3, shape: tuple[int, ...] = (6, 5, 3)) -> None:
-    folder.mkdir(exist_ok=True)
     for number, image in enumerate(pictures(n, shape=shape)):
-        assert cv2.imwrite(str(folder / f"{number}.png"), image[..., ::-1])
+        write_picture(folder / f"{number}.png", image)
 
 
 def write_table(folder: Path, rows: str, header: str = HEADER) -> Path:

@@ -39,7 +39,7 @@ def test_a_vocabulary_goes_on_as_if_it_had_never_been_saved(keypoints: str, tmp_
     """What is learned with it next, on other images, is the same to the byte."""
     extractors = [learner(keypoints).extract(database(pictures(6, 3))).extractor for _ in range(2)]
     assert extractors[0].n_symbols > 0
-    extractors[1] = through_a_file(extractors[1], tmp_path / "eye")
+    extractors[1] = through_a_file(extractors[1], tmp_path / "vocabulary")
     for number, extractor in enumerate(extractors):
         before = extractor.n_symbols
         mine = learner(keypoints)
@@ -60,7 +60,7 @@ def test_cameras_stay_in_their_order(tmp_path: Path) -> None:
         views, [0] * len(views), [0.0] * len(views), [True] * len(views), next_observations=views
     )
     learner().extract(data, extractor=extractor)
-    loaded = through_a_file(extractor, tmp_path / "eye")
+    loaded = through_a_file(extractor, tmp_path / "vocabulary")
     assert list(loaded.vocabularies) == list(extractor.vocabularies) == ["b", "a", "c"]
     for name, words in extractor.vocabularies.items():
         other = loaded.vocabularies[name]
@@ -75,20 +75,20 @@ def test_cameras_stay_in_their_order(tmp_path: Path) -> None:
 
 def test_an_extractor_without_symbols_can_be_saved(tmp_path: Path) -> None:
     extractor = FeatureExtractor(Sift(max_points=7), SiftDescriptor(root=True), Euclidean(), 3.0)
-    loaded = through_a_file(extractor, tmp_path / "eye")
+    loaded = through_a_file(extractor, tmp_path / "vocabulary")
     assert loaded.vocabularies == {}
     assert (loaded.detector, loaded.descriptor) == (extractor.detector, extractor.descriptor)
     assert (loaded.metric, loaded.threshold) == (extractor.metric, extractor.threshold)
 
 
 @pytest.fixture(scope="module", name="extractor")
-def eye_fixture() -> FeatureExtractor:
+def extractor_fixture() -> FeatureExtractor:
     return learner().extract(database(COLOUR)).extractor
 
 
 @pytest.fixture(scope="module", name="saved")
 def saved_fixture(extractor: FeatureExtractor, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("eye") / "eye"
+    path = tmp_path_factory.mktemp("saved") / "vocabulary"
     save_vocabulary(extractor, path)
     return path.read_bytes()
 
@@ -159,7 +159,7 @@ def test_forged_arrays_are_refused(
 
 
 def test_the_refusal_says_why(saved: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "eye"
+    path = tmp_path / "vocabulary"
     path.write_bytes(forge(saved, {}, {}, forget="cameras"))
     with pytest.raises(FileFormatError) as error:
         load_vocabulary(path)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -239,10 +240,6 @@ def test_another_run_waits_until_more_is_kept(tmp_path: Path) -> None:
 # Stages
 
 
-def looked(learner: RLVC) -> Database:
-    return learner.extract(database(COLOUR))
-
-
 LEARNERS: dict[str, Callable[[], RLVC]] = {
     "tree": partial(RLVC, threads=1),
     "compaction": partial(RLVC, threads=1, max_splits=1, post_process=Compaction(every=2)),
@@ -266,7 +263,7 @@ def test_stages_follow_from_what_they_decided(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learner, notes = LEARNERS[kind](), Recorder()
-    data = looked(learner)
+    data = learner.extract(database(COLOUR))
     first = list(learner.stages(data, notes))
     assert len(first) == len(notes.parts) > 3
     halfway = Recorder({f"stage-{k}": notes.parts[f"stage-{k}"] for k in range(len(first) // 2)})
@@ -289,7 +286,7 @@ def changed(parts: dict[str, Record], name: str, **entries: Any) -> Recorder:
 
 def test_decisions_of_another_run_are_refused() -> None:
     learner, notes = LEARNERS["grid"](), Recorder()
-    data = looked(learner)
+    data = learner.extract(database(COLOUR))
     list(learner.stages(data, notes))
     n_known = len(data.index.graph)
     with_features = next(n for n, (m, _) in notes.parts.items() if m["features"])
@@ -323,7 +320,7 @@ def test_decisions_of_another_run_are_refused() -> None:
 
 def test_trees_are_grown_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forest, notes = Forest(learner=RLVC(threads=1), trees=3), Recorder()
-    data = looked(forest.learner)
+    data = forest.learner.extract(database(COLOUR))
     told = list[int]()
     expected = bytes_of(forest.learn(data, store=notes))
     assert sorted(notes.parts) == ["tree-0", "tree-1", "tree-2"]
@@ -343,7 +340,7 @@ def test_trees_are_grown_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_trees_of_another_run_are_refused() -> None:
     forest, notes = Forest(learner=RLVC(threads=1), trees=1), Recorder()
-    data = looked(forest.learner)
+    data = forest.learner.extract(database(COLOUR))
     forest.learn(data, store=notes)
     manifest, arrays = notes.parts["tree-0"]
     assert Trees(notes, data).load(0) is not None
@@ -377,16 +374,9 @@ def percept_store(images: NDArray[np.uint8]) -> Percepts:
     return percepts
 
 
-class Halts:
-    """Stop after some images."""
-
-    def __init__(self, n: int) -> None:
-        self.left = n
-
-    def __call__(self) -> None:
-        self.left -= 1
-        if self.left == 0:
-            raise HaltError
+def halt_at(n: int) -> Mock:
+    """Return what raises an error at its n-th call."""
+    return Mock(side_effect=[*[None] * (n - 1), HaltError])
 
 
 @pytest.fixture
@@ -411,7 +401,7 @@ def test_what_was_seen_before_a_stop_is_not_looked_at_again(
     (expected,) = ExtractionCache().extract(extractor, percepts)
     count.clear()
     with pytest.raises(HaltError):
-        ExtractionCache(notes).extract(extractor, percepts, 1, Halts(4))
+        ExtractionCache(notes).extract(extractor, percepts, 1, halt_at(4))
     assert (len(count), len(notes.parts)) == (4, 4)
     told = list[int]()
     (found,) = ExtractionCache(notes).extract(extractor, percepts, 1, lambda: told.append(1))
@@ -429,7 +419,7 @@ def test_what_waits_is_kept_when_looking_stops(count: list[int]) -> None:
     extractor = learner.new_extractor(percepts)
     count.clear()
     with pytest.raises(HaltError):
-        ExtractionCache(notes).extract(extractor, percepts, 1, Halts(4))
+        ExtractionCache(notes).extract(extractor, percepts, 1, halt_at(4))
     assert len(notes.parts) == 1
     memory = ExtractionCache(notes)
     memory.extract(extractor, percepts)

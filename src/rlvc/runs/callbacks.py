@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rlvc.learning.rlvc import Stage
+from rlvc.learning.stage import Stage
 from rlvc.runs.resources import ResourceEstimate
 
 

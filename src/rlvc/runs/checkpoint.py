@@ -101,13 +101,7 @@ class Checkpoint(CheckpointStore):
         self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> None:
         """Save a record, unless an earlier one could not be saved."""
-
-        def write() -> None:
-            self._write(name, manifest, arrays)
-            if name != RUN:
-                _remove(self._aside)
-
-        self.attempt(write)
+        self.attempt(lambda: self._write(name, manifest, arrays))
 
     def attempt(self, write: Callable[[], None]) -> None:
         """Write something, as long as all could be written; else log a warning once."""
@@ -139,6 +133,8 @@ class Checkpoint(CheckpointStore):
         self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> None:
         write_archive(self._path(name), {**manifest, "format": FORMAT, "version": VERSION}, arrays)
+        if name != RUN:
+            _remove(self._aside)
 
 
 def _remove(path: Path) -> None:

@@ -170,8 +170,7 @@ def _describe_part(part: str, registry: Registry[Any], default: RLVC) -> Iterato
     if dot:
         choices = PARTS[owner]
         assert choices is not None
-        made = {choice: choices.make(choice) for choice in choices}
-        owners = {choice: one for choice, one in made.items() if name in _names(one)}
+        owners = {one: made for one in choices if name in _names(made := choices.make(one))}
     current = getattr(next(iter(owners.values())), name)
     usual = AUTO if current is None else registry.name_of(current)
     names = [AUTO] * (part in CHOSEN) + [*registry]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from rlvc.learning.rlvc import Stage
+from rlvc.learning.stage import Stage
 from rlvc.runs.callbacks import Callback
 
 log = logging.getLogger(__name__)
@@ -72,9 +72,9 @@ class Curves(Callback):
 
     def _begin(self) -> None:
         """Remove the files of an earlier run, and open those of this one."""
-        events, names = self._folder / "tensorboard", [f"{group}.csv" for group in GROUPS]
-        curves = [self._folder / name for name in (*ABOUT, *names)]
-        for old in (*curves, *events.glob("events.out.tfevents.*")):
+        events = self._folder / "tensorboard"
+        files = [self._folder / name for name in (*ABOUT, *(f"{group}.csv" for group in GROUPS))]
+        for old in (*files, *events.glob("events.out.tfevents.*")):
             old.unlink(missing_ok=True)
         if self._wants_events:
             self._events = import_tensorboard().SummaryWriter(str(events))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from rlvc.errors import StoppedError
-from rlvc.learning.rlvc import Stage
+from rlvc.learning.stage import Stage
 from rlvc.runs.callbacks import Callback
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)

@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 from rlvc._core.atomic import atomic_write
 from rlvc._core.params import as_json
 from rlvc.errors import ImageError, StoppedError
-from rlvc.learning.rlvc import Stage
+from rlvc.learning.stage import Stage
 from rlvc.runs.callbacks import Callback, PhaseTimer
 from rlvc.runs.curves import describe_sizes, describe_stage
 from rlvc.runs.examples import FILE, Examples

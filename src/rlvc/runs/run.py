@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, Generic
@@ -14,7 +16,8 @@ from rlvc._core.params import as_json
 from rlvc.data.interactions import Interactions
 from rlvc.learning.database import Database
 from rlvc.learning.forest import Forest
-from rlvc.learning.rlvc import RLVC, Stage
+from rlvc.learning.rlvc import RLVC
+from rlvc.learning.stage import Stage
 from rlvc.policies.forest import AnyPolicy, ForestPolicy
 from rlvc.policies.policy import Policy
 from rlvc.runs.callbacks import Callback, CallbackList, PhaseTimer
@@ -136,35 +139,27 @@ class Run(Generic[E]):
             round_number: The round of exploration, if there are several.
         """
         suffix = "" if round_number is None else f" {round_number}"
+        begin, learner = partial(self.timer.begin, f"extract{suffix}"), self.learner
         if isinstance(data, Interactions):
-            fitted = self.learner.fitted(data.percepts)
-            extractor = fitted.new_extractor(data.percepts)
-            n_new = self.cache.n_new(extractor, data.percepts)
-            with self.timer.phase(f"extract{suffix}", n_new):
-                self.database = fitted.extract(
-                    data, self.cache, self.callback.on_step, extractor=extractor
-                )
+            data = learner.extract(data, self.cache, self.callback.on_step, on_begin=begin)
+            learner = learner.with_extractor(data.extractor)
         else:
-            with self.timer.phase(f"extract{suffix}", 0):
-                fitted, self.database = self.learner, data
-        self.variants = self.task.variants(fitted)
+            begin(0)
+        self.timer.end()
+        self.database, self.variants = data, self.task.variants(learner)
         saved = (self.task.main, *self.task.extra_files)
         for name, learner in self.variants.items():
             with self.timer.phase(f"{name}{suffix}"):
-                self.stages[name] = self._learn_stages(learner, f"{name}{suffix}")
+                self.stages[name] = []
+                store = PrefixedStore(self.store, f"{name}{suffix}")
+                for stage in learner.stages(self.database, store):
+                    self.stages[name].append(stage)
+                    self.callback.on_stage(stage)
                 if name in saved:
                     policy = self.stages[name][-1].policy()
                     about = self.task.about(self.seed, name)
                     self.policies[name] = replace(policy, about=about)
         return self.policies[self.task.main]
-
-    def _learn_stages(self, learner: RLVC, name: str) -> list[Stage]:
-        """Return all stages of a learner."""
-        stages = []
-        for stage in learner.stages(self.database, PrefixedStore(self.store, name)):
-            stages.append(stage)
-            self.callback.on_stage(stage)
-        return stages
 
     def _grow_forest(self) -> None:
         """Grow a forest beside the classifier."""
@@ -180,11 +175,8 @@ class Run(Generic[E]):
 
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
-
-
-def _version(distribution: str) -> str:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:  # the same package may come under another name
-        return "unknown"
+    found = {"python": platform.python_version(), **dict.fromkeys(PACKAGES, "unknown")}
+    for name in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):  # it may be installed under another name
+            found[name] = metadata.version(name)
+    return found

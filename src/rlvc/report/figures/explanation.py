@@ -25,10 +25,9 @@ from rlvc.report.figures.arrangements import (
     show_image,
 )
 from rlvc.report.figures.patches import brief, picture_of
-from rlvc.report.figures.style import BLUE, GREY, INK, ORANGE, house_style, new_figure
+from rlvc.report.figures.style import BLUE, GREY, INK, LIGHT, ORANGE, PALE, house_style, new_figure
 
 OFFSETS: Final = ((9, 7), (9, -16), (-16, 7), (-16, -16))  # points, from a mark to its number
-LIGHT: Final = "#D1D5DB"
 
 
 def draw_explanation(
@@ -160,7 +159,7 @@ def draw_values(axes: Axes, explanation: ActionChoice, title: str, notes: Sequen
     names = [explanation.name(a) for a in actions]
     labels = [f"{names[a]}\n{notes[a]}" if notes else names[a] for a in actions]
     values = np.where(explanation.is_tried, explanation.q, 0.0)
-    colours = ["#9CCBE8"] * len(values)
+    colours = [PALE] * len(values)
     colours[explanation.best] = BLUE
     axes.bar(list(actions), values, color=colours, width=0.6)
     axes.set_xticks(list(actions), labels)

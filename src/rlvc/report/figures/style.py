@@ -15,6 +15,8 @@ ORANGE: Final = "#D55E00"
 GREEN: Final = "#009E73"
 GREY: Final = "#6B7280"
 INK: Final = "#1F2937"
+LIGHT: Final = "#D1D5DB"
+PALE: Final = "#9CCBE8"  # of bars that are not highlighted
 VALUES: Final = "viridis"
 
 _RC: Final[dict[Any, Any]] = {

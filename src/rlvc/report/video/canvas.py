@@ -70,9 +70,8 @@ class Canvas:
         self.figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="none")
         FigureCanvasAgg(self.figure)
         self._renderer: Any = RendererAgg(WIDTH, HEIGHT, DPI)  # type: ignore[no-untyped-call]
-        self._flip = (
-            Affine2D().scale(1.0, -1.0).translate(0.0, HEIGHT)
-        )  # matplotlib's y axis points up
+        # Matplotlib's y axis points up.
+        self._flip = Affine2D().scale(1.0, -1.0).translate(0.0, HEIGHT)
 
     def paste(self, image: Image, box: Box, white: float = 0.0) -> None:
         """Draw an image in a box, blended with a share of white."""

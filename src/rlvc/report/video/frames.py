@@ -16,13 +16,11 @@ from rlvc.data.images import Image
 from rlvc.features.kinds import AtLeast
 from rlvc.policies.explanation import Explanation, ForestExplanation
 from rlvc.policies.forest import AnyPolicy
-from rlvc.report.figures.explanation import LIGHT
 from rlvc.report.figures.patches import FADED, picture_of
-from rlvc.report.figures.style import BLUE, GREY, INK, ORANGE, house_style
+from rlvc.report.figures.style import BLUE, GREY, INK, LIGHT, ORANGE, PALE, house_style
 from rlvc.report.video.cameras import GAP, NumberedTest, draw_cameras
 from rlvc.report.video.canvas import TITLE, Box, Canvas
 
-PALE: Final = "#9CCBE8"
 DIM: Final = "#9CA3AF"
 
 # Parts of the canvas, in pixels.
@@ -164,9 +162,7 @@ def _draw_test(canvas: Canvas, policy: AnyPolicy, numbered: NumberedTest, area: 
     canvas.paste(picture, box, 0.0 if several or test.exhibited else FADED)
     canvas.frame(box, ORANGE if test.exhibited else LIGHT)
     canvas.tag(box.x + 2, box.y + 2, number, ORANGE if test.exhibited else DIM)
-    style: dict[str, Any] = {"color": GREY}
-    if test.exhibited:
-        style = {"color": ORANGE, "weight": "bold"}
+    style = {"color": ORANGE, "weight": "bold"} if test.exhibited else {"color": GREY}
     text = f"{'seen' if test.exhibited else 'not seen'}{note}"
     canvas.write(area.x, area.y + PATCH + 15, text, area.width, fontsize=9.5, **style)
     if several:
@@ -211,8 +207,7 @@ def _draw_value(canvas: Canvas, decision: Decision, action: int, area: Box) -> N
     begin, end = sorted((-low * scale, (float(values[action]) - low) * scale))
     is_best = action == decision.best
     x, y, thick = area.x + left, area.y + area.height / 2, min(0.72 * area.height, 24.0)
-    style: dict[str, Any] = {"va": "center_baseline"}
-    style["weight"] = "bold" if is_best else "normal"
+    style: dict[str, Any] = {"va": "center_baseline", "weight": "bold" if is_best else "normal"}
     canvas.write(area.x, y, names[action], left - 6, color=BLUE if is_best else INK, **style)
     if decision.is_tried[action]:
         canvas.fill(

@@ -64,7 +64,7 @@ def _versions(result: dict[str, Any]) -> list[tuple[str, History]]:
     if history and "phase" in history[-1]:  # a run in progress: the current classifier
         history = [line for line in history if line.get("phase") == history[-1]["phase"]]
     versions: list[tuple[str, History]] = [("", history)]
-    if "primitive_only" in result and result["primitive_only"]["history"] != versions[0][1]:
+    if "primitive_only" in result and result["primitive_only"]["history"] != history:
         versions.append((", without composites", result["primitive_only"]["history"]))
     return versions
 

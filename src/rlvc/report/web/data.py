@@ -103,20 +103,21 @@ def _finite(text: str) -> float | None:
 
 def read_result(folder: Path) -> tuple[dict[str, Any], bool]:
     """Return the result of a run, and whether the run is in progress."""
-    for name, is_draft in ((RESULT, False), (DRAFT, True)):
-        file = folder / name
-        if file.is_file():
-            try:
-                text = file.read_text(encoding="utf-8")
-                result = json.loads(text, parse_constant=lambda name: None, parse_float=_finite)
-            except (ValueError, RecursionError) as error:
-                raise FileFormatError(f"{file} is damaged ({error}).") from error
-            if not isinstance(result, dict):
-                raise FileFormatError(f"{file} does not hold the result of a run.")
-            return result, is_draft
-    raise FileFormatError(
-        f"There is no run in {folder}; name the folder that `rlvc run` or `rlvc learn` wrote to."
-    )
+    is_draft = not (folder / RESULT).is_file()
+    file = folder / (DRAFT if is_draft else RESULT)
+    if not file.is_file():
+        raise FileFormatError(
+            f"There is no run in {folder}; name the folder that `rlvc run` or `rlvc learn` wrote "
+            "to."
+        )
+    try:
+        text = file.read_text(encoding="utf-8")
+        result = json.loads(text, parse_constant=lambda name: None, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(f"{file} is damaged ({error}).") from error
+    if not isinstance(result, dict):
+        raise FileFormatError(f"{file} does not hold the result of a run.")
+    return result, is_draft
 
 
 def read_policies(folder: Path, *, is_draft: bool) -> dict[str, AnyPolicy]:

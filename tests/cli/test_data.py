@@ -87,12 +87,12 @@ def test_get_into_a_folder(
 
 
 @pytest.mark.parametrize("mode", ["404", "500", "wrong", "short"])
-def test_a_failure_is_told_in_a_line(call: Any, server: Server, tmp_path: Path, mode: str) -> None:
+def test_a_failure_is_told_in_a_line(call: Any, server: Server, mode: str) -> None:
     server.mode = mode
     told = call.fail(1, "data", "get", "small")
     assert told.startswith("rlvc: ")
     assert told.count("\n") == 1
-    test_download.assert_recovers(server, tmp_path / "cache")
+    test_download.assert_recovers(server)
 
 
 def test_no_network_is_a_failure(

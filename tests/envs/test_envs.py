@@ -11,14 +11,9 @@ from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import MAZE, PlanarWorld
 
 SMALL = PlanarWorld(
-    width=40,
-    height=30,
-    step=8,
-    noise=1,
-    walls=(((20, 0), (20, 20)),),
-    exits=((34, 24, 40, 30),),
-    window=9,
-)
+    width=40, height=30, step=8, noise=1, window=9,
+    walls=(((20, 0), (20, 20)),), exits=((34, 24, 40, 30),),
+)  # fmt: skip
 PICTURE = np.random.default_rng(0).integers(0, 256, (30, 40, 3), dtype=np.uint8)
 
 

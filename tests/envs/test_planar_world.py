@@ -20,16 +20,8 @@ Points = tuple[int, int]
 
 def world_of(**changed: Any) -> PlanarWorld:
     """A world without walls, exits and noise, but for what is given."""
-    plain = {
-        "width": 10,
-        "height": 10,
-        "step": 1,
-        "noise": 0,
-        "window": 3,
-        "walls": (),
-        "exits": (),
-    }
-    return PlanarWorld(**{**plain, "exits": (), **changed})
+    plain = {"width": 10, "height": 10, "step": 1, "noise": 0, "window": 3}
+    return PlanarWorld(**{**plain, "walls": (), "exits": (), **changed})
 
 
 def segments_meet(a: Points, b: Points, c: Points, d: Points) -> bool:

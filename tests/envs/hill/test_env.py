@@ -10,16 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvc import collect, register_envs
+from rlvc import register_envs
 from rlvc.envs.hill.dynamics import HILL, Hill
 from rlvc.envs.hill.env import HillEnv
-from rlvc.envs.hill.scene import (
-    gauge_column,
-    gauge_face,
-    gauge_image,
-    ground_column,
-    ground_image,
-)
+from rlvc.envs.hill.scene import gauge_column, gauge_face, gauge_image, ground_column, ground_image
 from rlvc.vision import Harris, InterestPoints, Invariants
 from tests.support.photographs import write_color
 
@@ -200,14 +194,6 @@ def test_starts_may_all_be_at_rest() -> None:
     assert (b[:, 1] == 0).all()
     assert (a[:, 1] != 0).all()
     assert len(np.unique(b[:, 0])) == 20
-
-
-def test_interactions_can_be_collected_with_the_true_state() -> None:
-    data = collect(HillEnv(), 200, state="state", seed=1)
-    assert data.percepts.cameras == ("gauge", "ground")
-    assert data.state is not None
-    assert data.state.shape == (200, 2)
-    assert data.action_names == ("left", "right")
 
 
 def test_objects_of_coil_lie_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

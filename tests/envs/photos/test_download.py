@@ -117,8 +117,9 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*")}
 
 
-def assert_recovers(server: Server, cache: Path) -> None:
+def assert_recovers(server: Server) -> None:
     """Check that after a failure nothing is half there, and that a good run mends all."""
+    cache = cache_folder()
     found = contents(cache / "small")
     assert found == {name: CONTENT[name] for name in found}
     with pytest.raises(ImageError, match="rlvc data get small"):
@@ -192,7 +193,7 @@ def test_a_failure_leaves_nothing_half(
             get("small")
     assert "\n" not in str(failure.value)
     assert contents(tmp_path / "cache" / "small") == {}
-    assert_recovers(server, tmp_path / "cache")
+    assert_recovers(server)
 
 
 def test_what_fails_is_tried_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +219,7 @@ def test_a_damaged_file_is_fetched_again(server: Server, damage: bytes) -> None:
     assert set(server.asked) == {"a.jpg"}
 
 
-def test_nobody_listens(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_listens(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     with monkeypatch.context() as patch:
@@ -226,10 +227,10 @@ def test_nobody_listens(server: Server, tmp_path: Path, monkeypatch: pytest.Monk
         message = f"127.0.0.1:{port}: Connection refused.* RLVC_DATA "
         with pytest.raises(DownloadError, match=message):
             get("small")
-    assert_recovers(server, tmp_path / "cache")
+    assert_recovers(server)
 
 
-def test_no_name_server(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_name_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object, **kwargs: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -238,10 +239,10 @@ def test_no_name_server(server: Server, tmp_path: Path, monkeypatch: pytest.Monk
         patch.setenv("RLVC_DATA_URL", "https://x.org")
         with pytest.raises(DownloadError, match=r"x\.org: Name or service not known\. Check the"):
             get("small")
-    assert_recovers(server, tmp_path / "cache")
+    assert_recovers(server)
 
 
-def test_a_full_disk(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -249,7 +250,7 @@ def test_a_full_disk(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyP
         patch.setattr("shutil.move", fail)
         with pytest.raises(DownloadError, match=r"cache: No space left on device\. Free some"):
             get("small")
-    assert_recovers(server, tmp_path / "cache")
+    assert_recovers(server)
 
 
 def test_a_folder_that_cannot_be_written(
@@ -262,7 +263,7 @@ def test_a_folder_that_cannot_be_written(
     with pytest.raises(DownloadError, match=r"cache: .*\. Free some space"):
         get("small")
     (tmp_path / "cache" / "small" / "b.jpg").rmdir()
-    assert_recovers(server, tmp_path / "cache")
+    assert_recovers(server)
 
 
 def test_an_interruption_leaves_nothing_half(server: Server, tmp_path: Path) -> None:
@@ -273,7 +274,7 @@ def test_an_interruption_leaves_nothing_half(server: Server, tmp_path: Path) -> 
     with pytest.raises(KeyboardInterrupt):
         get("small", on_bytes=stop)
     assert contents(tmp_path / "cache" / "small") == {}
-    assert_recovers(server, tmp_path / "cache")
+    assert_recovers(server)
 
 
 def test_many_at_once(server: Server) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -84,18 +85,9 @@ def options_of(context: typer.Context) -> dict[str, Any]:
     chosen = {name: value for name, value in context.params.items() if name not in FREE}
     if "settings" in chosen:  # the result does not depend on the execution backend
         settings = chosen["settings"] or []
-        chosen["settings"] = [one for one in settings if not is_of_engine(one)] or None
+        chosen["settings"] = [one for one in settings if not re.match(r"\s*engine\b", one)] or None
     plain: dict[str, Any] = json.loads(json.dumps(chosen, default=str))
     return {"command": context.info_name, **plain}
-
-
-def is_of_engine(setting: str) -> bool:
-    """Tell whether a setting is of the execution backend, and so changes nothing that is learned.
-
-    >>> is_of_engine("engine.workers=2"), is_of_engine("gamma=0.9")
-    (True, False)
-    """
-    return setting.partition("=")[0].strip().partition(".")[0] == "engine"
 
 
 def words_typed(context: typer.Context) -> list[str]:

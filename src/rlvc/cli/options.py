@@ -147,12 +147,7 @@ class EngineOptions:
     )
 
     def make_learner(self, base: RLVC, *changes: str) -> RLVC:
-        """Return the learner that the options make of a base.
-
-        Args:
-            base: The learner that they change.
-            changes: Settings that come before those of the user.
-        """
+        """Return a base learner, changed by settings and then by the options of the user."""
         from rlvc.runs.config import make_learner
 
         if self.address is not None and self.engine != "ray":

@@ -74,7 +74,7 @@ def execute_run(
     from rlvc.runs.run import Run
 
     with (
-        open_session(context, folder, options, Console()) as session,
+        open_session(context, folder, options) as session,
         live_page(folder, options.live, options.port) as keep_page,
     ):
         resources = ResourceCheck(session.console, folder, session.checkpoint)
@@ -126,9 +126,7 @@ def find_place(options: RunOptions, default: Path) -> Path:
 
 
 @contextmanager
-def open_session(
-    context: typer.Context, folder: Path, options: RunOptions, console: Console
-) -> Iterator[Session]:
+def open_session(context: typer.Context, folder: Path, options: RunOptions) -> Iterator[Session]:
     """Lock the folder of a run, and begin it or resume it.
 
     Raises:
@@ -146,7 +144,7 @@ def open_session(
         session = Session(
             folder, checkpoint,
             {"command": command_of(context), "resumed": 0, "options": options_of(context)},
-            resume_command(context, folder), console,
+            resume_command(context, folder), Console(),
         )  # fmt: skip
         if not (is_resuming and _resume(session)):
             _begin(session, overwrite=options.overwrite, is_resuming=is_resuming)

@@ -21,12 +21,12 @@ from rlvc.distributed.disk.tables import describe_file
 from rlvc.distributed.workers import (
     LOSSES,
     RayShards,
+    addresses,
+    check_address,
     connection,
     fetch,
     import_ray,
-    knock,
     load_shard,
-    reached,
     store_shard,
 )
 from rlvc.features.graph import FeatureGraph
@@ -60,7 +60,7 @@ class Ray:
         """Connect to the cluster, or start one here; return the module of Ray."""
         ray = import_ray()
         here = connection()
-        if self.address not in ("", "auto", reached.get(here, self.address)):
+        if self.address not in ("", "auto", addresses.get(here, self.address)):
             raise ConnectionError(
                 f"This process works with another Ray cluster than {self.address} already. End "
                 "that first, with ray.shutdown()."
@@ -69,7 +69,7 @@ class Ray:
             quiet = {"log_to_driver": False, "logging_level": "ERROR"}
             if self.address:
                 try:
-                    knock(self.address)
+                    check_address(self.address)
                     ray.init(address=self.address, **quiet)
                 except (OSError, RuntimeError, ValueError) as error:
                     raise ConnectionError(
@@ -79,7 +79,7 @@ class Ray:
             else:
                 n_cpus = self.workers or n_threads(0)
                 ray.init("local", num_cpus=n_cpus, include_dashboard=False, **quiet)
-            reached[connection()] = self.address
+            addresses[connection()] = self.address
         return ray
 
     def extract(

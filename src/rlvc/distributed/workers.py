@@ -119,13 +119,13 @@ class RayShards:
         n_base: int,
         gather: Callable[[], Shard],
     ) -> None:
-        self._workers, self._connection = hire(workers), connection()
+        self._workers, self._connection = get_workers(workers), connection()
         every = dict(enumerate(sources))
         numbers = [list(every)[i::workers] for i in range(workers)]
         self._sources = [{number: every[number] for number in some} for some in numbers]
         self._name, self._threads = next(_NAMES), threads
         self.n_base, self.gather = n_base, gather
-        weakref.finalize(self, _dismiss, self._workers, self._connection, self._name)
+        weakref.finalize(self, _release, self._workers, self._connection, self._name)
 
     def ask(
         self, question: Callable[Concatenate[Shard, P], R], *args: P.args, **kwargs: P.kwargs
@@ -149,8 +149,8 @@ class RayShards:
 
 
 Connection = tuple[str, str]  # a node of a cluster, and this process as it knows it
-reached: dict[Connection | None, str] = {}  # by which address
-_hired: dict[Connection, list[Any]] = {}  # starting a process takes longer than a stage
+addresses: dict[Connection | None, str] = {}  # of the clusters
+_workers: dict[Connection, list[Any]] = {}  # kept, as starting a process takes longer than a stage
 
 
 def connection() -> Connection | None:
@@ -162,11 +162,11 @@ def connection() -> Connection | None:
     return here.get_node_id(), here.get_job_id()
 
 
-def hire(n: int) -> list[Any]:
-    """Return so many workers: those that are there, and new ones if they are too few."""
+def get_workers(n: int) -> list[Any]:
+    """Return ``n`` workers; those that do not exist yet are started."""
     ray, here = import_ray(), connection()
-    assert here is not None  # an engine connects before it hires
-    known = _hired.setdefault(here, [])
+    assert here is not None  # an engine connects before it asks for workers
+    known = _workers.setdefault(here, [])
     make = ray.remote(Worker).options(
         max_restarts=LOSSES, max_task_retries=LOSSES, scheduling_strategy="SPREAD"
     )
@@ -174,17 +174,17 @@ def hire(n: int) -> list[Any]:
     return known[:n]
 
 
-def _dismiss(workers: Sequence[Any], whose: Connection | None, database: int) -> None:
-    """Let workers forget a database, if they are still there."""
-    if connection() == whose:
+def _release(workers: Sequence[Any], used: Connection | None, database: int) -> None:
+    """Let workers forget a database, unless Ray was shut down since they were started."""
+    if connection() == used:
         for worker in workers:
             worker.forget.remote(database)
 
 
 def import_ray() -> Any:
     """Return Ray, or say how to install it."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told that it is used
-    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # the first of them is told
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no statistics
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # the first one is raised
     try:
         import ray
     except ImportError as error:
@@ -194,15 +194,15 @@ def import_ray() -> Any:
     return ray
 
 
-def knock(address: str) -> None:
-    """Raise an OSError if nobody listens at an address; Ray itself would wait for very long."""
+def check_address(address: str) -> None:
+    """Raise an OSError if no server listens at an address; Ray itself would wait for very long."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host, int(port)), PATIENCE).close()
 
 
 def fetch(asked: Any) -> Any:
-    """Return results, once they are there; what went wrong elsewhere went wrong here."""
+    """Wait for results and return them; an exception in a worker is raised here."""
     ray = import_ray()
     try:
         return ray.get(asked)
@@ -212,7 +212,7 @@ def fetch(asked: Any) -> Any:
         raise
     except ray.exceptions.RayError as error:
         if isinstance(error, ray.exceptions.RayActorError):
-            _hired.clear()  # who was lost for good does not come back; hire others next time
+            _workers.clear()  # lost for good; others are started next time
         raise OSError(
             f"Ray could not finish the work: {error} If workers run out of memory, use more "
             "machines, or fewer workers on each: engine.workers says how many."

@@ -208,11 +208,7 @@ class Interactions:
     ) -> Interactions:
         """Make a database from rows of start, action (from 0), reward, end, episode and both ends.
 
-        Args:
-            percepts: The distinct percepts.
-            rows: At least one.
-            actions: The space of the actions.
-            action_names: Their names, if they have any.
+        There must be at least one row.
         """
         types = (np.int64, np.int64, np.float64, np.int64, np.int64, np.bool_, np.bool_)
         columns: list[NDArray[Any]] = [

@@ -22,14 +22,13 @@ from rlvc.data.io.checksums import ChecksumWriter, open_folder
 from rlvc.data.io.episodes import read_episodes
 from rlvc.data.io.image_files import OnImage, read_percepts, write_images
 from rlvc.data.io.table import (
+    ACTIONS,
     SUFFIXES,
-    ActionSpec,
     encode_table,
     find_table,
     import_pyarrow,
     read_actions,
     read_table,
-    write_actions,
 )
 from rlvc.data.percepts import SINGLE
 from rlvc.data.validation import ProblemCollector, check_episodes, warn_if_suspicious
@@ -159,8 +158,10 @@ def _fill(folder: Path, interactions: Interactions, table: str, on_image: OnImag
         columns[name] = [file[number] for number in percept]
     columns |= dict(zip(("action", "reward", "terminated", "truncated"), rest, strict=True))
     writer.write(f"interactions.{table}", encode_table(table, columns))
-    names = interactions.action_names
-    write_actions(writer, ActionSpec(interactions.action_start, interactions.n_actions, names))
+    first, names = interactions.action_start, interactions.action_names
+    named = enumerate(names or [""] * interactions.n_actions, first)
+    lines = [f"{number} {name}".rstrip() + "\n" for number, name in named]
+    writer.write(ACTIONS, "".join(lines).encode())
     writer.close()
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvc.data.io.checksums import CheckedFolder, ChecksumWriter
+from rlvc.data.io.checksums import CheckedFolder
 from rlvc.data.percepts import SINGLE
 from rlvc.data.validation import ProblemCollector, check_actions
 from rlvc.errors import DataError
@@ -265,11 +265,3 @@ def read_actions(folder: CheckedFolder, problems: ProblemCollector) -> ActionSpe
         problems.add(f"{ACTIONS} must name all actions or none; it names {len(names)}.")
         names = ()
     return ActionSpec(numbers[0], len(numbers), names)
-
-
-def write_actions(writer: ChecksumWriter, actions: ActionSpec) -> None:
-    """Write ``actions.txt``; the number of actions must be known."""
-    assert actions.n is not None
-    names = actions.names or [""] * actions.n
-    lines = [f"{actions.start + i} {name}".rstrip() + "\n" for i, name in enumerate(names)]
-    writer.write(ACTIONS, "".join(lines).encode())

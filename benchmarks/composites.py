@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from rlvc import RLVC, collect
 from rlvc.features import Incidence
 from rlvc.learning.aliasing import ResidualSums
+from rlvc.learning.database import View
 from rlvc.learning.generation.base import (
     Candidates,
-    ClassStatistics,
     Generator,
     GeneratorState,
 )
@@ -129,7 +129,7 @@ class TimedGenerator:
         return self
 
     def generate(
-        self, view: ClassStatistics, is_aliased: NDArray[np.bool_], attempt: int
+        self, view: View, is_aliased: NDArray[np.bool_], attempt: int
     ) -> Candidates | None:
         """Return what the inner one offers."""
         if attempt == 0:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from rlvc.distributed.disk import Dataset, open_dataset, write_dataset
     from rlvc.learning.database import Database
     from rlvc.learning.forest import Forest
-    from rlvc.learning.rlvc import RLVC, Stage
+    from rlvc.learning.rlvc import RLVC
+    from rlvc.learning.stage import Stage
     from rlvc.policies.evaluate import Evaluation, evaluate
     from rlvc.policies.explanation import Explanation, ForestExplanation
     from rlvc.policies.forest import ForestPolicy, load_policy
@@ -75,7 +76,7 @@ _HOMES = {
     "Percepts": "rlvc.data.percepts",
     "Policy": "rlvc.policies.policy",
     "Round": "rlvc.data.explore",
-    "Stage": "rlvc.learning.rlvc",
+    "Stage": "rlvc.learning.stage",
     "collect": "rlvc.data.collect",
     "evaluate": "rlvc.policies.evaluate",
     "explore": "rlvc.data.explore",

@@ -11,9 +11,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from rlvc._core.arrays import Ints
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -171,3 +175,21 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 if hasattr(os, "register_at_fork"):  # a forked process inherits the pool without its threads
     os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+@jit
+def take_rows(begin: Ints, values: NDArray[Any], rows: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
+    """Return the given ones of sparse rows, in this order; they may repeat.
+
+    >>> take_rows(np.array([0, 2, 3]), np.array([5, 6, 7]), np.array([1, 0]))[1].tolist()
+    [7, 5, 6]
+    """
+    out_begin = np.zeros(len(rows) + 1, np.int64)
+    for i in range(len(rows)):
+        out_begin[i + 1] = out_begin[i] + begin[rows[i] + 1] - begin[rows[i]]
+    out = np.empty(out_begin[-1], values.dtype)
+    for i in range(len(rows)):
+        first = begin[rows[i]]
+        for k in range(out_begin[i + 1] - out_begin[i]):
+            out[out_begin[i] + k] = values[first + k]
+    return out_begin, out

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from rlvc.cli.command import print_plain
 from rlvc.data.percepts import SINGLE
-from rlvc.learning.rlvc import Stage
+from rlvc.learning.stage import Stage
 from rlvc.runs.callbacks import Callback
 from rlvc.runs.checkpoint import Checkpoint
 from rlvc.runs.resources import FreeResources, ResourceEstimate

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Bools, Ints, Rows, take_rows
-from rlvc._core.jit import jit, share_spans
+from rlvc._core.arrays import Bools, Ints, Rows
+from rlvc._core.jit import jit, share_spans, take_rows
 
 
 @dataclass(frozen=True, slots=True)

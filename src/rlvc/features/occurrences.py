@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Ints, take_rows
-from rlvc._core.jit import jit
+from rlvc._core.arrays import Ints
+from rlvc._core.jit import jit, take_rows
 from rlvc.features.kinds import MOST, AtLeast, Composite, InCell, Marks, Row
 from rlvc.vision.extractor import SymbolOccurrences
 

@@ -41,8 +41,8 @@ class Step(Protocol):
 class PostProcess(Protocol):
     """The paper's post-processing: what happens to a classifier between two stages."""
 
-    def start(self) -> Step:
-        """Return what reworks the classifiers of one run."""
+    def start(self) -> Step | None:
+        """Return what reworks the classifiers of one run; None to leave them alone."""
         ...
 
 
@@ -50,13 +50,8 @@ class PostProcess(Protocol):
 class Keep:
     """No post-processing: classifiers stay as they were refined."""
 
-    def start(self) -> Step:
-        """Return a step that leaves every classifier alone."""
-        return _keep
-
-
-def _keep(number: int, classifier: Classifier, solve: Solve, *, is_last: bool) -> Classifier:
-    return classifier
+    def start(self) -> None:
+        """Return None: there is nothing to do."""
 
 
 def value_gaps(q: Floats) -> Floats:

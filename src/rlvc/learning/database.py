@@ -207,7 +207,7 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A database as a classifier shows it: all that a stage asks for.
+    """A database as a classifier shows it: all that a stage and its parts ask for.
 
     Attributes:
         database: The interactions.
@@ -231,12 +231,12 @@ class View:
 
     @property
     def threads(self) -> int:
-        """How many threads to use."""
+        """How many threads to use; no result may depend on it."""
         return self.spec.threads
 
     @property
     def source(self) -> object:
-        """Whose percepts they are."""
+        """Whose percepts they are: only those of the same source have the same numbers."""
         return self.database.client
 
     @property
@@ -276,7 +276,15 @@ class View:
         return _add(self.database.client.ask(Shard.class_keys, self.spec))
 
     def sample(self, wanted: list[int], camera: int, seed: int, most: int, height: int) -> Sample:
-        """Return the first images of some classes; see :class:`ClassStatistics`."""
+        """Return the first images of some classes, in an order of all images that a seed draws.
+
+        Args:
+            wanted: The classes, in ascending order.
+            camera: The number of the camera.
+            seed: Of the order.
+            most: How many images of each class are needed; there may be more.
+            height: The height of composites: those that are lower are among what images show.
+        """
         client = self.database.client
         if client.shard is not None:  # there is nothing to send, so nothing is copied
             return client.shard.sample(self.spec, wanted, camera, seed, height)
@@ -292,8 +300,8 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class ViewStatistics:
-    """What surrogates may ask about a view.
+class SplitStatistics:
+    """What surrogates may ask about the percepts of classes and the residuals of interactions.
 
     Attributes:
         view: The database as a classifier shows it.
@@ -317,7 +325,11 @@ class ViewStatistics:
         return [_add(one) for one in zip(*answers, strict=True)]
 
     def tallies(self, asked: Sequence[Group]) -> list[Tally]:
-        """Return how many of some features are exhibited in each of some groups."""
+        """Return how many of some features are exhibited in each of some groups.
+
+        The result for a group and m features are two arrays of m + 1: the interactions in which the
+        percept exhibits so many of them, and the sum of their residuals.
+        """
         answers = self.database.client.ask(
             Shard.tallies, self.view.spec, self.database.known, self.residuals.q,
             self.residuals.gamma, asked,

@@ -28,9 +28,9 @@ from rlvc.learning.database import Database
 from rlvc.learning.engine import Local
 from rlvc.learning.grown_trees import GrownTree, Trees
 from rlvc.learning.joint_values import solve_together
-from rlvc.learning.make_policy import draw_patches, spots_of
 from rlvc.learning.mdp import map_interactions
 from rlvc.learning.rlvc import RLVC
+from rlvc.learning.stage import draw_patches, spots_of
 from rlvc.policies.forest import ForestPolicy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import combine_values

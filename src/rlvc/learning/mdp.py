@@ -140,6 +140,11 @@ class MappedMDP:
         """Return the lowest return that the rewards allow: what an untried pair is worth."""
         return self.scale.floor(gamma)
 
+    def greedy(self, q: Floats) -> Ints:
+        """Return the best action of each class: tried ones first, ties to the lowest number."""
+        best: Ints = np.argmax(np.where(self.is_tried, q, -np.inf), axis=1)
+        return best
+
     def backup(self, value: Floats, gamma: float) -> Floats:
         """Return R + γ T V, the H transform, with the floor where nothing was tried."""
         ahead = (self.transition @ value).reshape(self.count.shape)

@@ -20,25 +20,24 @@ from rlvc.classifiers.tree import Tree
 from rlvc.data.explore import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.index import FeatureIndex
 from rlvc.features.kinds import AtLeast
 from rlvc.learning.aliasing import AliasingDetector, RelativeVariance, ResidualSums
 from rlvc.learning.compaction import Keep, PostProcess
-from rlvc.learning.database import Database, View, ViewStatistics
+from rlvc.learning.database import Database, SplitStatistics, View
 from rlvc.learning.engine import Engine, Local
-from rlvc.learning.extraction import extract_database
 from rlvc.learning.generation.base import Candidates, Generator, GeneratorState
 from rlvc.learning.generation.composites import Composites
-from rlvc.learning.make_policy import make_policy
 from rlvc.learning.mdp import MappedMDP
 from rlvc.learning.resume import Decision, Decisions
 from rlvc.learning.selection.selector import FeatureSelector, Selector, SplitChoice
-from rlvc.learning.shrinkage import shrink
 from rlvc.learning.solvers.base import Solver
 from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
+from rlvc.learning.stage import Stage
 from rlvc.learning.surrogates import Surrogates
 from rlvc.policies.policy import Policy
-from rlvc.policies.values import greedy
-from rlvc.vision.auto import ExtractorConfig, choose_extractor
+from rlvc.vision.auto import choose_extractor
 from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.descriptors import Descriptor
 from rlvc.vision.detectors import Detector
@@ -46,55 +45,6 @@ from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.metrics import Metric
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What a stage of the learner found.
-
-    Attributes:
-        number: The stage k.
-        database: The interactions it learned from.
-        classifier: The classifier C_k.
-        mdp: The mapped MDP M_k.
-        q: (n_classes, n_actions) its optimal state–action values.
-        learner: Who found it.
-        residual: Root mean square Bellman residual, in units of reward.
-        n_aliased: How many classes are aliased.
-        n_refinable: How many of them some feature would split.
-        n_refined: How many of those are split now; the others wait for a later stage.
-    """
-
-    number: int
-    database: Database
-    classifier: Classifier
-    mdp: MappedMDP
-    q: Floats
-    learner: RLVC
-    residual: float
-    n_aliased: int
-    n_refinable: int
-    n_refined: int
-
-    def values(self) -> Floats:
-        """Return what its policy acts on: ``q``, once classes borrowed from their ancestors.
-
-        Classes that were merged have none, and keep what they know.
-        """
-        mdp, learner = self.mdp, self.learner
-        if isinstance(self.classifier, Tree):
-            mdp = shrink(mdp, self.classifier, learner.shrinkage)
-        return self.q if mdp is self.mdp else learner.solver.solve(mdp, learner.gamma)
-
-    def actions(self) -> NDArray[np.int64]:
-        """Return the action that its policy takes in each class."""
-        return greedy(self.values(), self.mdp.is_tried)
-
-    def policy(self) -> Policy:
-        """Return the policy of this stage, ready to act."""
-        return make_policy(
-            self.database, self.classifier, self.values(), self.mdp.count, self.learner.gamma
-        )
 
 
 Source = Callable[[int, Policy | None], Interactions]
@@ -229,31 +179,25 @@ class RLVC:
     def choose_splits(
         self, generator: GeneratorState, view: View, residuals: ResidualSums, is_aliased: Bools
     ) -> Decision:
-        """Return which classes are split, and by what."""
-        choice, offered = self._choose(generator, view, residuals, is_aliased)
-        splits = largest_first(choice, view.mdp.count, self.max_splits)
-        database, splits = register_features(view.database, splits, offered)
-        statistics = ViewStatistics(view, database, residuals)
-        tests = self.surrogates.extend(splits, choice, statistics, self.selector.min_samples)
-        database, splits = add_surrogates(database, splits, tests)
-        return Decision(int((choice.feature >= 0).sum()), splits, database)
+        """Return which classes are split, and by what.
 
-    def _choose(
-        self, generator: GeneratorState, view: View, residuals: ResidualSums, is_aliased: Bools
-    ) -> tuple[SplitChoice, list[Candidates]]:
-        """Return the best feature of every aliased class, and all candidates there were.
-
-        What the candidates of one attempt do not split is shown to those of the next.
+        Classes that no candidate of one attempt splits are shown those of the next.
         """
         choice, offered = SplitChoice.none(len(is_aliased)), list[Candidates]()
         while True:
             is_open = is_aliased & (choice.feature < 0)
             candidates = generator.generate(view, is_open, len(offered))
             if candidates is None:
-                return choice, offered
+                break
             found = view.select(self.selector, candidates, residuals, is_open)
             choice = choice.fill_missing(found)
             offered.append(candidates)
+        splits = largest_first(choice, view.mdp.count, self.max_splits)
+        database, splits = register_features(view.database, splits, offered)
+        statistics = SplitStatistics(view, database, residuals)
+        tests = self.surrogates.extend(splits, choice, statistics, self.selector.min_samples)
+        database, splits = add_surrogates(database, splits, tests)
+        return Decision(int((choice.feature >= 0).sum()), splits, database)
 
     def extract(
         self,
@@ -262,6 +206,8 @@ class RLVC:
         on_image: Callable[[], None] | None = None,
         *,
         extractor: FeatureExtractor | None = None,
+        graph: FeatureGraph | None = None,
+        on_begin: Callable[[int], None] | None = None,
     ) -> Database:
         """Return the database of interactions: which percept exhibits which symbol.
 
@@ -272,11 +218,19 @@ class RLVC:
             cache: Keypoints extracted before; images in it are not processed again.
             on_image: Called after each image.
             extractor: An extractor that knows symbols already; a new one unless given.
+            graph: The features known already.
+            on_begin: Called first, with the number of images that are processed.
         """
-        extractor = extractor or self.new_extractor(interactions.percepts)
-        return extract_database(
-            interactions, extractor, self.engine, self.threads, cache=cache, on_image=on_image
-        )
+        percepts, cache = interactions.percepts, cache or ExtractionCache()
+        extractor = extractor or self.new_extractor(percepts)
+        if on_begin is not None:
+            on_begin(cache.n_new(extractor, percepts))
+        keypoints = cache.extract(extractor, percepts, self.threads, on_image, self.engine.extract)
+        found = extractor.find_symbols(percepts, keypoints, self.threads)
+        index = FeatureIndex.of((graph or FeatureGraph()).add_symbols(extractor), percepts, found)
+        database = Database.of(interactions, index, extractor)
+        _warn_of_trivial(database)
+        return database
 
     @property
     def absorbing_gamma(self) -> float | None:
@@ -288,21 +242,21 @@ class RLVC:
 
         Given ones stay. See :func:`rlvc.vision.auto.choose_extractor`.
         """
-        chosen = self._choose_extractor(percepts)
+        return self.with_extractor(self.new_extractor(percepts))
+
+    def with_extractor(self, extractor: FeatureExtractor) -> RLVC:
+        """Return the learner that sees with an extractor's detector, descriptor and metric."""
         return replace(
-            self, detector=chosen.detector, descriptor=chosen.descriptor, metric=chosen.metric,
-            threshold=chosen.threshold,
+            self, detector=extractor.detector, descriptor=extractor.descriptor,
+            metric=extractor.metric, threshold=extractor.threshold,
         )  # fmt: skip
 
     def new_extractor(self, percepts: Percepts) -> FeatureExtractor:
         """Return an extractor for percepts, without any symbols."""
-        return self._choose_extractor(percepts).new_extractor()
-
-    def _choose_extractor(self, percepts: Percepts) -> ExtractorConfig:
         return choose_extractor(
             percepts, detector=self.detector, descriptor=self.descriptor, metric=self.metric,
             threshold=self.threshold, threads=self.threads,
-        )  # fmt: skip
+        ).new_extractor()  # fmt: skip
 
     def source(
         self, data: Database | Interactions | Source
@@ -335,8 +289,7 @@ class RLVC:
                 )
             if database is None:
                 return self.extract(interactions)
-            known = database.extractor, self.engine, self.threads, database.graph
-            return extract_database(interactions, *known)
+            return self.extract(interactions, extractor=database.extractor, graph=database.graph)
 
         return fetch
 
@@ -354,7 +307,9 @@ class _Run:
         self, learner: RLVC, data: Database | Interactions | Source, store: CheckpointStore
     ) -> None:
         self._learner, self._fetch = learner, learner.source(data)
-        self._decide = Decisions(store, partial(learner.choose_splits, learner.generator.start()))
+        choose = partial(learner.choose_splits, learner.generator.start())
+        self._choose = choose
+        self._saved = None if store is NULL_STORE else Decisions(store, choose)
         self._post_process = learner.post_process.start()
         self._stage: Stage | None = None
         self._decision: Decision | None = None
@@ -375,7 +330,8 @@ class _Run:
         self, number: int, view: View, residuals: ResidualSums, is_aliased: Bools
     ) -> list[Split]:
         """Return the classes that are split, now or in the run that is resumed."""
-        self._decision = self._decide(number, view, residuals, is_aliased)
+        found = view, residuals, is_aliased
+        self._decision = self._saved(number, *found) if self._saved else self._choose(*found)
         return self._decision.splits
 
     def stage(
@@ -392,6 +348,8 @@ class _Run:
 
     def post_process(self, number: int, classifier: Classifier, *, is_last: bool) -> Classifier:
         """Return the classifier of the next stage, reworked if that is due."""
+        if self._post_process is None:
+            return classifier
         return self._post_process(number, classifier, self._solve, is_last=is_last)
 
     def last_stage(self, number: int, classifier: Classifier) -> Stage:
@@ -461,3 +419,16 @@ def add_surrogates(
         Split(split.visual_class, next(number)) if test else split
         for split, test in zip(splits, tests, strict=True)
     ]
+
+
+def _warn_of_trivial(database: Database) -> None:
+    """Warn about a database from which little can be learned."""
+    interactions = database.interactions
+    if len(database.incidence.indices) == 0:
+        log.warning("No percept has an interest point: all look the same to this detector.")
+    if not interactions.reward.any():
+        log.warning("All rewards are zero: nothing distinguishes one action from another.")
+    if interactions.n_actions == 1:
+        log.warning("There is only one action: whatever is seen, it will be taken.")
+    if len(interactions.percepts) == 1:
+        log.warning("There is only one percept: the policy will always do the same.")

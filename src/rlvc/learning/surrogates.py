@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from rlvc.features.incidence import Incidence
 from rlvc.features.kinds import AtLeast
 from rlvc.learning.aliasing import Residuals
 from rlvc.learning.selection.selector import SplitChoice, reductions
+
+if TYPE_CHECKING:
+    from rlvc.learning.database import SplitStatistics
 
 ENOUGH = 0.95  # of the reduction that a feature brings alone, for others to stand in for it
 
@@ -130,27 +133,6 @@ class Cooccurrence:
 
 Tally = tuple[Ints, Ints]  # by how many of some features are exhibited: interactions, residuals
 Group = tuple[int, int, Ints]  # a class, an action and some features
-
-
-class SplitStatistics(Protocol):
-    """What surrogates may ask about the percepts of classes and the residuals of interactions."""
-
-    @property
-    def graph(self) -> FeatureGraph:
-        """The features, those that split classes among them."""
-        ...
-
-    def cooccurrences(self, pairs: Sequence[tuple[int, int]]) -> list[Cooccurrence]:
-        """Return what occurs together, for pairs of a class and a feature."""
-        ...
-
-    def tallies(self, asked: Sequence[Group]) -> list[Tally]:
-        """Return how many of some features are exhibited in each of some groups.
-
-        The result for a group and m features are two arrays of m + 1: the interactions in which the
-        percept exhibits so many of them, and the sum of their residuals.
-        """
-        ...
 
 
 def cooccurrences_of(

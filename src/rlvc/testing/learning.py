@@ -226,6 +226,8 @@ def check_post_process(post_process: PostProcess) -> None:
         return mdp, mdp.reward
 
     first, second = post_process.start(), post_process.start()
+    if first is None or second is None:
+        return  # classifiers stay as they are
     for number in (0, 1, 10, 20):
         after = first(number, tree, solve, is_last=number == 20)
         classes = after.classify(incidence)

@@ -10,8 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import take_rows
-from rlvc._core.jit import run_threads
+from rlvc._core.jit import run_threads, take_rows
 from rlvc.data.images import Image
 from rlvc.data.percepts import Images, Percepts
 from rlvc.vision.descriptors import Descriptor, ImageKeypoints, JointDescriptor

@@ -14,7 +14,7 @@ import itertools
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,11 +23,14 @@ from rlvc._core.jit import share_threads
 from rlvc._core.params import check, param
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import HIGHEST, AtLeast, Feature
-from rlvc.learning.generation.base import Candidates, ClassStatistics, GeneratorState, generators
+from rlvc.learning.generation.base import Candidates, GeneratorState, generators
 from rlvc.learning.generation.cells import choose_cells
 from rlvc.learning.generation.class_images import ClassFeatures, spans_of
 from rlvc.learning.generation.clustering import Clustering, Tails
 from rlvc.learning.generation.pairs import compose
+
+if TYPE_CHECKING:
+    from rlvc.learning.database import View
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +140,7 @@ class Composer:
         self._basis: tuple[object, int] = (None, 0)
         self._kept: dict[tuple[int, str], dict[tuple[int, ...], Made]] = {}
 
-    def generate(self, view: ClassStatistics, is_aliased: Bools, attempt: int) -> Candidates | None:
+    def generate(self, view: View, is_aliased: Bools, attempt: int) -> Candidates | None:
         """Return the features of the graph, then new ones for what these do not split."""
         together = self._rules.together
         if attempt > (0 if together else 1):
@@ -146,7 +149,7 @@ class Composer:
             return Candidates()
         return Candidates(known=together, new=self._compose(view, is_aliased))
 
-    def _compose(self, view: ClassStatistics, is_aliased: Bools) -> NewFeatures:
+    def _compose(self, view: View, is_aliased: Bools) -> NewFeatures:
         """Return the new features of each aliased class."""
         rules = self._rules
         is_part = may_be_part(view.graph, rules.height)
@@ -178,7 +181,7 @@ class Composer:
         return NewFeatures(rules.height, kinds)
 
     def _pair_up(
-        self, view: ClassStatistics, camera: int, wanted: list[int], is_part: Bools
+        self, view: View, camera: int, wanted: list[int], is_part: Bools
     ) -> tuple[Sequence[ClassFeatures], Ints]:
         """Return the composites of some classes, and how often each of the caps bit."""
         rules = self._rules
@@ -194,7 +197,7 @@ class Composer:
         return made, np.sum([cut for _, cut in found], axis=0)
 
     def _locate(
-        self, view: ClassStatistics, camera: int, wanted: list[int], is_part: Bools
+        self, view: View, camera: int, wanted: list[int], is_part: Bools
     ) -> tuple[Sequence[ClassFeatures], Ints]:
         """Return the located features of some classes, and how often each of the caps bit."""
         counts = view.count_cells(wanted, camera, self._rules.grid, self._rules.height)

@@ -11,7 +11,6 @@ from scipy.sparse import linalg
 
 from rlvc._core.params import check, param
 from rlvc.learning.mdp import MappedMDP
-from rlvc.policies.values import greedy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +84,7 @@ def _follow(
     mdp: MappedMDP, q: NDArray[np.float64], gamma: float
 ) -> tuple[NDArray[np.float64], sparse.csr_array]:
     """Return the rewards and γ times the transitions under the greedy policy of q."""
-    action = greedy(q, mdp.is_tried)
+    action = mdp.greedy(q)
     classes = np.arange(mdp.n_classes)
     tried = mdp.is_tried[classes, action]
     reward = np.where(tried, mdp.reward[classes, action], mdp.floor(gamma))

@@ -19,7 +19,8 @@ from rlvc.envs.campus.graph_world import CAMPUS
 from rlvc.envs.photos.views import DIVISIONS, Views, campus_views
 from rlvc.features.incidence import Incidence
 from rlvc.learning.compaction import Compaction, Keep
-from rlvc.learning.rlvc import RLVC, Stage
+from rlvc.learning.rlvc import RLVC
+from rlvc.learning.stage import Stage
 from rlvc.policies.forest import AnyPolicy
 from rlvc.runs.curves import history_line
 from rlvc.runs.examples import Examples

@@ -15,7 +15,8 @@ from rlvc.data.spaces import shapes_of
 from rlvc.envs.hill.dynamics import ACTION_NAMES, HILL
 from rlvc.envs.hill.env import HillEnv
 from rlvc.learning.generation.base import Canonical
-from rlvc.learning.rlvc import RLVC, Stage
+from rlvc.learning.rlvc import RLVC
+from rlvc.learning.stage import Stage
 from rlvc.policies.forest import AnyPolicy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy

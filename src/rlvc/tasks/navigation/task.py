@@ -19,7 +19,7 @@ from rlvc.envs.planar_world import MAZE, MOVES, SUBWAY, PlanarWorld
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
 from rlvc.learning.database import Database
-from rlvc.learning.rlvc import Stage
+from rlvc.learning.stage import Stage
 from rlvc.policies.forest import AnyPolicy
 from rlvc.policies.values import greedy
 from rlvc.runs.curves import describe_sizes, history_line

@@ -1,26 +1,83 @@
-"""How the end of a stage becomes a policy: only the features that decide go along."""
+"""What a stage finds, and the policy that it makes: only the features that decide go along."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.arrays import Floats, Ints
 from rlvc.classifiers.base import Classifier
+from rlvc.classifiers.tree import Tree
 from rlvc.data.percepts import Percepts
 from rlvc.errors import ImageError
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import AtLeast, Composite, Primitive
 from rlvc.learning.database import Database
+from rlvc.learning.mdp import MappedMDP
 from rlvc.learning.shard import Spot
+from rlvc.learning.shrinkage import shrink
 from rlvc.policies.policy import Policy
 from rlvc.vision.detectors import InterestPoints
 from rlvc.vision.extractor import SIDE, FeatureExtractor, cut_patch
 
+if TYPE_CHECKING:
+    from rlvc.learning.rlvc import RLVC
+
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a stage of the learner found.
+
+    Attributes:
+        number: The stage k.
+        database: The interactions it learned from.
+        classifier: The classifier C_k.
+        mdp: The mapped MDP M_k.
+        q: (n_classes, n_actions) its optimal state–action values.
+        learner: Who found it.
+        residual: Root mean square Bellman residual, in units of reward.
+        n_aliased: How many classes are aliased.
+        n_refinable: How many of them some feature would split.
+        n_refined: How many of those are split now; the others wait for a later stage.
+    """
+
+    number: int
+    database: Database
+    classifier: Classifier
+    mdp: MappedMDP
+    q: Floats
+    learner: RLVC
+    residual: float
+    n_aliased: int
+    n_refinable: int
+    n_refined: int
+
+    def values(self) -> Floats:
+        """Return what its policy acts on: ``q``, once classes borrowed from their ancestors.
+
+        Classes that were merged have none, and keep what they know.
+        """
+        mdp, learner = self.mdp, self.learner
+        if isinstance(self.classifier, Tree):
+            mdp = shrink(mdp, self.classifier, learner.shrinkage)
+        return self.q if mdp is self.mdp else learner.solver.solve(mdp, learner.gamma)
+
+    def actions(self) -> NDArray[np.int64]:
+        """Return the action that its policy takes in each class."""
+        return self.mdp.greedy(self.values())
+
+    def policy(self) -> Policy:
+        """Return the policy of this stage, ready to act."""
+        return make_policy(
+            self.database, self.classifier, self.values(), self.mdp.count, self.learner.gamma
+        )
 
 
 def make_policy(

@@ -126,7 +126,7 @@ def all_segments_as_one(cluster: Any, begin: Any, values: Any) -> Any:
 
 def the_first_feature(choose: Any, measured: Any, residuals: Any) -> Any:
     choice = choose(measured, residuals)
-    return replace(choice, feature=np.minimum(choice.feature, 0))
+    return choice._replace(feature=np.minimum(choice.feature, 0))
 
 
 def for_all_classes(measure: Any, samples: Any) -> Any:

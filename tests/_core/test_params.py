@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from rlvc import RLVC, Forest
 from rlvc.learning.aliasing import AbsoluteVariance, RelativeVariance, aliasing_detectors
+from rlvc.learning.compaction import Compaction, post_processes
 from rlvc.learning.generation.clustering import CompleteLinkage, Hierarchical, clusterings
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.selection.selector import Selector
 from rlvc.learning.solvers.base import solvers
 from rlvc.learning.solvers.dynamic import ValueIteration
 from rlvc.learning.solvers.model_free import QLambda, QLearning, Sarsa
+from rlvc.learning.surrogates import Surrogates
 from rlvc.vision import Harris, Invariants, Orb, Sift
 from rlvc.vision.descriptors import descriptors
 from rlvc.vision.detectors import detectors
@@ -26,6 +29,7 @@ UNKNOWN = [
     (metrics, "x", "metric 'x'. Known: euclidean, hamming, mahalanobis."),
     (solvers, "value_iter", "solver 'value_iter'. Did you mean 'value_iteration'? Known: "),
     (aliasing_detectors, "relativ", "aliasing detector 'relativ'. Did you mean 'relative'? "),
+    (post_processes, "compactoin", "post-processing 'compactoin'. Did you mean 'compaction'? "),
     (clusterings, "complet", "clustering 'complet'. Did you mean 'complete'? Known: "),
 ]
 OUT_OF_RANGE: dict[type, list[tuple[str, Any, str]]] = {
@@ -39,6 +43,17 @@ OUT_OF_RANGE: dict[type, list[tuple[str, Any, str]]] = {
     QLambda: [("decay", 1.1, "[0, 1]")],
     RelativeVariance: [("tau", -1, "[0, inf)")],
     AbsoluteVariance: [("tau", -1, "[0, inf)")],
+    RLVC: [
+        ("gamma", 1.0, "[0, 1)"), ("gamma", -0.1, "[0, 1)"), ("gamma", float("nan"), "[0, 1)"),
+        ("threshold", -1.0, "[0, inf)"), ("shrinkage", -1.0, "[0, inf)"),
+        ("max_splits", -1, "[0, inf)"), ("max_stages", -1, "[0, inf)"), ("threads", -2, "[0, inf)"),
+    ],
+    Forest: [
+        ("trees", 0, "[1, inf)"), ("symbols", 0.0, "(0, 1]"), ("episodes", 1.5, "(0, 1]"),
+        ("max_splits", -1, "[0, inf)"), ("seed", -1, "[0, inf)"),
+    ],
+    Surrogates: [("features", 0, "[1, inf)"), ("agreement", 1.1, "[0, 1]")],
+    Compaction: [("every", -1, "[0, inf)"), ("epsilon", -0.1, "[0, inf)")],
     CompleteLinkage: [("levels", 0, "[1, 8]")],
     Hierarchical: [("cut", 0.0, "(0, inf)")],
     Selector: [
@@ -55,12 +70,17 @@ OUT_OF_RANGE: dict[type, list[tuple[str, Any, str]]] = {
 OF_ANOTHER_TYPE: list[tuple[type, str, Any, str]] = [
     (Invariants, "normalise", 1, "a bool"), (Selector, "min_samples", 2.5, "an integer"),
     (Selector, "min_samples", True, "an integer"), (Selector, "alpha", "0.05", "a number"),
+    (RLVC, "max_splits", 1.5, "an integer"), (RLVC, "gamma", "0.9", "a number"),
+    (RLVC, "gamma", None, "a number"), (Forest, "trees", 2.5, "an integer"),
 ]  # fmt: skip
 NO_CHOICE = [
     (Hierarchical, "method", "mean", "Did you mean 'median'?"),
     (Selector, "ranking", "reductoin", "Did you mean 'reduction'? Known: reduction, remaining."),
     (Selector, "test", "studnt", "Did you mean 'student'? Known: ks, student, welch."),
     (Selector, "correction", "bonferoni", "Did you mean 'bonferroni'? Known: bonferroni, none."),
+    (Compaction, "equivalence", "policy+value", "Did you mean "),
+    (Compaction, "on_the_way", "values", "Did you mean 'value'?"),
+    (Compaction, "backend", "cud", "Did you mean 'cudd'?"),
     (Selector, "samples", "percept", "Did you mean 'percepts'? Known: interactions, percepts."),
 ]
 

@@ -173,32 +173,34 @@ def test_the_last_interaction_brings_no_percept_that_is_not_used() -> None:
 
 @pytest.mark.parametrize("start", [0, 3])
 @pytest.mark.parametrize(
-    ("epsilon", "low", "high"), [(0.0, 0, 0), (0.5, 0.2, 0.3), (1.0, 0.4, 0.6)]
+    ("epsilon", "low", "high"),
+    [(0.0, 0, 0), (None, 0.01, 0.1), (0.5, 0.2, 0.3), (1.0, 0.4, 0.6)],
 )
-def test_exploration_around_a_policy(start: int, epsilon: float, low: float, high: float) -> None:
+def test_exploration_around_a_policy(
+    start: int, epsilon: float | None, low: float, high: float
+) -> None:
     policy = Always(start + 1)
     data = collect(Walk(start=start), 1000, policy=policy, epsilon=epsilon, seed=3)
     share = float(np.mean(data.action != 1))
     assert low <= share <= high
-    assert len(policy.seen) == pytest.approx(1000 * (1 - epsilon), abs=60)
+    random = 0.1 if epsilon is None else epsilon
+    assert len(policy.seen) == pytest.approx(1000 * (1 - random), abs=60)
 
 
-def test_a_policy_is_followed_by_default() -> None:
-    data = collect(Walk(), 500, policy=Always(1))
-    assert 0.01 <= np.mean(data.action != 1) <= 0.1
-
-
-def test_collect_explains_a_wrong_parameter() -> None:
-    with pytest.raises(ValueError, match=r"^n of collect must be at least 1; got 0\.$"):
-        collect(Walk(), 0)
-    with pytest.raises(ValueError, match=r"^epsilon of collect must be in \[0, 1\]; got 1\.5\.$"):
-        collect(Walk(), 1, epsilon=1.5)
-
-
-@pytest.mark.parametrize("seed", [-1, None, 1.5])
-def test_invalid_seeds_are_refused(seed: Any) -> None:
-    with pytest.raises(ValueError, match=r"^seed of collect must be a whole number, at least 0; "):
-        collect(gymnasium.make("rlvc/Maze-v0", disable_env_checker=True), 1, seed=seed)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"n": 0}, r"^n of collect must be at least 1; got 0\.$"),
+        ({"epsilon": 1.5}, r"^epsilon of collect must be in \[0, 1\]; got 1\.5\.$"),
+        *(
+            ({"seed": seed}, rf"^seed of collect must be a whole number, at least 0; got {seed}\.$")
+            for seed in (-1, None, 1.5)
+        ),
+    ],
+)
+def test_wrong_parameters_are_explained(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        collect(Walk(), **({"n": 1} | given))
 
 
 class Faulty(Corridor):

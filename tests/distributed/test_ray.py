@@ -20,7 +20,7 @@ import pytest
 from rlvc import RLVC, Database, Dataset, Forest, Interactions, collect, open_dataset, write_dataset
 from rlvc.distributed.disk.format import FileInfo
 from rlvc.distributed.ray import Ray
-from rlvc.distributed.workers import hire, load_shard
+from rlvc.distributed.workers import get_workers, load_shard
 from rlvc.errors import DamagedFileError
 from rlvc.learning.compaction import Compaction
 from rlvc.learning.engine import Local
@@ -148,7 +148,7 @@ def test_who_is_given_up_is_not_asked_again(maze: Database) -> None:
 
     learner = RLVC(max_stages=2)
     parts = RAY.distribute(maze, 1)
-    for worker in hire(2):
+    for worker in get_workers(2):
         ray.kill(worker)
     with pytest.raises(OSError, match="Ray could not finish the work"):
         learner.learn(parts)

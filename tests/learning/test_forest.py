@@ -264,24 +264,7 @@ def test_more_of_a_lesson_leaves_less_error() -> None:
 # What is refused ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"trees": 0}, r"^trees of Forest must be in \[1, inf\); got 0\.$"),
-        ({"symbols": 0.0}, r"^symbols of Forest must be in \(0, 1\]; got 0\.0\.$"),
-        ({"episodes": 1.5}, r"^episodes of Forest must be in \(0, 1\]; got 1\.5\.$"),
-        ({"max_splits": -1}, r"^max_splits of Forest must be in \[0, inf\); got -1\.$"),
-        ({"seed": -1}, r"^seed of Forest must be in \[0, inf\); got -1\.$"),
-    ],
-)
-def test_bad_numbers_are_refused(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Forest(**arguments)
-
-
 def test_bad_types_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"^trees of Forest must be an integer; got 2\.5\.$"):
-        Forest(trees=2.5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"^learner of Forest must be an RLVC; got None\.$"):
         Forest(learner=None)  # type: ignore[arg-type]
     with pytest.raises(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from rlvc import RLVC, Database, Interactions, Policy
 from rlvc.classifiers import Classifier, Split, Tree
 from rlvc.features import AtLeast
 from rlvc.learning.aliasing import AbsoluteVariance
-from rlvc.learning.compaction import Keep, Solve, Step
+from rlvc.learning.compaction import Solve, Step
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.rlvc import largest_first
 from rlvc.learning.selection.selector import Selector, SplitChoice
@@ -262,9 +263,8 @@ def test_a_post_processing_starts_anew_in_every_run() -> None:
     class Count:
         n_starts = 0
 
-        def start(self) -> Step:
+        def start(self) -> None:
             self.n_starts += 1
-            return Keep().start()
 
     count = Count()
     for _ in range(2):
@@ -394,56 +394,16 @@ def test_an_action_that_was_never_tried_is_not_chosen() -> None:
     assert policy.actions.tolist() == [0]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"gamma": 1.0}, r"^gamma of RLVC must be in \[0, 1\); got 1\.0\.$"),
-        ({"gamma": -0.1}, r"^gamma of RLVC must be in \[0, 1\); got -0\.1\.$"),
-        ({"gamma": float("nan")}, r"^gamma of RLVC must be in \[0, 1\); got nan\.$"),
-        ({"threshold": -1.0}, r"^threshold of RLVC must be in \[0, inf\); got -1\.0\.$"),
-        ({"max_splits": -1}, r"^max_splits of RLVC must be in \[0, inf\); got -1\.$"),
-        ({"max_stages": -1}, r"^max_stages of RLVC must be in \[0, inf\); got -1\.$"),
-        ({"threads": -2}, r"^threads of RLVC must be in \[0, inf\); got -2\.$"),
-    ],
-)
-def test_a_parameter_out_of_range_is_explained(parameters: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        RLVC(**parameters)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"max_splits": 1.5}, r"^max_splits of RLVC must be an integer; got 1\.5\.$"),
-        ({"gamma": "0.9"}, r"^gamma of RLVC must be a number; got '0\.9'\.$"),
-        ({"gamma": None}, r"^gamma of RLVC must be a number; got None\.$"),
-    ],
-)
-def test_a_parameter_of_another_type_is_explained(
-    parameters: dict[str, object], message: str
-) -> None:
-    with pytest.raises(TypeError, match=message):
-        RLVC(**parameters)  # type: ignore[arg-type]
-
-
-def test_a_part_without_its_method_is_explained() -> None:
-    with pytest.raises(
-        TypeError,
-        match=r"^detector of RLVC must be an object with a method detect; got 'harris'\.$",
-    ):
-        RLVC(detector="harris")  # type: ignore[arg-type]
+@pytest.mark.parametrize(("part", "cure"), [("harris", ""), (Harris, r" Write Harris\(\)\.")])
+def test_a_part_without_its_method_is_explained(part: Any, cure: str) -> None:
+    got = re.escape(f"detector of RLVC must be an object with a method detect; got {part!r}.")
+    with pytest.raises(TypeError, match=f"^{got}{cure}$"):
+        RLVC(detector=part)
 
 
 def test_data_of_another_kind_is_explained() -> None:
     with pytest.raises(TypeError, match=r"^data of RLVC must be Interactions, .*; got list\. "):
         RLVC().learn([1, 2])  # type: ignore[arg-type]
-
-
-def test_a_class_in_the_place_of_an_object_is_explained() -> None:
-    with pytest.raises(
-        TypeError, match=r"^detector of RLVC must be an object .* Write Harris\(\)\.$"
-    ):
-        RLVC(detector=Harris)  # type: ignore[arg-type]
 
 
 def test_rows_that_are_not_numbers_are_explained() -> None:

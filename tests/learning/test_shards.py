@@ -16,7 +16,8 @@ from rlvc._core.fixed_point import Scale
 from rlvc.classifiers import Tree
 from rlvc.features import Composite, FeatureGraph, FeatureIndex, InCell
 from rlvc.learning.compaction import Compaction
-from rlvc.learning.generation.base import Candidates, Canonical, ClassStatistics, GeneratorState
+from rlvc.learning.database import View
+from rlvc.learning.generation.base import Candidates, Canonical, GeneratorState
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.selection.selector import Selector
 from rlvc.learning.shard import KnownFeatures, Shard, ViewSpec
@@ -217,7 +218,7 @@ class Quarters:
     def start(self) -> GeneratorState:
         return self
 
-    def generate(self, view: ClassStatistics, is_aliased: Bools, attempt: int) -> Candidates | None:
+    def generate(self, view: View, is_aliased: Bools, attempt: int) -> Candidates | None:
         if attempt:
             return None
         often = np.argsort(-np.bincount(view.index.incidence.indices), kind="stable")[:9].tolist()

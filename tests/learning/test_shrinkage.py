@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rlvc import RLVC
 from rlvc.classifiers import Diagrams, Split, Tree
 from rlvc.classifiers._nodes import LEAF
 from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate
@@ -149,8 +148,3 @@ def test_merged_classes_have_no_ancestors() -> None:
     *_, last = learner.stages(Problem.draw(2, n=200).database)
     assert len(last.q) > 2
     assert np.array_equal(last.policy().q, last.q)
-
-
-def test_the_weight_is_checked() -> None:
-    with pytest.raises(ValueError, match=r"shrinkage of RLVC must be in \[0, inf\); got -1.0"):
-        RLVC(shrinkage=-1.0)

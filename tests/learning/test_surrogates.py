@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -12,8 +10,7 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Database, Interactions
 from rlvc._core.arrays import Bools
-from rlvc._core.fixed_point import FixedPoint
-from rlvc.classifiers import Split
+from rlvc.classifiers import Split, Tree
 from rlvc.features import (
     AtLeast,
     Composite,
@@ -25,18 +22,9 @@ from rlvc.features import (
     OccurrenceTable,
     Primitive,
 )
-from rlvc.learning.aliasing import Residuals
+from rlvc.learning.database import SplitStatistics
 from rlvc.learning.selection.selector import Selector, SplitChoice
-from rlvc.learning.surrogates import (
-    Cooccurrence,
-    Group,
-    Surrogates,
-    Tally,
-    best_from,
-    cooccurrences_of,
-    tallies_of,
-    tally,
-)
+from rlvc.learning.surrogates import Surrogates, best_from, tally
 from tests.oracle import rlvc as oracle
 from tests.support.builders import Problem, blind_extractor, index_of, literal, percept_store
 
@@ -57,37 +45,20 @@ def sightings_with(
     return FeatureIndex(graph, (camera,), (nowhere,), table, (incidence,), incidence)
 
 
-@dataclass(frozen=True)
-class ArrayStatistics:
-    """What surrogates ask, of arrays."""
-
-    index: FeatureIndex
-    classes: NDArray[np.int64]
-    residuals: Residuals
-    start: NDArray[np.int64]
-
-    @property
-    def graph(self) -> FeatureGraph:
-        return self.index.graph
-
-    def cooccurrences(self, pairs: Sequence[tuple[int, int]]) -> list[Cooccurrence]:
-        return cooccurrences_of(self.index.incidence, self.classes, pairs)
-
-    def tallies(self, asked: Sequence[Group]) -> list[Tally]:
-        return tallies_of(self.index.incidence, self.residuals, self.start, asked)
-
-
 def extend(
     rules: Surrogates, index: FeatureIndex, feature: int, start: NDArray[np.int64],
     delta: NDArray[np.int64], min_samples: int = 1,
 ) -> AtLeast | None:  # fmt: skip
     """Return what to test instead of a feature in the one class that there is."""
     n = len(start)
-    residuals = Residuals(delta, FixedPoint(0), np.zeros(n, np.int64), np.zeros((1, 1)))
+    data = Interactions(
+        percept_store(len(index.table)), start, np.zeros(n, np.int64), delta.astype(float), start,
+        np.arange(n), np.ones(n, np.bool_), np.zeros(n, np.bool_), 1,
+    )  # fmt: skip
+    view = Database.of(data, index, blind_extractor(0)).view(Tree())
+    statistics = SplitStatistics(view, view.database, view.residuals(np.zeros((1, 1)), 0.0))
     one = np.array([feature])
     choice = SplitChoice(one, np.zeros(1, np.int64), np.zeros(1), np.ones(1, np.int64))
-    classes = np.zeros(index.incidence.n_percepts, np.int64)
-    statistics = ArrayStatistics(index, classes, residuals, start)
     (test,) = rules.extend([Split(0, feature)], choice, statistics, min_samples)
     return test
 
@@ -312,15 +283,3 @@ def test_two_cameras_are_learned_with() -> None:
     assert cameras == {frozenset(["left"]), frozenset(["right"])}
     for a, b in np.ndindex(2, 2):
         assert policy.predict({"left": walls[a], "right": walls[2 + b]})[0] == max(a, b)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"features": 0}, r"^features of Surrogates must be in \[1, inf\); got 0\.$"),
-        ({"agreement": 1.1}, r"^agreement of Surrogates must be in \[0, 1\]; got 1\.1\.$"),
-    ],
-)
-def test_a_parameter_out_of_range_is_explained(parameters: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Surrogates(**parameters)  # type: ignore[arg-type]

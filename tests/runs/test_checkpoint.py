@@ -273,7 +273,7 @@ def test_stages_follow_from_what_they_decided(
     def no_choice(*_: object) -> None:
         raise AssertionError("chosen already")
 
-    monkeypatch.setattr(RLVC, "_choose", no_choice)
+    monkeypatch.setattr(RLVC, "choose_splits", no_choice)
     for again in (list(learner.stages(data, notes)), later):
         assert all(same(a, b) for a, b in zip(first, again, strict=True))
         assert bytes_of(again[-1].policy()) == bytes_of(first[-1].policy())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rlvc._core.arrays import Bools, Ints
 from rlvc.features import Feature, FeatureGraph, FeatureIndex, Incidence
@@ -82,7 +83,7 @@ def offer(
     threads: int = 1,
 ) -> Offer | None:
     """Return what a generator offers at some attempt of a stage."""
-    view = ArrayView(index, classes, len(is_aliased), threads)
+    view: Any = ArrayView(index, classes, len(is_aliased), threads)
     candidates = state.generate(view, is_aliased, attempt)
     if candidates is None:
         return None

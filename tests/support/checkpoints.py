@@ -1,4 +1,4 @@
-"""The records of a small run, and how to resume from them."""
+"""The records of a small run, and how to resume from each."""
 
 from __future__ import annotations
 
@@ -24,31 +24,30 @@ Parts = dict[str, tuple[dict[str, Any], dict[str, NDArray[Any]]]]
 
 
 class Recorder(CheckpointStore):
-    """Keep parts in memory, and begin with some."""
+    """Keep records in memory, some of them from the start."""
 
     def __init__(self, parts: Mapping[str, Record] | None = None) -> None:
         self.parts: Parts = dict(parts or {})
 
     def load(self, name: str) -> Record | None:
-        """Return a part that was kept."""
         return self.parts.get(name)
 
     def save(
         self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> None:
-        """Keep a part as it would be written."""
+        """Keep a record as it would be written."""
         copied = {key: np.array(one) for key, one in arrays.items()}
         self.parts[name] = {**manifest, "format": FORMAT, "version": VERSION}, copied
 
 
 class OneFile(CheckpointStore):
-    """Find one part in a file, and no others."""
+    """Load one record from a file, and no others."""
 
     def __init__(self, path: Path) -> None:
         self._path: Path | None = path
 
     def load(self, name: str) -> Record | None:
-        """Return the part, once."""
+        """Return the record, once."""
         path, self._path = self._path, None
         return None if path is None else read_archive(path, FORMAT, VERSION)
 
@@ -60,7 +59,7 @@ LEARNER = RLVC(
 
 @cache
 def database() -> Database:
-    """Return a few interactions, and what was seen."""
+    """Return a few interactions, with the features of their percepts."""
     coarse = np.random.default_rng(3).integers(0, 256, (4, 6, 6, 3), dtype=np.uint8)
     images = coarse.repeat(8, axis=1).repeat(8, axis=2)
     place, action = np.arange(48) % 4, np.arange(48) // 4 % 3
@@ -73,7 +72,7 @@ def database() -> Database:
 
 @cache
 def parts() -> Parts:
-    """Return what a run keeps: what it is, a stage, a tree, and what was seen."""
+    """Return the records of a run: its settings, a stage, a tree, and keypoints."""
     recorder, data = Recorder(), database()
     recorder.save("run", {"command": ["learn", "maze"], "seed": 3, "packages": {"rlvc": "1"}}, {})
     *_, last = LEARNER.stages(data, recorder)
@@ -89,18 +88,18 @@ def parts() -> Parts:
 
 
 def keypoints_record() -> Record:
-    """Return the part that tells what was seen."""
+    """Return the record of the keypoints."""
     (part,) = (part for part in parts().values() if "xy" in part[1])
     return part
 
 
 def load_run(path: Path) -> dict[str, Any]:
-    """Return what a run is."""
+    """Return the settings of a run."""
     return read_archive(path, FORMAT, VERSION)[0]
 
 
 def load_stage(path: Path) -> Decision:
-    """Go on from what the first stage decided."""
+    """Resume from the decision of the first stage."""
     manifest, _ = parts()["stage-0"]
     rms = float.fromhex(manifest["residual"])
     found = Decisions(OneFile(path), _refuse).load(0, database(), manifest["classes"], rms)
@@ -109,18 +108,18 @@ def load_stage(path: Path) -> Decision:
 
 
 def _refuse(*_: Any) -> Decision:
-    raise AssertionError("what was kept is not decided again")
+    raise AssertionError("a stage that was saved must not be decided again")
 
 
 def load_tree(path: Path) -> GrownTree:
-    """Go on from a tree."""
+    """Resume from a tree."""
     found = Trees(OneFile(path), database()).load(0)
     assert found is not None
     return found
 
 
 def load_keypoints(path: Path) -> list[Keypoints]:
-    """Go on from what was seen."""
+    """Resume from keypoints."""
     percepts = database().interactions.percepts
     return ExtractionCache(OneFile(path)).extract(LEARNER.new_extractor(percepts), percepts)
 
@@ -132,7 +131,7 @@ def split(decision: Decision) -> None:
 
 
 def see(keypoints: list[Keypoints]) -> None:
-    """Learn symbols from what was seen."""
+    """Learn symbols from keypoints."""
     percepts = database().interactions.percepts
     extractor = LEARNER.new_extractor(percepts)
     extractor.find_symbols(percepts, keypoints)

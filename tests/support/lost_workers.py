@@ -1,4 +1,4 @@
-"""Who works for this process on Ray, and so may be lost."""
+"""The Ray workers of this process, which tests kill."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def working() -> list[tuple[int, str]]:
-    """Return the processes of Ray that hold parts or do a piece of work for this one."""
+    """Return the processes of Ray that hold shards or do work for this one."""
     found = []
     for place in Path("/proc").iterdir():
         try:
@@ -15,12 +15,12 @@ def working() -> list[tuple[int, str]]:
             is_one = name.startswith(b"ray::") and b"Agent" not in name and b"IDLE" not in name
             if is_one and parent(parent(int(place.name))) == os.getpid():
                 found.append((int(place.name), name.rstrip(b"\0").decode()))
-        except (OSError, ValueError):  # it is gone
+        except (OSError, ValueError):  # it has ended
             continue
     return sorted(found)
 
 
 def parent(pid: int) -> int:
-    """Return who started a process."""
+    """Return the parent of a process."""
     status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     return int(status.rpartition(")")[2].split()[1])

@@ -1,4 +1,4 @@
-"""Photographs of one's own, in files."""
+"""Write photographs to files."""
 
 from __future__ import annotations
 

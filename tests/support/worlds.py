@@ -1,4 +1,4 @@
-"""A tiny world of one's own that shows itself in many ways; importing this registers it."""
+"""Small custom environments with many kinds of observations; importing this registers one."""
 
 from __future__ import annotations
 

@@ -31,7 +31,8 @@ def test_photos_montage_keeps_tiles_of_one_photograph_apart() -> None:
 
 def test_photos_montage_has_a_hundred_distinct_tiles_that_are_full_of_detail() -> None:
     picture = maze_picture("photos")
-    assert (picture.shape, picture.dtype) == ((1280, 1280, 3), np.uint8)
+    assert picture.shape == (1280, 1280, 3)
+    assert picture.dtype == np.uint8
     tiles = [tile(picture, i, j) for i in range(10) for j in range(10)]
     assert len({one.tobytes() for one in tiles}) == 100
     sift = cv2.SIFT.create()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -118,6 +118,25 @@ class Nodes:
         self._classify(incidence, n_tested, 1)
         return n_tested[self.features]
 
+    def refine(self, splits: list[Split]) -> Self:
+        """Return the classifier in which the leaves of some classes, each named once, are tests.
+
+        Percepts that exhibit the feature go to a new class with the next number, the others stay in
+        their class. New classes are numbered in the order of ``splits``.
+        """
+        if not splits:
+            return self
+        n, m = self.n_nodes, self.n_classes
+        added = np.zeros(2 * len(splits), np.int64)
+        feature, present, absent = (np.concatenate([array, added]) for array in self.arrays)
+        for node, split in zip(self.leaves[[s.visual_class for s in splits]], splits, strict=True):
+            feature[node], present[node], absent[node] = split.feature, n, n + 1
+            feature[n : n + 2] = LEAF
+            present[n] = absent[n] = m
+            present[n + 1] = absent[n + 1] = split.visual_class
+            n, m = n + 2, m + 1
+        return replace(self, feature=feature, present=present, absent=absent)
+
     def renumber(self, numbers: dict[int, int]) -> Self:
         """Return the same nodes with their features renumbered."""
         feature = [numbers[f] if f != LEAF else LEAF for f in self.feature.tolist()]
@@ -163,26 +182,6 @@ def _rows_of(incidence: Incidence, features: Ints) -> tuple[Rows, Rows]:
     nothing = np.zeros(incidence.n_percepts + 1, np.int64), np.empty(0, np.int32)
     first, second = [(one.indptr, one.indices) for one in parts] + [nothing] * (2 - len(parts))
     return first, second
-
-
-def split_leaves(nodes: Nodes, splits: list[Split]) -> NodeArrays:
-    """Return the arrays in which the leaves of some classes, each named once, are tests.
-
-    Percepts that exhibit the feature go to a new class; new classes are numbered in the order of
-    ``splits``.
-    """
-    leaves = nodes.leaves
-    n, m = nodes.n_nodes, nodes.n_classes
-    added = np.zeros(2 * len(splits), np.int64)
-    feature, present, absent = (np.concatenate([array, added]) for array in nodes.arrays)
-    for split in splits:
-        node = leaves[split.visual_class]
-        feature[node], present[node], absent[node] = split.feature, n, n + 1
-        feature[n : n + 2] = LEAF
-        present[n] = absent[n] = m
-        present[n + 1] = absent[n + 1] = split.visual_class
-        n, m = n + 2, m + 1
-    return NodeArrays(feature, present, absent)
 
 
 @jit

@@ -7,13 +7,13 @@ import importlib.util
 import itertools
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
 from rlvc._core.arrays import Ints
-from rlvc.classifiers._nodes import LEAF, Nodes, split_leaves
+from rlvc.classifiers._nodes import LEAF, Nodes
 from rlvc.classifiers.base import Split
 from rlvc.errors import unknown_name
 
@@ -49,10 +49,9 @@ class Diagrams(Nodes):
         B ∧ f becomes a new class with the next number, B ∧ ¬f stays. New features come last in the
         order.
         """
-        if not splits:
-            return self
         order = dict.fromkeys([*self.order.tolist(), *(split.feature for split in splits)])
-        return Diagrams(*split_leaves(self, splits), np.asarray(list(order), np.int64))
+        refined = Nodes.refine(self, splits)
+        return replace(refined, order=np.asarray(list(order), np.int64)) if splits else self
 
     def merge(self, groups: Sequence[Sequence[int]], backend: str = "auto") -> Diagrams:
         """Return the classifier in which the classes of each group are one: B₁ ∨ B₂.

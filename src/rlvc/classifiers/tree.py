@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvc._core.arrays import Ints
-from rlvc.classifiers._nodes import LEAF, Nodes, split_leaves
-from rlvc.classifiers.base import Split
+from rlvc.classifiers._nodes import LEAF, Nodes
 from rlvc.classifiers.bdd import Diagrams
 
 
@@ -20,17 +19,11 @@ class Tree(Nodes):
     To refine class i, its leaf becomes a test: percepts that exhibit the feature go to a new class
     with the next number, the others stay in class i.
 
+    >>> from rlvc.classifiers import Split
     >>> tree = Tree().refine([Split(0, feature=7)])
     >>> tree.n_classes, tree.walk(lambda feature: feature == 7)
     (2, ([(7, True)], 1))
     """
-
-    def refine(self, splits: list[Split]) -> Tree:
-        """Return the tree in which the leaves of some classes, each named once, are tests.
-
-        New classes are numbered in the order of ``splits``.
-        """
-        return Tree(*split_leaves(self, splits)) if splits else self
 
     def merge(self, groups: Sequence[Sequence[int]], backend: str = "auto") -> Tree | Diagrams:
         """Return the classifier in which the classes of each group are one.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -13,7 +13,7 @@ from rlvc._core.checkpoint_store import require_same
 from rlvc.data.collect import Env, Explorer, Predictor
 from rlvc.data.interactions import Interactions
 from rlvc.data.observations import as_percept
-from rlvc.data.percepts import SINGLE, digest_of
+from rlvc.data.percepts import digest_of, images_of
 
 INTERACTIONS, ROUNDS, EPSILON = 10_000, 5, 0.3  # the defaults of explore
 
@@ -85,7 +85,7 @@ class CachedPolicy:
     def predict(self, observation: Any) -> tuple[Ints, Any]:
         """Return the action for one percept."""
         percept = as_percept(observation)
-        parts = percept if isinstance(percept, Mapping) else {SINGLE: percept}
+        parts = images_of(percept)
         key = tuple(digest_of(np.ascontiguousarray(parts[name])) for name in sorted(parts))
         if key not in self._known:
             self._known[key] = self._policy.predict(percept)[0]

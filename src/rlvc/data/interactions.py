@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.jit import jit
 from rlvc.data.observations import add_observations
-from rlvc.data.percepts import Percepts
+from rlvc.data.percepts import Percepts, images_of
 from rlvc.data.validation import (
     EMPTY,
     check_flaws,
@@ -80,13 +80,12 @@ class Interactions:
         if (self.episode[1:] >= self.episode[:-1]).all():  # the usual case, quickly checked
             return
         _, first = np.unique(self.episode, return_index=True)
-        begins = np.ones(len(self), np.bool_)
-        begins[1:] = self.episode[1:] != self.episode[:-1]
-        begins[first] = False
-        if begins.any():
+        is_repeated = np.diff(self.episode, prepend=self.episode[0]) != 0
+        is_repeated[first] = False
+        if is_repeated.any():
             yield ValueError(
                 "episode of Interactions must keep the rows of one episode together; got "
-                f"{quote_rows(self.episode, begins)} again. Sort the rows by episode and step."
+                f"{quote_rows(self.episode, is_repeated)} again. Sort the rows by episode and step."
             )
 
     def __len__(self) -> int:
@@ -211,10 +210,7 @@ class Interactions:
         There must be at least one row.
         """
         types = (np.int64, np.int64, np.float64, np.int64, np.int64, np.bool_, np.bool_)
-        columns: list[NDArray[Any]] = [
-            np.asarray(column, kind)
-            for column, kind in zip(zip(*rows, strict=True), types, strict=True)
-        ]
+        columns: Iterator[NDArray[Any]] = map(np.asarray, zip(*rows, strict=True), types)
         start, action, reward, end, episode, terminated, truncated = columns
         return cls(
             percepts, start, action, reward, end, episode, terminated, truncated,
@@ -246,8 +242,7 @@ class Interactions:
         flat = np.empty((len(self), n_planes, *sizes.pop()), np.uint8)
         order = np.argsort(self.start, kind="stable")  # to read each percept once
         for rows in np.split(order, np.flatnonzero(np.diff(self.start[order])) + 1):
-            percept = self.percepts[int(self.start[rows[0]])]
-            parts = percept.values() if isinstance(percept, Mapping) else [percept]
+            parts = images_of(self.percepts[int(self.start[rows[0]])]).values()
             flat[rows] = np.concatenate([part.transpose(2, 0, 1) for part in parts])
         return {
             "observations": flat,

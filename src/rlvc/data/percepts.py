@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,14 +17,19 @@ SINGLE = ""  # the camera's name where a percept is one image
 IN_MEMORY = 64 * 2**20  # bytes of images kept in memory; the rest goes to a temporary file
 
 
+def images_of(percept: object) -> Mapping[str, Any]:
+    """Return the images of a percept by camera."""
+    return percept if isinstance(percept, Mapping) else {SINGLE: percept}
+
+
 class Images:
     """The distinct images of one camera, numbered in the order in which they were added."""
 
     def __init__(self, camera: str = SINGLE, *, in_memory: int = IN_MEMORY) -> None:
         self.camera = camera
         self.shape: tuple[int, ...] | None = None
+        self.digests: list[bytes] = []  # one of each image
         self._numbers: dict[bytes, int] = {}
-        self._digests: list[bytes] = []
         self._arrays = SpooledArrays(in_memory)
 
     def __len__(self) -> int:
@@ -50,7 +56,7 @@ class Images:
             number = len(self._numbers)
             self._store(number, image)
             self._numbers[digest] = number  # after the store, which a full disk may refuse
-            self._digests.append(digest)
+            self.digests.append(digest)
         return number
 
     def subset(self, numbers: Sequence[int]) -> Images | list[Image]:
@@ -59,12 +65,8 @@ class Images:
 
     def fingerprint(self, first: int, last: int) -> str:
         """Return a digest of the images from ``first`` up to ``last``, in this order."""
-        digests = b"".join(self.digests(first, last))
+        digests = b"".join(self.digests[first:last])
         return hashlib.blake2b(digests, digest_size=16).hexdigest()
-
-    def digests(self, first: int, last: int) -> list[bytes]:
-        """Return the digest of each image from ``first`` up to ``last``."""
-        return self._digests[first:last]
 
     def _store(self, number: int, image: Image) -> None:
         self._arrays.append(image, f"image {number} of {self.whose}")
@@ -110,7 +112,6 @@ class Percepts:
 
     def __init__(self, *, in_memory: int = IN_MEMORY) -> None:
         self._in_memory = in_memory
-        self._cameras: tuple[str, ...] | None = None
         self._images: list[Images] = []
         self._numbers: dict[tuple[int, ...], int] = {}
         self._keys: list[tuple[int, ...]] = []
@@ -124,7 +125,7 @@ class Percepts:
             table: (n, n_cameras) the numbers of the images that make up each percept.
         """
         store = cls()
-        store._cameras, store._images = tuple(one.camera for one in images), list(images)
+        store._images = list(images)
         store._keys = [tuple(key) for key in table.tolist()]
         store._numbers = {key: number for number, key in enumerate(store._keys)}
         return store
@@ -135,7 +136,7 @@ class Percepts:
     @property
     def cameras(self) -> tuple[str, ...]:
         """The names of the cameras in alphabetical order; ``("",)`` where percepts are images."""
-        return self._cameras or ()
+        return tuple(images.camera for images in self._images)
 
     @property
     def images(self) -> tuple[Images, ...]:
@@ -144,20 +145,19 @@ class Percepts:
 
     def add(self, percept: object) -> int:
         """Return the number of a percept, storing it if it is new."""
-        cameras = tuple(sorted(percept)) if isinstance(percept, Mapping) else (SINGLE,)
-        if self._cameras is None:
+        parts = images_of(percept)
+        cameras = tuple(sorted(parts))
+        if not self._images:
             if not cameras:
                 raise ValueError("A percept must have at least one image; got an empty dict.")
-            self._cameras = cameras
             limit = self._in_memory // len(cameras)
             self._images = [Images(name, in_memory=limit) for name in cameras]
-        if cameras != self._cameras:
+        if cameras != self.cameras:
             raise ValueError(
-                f"The cameras of a percept must be {list(self._cameras)}, as before; "
+                f"The cameras of a percept must be {list(self.cameras)}, as before; "
                 f"got {list(cameras)}."
             )
-        parts = [percept[name] for name in cameras] if isinstance(percept, Mapping) else [percept]
-        key = tuple(images.add(part) for images, part in zip(self._images, parts, strict=True))
+        key = tuple(images.add(parts[images.camera]) for images in self._images)
         number = self._numbers.setdefault(key, len(self._keys))
         if number == len(self._keys):
             self._keys.append(key)
@@ -183,11 +183,9 @@ class Percepts:
     def __getitem__(self, number: int) -> Percept:
         if not 0 <= number < len(self):
             raise IndexError(f"The store holds {len(self)} percepts; there is no number {number}.")
-        key = self._keys[number]
-        parts = [images[i] for images, i in zip(self._images, key, strict=True)]
-        if self.cameras == (SINGLE,):
-            return parts[0]
-        return dict(zip(self.cameras, parts, strict=True))
+        numbers = zip(self._images, self._keys[number], strict=True)
+        parts = {images.camera: images[i] for images, i in numbers}
+        return parts[SINGLE] if self.cameras == (SINGLE,) else parts
 
     def __iter__(self) -> Iterator[Percept]:
         return (self[number] for number in range(len(self)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -20,7 +19,7 @@ from rlvc.data.observations import (
     size_of,
     split_frames,
 )
-from rlvc.data.percepts import SINGLE
+from rlvc.data.percepts import SINGLE, images_of
 
 log = logging.getLogger(__name__)
 
@@ -84,8 +83,8 @@ def shapes_of(space: gymnasium.Space[Any]) -> dict[str, tuple[int, ...]]:
     """
     blank = {name: _blank(part) for name, part in parts_of(space).items() if is_visible_space(part)}
     shown = as_percept(blank if isinstance(space, spaces.Dict) else blank.get(SINGLE, {}))
-    images = shown if isinstance(shown, Mapping) else {SINGLE: shown}
-    return {camera: as_image(image).shape for camera, image in sorted(images.items())}
+    images = sorted(images_of(shown).items())
+    return {camera: as_image(image).shape for camera, image in images}
 
 
 def warn_of_ignored_entries(space: gymnasium.Space[Any]) -> None:

@@ -52,12 +52,12 @@ class FileImages(Images):
         super().__init__(camera)
         self.folder, self.shape = folder, shape
         self.paths: list[str | None] = list(paths)
-        self._digests = list(digests)
-        self._numbers = {digest: number for number, digest in enumerate(self._digests)}
+        self.digests = list(digests)
+        self._numbers = {digest: number for number, digest in enumerate(self.digests)}
 
     def subset(self, numbers: Sequence[int]) -> FileImages:
         """Return the images with the given numbers; another process can read their files."""
-        digests = [self._digests[number] for number in numbers]
+        digests = [self.digests[number] for number in numbers]
         paths = [self.paths[number] for number in numbers]
         return FileImages(self.camera, self.folder.resolve(), self.shape, digests, paths)
 
@@ -78,7 +78,7 @@ class FileImages(Images):
                 f"Image {number} of {self.whose} {error.fact.rstrip(',')}: {file}. Bring the file "
                 "back to where it was, or make the dataset again."
             ) from error
-        if image.shape != self.shape or digest_of(image) != self._digests[number]:
+        if image.shape != self.shape or digest_of(image) != self.digests[number]:
             raise ImageError(
                 f"{file} has changed since image {number} of {self.whose} was added. "
                 "Bring the file back as it was, or make the dataset again."

@@ -182,7 +182,7 @@ class _CameraWriter:
     def write(self, first_block: int) -> CameraInfo:
         """Write the symbols of each block, the first of which has the given number."""
         images, folder, written = self._images, self._folder, list[ImageBlock]()
-        camera, digests, paths = images.camera, images.digests(0, len(images)), self._paths()
+        camera, paths = images.camera, self._paths()
         for number, (first, keypoints) in enumerate(self._blocks(), first_block):
             seen = self._extractor.quantize(camera, keypoints, self._threads)
             image = first + np.arange(keypoints.n_images)
@@ -197,7 +197,7 @@ class _CameraWriter:
                 "camera": [camera] * len(image),
                 "image": image,
                 "path": files,
-                "digest": [digests[one].hex() for one in image],
+                "digest": [images.digests[one].hex() for one in image],
                 "symbols": count,
             }
             shown: Columns = {

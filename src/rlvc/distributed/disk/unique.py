@@ -50,54 +50,49 @@ def sample_unique(groups: Callable[[], Iterable[Descriptors]], most: int, folder
 
     It is what ``distinct[::k]`` would be if all were in memory, with the least k for which this is
     at most ``most`` rows; None if there are no rows. It costs one more copy of the rows on disk
-    while it runs, three calls of ``groups``, and a bit of memory for each row.
+    while it runs, three calls of ``groups``, and a byte of memory for each row.
     """
     sizes = [(len(rows), rows.nbytes) for rows in groups()]
     n, n_bytes = sum(size[0] for size in sizes), sum(size[1] for size in sizes)
     if n == 0:
         return None
     n_files = min(max(1, -(-n_bytes // SHARE)), MOST_FILES)
-    is_first = np.zeros(-(-n // 8), np.uint8)  # a bit for each row
-    for file in _spread(groups(), n_files, folder):
-        records = np.fromfile(file, _record(file))
-        rows = np.ascontiguousarray(records["row"])
-        _, which = unique_rows(rows)
-        at = records["at"][first_points(which)]
-        np.bitwise_or.at(is_first, at >> 3, np.uint8(128) >> (at & 7).astype(np.uint8))
+    is_first = np.zeros(n, np.bool_)
+    for file, record in _spread(groups(), n_files, folder).items():
+        records = np.fromfile(file, record)
+        _, which = unique_rows(np.ascontiguousarray(records["row"]))
+        is_first[records["at"][first_points(which)]] = True
         file.unlink()
-    step = -(-int(np.bitwise_count(is_first).sum(dtype=np.int64)) // most) or 1
+    step = -(-np.count_nonzero(is_first) // most)
     chosen, begin, n_met = list[Descriptors](), 0, 0
     for rows in groups():
-        end = begin + len(rows)
-        bits = np.unpackbits(is_first[begin // 8 : -(-end // 8)])
-        new = np.flatnonzero(bits[begin % 8 :][: len(rows)])
-        chosen.append(rows[new[(n_met + np.arange(len(new))) % step == 0]])
-        begin, n_met = end, n_met + len(new)
+        new = np.flatnonzero(is_first[begin : begin + len(rows)])
+        chosen.append(rows[new[-n_met % step :: step]])
+        begin, n_met = begin + len(rows), n_met + len(new)
     return np.concatenate(chosen)
 
 
-def _record(file: Path) -> np.dtype[Any]:
-    """Return the type of the records of a file: the position of each row, and its bytes."""
-    return np.dtype([("at", np.int64), ("row", np.uint8, (int(file.suffix[1:]),))])
+def _spread(groups: Iterable[Descriptors], n_files: int, folder: Path) -> dict[Path, np.dtype[Any]]:
+    """Write rows to files by a hash; return the files, and the type of their records.
 
-
-def _spread(groups: Iterable[Descriptors], n_files: int, folder: Path) -> list[Path]:
-    """Write rows to files by a hash; return the files."""
-    files, begin = set[Path](), 0
+    A record is the position of a row, and its bytes.
+    """
+    files, begin = dict[Path, np.dtype[Any]](), 0
     for rows in groups:
         if len(rows):
             row_bytes = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)
+            record = np.dtype([("at", np.int64), ("row", np.uint8, row_bytes.shape[1:])])
             file_of = _hash(row_bytes) % np.uint64(n_files)
             for number in np.unique(file_of).tolist():
                 rows_of = np.flatnonzero(file_of == number)
-                file = folder / f"rows-{number}.{row_bytes.shape[1]}"
-                records = np.empty(len(rows_of), _record(file))
+                records = np.empty(len(rows_of), record)
                 records["at"], records["row"] = begin + rows_of, row_bytes[rows_of]
+                file = folder / f"rows-{number}"
                 with file.open("ab") as stream:
                     stream.write(records.tobytes())
-                files.add(file)
+                files[file] = record
         begin += len(rows)
-    return sorted(files)
+    return files
 
 
 def _hash(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Bools, Ints, Rows
+from rlvc._core.arrays import Bools, Ints, Ints32, Rows
 from rlvc._core.jit import jit, share_spans, take_rows
 
 
@@ -33,13 +33,18 @@ class Incidence:
     """
 
     indptr: Ints
-    indices: NDArray[np.int32]
+    indices: Ints32
     n_features: int
 
     @property
     def n_percepts(self) -> int:
         """The number of rows."""
         return len(self.indptr) - 1
+
+    @property
+    def rows(self) -> Rows:
+        """Where each row begins, and what is in the rows, for kernels."""
+        return self.indptr, self.indices
 
     @property
     def parts(self) -> tuple[Incidence, ...]:
@@ -49,7 +54,7 @@ class Incidence:
         """
         return (self,)
 
-    def row(self, percept: int) -> NDArray[np.int32]:
+    def row(self, percept: int) -> Ints32:
         """Return the features of one percept."""
         rows = [one.indices[one.indptr[percept] : one.indptr[percept + 1]] for one in self.parts]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
@@ -78,9 +83,7 @@ class Incidence:
             batch = total[first : first + 64]
             for one in self.parts:
                 if lowest < one.n_features:
-                    work = functools.partial(
-                        count_sets, one.indptr, one.indices, wanted, rows, batch
-                    )
+                    work = functools.partial(_count_sets, one.rows, wanted, rows, batch)
                     share_spans(work, total.shape[1], threads)
         return total
 
@@ -103,7 +106,7 @@ class Incidence:
         """
         has = np.zeros(self.n_percepts, np.bool_)
         for one in self.parts:
-            find = functools.partial(find_features, one.indptr, one.indices, pivot, features, has)
+            find = functools.partial(_find_features, one.rows, pivot, features, has)
             share_spans(find, self.n_percepts, threads)
         n, n_has = (
             np.bincount(which + 1, minlength=len(features) + 1)[1:] for which in (pivot, pivot[has])
@@ -111,17 +114,15 @@ class Incidence:
         shape = 2, len(features), self.n_features
         found = np.zeros(shape, np.int64)  # without the given feature, and with it
         for one in self.parts:
-            work = functools.partial(
-                count_cooccurrences, one.indptr, one.indices, pivot, has, shape
-            )
+            work = functools.partial(_count_cooccurrences, one.rows, pivot, has, shape)
             for part in share_spans(work, self.n_percepts, threads):
                 found += part
         return n, n_has, found[0] + found[1], found[1]
 
     def take(self, rows: Ints) -> Incidence:
         """Return the matrix of the given rows, in this order; they may repeat."""
-        parts = [take_rows(one.indptr, one.indices, rows) for one in self.parts]
-        return Incidence(*functools.reduce(_concatenate, parts), self.n_features)
+        parts = [take_rows(*one.rows, rows) for one in self.parts]
+        return Incidence(*functools.reduce(_join_rows, parts), self.n_features)
 
     def only(self, wanted: Bools) -> Incidence:
         """Return the matrix in which only the wanted features are exhibited; numbers stay.
@@ -130,8 +131,8 @@ class Incidence:
         >>> shown.only(np.array([False, True])).indptr.tolist()
         [0, 1, 2]
         """
-        parts = [only_wanted(one.indptr, one.indices, wanted) for one in self.parts]
-        return Incidence(*functools.reduce(_concatenate, parts), self.n_features)
+        parts = [_only_wanted(one.rows, wanted) for one in self.parts]
+        return Incidence(*functools.reduce(_join_rows, parts), self.n_features)
 
     def join(self, other: Incidence) -> Incidence:
         """Return the matrix of what percepts exhibit here or in another matrix with the same rows.
@@ -145,8 +146,8 @@ class Incidence:
             return Incidence.union([*self.parts, new])
         for one in added:
             if new._is_above(one):
-                rows = _concatenate((one.indptr, one.indices), (new.indptr, new.indices))
-                new = Incidence(*rows, max(one.n_features, new.n_features))
+                n_features = max(one.n_features, new.n_features)
+                new = Incidence(*_join_rows(one.rows, new.rows), n_features)
             else:
                 new = Incidence.union([one, new])
         return StackedIncidence((first, new))
@@ -167,7 +168,7 @@ class Incidence:
         """Return the matrix of the features with the lowest numbers."""
         is_first = np.arange(self.n_features) < n_features
         parts = tuple(
-            Incidence(*only_wanted(one.indptr, one.indices, is_first), n_features)
+            Incidence(*_only_wanted(one.rows, is_first), n_features)
             if one.n_features > n_features
             else one
             for one in self.parts
@@ -186,15 +187,11 @@ class Incidence:
 
     @classmethod
     def from_pairs(
-        cls, percept: Ints, feature: NDArray[np.int32], n_percepts: int, n_features: int
+        cls, percept: Ints, feature: Ints32, n_percepts: int, n_features: int
     ) -> Incidence:
         """Return the matrix of a list of (percept, feature) pairs, in which pairs may repeat."""
-        indptr = np.zeros(n_percepts + 1, np.int64)
-        indices = np.empty(len(feature), np.int32)
-        n = sort_pairs(
-            np.asarray(percept, np.int64), np.asarray(feature, np.int32), indptr, indices
-        )
-        return cls(indptr, indices if n == len(indices) else indices[:n].copy(), n_features)
+        percept, feature = np.asarray(percept, np.int64), np.asarray(feature, np.int32)
+        return cls(*_sort_pairs(percept, feature, n_percepts), n_features)
 
     @classmethod
     def from_dense(cls, matrix: Bools) -> Incidence:
@@ -240,21 +237,13 @@ class StackedIncidence(Incidence):
         return np.asarray(sum(part.indptr for part in self._parts))
 
     @property
-    def indices(self) -> NDArray[np.int32]:
+    def indices(self) -> Ints32:
         """Features that each percept exhibits, each once, in ascending order."""
-        rows = [(one.indptr, one.indices) for one in self._parts]
-        return functools.reduce(_concatenate, rows)[1]
-
-
-def _concatenate(left: Rows, right: Rows) -> Rows:
-    """Return the rows of one matrix, each continued by that of another."""
-    indices = np.empty(len(left[1]) + len(right[1]), np.int32)
-    join_rows(*left, *right, indices)
-    return left[0] + right[0], indices
+        return functools.reduce(_join_rows, (one.rows for one in self._parts))[1]
 
 
 @jit
-def is_among(indices: NDArray[np.int32], first: int, end: int, feature: int) -> bool:
+def is_among(indices: Ints32, first: int, end: int, feature: int) -> bool:
     """Tell whether a feature is in the row from ``first`` to ``end``."""
     last = end
     while first < last:
@@ -267,11 +256,10 @@ def is_among(indices: NDArray[np.int32], first: int, end: int, feature: int) -> 
 
 
 @jit
-def sort_pairs(
-    percept: Ints, feature: NDArray[np.int32], indptr: Ints, indices: NDArray[np.int32]
-) -> int:
-    """Write the rows in ascending order, each feature once; return how many there are."""
-    n = len(indptr) - 1
+def _sort_pairs(percept: Ints, feature: Ints32, n: int) -> Rows:
+    """Return the rows of ``n`` percepts in ascending order, each feature once."""
+    indptr = np.zeros(n + 1, np.int64)
+    indices = np.empty(len(feature), np.int32)
     for i in range(len(percept)):
         indptr[percept[i] + 1] += 1
     for row in range(n):
@@ -297,21 +285,21 @@ def sort_pairs(
                 indices[out] = kept
                 out += 1
     indptr[n] = out
-    return out
+    return indptr, indices if out == len(indices) else indices[:out].copy()
 
 
 @jit
-def count_sets(
-    indptr: Ints,
-    indices: NDArray[np.int32],
+def _count_sets(
+    rows: Rows,
     wanted: NDArray[np.uint64],
-    rows: Ints,
+    percepts: Ints,
     total: NDArray[np.integer],
     span: tuple[int, int],
 ) -> None:
-    """Add the number of features of each set that each percept, or each of ``rows``, exhibits."""
+    """Add how many features of each set each percept, or each of ``percepts``, exhibits."""
+    indptr, indices = rows
     for k in range(span[0], span[1]):
-        row = rows[k] if len(rows) else k
+        row = percepts[k] if len(percepts) else k
         for i in range(indptr[row], indptr[row + 1]):
             sets = wanted[np.uint32(indices[i])]
             number = 0
@@ -323,30 +311,22 @@ def count_sets(
 
 
 @jit
-def find_features(
-    indptr: Ints,
-    indices: NDArray[np.int32],
-    pivot: Ints,
-    features: Ints,
-    has: NDArray[np.bool_],
-    span: tuple[int, int],
+def _find_features(
+    rows: Rows, pivot: Ints, features: Ints, has: Bools, span: tuple[int, int]
 ) -> None:
     """Tell which percepts exhibit the feature that they count for."""
+    indptr, indices = rows
     for row in range(span[0], span[1]):
         if pivot[row] >= 0:
             has[row] |= is_among(indices, indptr[row], indptr[row + 1], features[pivot[row]])
 
 
 @jit
-def count_cooccurrences(
-    indptr: Ints,
-    indices: NDArray[np.int32],
-    pivot: Ints,
-    has: NDArray[np.bool_],
-    shape: tuple[int, int, int],
-    span: tuple[int, int],
+def _count_cooccurrences(
+    rows: Rows, pivot: Ints, has: Bools, shape: tuple[int, int, int], span: tuple[int, int]
 ) -> Ints:
     """Return how many percepts exhibit each feature, without and with the one they count for."""
+    indptr, indices = rows
     n_given, n_features = shape[1], shape[2]
     count = np.zeros(2 * n_given * n_features, np.int64)
     for row in range(span[0], span[1]):
@@ -358,8 +338,9 @@ def count_cooccurrences(
 
 
 @jit
-def only_wanted(indptr: Ints, indices: NDArray[np.int32], wanted: NDArray[np.bool_]) -> Rows:
+def _only_wanted(rows: Rows, wanted: Bools) -> Rows:
     """Return the rows with only the wanted features."""
+    indptr, indices = rows
     begin = np.zeros(len(indptr), np.int64)
     for row in range(len(indptr) - 1):
         begin[row + 1] = begin[row]
@@ -375,19 +356,17 @@ def only_wanted(indptr: Ints, indices: NDArray[np.int32], wanted: NDArray[np.boo
 
 
 @jit
-def join_rows(
-    left: Ints,
-    left_indices: NDArray[np.int32],
-    right: Ints,
-    right_indices: NDArray[np.int32],
-    out: NDArray[np.int32],
-) -> None:
-    """Write the rows of one matrix, each continued by that of another."""
+def _join_rows(left: Rows, right: Rows) -> Rows:
+    """Return the rows of one matrix, each continued by that of another."""
+    left_begin, left_indices = left
+    right_begin, right_indices = right
+    out = np.empty(len(left_indices) + len(right_indices), np.int32)
     n = 0
-    for row in range(len(left) - 1):
-        for i in range(left[row], left[row + 1]):
+    for row in range(len(left_begin) - 1):
+        for i in range(left_begin[row], left_begin[row + 1]):
             out[n] = left_indices[i]
             n += 1
-        for i in range(right[row], right[row + 1]):
+        for i in range(right_begin[row], right_begin[row + 1]):
             out[n] = right_indices[i]
             n += 1
+    return left_begin + right_begin, out

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import errno
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -116,13 +115,11 @@ def test_what_cannot_fit_is_refused() -> None:
     needs.check(WIDE)
     with pytest.raises(MemoryError, match=r"about 40 GB of memory; 2. GB are free"):
         needs.check(replace(WIDE, memory=20_000 * MB))
-    with pytest.raises(OSError, match=r"about 3.0 GB of disk; 2.0 GB are free.*--out") as full:
+    with pytest.raises(OSError, match=r"about 3.0 GB of disk; 2.0 GB are free.*--out.*runs/maze"):
         needs.check(replace(WIDE, disk=2000 * MB))
-    assert full.value.errno == errno.ENOSPC
-    assert full.value.filename == str(WIDE.folder)
     with pytest.raises(OSError, match=r"about 5.0 GB for temporary files; 4.0 GB.*TMPDIR") as full:
         needs.check(replace(WIDE, temporary=4000 * MB))
-    assert full.value.filename == tempfile.gettempdir()
+    assert str(full.value).endswith(f"TMPDIR: {tempfile.gettempdir()}.")
     one = replace(WIDE, disk=7000 * MB, temporary=7000 * MB)
     needs.check(one)
     with pytest.raises(OSError, match=r"about 8.0 GB of disk; 7.0 GB are free"):

@@ -109,10 +109,7 @@ class ResourceCheck(Callback):
         print_plain(self._console, needs.describe(free, at_most=least is not None))
         saved = sum(path.stat().st_size for path in self._checkpoint.folder.rglob("*"))
         sure = least or needs
-        try:
-            replace(sure, disk=max(0, sure.disk - saved)).check(free)
-        except OSError as error:
-            raise OSError(f"{error.strerror}: {error.filename}.") from error
+        replace(sure, disk=max(0, sure.disk - saved)).check(free)
 
 
 def show_summary(console: Console, outcome: Outcome[Any], folder: Path) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -17,9 +16,6 @@ from rich.console import Console
 from rlvc.cli.command import argument, option, print_plain, with_options
 from rlvc.cli.options import port_option
 from rlvc.errors import FileFormatError
-
-if TYPE_CHECKING:
-    from rlvc.report.web.watch import RunPage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,9 +93,11 @@ def watch(context: typer.Context, options: WatchOptions) -> None:
     there. With `rlvc run --live` or `rlvc learn --live`, a run shows its page itself.
     """
     from rlvc.report.server import Server
+    from rlvc.report.web.data import PageBuilder
+    from rlvc.report.web.watch import RunPage
 
     folder = find_folder(options.run)
-    watched = watch_folder(folder)
+    watched = RunPage(folder, PageBuilder().describe)
     is_over = watched.version()[1]
     with Server(watched, options.port or 0) as server:
         if is_over:
@@ -127,8 +125,11 @@ def live_page(folder: Path, is_live: bool, port: int | None) -> Iterator[Callabl
         yield lambda: None
         return
     from rlvc.report.server import Server
+    from rlvc.report.web.data import PageBuilder
+    from rlvc.report.web.watch import RunPage
 
-    with Server(watch_folder(folder, is_new=True), port or 0) as server:
+    watched = RunPage(folder, PageBuilder().describe, is_new=True)
+    with Server(watched, port or 0) as server:
         print_plain(Console(), f"Watch it at {server.url}")
 
         def stay() -> None:
@@ -138,14 +139,6 @@ def live_page(folder: Path, is_live: bool, port: int | None) -> Iterator[Callabl
                     pause()
 
         yield stay
-
-
-def watch_folder(folder: Path, *, is_new: bool = False) -> RunPage:
-    """Return the page of a folder, made anew when there is something new in it."""
-    from rlvc.report.web.data import PageBuilder
-    from rlvc.report.web.watch import RunPage
-
-    return RunPage(folder, PageBuilder().describe, is_new=is_new)
 
 
 def find_folder(run: Path) -> Path:

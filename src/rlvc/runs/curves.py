@@ -56,7 +56,11 @@ class Curves(Callback):
             if not self._begun:
                 self._begin()
             self._add_line(group, {"step": step, **values})
-            self._add_points(group, step, values)
+            if self._events is not None:
+                for name, value in values.items():
+                    if value is not None:
+                        self._events.add_scalar(f"{group}/{name}", value, step)
+                self._events.flush()
         except OSError as error:
             self._works = False
             log.warning("The run continues, but its curves cannot be written (%s).", error)
@@ -89,14 +93,6 @@ class Curves(Callback):
             if is_new:
                 writer.writeheader()
             writer.writerow(row)
-
-    def _add_points(self, group: str, step: int, values: Mapping[str, float | None]) -> None:
-        """Add a point to each curve whose number exists."""
-        if self._events is not None:
-            for name, value in values.items():
-                if value is not None:
-                    self._events.add_scalar(f"{group}/{name}", value, step)
-            self._events.flush()
 
 
 def import_tensorboard() -> Any:

@@ -8,10 +8,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-import cv2
-
 from rlvc._core.atomic import atomic_write
 from rlvc._core.lock import LOCK_FILE
+from rlvc.data.io.image_files import encode
 from rlvc.errors import ImageError
 from rlvc.runs.checkpoint import ASIDE, FOLDER
 from rlvc.runs.examples import FILE as EXAMPLES
@@ -87,6 +86,4 @@ def _write_images(outcome: Outcome[Any], folder: Path) -> None:
     if examples := task.examples(outcome):
         examples.save(folder / EXAMPLES)
     for camera, image in task.sample_percept(outcome).items():
-        coded = image if image.shape[2] == 1 else cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
-        png = cv2.imencode(".png", coded)[1].tobytes()
-        atomic_write(folder / task.percept_file(camera), png)
+        atomic_write(folder / task.percept_file(camera), encode(image))

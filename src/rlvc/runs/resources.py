@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import math
 import shutil
 import sys
@@ -129,19 +128,18 @@ class ResourceEstimate:
                 "fewer threads (--set threads=1)."
             )
         disk = self.disk + self.temporary * free.is_one_disk
-        if disk > free.disk:
-            cure = "a folder on another disk (--out)"
-            raise _no_space(f"{_size(disk)} of disk", free.disk, cure, free.folder)
-        if self.temporary > free.temporary:
-            need, folder = f"{_size(self.temporary)} for temporary files", tempfile.gettempdir()
-            cure = "name a folder on another disk in TMPDIR"
-            raise _no_space(need, free.temporary, cure, folder)
+        cure = f"a folder on another disk (--out): {free.folder}"
+        _check_disk(disk, free.disk, "of disk", cure)
+        cure = f"name a folder on another disk in TMPDIR: {tempfile.gettempdir()}"
+        _check_disk(self.temporary, free.temporary, "for temporary files", cure)
 
 
-def _no_space(need: str, free: int, cure: str, folder: str | Path) -> OSError:
-    fact = f"This needs about {need}; {_size(free)} are free"
-    hint = f"Take fewer interactions, smaller images (--size), or {cure}"
-    return OSError(errno.ENOSPC, f"{fact}. {hint}", str(folder))
+def _check_disk(need: int, free: int, what: str, cure: str) -> None:
+    if need > free:
+        raise OSError(
+            f"This needs about {_size(need)} {what}; {_size(free)} are free. Take fewer "
+            f"interactions, smaller images (--size), or {cure}."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,43 +71,30 @@ def _play_episodes(
     seed: int,
     max_steps: int | None,
 ) -> Iterator[EpisodeStep]:
-    """Yield the steps of some episodes."""
+    """Yield each decision of some episodes before it is carried out, and the end of each."""
     task, shows_more = f"{env.spec.id}, " if env.spec else "", False
     for episode in range(1, episodes + 1):
         observation, _ = reset(env, int(seed) if episode == 1 else None)
         if episode == 1:  # only once, so that all frames have the same layout
             shown = one_percept(as_percept(observation), policy.shapes)
             shows_more = _shows_more(env, shown.values())
-        title = f"{task}episode {episode} of {episodes}"
-        yield from _episode(policy, env, observation, title, shows_more, max_steps)
-
-
-def _episode(
-    policy: AnyPolicy,
-    env: gymnasium.Env[Any, Any],
-    observation: Any,
-    title: str,
-    shows_more: bool,
-    max_steps: int | None,
-) -> Iterator[EpisodeStep]:
-    """Yield each decision before it is carried out, and then the end."""
-    actions: list[str] = []
-    reward, total, has_ended, is_cut_off = 0.0, 0.0, False, False
-    while True:
-        percept = as_percept(observation)
-        images = one_percept(percept, policy.shapes)
-        world = _rendering(env) if shows_more else None
-        now = EpisodeStep(images, None, title, tuple(actions), total, reward, world=world)
-        if has_ended or is_cut_off or len(actions) == max_steps:
-            steps = f"{len(actions)} step{'s' if len(actions) > 1 else ''}"
-            how = "Ended" if has_ended else "Cut off"
-            yield replace(now, ending=f"{how} after {steps}, return {in_words(total)}")
-            return
-        decision = policy.explain(percept)
-        yield replace(now, decision=decision)
-        observation, reward, has_ended, is_cut_off, _ = step(env, decision.action)
-        total += reward
-        actions.append(name_of(decision))
+        title, actions = f"{task}episode {episode} of {episodes}", list[str]()
+        reward, total, has_ended, is_cut_off = 0.0, 0.0, False, False
+        while True:
+            percept = as_percept(observation)
+            images = one_percept(percept, policy.shapes)
+            world = _rendering(env) if shows_more else None
+            now = EpisodeStep(images, None, title, tuple(actions), total, reward, world=world)
+            if has_ended or is_cut_off or len(actions) == max_steps:
+                break
+            decision = policy.explain(percept)
+            yield replace(now, decision=decision)
+            observation, reward, has_ended, is_cut_off, _ = step(env, decision.action)
+            total += reward
+            actions.append(name_of(decision))
+        steps = f"{len(actions)} step{'s' if len(actions) > 1 else ''}"
+        how = "Ended" if has_ended else "Cut off"
+        yield replace(now, ending=f"{how} after {steps}, return {in_words(total)}")
 
 
 def _rendering(env: gymnasium.Env[Any, Any]) -> Image:

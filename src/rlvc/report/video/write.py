@@ -47,12 +47,8 @@ def write_video(
         raise ValueError(f"fps of write_video must be more than 0; got {fps}.")
     target = Path(path)
     with _folder_beside(target) as folder:
-        images = _same_shape(frames)
-        first = next(images, None)
-        if first is None:
-            raise ValueError("frames of write_video must be at least one; got none.")
         video = Path(folder) / f"video{target.suffix.lower()}"
-        WRITERS[video.suffix](video, first, images, fps)
+        WRITERS[video.suffix](video, _same_shape(frames), fps)
         with video.open("rb+") as file:
             os.fsync(file.fileno())
         video.replace(target)
@@ -82,7 +78,7 @@ def _folder_beside(target: Path) -> TemporaryDirectory[str]:
 
 
 def _same_shape(frames: Iterable[NDArray[np.uint8]]) -> Iterator[Image]:
-    """Yield frames in colour; raise a ValueError for one of another shape than the first."""
+    """Yield frames in colour; raise a ValueError for none, or one of another shape."""
     shape: tuple[int, ...] = ()
     for frame in frames:
         image = as_image(frame, "a frame")
@@ -90,21 +86,24 @@ def _same_shape(frames: Iterable[NDArray[np.uint8]]) -> Iterator[Image]:
         if image.shape != shape:
             raise ValueError(f"The shape of a frame must be {shape}, as before; got {image.shape}.")
         yield image if image.shape[2] == 3 else image.repeat(3, axis=2)
+    if not shape:
+        raise ValueError("frames of write_video must be at least one; got none.")
 
 
-def _write_gif(path: Path, first: Image, frames: Iterator[Image], fps: float) -> None:
+def _write_gif(path: Path, frames: Iterator[Image], fps: float) -> None:
     def few_colours(frame: Image) -> PIL.Image.Image:
         # Dithering adds noise to plain areas and doubles the size of the file.
         return PIL.Image.fromarray(frame).quantize(256, dither=PIL.Image.Dither.NONE)
 
+    shown = map(few_colours, frames)
     with path.open("wb") as file:
-        few_colours(first).save(
-            file, "GIF", save_all=True, append_images=map(few_colours, frames),
-            duration=round(1000 / fps), loop=0,
-        )  # fmt: skip
+        next(shown).save(
+            file, "GIF", save_all=True, append_images=shown, duration=round(1000 / fps), loop=0
+        )
 
 
-def _write_mp4(path: Path, first: Image, frames: Iterator[Image], fps: float) -> None:
+def _write_mp4(path: Path, frames: Iterator[Image], fps: float) -> None:
+    first = next(frames)
     height, width = first.shape[:2]
     odd = height % 2, width % 2  # most codecs need even sizes
     writer, n = _open_writer(path, (width + odd[1], height + odd[0]), fps), 0
@@ -163,7 +162,7 @@ def _quiet() -> Iterator[None]:
         os.close(devnull)
 
 
-WRITERS: Final[dict[str, Callable[[Path, Image, Iterator[Image], float], None]]] = {
+WRITERS: Final[dict[str, Callable[[Path, Iterator[Image], float], None]]] = {
     ".mp4": _write_mp4,
     ".gif": _write_gif,
 }

@@ -66,9 +66,11 @@ class PageBuilder:
             shown.append(one)
             images += more
         cameras = scene.cameras or _cameras_without_images(policies)
-        found |= {"images": images, "cameras": cameras, "policies": shown}
-        found["percepts"] = {"table": encode_array(scene.table), "label": scene.labels}
-        return found | {"task": scene.task}
+        percepts = {"table": encode_array(scene.table), "label": scene.labels}
+        return found | {
+            "images": images, "cameras": cameras, "policies": shown, "percepts": percepts,
+            "task": scene.task,
+        }  # fmt: skip
 
     def _scene_of(
         self, folder: Path, result: dict[str, Any], task: Task[Any], *, is_draft: bool

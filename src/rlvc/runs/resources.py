@@ -32,11 +32,11 @@ DENSE: Final = 300  # pixels for each interest point, where no image is known
 
 @dataclass(frozen=True, slots=True)
 class FreeResources:
-    """What is free for a run, in bytes.
+    """What there is for a run, in bytes.
 
     Attributes:
-        folder: The folder of the run, which need not exist yet.
-        memory: What this process and its children may take beside what it has.
+        folder: The folder of the run.
+        memory: What this process and its children may take, with what they have.
         disk: In the folder of the run.
         temporary: In the folder for temporary files.
         is_one_disk: Whether these two folders are on one disk.
@@ -50,13 +50,12 @@ class FreeResources:
 
     @classmethod
     def of(cls, folder: Path) -> FreeResources:
-        """Return what is free on this machine."""
-        absolute = folder.absolute()
-        parent = next(one for one in (absolute, *absolute.parents) if one.is_dir())
+        """Return what there is on this machine, for a folder that exists."""
         other = Path(tempfile.gettempdir())
-        is_one_disk = parent.stat().st_dev == other.stat().st_dev
-        disk, temporary = (shutil.disk_usage(path).free for path in (parent, other))
-        return cls(folder, free_memory(), disk, temporary, is_one_disk)
+        is_one_disk = folder.stat().st_dev == other.stat().st_dev
+        disk, temporary = (shutil.disk_usage(path).free for path in (folder, other))
+        memory = free_memory() + psutil.Process().memory_info().rss
+        return cls(folder, memory, disk, temporary, is_one_disk)
 
 
 def free_memory(root: Path = Path("/")) -> int:
@@ -86,11 +85,6 @@ def free_memory(root: Path = Path("/")) -> int:
     return int(max(0, min(free)))
 
 
-def used_memory() -> int:
-    """Return the memory that this process has."""
-    return int(psutil.Process().memory_info().rss)
-
-
 @dataclass(frozen=True, slots=True)
 class ResourceEstimate:
     """What a run needs, in bytes.
@@ -112,7 +106,7 @@ class ResourceEstimate:
         """Return a sentence for people; a run may need much less if it says ``at_most``."""
         memory, disk = f"{_size(self.memory)} of memory", f"{_size(self.disk)} of disk"
         if free is not None:
-            memory += f" ({_size(free.memory + used_memory())} are free)"
+            memory += f" ({_size(free.memory)} are free)"
             disk += f" in {free.folder}"
         if self.temporary >= 50 * MB:
             disk += f", and {_size(self.temporary)} in {tempfile.gettempdir()} for a while"
@@ -120,26 +114,24 @@ class ResourceEstimate:
 
     def check(self, free: FreeResources) -> None:
         """Raise a MemoryError or an OSError if a run cannot fit, with what to do about it."""
-        used = used_memory()
-        if self.memory - used > free.memory:
+        if self.memory > free.memory:
             raise MemoryError(
-                f"This needs about {_size(self.memory)} of memory; {_size(free.memory + used)} are "
+                f"This needs about {_size(self.memory)} of memory; {_size(free.memory)} are "
                 "free. Take fewer interactions, smaller images (--size), fewer trees (--trees), or "
                 "fewer threads (--set threads=1)."
             )
         disk = self.disk + self.temporary * free.is_one_disk
-        cure = f"a folder on another disk (--out): {free.folder}"
-        _check_disk(disk, free.disk, "of disk", cure)
-        cure = f"name a folder on another disk in TMPDIR: {tempfile.gettempdir()}"
-        _check_disk(self.temporary, free.temporary, "for temporary files", cure)
-
-
-def _check_disk(need: int, free: int, what: str, cure: str) -> None:
-    if need > free:
-        raise OSError(
-            f"This needs about {_size(need)} {what}; {_size(free)} are free. Take fewer "
-            f"interactions, smaller images (--size), or {cure}."
-        )
+        out = f"a folder on another disk (--out): {free.folder}"
+        other = f"name a folder on another disk in TMPDIR: {tempfile.gettempdir()}"
+        for need, there, what, cure in (
+            (disk, free.disk, "of disk", out),
+            (self.temporary, free.temporary, "for temporary files", other),
+        ):
+            if need > there:
+                raise OSError(
+                    f"This needs about {_size(need)} {what}; {_size(there)} are free. Take fewer "
+                    f"interactions, smaller images (--size), or {cure}."
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +159,7 @@ def estimate_learning(data: Interactions, learner: RLVC, trees: int = 0) -> Reso
         learner: The learner.
         trees: How many trees of a forest it learns.
     """
-    cameras = _sample(learner, data)
-    return estimate(cameras, n_threads(learner.threads), trees, has_images=True)
+    return estimate(_sample(learner, data), n_threads(learner.threads), trees, has_images=True)
 
 
 def estimate_collection(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn
 from rich.table import Table
 
 from rlvc.cli.command import print_plain
@@ -29,7 +28,6 @@ PHASES = {  # names for people, where they differ
     "basic": "learn",
     "primitive": "compare",
 }
-FEW = 640  # steps of a phase that are shown one by one
 
 
 class ProgressDisplay(Callback):
@@ -43,10 +41,7 @@ class ProgressDisplay(Callback):
             TextColumn("{task.fields[note]}", style="cyan"),
             console=console,
         )
-        self._task: TaskID | None = None
-        self._phase_begin = time.perf_counter()
-        self._steps = 0
-        self._total: int | None = None
+        self._task: Task | None = None
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -59,18 +54,18 @@ class ProgressDisplay(Callback):
 
     def on_phase(self, phase: str, total: int | None) -> None:  # noqa: D102
         self._finish()
-        self._phase_begin, self._steps, self._total = time.perf_counter(), 0, total
         name, space, number = phase.partition(" ")
         shown = PHASES.get(name, name) + space + number
-        self._task = self._progress.add_task(shown, total=total, note="")
+        self._progress.add_task(shown, total=total, note="")
+        self._task = self._progress.tasks[-1]
 
     def on_step(self) -> None:  # noqa: D102
         assert self._task is not None
-        self._steps += 1
-        if self._total and (self._steps % 64 == 0 or self._total < FEW):
-            elapsed = time.perf_counter() - self._phase_begin
-            left = elapsed / self._steps * (self._total - self._steps)
-            self._progress.update(self._task, completed=self._steps, note=f"{left:.0f} s left")
+        self._progress.advance(self._task.id)
+        if self._task.remaining is not None:
+            elapsed = self._task.elapsed or 0.0
+            left = elapsed / self._task.completed * self._task.remaining
+            self._progress.update(self._task.id, note=f"{left:.0f} s left")
 
     def on_stage(self, stage: Stage) -> None:  # noqa: D102
         assert self._task is not None
@@ -78,24 +73,22 @@ class ProgressDisplay(Callback):
         waiting = stage.n_refinable - stage.n_refined
         # Classes that are still to be split need at least these stages; splits may bring new ones.
         n_left = -(-waiting // max(stage.n_refined, 1))
-        left = (time.perf_counter() - self._phase_begin) / n_stages * n_left
+        left = (self._task.elapsed or 0.0) / n_stages * n_left
         note = (
             f"{stage.classifier.n_classes} classes, {len(stage.classifier.features)} tests, "
             f"residual {stage.residual:.2f}, ≥ {left:.1f} s left"
         )
-        self._progress.update(self._task, completed=n_stages, total=n_stages + n_left, note=note)
+        total = n_stages + n_left
+        self._progress.update(self._task.id, completed=n_stages, total=total, note=note)
 
     def _finish(self) -> None:
-        if self._task is None:
+        if (task := self._task) is None:
             return
-        task = self._progress.tasks[self._task]
         note = task.fields["note"].partition(", ≥")[0]
         note = "" if note.endswith("left") else f"{note}, " if note else ""
-        seconds = time.perf_counter() - self._phase_begin
-        total = self._steps or 1 if task.total is None else task.total
-        self._progress.update(
-            self._task, total=total, completed=total, note=f"{note}{seconds:.1f} s"
-        )
+        note = f"{note}{task.elapsed:.1f} s"
+        total = task.completed or 1 if task.total is None else task.total
+        self._progress.update(task.id, total=total, completed=total, note=note)
 
 
 class ResourceCheck(Callback):

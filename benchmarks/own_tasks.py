@@ -39,8 +39,7 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Forest
 from rlvc._core.atomic import atomic_write
-from rlvc.data.collect import Predictor
-from rlvc.data.explore import EPSILON, INTERACTIONS, ROUNDS
+from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, Predictor
 from rlvc.report.figures import house_style, new_figure, to_png
 from rlvc.report.figures.style import BLUE, GREEN, GREY, ORANGE
 from rlvc.runs import make_learner

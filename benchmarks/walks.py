@@ -128,7 +128,7 @@ def walk_to_decision() -> list[Call]:
 
     with tempfile.TemporaryDirectory() as place, contextlib.redirect_stdout(io.StringIO()):
         command = [
-            "learn", "rlvc:rlvc/Maze-v0", "--interactions", "300", "--rounds", "1",
+            "learn", "rlvc:rlvc/Maze-v0", "--interactions", "300", "--rounds", "2",
             "--episodes", "1", "--set", "threads=1", "--out", f"{place}/run",
         ]  # fmt: skip
         with profiled(on_call):

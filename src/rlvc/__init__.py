@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rlvc.envs import register_envs
 
 if TYPE_CHECKING:
-    from rlvc.data.collect import collect
-    from rlvc.data.explore import Round, explore
+    from rlvc.data.collect import Round, collect, explore
     from rlvc.data.interactions import Interactions
     from rlvc.data.io.folder import read_folder, write_folder
     from rlvc.data.io.minari import read_minari, write_minari
@@ -75,11 +74,11 @@ _HOMES = {
     "Interactions": "rlvc.data.interactions",
     "Percepts": "rlvc.data.percepts",
     "Policy": "rlvc.policies.policy",
-    "Round": "rlvc.data.explore",
+    "Round": "rlvc.data.collect",
     "Stage": "rlvc.learning.stage",
     "collect": "rlvc.data.collect",
     "evaluate": "rlvc.policies.evaluate",
-    "explore": "rlvc.data.explore",
+    "explore": "rlvc.data.collect",
     "load_policy": "rlvc.policies.forest",
     "load_vocabulary": "rlvc.vision.io",
     "open_dataset": "rlvc.distributed.disk",

@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from rlvc import RLVC, collect, evaluate
 from rlvc.data import Explorer
-from rlvc.data.collect import names_of_actions
+from rlvc.data.spaces import names_of_actions
 from rlvc.errors import EnvError, RlvcError
 from tests.support.worlds import WALK, Always, Corridor, Fixed, Walk, identical, tried
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlvc import RLVC, Interactions, Round, collect, explore
-from rlvc.data import CachedPolicy, ExplorationCallback
-from tests.support.worlds import GREYS, PICTURES, REAR, Always, Corridor, Fixed, identical, tried
+from rlvc import RLVC, Interactions, Round, explore
+from rlvc.data import ExplorationCallback
+from tests.support.worlds import PICTURES, Always, Corridor, Fixed, identical, tried
 
 
 def right(met: Interactions) -> Always:
@@ -70,6 +70,14 @@ def test_rounds_begin_alike() -> None:
         assert np.array_equal(one.interactions.action, last.action[: len(one.interactions)])
 
 
+def test_the_policy_is_asked_once_a_round_in_each_percept() -> None:
+    policy = Always(1)
+    *_, last = explore(Corridor(), lambda met: policy, interactions=90, rounds=2, epsilon=0.0)
+    met = last.interactions
+    assert (met.action[45:] == 1).all()
+    assert len(policy.seen) == len(np.unique(met.start[45:])) < 45
+
+
 def test_the_policy_gets_better_from_round_to_round() -> None:
     learner = RLVC(gamma=0.5, threads=1)
     rounds = list(explore(Corridor(), learner.learn, interactions=300, rounds=3, epsilon=0.1))
@@ -123,24 +131,3 @@ def test_a_learner_learns_in_rounds() -> None:
     )
     assert np.array_equal(policy.q, rounds[-1].policy.q)
     assert policy.predict(PICTURES[:2])[0].tolist() == [4, 4]
-
-
-def test_a_cached_policy_predicts_once_per_percept() -> None:
-    inner = Always(1)
-    cached = CachedPolicy(inner)
-    for speed in range(5):
-        rear = np.asfortranarray(GREYS[REAR])
-        cached.predict({"speed": np.float32(speed), "rear": rear, "front": PICTURES[0]})
-    cached.predict({"front": PICTURES[1], "rear": GREYS[REAR]})
-    assert len(inner.seen) == 2
-
-
-def test_a_cached_policy_acts_as_the_policy() -> None:
-    policy = RLVC(gamma=0.5, threads=1).learn(collect(Corridor(kind="first"), 200))
-    cached, env = CachedPolicy(policy), Corridor(kind="first")
-    for seed in range(6):
-        observation, _ = env.reset(seed=seed)
-        for _ in range(3):
-            action, state = cached.predict(observation)
-            assert (int(action), state) == (int(policy.predict(observation)[0]), None)
-            observation, *_ = env.step(np.int64(action))

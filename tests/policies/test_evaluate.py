@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from rlvc import RLVC, Evaluation, Forest, Policy, collect, evaluate
-from rlvc.policies import check_fit
+from rlvc.policies import CachedPolicy, check_fit
 from rlvc.policies.evaluate import LONGEST
-from tests.support.worlds import KINDS, PICTURES, Always, Corridor
+from tests.support.worlds import GREYS, KINDS, PICTURES, REAR, Always, Corridor
 
 
 class Told(gymnasium.Env[Any, np.int64]):
@@ -256,3 +256,24 @@ def test_an_episode_without_end_is_cut_off(caplog: pytest.LogCaptureFixture) -> 
         "a limit, for example by gymnasium.wrappers.TimeLimit."
     ]
     assert LONGEST == 10_000
+
+
+def test_a_cached_policy_predicts_once_per_percept() -> None:
+    inner = Always(1)
+    cached = CachedPolicy(inner)
+    for speed in range(5):
+        rear = np.asfortranarray(GREYS[REAR])
+        cached.predict({"speed": np.float32(speed), "rear": rear, "front": PICTURES[0]})
+    cached.predict({"front": PICTURES[1], "rear": GREYS[REAR]})
+    assert len(inner.seen) == 2
+
+
+def test_a_cached_policy_acts_as_the_policy() -> None:
+    policy = RLVC(gamma=0.5, threads=1).learn(collect(Corridor(kind="first"), 200))
+    cached, env = CachedPolicy(policy), Corridor(kind="first")
+    for seed in range(6):
+        observation, _ = env.reset(seed=seed)
+        for _ in range(3):
+            action, state = cached.predict(observation)
+            assert (int(action), state) == (int(policy.predict(observation)[0]), None)
+            observation, *_ = env.step(np.int64(action))

@@ -33,7 +33,7 @@ from rlvc import (
     write_folder,
     write_minari,
 )
-from rlvc.data import CachedPolicy, Explorer
+from rlvc.data import Explorer
 from rlvc.runs.examples import Examples
 from rlvc.tasks import CustomOutcome
 from rlvc.tasks.custom.figures import draw_classes, draw_learning
@@ -231,7 +231,7 @@ def test_a_custom_task_from_an_environment() -> None:
     assert result["parameters"]["gamma"] == 0.5
     assert result["parameters"]["detector"]["type"] == "Harris"  # that which was chosen
     assert len(recorded.stages["learn 2"]) == len(result["history"]) == result["stages"] + 1
-    expected = evaluate(CachedPolicy(run.policy), Corridor(), episodes=7, seed=1004)
+    expected = evaluate(run.policy, Corridor(), episodes=7, seed=1004)
     assert result["measures"] == expected.summary()
     assert result["measures"]["episodes"] == 7
     strict(json.dumps(result))  # no NaN

@@ -72,7 +72,7 @@ def learn(context: typer.Context, options: LearnOptions) -> None:
 
       rlvc learn my_log/ --actions left,right,stop
     """
-    from rlvc.data.explore import EPSILON, INTERACTIONS, ROUNDS, check_exploration
+    from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, check_exploration
     from rlvc.data.spaces import check_spaces
     from rlvc.runs.curves import import_tensorboard
     from rlvc.tasks.custom.sources import is_data

@@ -5,8 +5,7 @@
 Modules here import from ``_core`` and ``errors`` alone.
 """
 
-from rlvc.data.collect import Explorer, collect
-from rlvc.data.explore import CachedPolicy, ExplorationCallback, Round, explore
+from rlvc.data.collect import ExplorationCallback, Explorer, Round, collect, explore
 from rlvc.data.images import Image, as_image
 from rlvc.data.interactions import Interactions
 from rlvc.data.observations import as_percept
@@ -15,7 +14,6 @@ from rlvc.data.spaces import check_spaces
 
 __all__ = [
     "SINGLE",
-    "CachedPolicy",
     "ExplorationCallback",
     "Explorer",
     "Image",

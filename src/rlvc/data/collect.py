@@ -1,28 +1,30 @@
-"""Collecting interactions with an environment, at random or around a policy."""
+"""Collect interactions with an environment: at random, around a policy, or in rounds that learn."""
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from enum import Enum
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
 
 import gymnasium
 import numpy as np
 
-from rlvc._core.arrays import Ints
+from rlvc._core.arrays import Floats, Ints
+from rlvc._core.checkpoint_store import require_same
 from rlvc.data.interactions import Interactions
 from rlvc.data.observations import as_percept
 from rlvc.data.percepts import Percepts
-from rlvc.data.spaces import check_spaces, warn_of_ignored_entries
+from rlvc.data.spaces import check_spaces, names_of_actions, warn_of_ignored_entries
 from rlvc.data.validation import LARGE, SMALL
 from rlvc.errors import EnvError, StoppedError
 
 Env = gymnasium.Env[Any, Any]
+INTERACTIONS, ROUNDS, EPSILON = 10_000, 5, 0.3  # the defaults of explore
+
+P = TypeVar("P", bound="Predictor")
 
 
 class Predictor(Protocol):
@@ -68,7 +70,7 @@ class Explorer:
         """Interact ``n`` more times and return all interactions so far.
 
         The arguments are those of :func:`collect`. If ``curious``, random actions are drawn among
-        those tried least in the percept.
+        those tried least in the percept, and the policy is asked only once in each.
         """
         if n < 1:
             raise ValueError(f"n of collect must be at least 1; got {n}.")
@@ -77,13 +79,16 @@ class Explorer:
             raise ValueError(f"epsilon of collect must be in [0, 1]; got {epsilon}.")
         self._begin_round()
         first, rng = int(self.space.start), self._rng
+        known: dict[int, int] = {}  # the policy's action in each percept
         observation, info, start = self._reset()
         for t in range(n):
             before = info
             if policy is None or rng.random() < epsilon:
                 action = self._draw(start, curious)
             else:
-                action = np.asarray(policy.predict(observation)[0]).item() - first
+                if not curious or start not in known:
+                    known[start] = np.asarray(policy.predict(observation)[0]).item() - first
+                action = known[start]
             observation, reward, ends, cut, info = step(self.env, action + first)
             self._tried[start][action] += 1
             end = self._percepts.add(as_percept(observation))
@@ -178,24 +183,136 @@ def collect(
     return explorer.collect(n, policy=policy, epsilon=epsilon, on_step=on_step)
 
 
-def names_of_actions(env: Env) -> tuple[str, ...]:
-    """Return the names of an environment's actions, if it has them and no wrapper changes actions.
+class RoundStore(Protocol):
+    """Save the interactions of each round of exploration."""
 
-    There are different conventions: a list of ``action_names``, a method
-    ``get_action_meanings`` (Atari), or an enumeration ``actions`` (MiniGrid).
+    def load(self, number: int) -> Interactions | None:
+        """Return the interactions of a round, or None if they are not saved."""
+        ...
+
+    def save(self, number: int, interactions: Interactions) -> None:
+        """Save the interactions of a round atomically; its episodes are counted from 0."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExplorationCallback:
+    """Functions that :func:`explore` calls on its way.
+
+    Attributes:
+        on_round: Called before each round with its number and its number of interactions.
+        on_step: Called after each interaction.
     """
-    inner: Any = env.unwrapped
-    names: Any = getattr(inner, "action_names", None)
-    if names is None and callable(meanings := getattr(inner, "get_action_meanings", None)):
-        names = meanings()
-    kind = getattr(inner, "actions", None)
-    if names is None and inspect.isclass(kind) and issubclass(kind, Enum):
-        names = [one.name for one in sorted(kind, key=lambda one: one.value)]
-    if not isinstance(names, (list, tuple)) or not isinstance(
-        env.action_space, gymnasium.spaces.Discrete
-    ):
-        return ()
-    return tuple(map(str, names)) if len(names) == env.action_space.n else ()
+
+    on_round: Callable[[int, int], None] = lambda number, n: None
+    on_step: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class Round(Generic[P]):
+    """The result of a round of exploration.
+
+    Attributes:
+        number: Which round, counted from 1.
+        interactions: All interactions so far; later rounds add percepts to their store.
+        policy: The policy learned from them.
+        returns: The sums of rewards of this round's episodes, without one that the end of the round
+            cut off.
+        lengths: Their numbers of steps.
+    """
+
+    number: int
+    interactions: Interactions
+    policy: P
+    returns: Floats
+    lengths: Ints
+
+
+def explore(
+    env: Env,
+    learn: Callable[[Interactions], P],
+    *,
+    interactions: int = INTERACTIONS,
+    rounds: int = ROUNDS,
+    epsilon: float = EPSILON,
+    seed: int = 0,
+    callback: ExplorationCallback | None = None,
+    store: RoundStore | None = None,
+) -> Iterator[Round[P]]:
+    """Yield rounds that collect and learn: first at random, then around the policy so far.
+
+    Random actions are drawn among those tried least in the current percept: a policy learned from
+    its preferred actions knows little of the others and may go round in circles. Every round
+    learns from all interactions so far, so the last one learns as from the whole database.
+
+    Args:
+        env: The environment.
+        learn: Return the policy for interactions; it must be deterministic, as it is asked once a
+            round in each percept.
+        interactions: How many over all rounds: half of them in the first, the rest in even parts.
+        rounds: How often to collect and learn.
+        epsilon: The share of random actions from the second round on.
+        seed: Of the environment and of the exploration.
+        callback: What to call before rounds and after interactions.
+        store: Where the interactions of rounds are saved; those found there are not collected
+            again.
+    """
+    check_exploration(interactions, rounds, epsilon)
+    explorer, callback = Explorer(env, seed=seed), callback or ExplorationCallback()
+    data: Interactions | None = None
+    policy: P | None = None
+    for number, n in enumerate(share(interactions, rounds), 1):
+        callback.on_round(number, n)
+        # Without any reward, no policy is better than chance.
+        is_any_reward = data is not None and bool(data.reward.any())
+        saved = store.load(number) if store else None
+        if saved is not None:
+            require_same(len(saved) == n and saved.n_actions == explorer.space.n, "interactions")
+            data = explorer.restore(saved, callback.on_step)
+        else:
+            data = explorer.collect(
+                n, policy=policy if is_any_reward else None, epsilon=epsilon, curious=True,
+                on_step=callback.on_step,
+            )  # fmt: skip
+            if store is not None:
+                store.save(number, explorer.last_round(n))
+        policy = learn(data)
+        yield Round(number, data, policy, *_episodes(data, len(data) - n))
+
+
+def check_exploration(interactions: int, rounds: int, epsilon: float) -> None:
+    """Raise a ValueError unless the parameters of :func:`explore` are valid."""
+    if not 1 <= rounds <= interactions:
+        raise ValueError(
+            f"rounds of learn must be at least 1, and no more than the {interactions} "
+            f"interactions; got {rounds}."
+        )
+    if not 0.0 <= epsilon <= 1.0:
+        raise ValueError(f"epsilon of learn must be in [0, 1]; got {epsilon}.")
+
+
+def share(interactions: int, rounds: int) -> list[int]:
+    """Return the number of interactions of each round: half in the first, even parts in the others.
+
+    >>> share(10_000, 5), share(7, 3), share(3, 3), share(100, 1)
+    ([5000, 1250, 1250, 1250, 1250], [3, 2, 2], [1, 1, 1], [100])
+    """
+    if rounds == 1:
+        return [interactions]
+    first = min(interactions // 2, interactions - (rounds - 1))
+    ends = [first + (interactions - first) * k // (rounds - 1) for k in range(rounds)]
+    return [first, *np.diff(ends).tolist()]
+
+
+def _episodes(data: Interactions, first: int) -> tuple[Floats, Ints]:
+    """Return the returns and lengths of the episodes from a row on.
+
+    A last episode that did not terminate is left out: the end of the round may have cut it off.
+    """
+    episode, reward = data.episode[first:] - data.episode[first], data.reward[first:]
+    n = int(episode[-1]) + bool(data.terminated[-1])
+    returns = np.bincount(episode, reward)[:n].astype(np.float64)
+    return returns, np.bincount(episode)[:n].astype(np.int64)
 
 
 def _entry(info: dict[str, Any], state: str) -> Any:

@@ -1,8 +1,10 @@
-"""Spaces of environments: whether their observations are images and their actions discrete."""
+"""Spaces of environments: whether observations are images and actions discrete; their names."""
 
 from __future__ import annotations
 
+import inspect
 import logging
+from enum import Enum
 from typing import Any
 
 import gymnasium
@@ -47,6 +49,24 @@ def check_spaces(env: gymnasium.Env[Any, Any]) -> spaces.Discrete:
         )
     check_images(env.observation_space, "environment", RENDER)
     return actions
+
+
+def names_of_actions(env: gymnasium.Env[Any, Any]) -> tuple[str, ...]:
+    """Return the names of an environment's actions, if it has them and no wrapper changes actions.
+
+    There are different conventions: a list of ``action_names``, a method
+    ``get_action_meanings`` (Atari), or an enumeration ``actions`` (MiniGrid).
+    """
+    inner: Any = env.unwrapped
+    names: Any = getattr(inner, "action_names", None)
+    if names is None and callable(meanings := getattr(inner, "get_action_meanings", None)):
+        names = meanings()
+    kind = getattr(inner, "actions", None)
+    if names is None and inspect.isclass(kind) and issubclass(kind, Enum):
+        names = [one.name for one in sorted(kind, key=lambda one: one.value)]
+    if not isinstance(names, (list, tuple)) or not isinstance(env.action_space, spaces.Discrete):
+        return ()
+    return tuple(map(str, names)) if len(names) == env.action_space.n else ()
 
 
 def parts_of(space: gymnasium.Space[Any]) -> dict[str, gymnasium.Space[Any]]:

@@ -20,7 +20,7 @@ from rlvc._core.arrays import Bools, Ints
 from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore
 from rlvc._core.fixed_point import Scale
 from rlvc._core.params import check, param
-from rlvc.data.explore import EPSILON, INTERACTIONS, ROUNDS, explore
+from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.data.interactions import Interactions
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import Primitive

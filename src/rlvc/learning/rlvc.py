@@ -17,7 +17,7 @@ from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore
 from rlvc._core.params import check, param
 from rlvc.classifiers.base import Classifier, Split
 from rlvc.classifiers.tree import Tree
-from rlvc.data.explore import EPSILON, INTERACTIONS, ROUNDS, explore
+from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, explore
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
 from rlvc.features.graph import FeatureGraph
@@ -255,7 +255,7 @@ class RLVC:
         """Return an extractor for percepts, without any symbols."""
         return choose_extractor(
             percepts, detector=self.detector, descriptor=self.descriptor, metric=self.metric,
-            threshold=self.threshold, threads=self.threads,
+            threshold=self.threshold,
         ).new_extractor()  # fmt: skip
 
     def source(

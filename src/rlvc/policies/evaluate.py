@@ -11,8 +11,10 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
 from rlvc.data.collect import Predictor, reset, step
-from rlvc.data.explore import CachedPolicy
+from rlvc.data.observations import as_percept
+from rlvc.data.percepts import digest_of, images_of
 from rlvc.data.spaces import shapes_of
 from rlvc.policies.forest import AnyPolicy
 
@@ -55,6 +57,33 @@ class Evaluation:
         if self.success is not None:
             found["success"] = _share(self.success)
         return found
+
+
+class CachedPolicy:
+    """A deterministic policy that remembers its action in each percept.
+
+    >>> class Brightest:
+    ...     def predict(self, observation):
+    ...         print("predicting")
+    ...         return np.int64(observation.max()), None
+    >>> cached, image = CachedPolicy(Brightest()), np.full((8, 8, 3), 2, np.uint8)
+    >>> int(cached.predict(image)[0]), int(cached.predict(image)[0])
+    predicting
+    (2, 2)
+    """
+
+    def __init__(self, policy: Predictor) -> None:
+        self._policy = policy
+        self._known: dict[tuple[bytes, ...], Ints] = {}
+
+    def predict(self, observation: Any) -> tuple[Ints, Any]:
+        """Return the action for one percept."""
+        percept = as_percept(observation)
+        parts = images_of(percept)
+        key = tuple(digest_of(np.ascontiguousarray(parts[name])) for name in sorted(parts))
+        if key not in self._known:
+            self._known[key] = self._policy.predict(percept)[0]
+        return self._known[key], None
 
 
 def evaluate(

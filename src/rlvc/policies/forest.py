@@ -18,8 +18,7 @@ from rlvc.features.graph import FeatureGraph
 from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.explanation import DecisiveTest, FeatureTest, ForestExplanation
 from rlvc.policies.io import FOREST, read_forest, write_forest
-from rlvc.policies.parts import PolicyParts
-from rlvc.policies.policy import Policy
+from rlvc.policies.policy import Policy, PolicyParts
 from rlvc.policies.values import combine_values, greedy
 
 

@@ -18,7 +18,6 @@ from rlvc.classifiers.bdd import Diagrams
 from rlvc.classifiers.tree import Tree
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.io import check_features, describe_feature, read_feature, symbols_of
-from rlvc.policies.parts import PolicyParts
 from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.io import check_words, describe_extractor, read_extractor
 
@@ -118,22 +117,22 @@ def _read(
 ) -> tuple[dict[str, Any], list[Values]]:
     """Return the arguments that all policies have, and the classifiers with their values."""
     require(isinstance(manifest["features"], list), "features")
-    parts = PolicyParts(
-        extractor=extractor or read_extractor(manifest, arrays),
-        graph=FeatureGraph(tuple(map(read_feature, manifest["features"]))),
-        usage=arrays["usage"],
-        patches=arrays["patches"],
-        shapes={
+    parts = {
+        "extractor": extractor or read_extractor(manifest, arrays),
+        "graph": FeatureGraph(tuple(map(read_feature, manifest["features"]))),
+        "usage": arrays["usage"],
+        "patches": arrays["patches"],
+        "shapes": {
             one["name"]: from_json(tuple[int, ...], one["shape"]) for one in manifest["cameras"]
         },
-        gamma=from_json(float, manifest["gamma"]),
-        action_start=from_json(int, manifest["action_start"]),
-        action_names=from_json(tuple[str, ...], manifest["action_names"]),
-        about={from_json(str, key): str(value) for key, value in manifest["about"].items()},
-    )
+        "gamma": from_json(float, manifest["gamma"]),
+        "action_start": from_json(int, manifest["action_start"]),
+        "action_names": from_json(tuple[str, ...], manifest["action_names"]),
+        "about": {from_json(str, key): str(value) for key, value in manifest["about"].items()},
+    }
     trees = _read_trees(manifest, arrays)
     _check(parts, trees)
-    return parts.parts(), trees
+    return parts, trees
 
 
 def _read_trees(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[Values]:
@@ -149,25 +148,25 @@ def _read_trees(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> li
     return trees
 
 
-def _check(parts: PolicyParts, trees: list[Values]) -> None:
+def _check(parts: dict[str, Any], trees: list[Values]) -> None:
     """Raise a ValueError unless the parts fit together."""
+    extractor, graph, patches = parts["extractor"], parts["graph"], parts["patches"]
+    usage, names, shapes = parts["usage"], parts["action_names"], parts["shapes"]
     require(trees, "trees")
     n_actions = trees[0][1].shape[-1]
     for classifier, q, count in trees:
-        classifier.check(len(parts.graph))
+        classifier.check(len(graph))
         require(q.dtype == np.float64 and q.shape == (classifier.n_classes, n_actions), "values")
         require(n_actions > 0 and (np.abs(q) <= MAX_VALUE).all(), "values")  # so is no NaN
         require(count.dtype == np.int64 and count.shape == q.shape, "counts")
         require(count.min(initial=0) >= 0, "counts")
-    extractor, graph, patches = parts.extractor, parts.graph, parts.patches
-    usage, names, shapes = parts.usage, parts.action_names, parts.shapes
     require(usage.dtype == np.int64 and usage.shape == (len(graph),), "usage")
     require(usage.min(initial=0) >= 0, "usage")
     require(patches.dtype == np.uint8 and patches.shape[:1] == (len(graph),), "patches")
     require(patches.ndim == 4 and patches.shape[3] == 3, "patches")
     require(0 < patches.shape[1] == patches.shape[2] <= MAX_PATCH, "patches")
     require(not names or len(names) == n_actions, "names of the actions")
-    require(0.0 <= parts.gamma < 1.0 and abs(parts.action_start) < 2**31, "parameters")
+    require(0.0 <= parts["gamma"] < 1.0 and abs(parts["action_start"]) < 2**31, "parameters")
     require(bool(shapes), "cameras")
     for name, shape in shapes.items():
         require(len(shape) == 3 and shape[2] in (1, 3) and min(shape) > 0, "cameras")

@@ -2,20 +2,76 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Ints
+from rlvc._core.jit import run_threads
 from rlvc.classifiers.base import Classifier
-from rlvc.data.observations import one_percept
+from rlvc.data.images import Image
+from rlvc.data.observations import one_percept, split_percepts
+from rlvc.features.graph import FeatureGraph
+from rlvc.features.kinds import Feature
 from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.explanation import Explanation, FeatureTest
 from rlvc.policies.io import read_policy, write_policy
-from rlvc.policies.parts import PolicyParts
 from rlvc.policies.values import greedy
+from rlvc.vision.extractor import FeatureExtractor
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class PolicyParts:
+    """A vocabulary and a few of its features; a base class of policies.
+
+    Attributes:
+        extractor: The detector, the descriptor and the vocabularies.
+        graph: The features that are tested, and their parts, numbered from 0.
+        usage: (n_features,) the number of percepts of the database on which each feature is tested,
+            summed over the trees of a forest; 0 for a feature that is only a part of others.
+        patches: (n_features, side, side, 3) an example image of each feature.
+        shapes: The shape of each camera's images.
+        gamma: The discount factor.
+        action_start: The first action as the environment numbers them.
+        action_names: The names of the actions, if they have any.
+        about: Notes, such as the task it was learned on.
+    """
+
+    extractor: FeatureExtractor
+    graph: FeatureGraph
+    usage: Ints
+    patches: NDArray[np.uint8]
+    shapes: Mapping[str, tuple[int, ...]]
+    gamma: float
+    action_start: int = 0
+    action_names: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The features that are tested, and their parts."""
+        return self.graph.features
+
+    def parts(self) -> dict[str, Any]:
+        """Return the attributes that all policies have."""
+        return {one.name: getattr(self, one.name) for one in dataclasses.fields(PolicyParts)}
+
+    def classify_by(self, classifiers: Sequence[Classifier], observation: Any) -> Ints:
+        """Return for each classifier the class of one percept, or the classes of a batch."""
+        percepts, is_batch = split_percepts(observation, self.shapes)
+
+        def classify(percept: Mapping[str, Image]) -> list[int]:
+            exhibits = LazyFeatures(self.graph, self.extractor, percept).exhibits
+            return [classifier.walk(exhibits)[1] for classifier in classifiers]
+
+        found = run_threads(classify, percepts, 0) if is_batch else map(classify, percepts)
+        classes = np.asarray(list(found), np.int64).reshape(len(percepts), len(classifiers)).T
+        return classes if is_batch else classes[:, 0]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -83,7 +139,8 @@ class Policy(PolicyParts):
         The signature is that of Stable-Baselines3. One percept gives an array without dimensions, a
         batch of n percepts an array of length n. The policy is deterministic in any case.
         """
-        actions = self.actions[self.classify(observation)] + self.action_start
+        classes = self.classify_by([self.classifier], observation)[0]
+        actions = self.actions[classes] + self.action_start
         return np.asarray(actions), state
 
     def classify(self, observation: Any) -> NDArray[np.int64]:

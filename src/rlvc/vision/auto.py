@@ -9,12 +9,13 @@ which differ wherever the figure is.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.jit import run_threads
+from rlvc.data.images import Image
 from rlvc.data.percepts import Images, Percepts
 from rlvc.vision.descriptors import (
     Descriptor,
@@ -74,7 +75,6 @@ def choose_extractor(
     descriptor: Descriptor | None = None,
     metric: Metric | None = None,
     threshold: float = 0.0,
-    threads: int = 1,
 ) -> ExtractorConfig:
     """Return the parts that are given, and for the rest those that suit them and the percepts.
 
@@ -88,7 +88,6 @@ def choose_extractor(
         descriptor: The descriptor; None to choose it.
         metric: The metric; None to choose it.
         threshold: Distance up to which descriptors are the same symbol; 0 to choose it.
-        threads: How many threads to use; the result does not depend on it.
 
     >>> rng = np.random.default_rng(0)
     >>> scene = rng.integers(0, 256, (64, 640, 3), dtype=np.uint8)
@@ -104,7 +103,7 @@ def choose_extractor(
     """
     if detector is None or descriptor is None or metric is None:
         default = _find_config(descriptor=descriptor, detector=detector, metric=metric)
-        default = default or _choose_config(percepts, detector or DRAWN.detector, threads)
+        default = default or _choose_config(percepts, detector or DRAWN.detector)
         if descriptor is not None and type(descriptor) is not type(default.descriptor):
             default = replace(default, metric=Euclidean())  # for a custom descriptor
         detector = detector or default.detector
@@ -115,7 +114,7 @@ def choose_extractor(
     )
     if threshold > 0.0:
         return config
-    return replace(config, threshold=_threshold(config, percepts, threads))
+    return replace(config, threshold=_threshold(config, percepts))
 
 
 def _find_config(**parts: object) -> ExtractorConfig | None:
@@ -127,10 +126,12 @@ def _find_config(**parts: object) -> ExtractorConfig | None:
     return None
 
 
-def _choose_config(percepts: Percepts, detector: Detector, threads: int) -> ExtractorConfig:
+def _choose_config(percepts: Percepts, detector: Detector) -> ExtractorConfig:
     """Return the configuration for percepts: CAMERA if any of theirs is a real camera."""
-    corners = replace(DRAWN, detector=detector)
-    samples = [_sample(corners.new_extractor(), images, threads) for images in percepts.images]
+    corners = replace(DRAWN, detector=detector).new_extractor()
+    samples = [
+        [corners.extract_image(image)[1] for image in _sample(images)] for images in percepts.images
+    ]
     if not any(len(row) for rows in samples for row in rows):
         return CAMERA
     many = [rows for rows in samples if len(rows) >= FEW and any(map(len, rows))]
@@ -139,8 +140,11 @@ def _choose_config(percepts: Percepts, detector: Detector, threads: int) -> Extr
     distinct = max(map(distinctness, many), default=1.0)
     if distinct >= APART:
         return DRAWN
-    others = (_sample(CAMERA.new_extractor(), images, threads) for images in percepts.images)
-    return CAMERA if max(map(distinctness, others)) > distinct else DRAWN
+    sift = CAMERA.new_extractor()
+    for images in percepts.images:
+        if distinctness([sift.extract_image(one)[1] for one in _sample(images)]) > distinct:
+            return CAMERA
+    return DRAWN
 
 
 def distinctness(rows: list[Descriptors]) -> float:
@@ -164,31 +168,25 @@ def recurrence(rows: list[Descriptors]) -> float:
     return float((np.bincount(shown[:, 0])[which] > 1).mean())
 
 
-def _sample(extractor: FeatureExtractor, images: Images, threads: int) -> list[Descriptors]:
-    """Return the descriptors of short runs of images, as consecutive images may overlap."""
+def _sample(images: Images) -> Iterator[Image]:
+    """Yield short runs of images, as consecutive images may overlap."""
     first = np.linspace(0, max(len(images) - RUN, 0), RUNS).astype(np.int64)
     numbers = np.unique(np.minimum(first[:, None] + np.arange(RUN), len(images) - 1))
-    return [
-        rows
-        for _, rows in run_threads(
-            lambda number: extractor.extract_image(images[number]), numbers.tolist(), threads
-        )
-    ]
+    return (images[number] for number in numbers.tolist())
 
 
-def _threshold(config: ExtractorConfig, percepts: Percepts, threads: int) -> float:
+def _threshold(config: ExtractorConfig, percepts: Percepts) -> float:
     """Return the threshold for a descriptor and a metric: a known one, else a low quantile."""
     for known in CONFIGS:
         is_known = type(config.descriptor) is type(known.descriptor)
         is_known = is_known and config.descriptor == known.descriptor
         if is_known and type(config.metric) is type(known.metric) and known.threshold > 0.0:
             return known.threshold
-    extractor = config.new_extractor()
-    distances = [
-        _distances(config.metric, np.concatenate(_sample(extractor, images, threads)))
-        for images in percepts.images
-    ]
-    return low_quantile(np.concatenate([np.empty(0), *distances]), RARE)
+    extractor, distances = config.new_extractor(), [np.empty(0)]
+    for images in percepts.images:
+        rows = np.concatenate([extractor.extract_image(one)[1] for one in _sample(images)])
+        distances.append(_distances(config.metric, rows))
+    return low_quantile(np.concatenate(distances), RARE)
 
 
 def _distances(metric: Metric, rows: Descriptors) -> NDArray[np.float64]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import gymnasium
 
 from rlvc._core.arrays import Ints
-from rlvc.data.explore import (
+from rlvc.data.collect import (
     EPSILON,
     INTERACTIONS,
     ROUNDS,
@@ -25,16 +25,15 @@ from rlvc.learning.database import Database
 from rlvc.learning.rlvc import CHOSEN, RLVC
 from rlvc.policies.evaluate import evaluate
 from rlvc.policies.policy import Policy
+from rlvc.report.web.scene import Scene
 from rlvc.runs.curves import describe_sizes, describe_stage
 from rlvc.runs.examples import Examples
 from rlvc.runs.resources import ResourceEstimate, estimate_collection, estimate_learning
 from rlvc.runs.run import Outcome, Run
 from rlvc.runs.summary import BEST, NONE, Summary, SummaryTable, format_mean
 from rlvc.runs.task import NEW_SEED, Task, TaskEvaluation
+from rlvc.tasks.custom.scene import draw_scene
 from rlvc.vision.extractor import FeatureExtractor
-
-if TYPE_CHECKING:
-    from rlvc.report.web.scene import Scene
 
 Env = gymnasium.Env[Any, Any]
 ROW: Final = 300  # bytes of an interaction while it is collected
@@ -177,8 +176,6 @@ class CustomTask(Task[CustomEvaluation]):
 
     def scene(self, result: dict[str, Any], examples: Examples | None, *, is_draft: bool) -> Scene:
         """Return a strip of percepts."""
-        from rlvc.tasks.custom.scene import draw_scene
-
         return draw_scene(examples)
 
     def measures(self, result: dict[str, Any]) -> SummaryTable | None:

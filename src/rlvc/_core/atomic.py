@@ -20,15 +20,12 @@ if sys.platform != "win32":
 Pathlike = str | os.PathLike[str]
 
 _PART = re.compile(r"\.rlvc-[0-9a-f]{16}\.part")
+_FILE = "a part of this path is a file; choose another place"
 _CURES = {
-    errno.ENOSPC: "free some space or choose another disk",
-    errno.EDQUOT: "free some space or choose another disk",
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space or choose another disk"),
     errno.EFBIG: "a file may not be that large here; raise the limit or choose another disk",
-    errno.EACCES: "choose a place where you may write",
-    errno.EPERM: "choose a place where you may write",
-    errno.EROFS: "choose a place where you may write",
-    errno.ENOTDIR: "a part of this path is a file; choose another place",
-    errno.EEXIST: "a part of this path is a file; choose another place",
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "choose a place where you may write"),
+    **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), _FILE),
     errno.ENAMETOOLONG: "choose a shorter name",
 }
 

@@ -116,17 +116,29 @@ def run_threads(work: Callable[[T], R], pieces: Iterable[T], threads: int) -> It
     if threads == 1:
         yield from map(work, pieces)
         return
-    waiting: list[Future[R]] = []
+    asked = (_pool(threads).submit(work, piece) for piece in pieces)
+    yield from results_in_order(asked, 4 * threads, Future.result, Future.cancel)
+
+
+def results_in_order(
+    asked: Iterable[T], most: int, wait: Callable[[T], R], cancel: Callable[[T], object]
+) -> Iterator[R]:
+    """Yield the results of what was asked, in order; at most so many are waited for at a time.
+
+    >>> list(results_in_order(map(str, range(3)), 2, int, print))
+    [0, 1, 2]
+    """
+    waiting = deque[T]()
     try:
-        for piece in pieces:
-            waiting.append(_pool(threads).submit(work, piece))
-            if len(waiting) >= 4 * threads:
-                yield waiting.pop(0).result()
+        for one in asked:
+            waiting.append(one)
+            if len(waiting) >= most:
+                yield wait(waiting.popleft())
         while waiting:
-            yield waiting.pop(0).result()
+            yield wait(waiting.popleft())
     finally:
-        for future in waiting:
-            future.cancel()
+        for one in waiting:
+            cancel(one)
 
 
 def share_threads(work: Callable[[T], R], pieces: list[T], threads: int) -> list[R]:
@@ -146,15 +158,10 @@ def spread_threads(work: Callable[[T], R], pieces: list[T], threads: int) -> lis
 
     It suits pieces of different durations; give the long ones first.
     """
-    waiting = deque(enumerate(pieces))
-    done: dict[int, R] = {}
+    waiting, done = enumerate(pieces), dict[int, R]()
 
     def run(_: int) -> None:
-        while waiting:
-            try:
-                number, piece = waiting.popleft()
-            except IndexError:  # another thread took the last piece
-                return
+        for number, piece in waiting:  # of one iterator, so that each thread takes others
             done[number] = work(piece)
 
     share_threads(run, list(range(min(n_threads(threads), len(pieces)))), threads)

@@ -120,14 +120,15 @@ def parse(config_class: type[Any], texts: dict[str, str]) -> dict[str, Any]:
     >>> parse(Selector, {"alpha": "0.01", "min_samples": "3"})
     {'alpha': 0.01, 'min_samples': 3}
     """
-    has_any = dataclasses.is_dataclass(config_class)
-    declared = {field.name: field for field, _ in rules(config_class)} if has_any else {}
+    owner, declared = config_class.__name__, dict[str, dataclasses.Field[Any]]()
+    if dataclasses.is_dataclass(config_class):
+        declared = {field.name: field for field, _ in rules(config_class)}
     values: dict[str, Any] = {}
     for name, text in texts.items():
         if not declared:
-            raise ValueError(f"{config_class.__name__} has no parameters; got {name!r}.")
+            raise ValueError(f"{owner} has no parameters; got {name!r}.")
         if name not in declared:
-            raise unknown_name(f"parameter of {config_class.__name__}", name, declared)
+            raise unknown_name(f"parameter of {owner}", name, declared)
         kind: type[Any] = type(declared[name].default)
         try:
             if kind is bool:
@@ -136,7 +137,5 @@ def parse(config_class: type[Any], texts: dict[str, str]) -> dict[str, Any]:
                 values[name] = kind(text)
         except (KeyError, ValueError):
             must = {bool: "true or false", int: "an integer", float: "a number"}[kind]
-            raise ValueError(
-                f"{name} of {config_class.__name__} must be {must}; got {text!r}."
-            ) from None
+            raise ValueError(f"{name} of {owner} must be {must}; got {text!r}.") from None
     return values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any, Final, TypeVar
 import cv2
 import numpy as np
 
-from rlvc._core.jit import n_threads
+from rlvc._core.jit import n_threads, results_in_order
 from rlvc._core.params import check, param
 from rlvc.data.images import Image
 from rlvc.data.percepts import Images
@@ -86,20 +85,15 @@ class Ray:
         self, extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
     ) -> Iterator[ImageKeypoints]:
         """Yield the keypoints of some images, in their order; workers extract them."""
-        ray = self.start()
-        fresh = ray.put(
-            FeatureExtractor(
-                extractor.detector, extractor.descriptor, extractor.metric, extractor.threshold
-            )
+        fresh = FeatureExtractor(
+            extractor.detector, extractor.descriptor, extractor.metric, extractor.threshold
         )
-        extract = ray.remote(_extract).options(max_retries=LOSSES)
         size = 1
         if images.shape is not None:
             height, width, channels = images.shape
             size = max(1, min(64, BATCH // (height * width * channels)))
-        batches = (numbers[i : i + size] for i in range(0, len(numbers), size))
-        asked = (extract.remote(fresh, images.subset(batch)) for batch in batches)
-        for batch in self._in_order(asked):
+        batches = (images.subset(numbers[i : i + size]) for i in range(0, len(numbers), size))
+        for batch in self.run(partial(_extract, fresh), batches, threads):
             yield from batch
 
     def distribute(self, database: Database, threads: int) -> Database:
@@ -138,40 +132,28 @@ class Ray:
         )  # fmt: skip
         return Database(interactions, extractor, graph, client)
 
-    def run(self, work: Callable[[T], R], pieces: Sequence[T], threads: int) -> Iterator[R]:
-        """Yield ``work(piece)`` for every piece, in order; workers get the work once."""
+    def run(self, work: Callable[[T], R], pieces: Iterable[T], threads: int) -> Iterator[R]:
+        """Yield ``work(piece)`` for every piece, in order; workers get the work once.
+
+        A few more pieces than there are workers are on their way.
+        """
         ray = self.start()
         shared = ray.put(work)
         call = ray.remote(_call).options(max_retries=LOSSES)
-        return self._in_order(call.remote(shared, piece) for piece in pieces)
+        asked = (call.remote(shared, piece) for piece in pieces)
+        return results_in_order(asked, 2 * self.n_workers, fetch, partial(ray.cancel, force=True))
 
     @property
     def n_workers(self) -> int:
         """How many workers there are."""
         return self.workers or max(1, int(self.start().cluster_resources().get("CPU", 1)))
 
-    def _in_order(self, asked: Iterable[Any]) -> Iterator[Any]:
-        """Yield results in order, with a few more on their way than there are workers."""
-        room = 2 * self.n_workers
-        waiting: deque[Any] = deque()
-        try:
-            for one in asked:
-                waiting.append(one)
-                if len(waiting) >= room:
-                    yield fetch(waiting.popleft())
-            while waiting:
-                yield fetch(waiting.popleft())
-        finally:
-            for one in waiting:
-                import_ray().cancel(one, force=True)
-
 
 def _extract(extractor: FeatureExtractor, images: Images | list[Image]) -> list[ImageKeypoints]:
     """Return the keypoints of some images, in a worker."""
-    cv2.setNumThreads(1)  # there is a worker for every core
     return [extractor.extract_image(images[i]) for i in range(len(images))]
 
 
 def _call(work: Callable[[T], R], piece: T) -> R:
-    cv2.setNumThreads(1)
+    cv2.setNumThreads(1)  # there is a worker for every core
     return work(piece)

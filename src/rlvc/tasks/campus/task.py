@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import gymnasium
 import numpy as np
@@ -22,6 +22,7 @@ from rlvc.learning.compaction import Compaction, Keep
 from rlvc.learning.rlvc import RLVC
 from rlvc.learning.stage import Stage
 from rlvc.policies.forest import AnyPolicy
+from rlvc.report.web.scene import Scene
 from rlvc.runs.curves import history_line
 from rlvc.runs.examples import Examples
 from rlvc.runs.resources import ResourceEstimate, estimate_collection
@@ -47,11 +48,9 @@ from rlvc.tasks.campus.metrics import (
     share_by_state,
     vote,
 )
+from rlvc.tasks.campus.scene import draw_scene
 from rlvc.tasks.paper_task import Env, PaperTask
 from rlvc.vision.cache import ExtractionCache
-
-if TYPE_CHECKING:
-    from rlvc.report.web.scene import Scene
 
 DRAWN: Final = ("photos", "places")  # pictures of which every seed makes other views
 VIEWS: Final = 4  # of either division that a page shows of each state
@@ -134,7 +133,7 @@ class CampusTask(PaperTask[CampusEvaluation]):
 
     def evaluate(self, run: Run[CampusEvaluation]) -> CampusEvaluation:
         """Measure both versions and the forest on views learned from and on new ones."""
-        data, solver = run.database.interactions, run.learner.solver
+        data, seconds = run.database.interactions, run.timer.seconds
         divisions = self._divisions(run)
         learn, test = divisions["learn"], divisions["test"]
         with run.timer.phase("vote"):
@@ -150,9 +149,8 @@ class CampusTask(PaperTask[CampusEvaluation]):
             actions = last.actions()[last.classifier.classify(shown["test"])]
             optimal[version] = share_by_state(CAMPUS.is_optimal(actions, test.state), test.state)
             sizes = {key: history[-1][key] for key in ("classes", "features", *ERRORS.values())}
-            seconds = run.timer.seconds[version]
-            numbers[version] = {
-                **sizes, "stages": last.number, "seconds": seconds, "history": history,
+            numbers[version] = sizes | {
+                "stages": last.number, "seconds": seconds[version], "history": history,
             }  # fmt: skip
         if run.forest is not None:
             policy = run.forest.policy
@@ -160,9 +158,17 @@ class CampusTask(PaperTask[CampusEvaluation]):
             optimal["forest"] = share_by_state(right["test"], test.state)
             errors = {ERRORS[name]: float(1.0 - one.mean()) for name, one in right.items()}
             numbers["forest"] = run.forest.describe(errors)
-        numbers["ceiling"] = error_of(CAMPUS.optimal_q().argmax(axis=1)[voted], test.state)
-        numbers["direct"] = direct_error(data, solver, run.learner.gamma)
-        numbers |= {"seconds": _seconds(run.timer.seconds), "paper": self.paper}
+        numbers |= {
+            "ceiling": error_of(CAMPUS.optimal_q().argmax(axis=1)[voted], test.state),
+            "direct": direct_error(data, run.learner.solver, run.learner.gamma),
+            "seconds": {
+                "collect": seconds["collect"],
+                "extract": seconds["extract"],
+                "learn": seconds["basic"] + seconds["compact"],
+                "evaluate": seconds["test"] + seconds["vote"],
+            },
+            "paper": self.paper,
+        }
         return CampusEvaluation(numbers, optimal)
 
     def _divisions(self, run: Run[CampusEvaluation]) -> dict[str, Division]:
@@ -214,8 +220,6 @@ class CampusTask(PaperTask[CampusEvaluation]):
 
     def scene(self, result: dict[str, Any], examples: Examples | None, *, is_draft: bool) -> Scene:
         """Return views of every state."""
-        from rlvc.tasks.campus.scene import draw_scene
-
         return draw_scene(self.views(result["seed"]), 1 if is_draft else VIEWS)
 
     def measures(self, result: dict[str, Any]) -> SummaryTable | None:
@@ -223,15 +227,13 @@ class CampusTask(PaperTask[CampusEvaluation]):
         if "compact" not in result:
             return None
         paper = result["paper"]
-        rows = [
-            (name, found, sizes_of(found))
-            for name, found in (
-                ("the tree", result["basic"]),
-                ("compacted", result["compact"]),
-                ("the paper's tree", paper["basic"]),
-                ("the paper's, compacted", paper["compact"]),
-            )
-        ]
+        versions = {
+            "the tree": result["basic"],
+            "compacted": result["compact"],
+            "the paper's tree": paper["basic"],
+            "the paper's, compacted": paper["compact"],
+        }
+        rows = [(name, found, sizes_of(found)) for name, found in versions.items()]
         rows[2:2] = forest_rows(result)
         cells = [
             [name, *(format_share(found[key]) for key in ERRORS.values()), *sizes]
@@ -242,8 +244,8 @@ class CampusTask(PaperTask[CampusEvaluation]):
             ["state known", format_share(result["direct"]), NONE, "44", NONE, NONE],
         ]
         columns = ["agent", "error: learned", "new views", "classes", "features", "stages"]
-        styles = {**dict.fromkeys(range(1, len(rows) - 2), BEST), len(rows) - 2: DIM,
-                  len(rows) - 1: DIM}  # fmt: skip
+        n = len(rows)  # the last two are the paper's
+        styles = dict.fromkeys(range(1, n - 2), BEST) | dict.fromkeys((n - 2, n - 1), DIM)
         return SummaryTable(columns, cells, styles, "Wrong decisions, beside the paper")
 
     def summary(self, result: dict[str, Any]) -> Summary:
@@ -274,13 +276,3 @@ def _measure_stage(
         for name, one in divisions.items()
     }
     return history_line(stage, **errors)
-
-
-def _seconds(seconds: dict[str, float]) -> dict[str, float]:
-    """Return the seconds under the names that all tasks have."""
-    return {
-        "collect": seconds["collect"],
-        "extract": seconds["extract"],
-        "learn": seconds["basic"] + seconds["compact"],
-        "evaluate": seconds["test"] + seconds["vote"],
-    }

@@ -124,7 +124,7 @@ def _optimal_values() -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Outcomes:
-    """The outcomes of both actions: all of shape (n, 2), for n states and 2 actions."""
+    """The outcomes of the actions: all of shape (2n,), both actions of a state side by side."""
 
     reward: Floats
     goes_on: Bools
@@ -139,20 +139,14 @@ def _outcomes(states: Floats) -> _Outcomes:
     place = np.clip((end - LOWEST) / EXTENT, 0, 1) * (NODES - 1)
     before = np.minimum(place.astype(np.int64), NODES - 2)
     right, down = (place - before).T
-    shape = len(states), len(ACTION_NAMES)
-    return _Outcomes(
-        reward.reshape(shape),
-        ~terminated.reshape(shape),
-        (before[:, 1] * NODES + before[:, 0]).reshape(shape),
-        right.reshape(shape),
-        down.reshape(shape),
-    )
+    return _Outcomes(reward, ~terminated, before[:, 1] * NODES + before[:, 0], right, down)
 
 
 def _q(outcomes: _Outcomes, values: Floats) -> Floats:
-    """Return reward + γ V, with V interpolated between the nodes."""
+    """Return reward + γ V, shape (n, 2), with V interpolated between the nodes."""
     node, right, down = outcomes.node, outcomes.right, outcomes.down
     upper = (1 - right) * values[node] + right * values[node + 1]
     lower = (1 - right) * values[node + NODES] + right * values[node + NODES + 1]
     onward = (1 - down) * upper + down * lower
-    return np.asarray(outcomes.reward + HILL.gamma * np.where(outcomes.goes_on, onward, 0.0))
+    q = outcomes.reward + HILL.gamma * np.where(outcomes.goes_on, onward, 0.0)
+    return np.asarray(q.reshape(-1, len(ACTION_NAMES)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from rlvc.learning.stage import Stage
 from rlvc.policies.forest import AnyPolicy
 from rlvc.policies.policy import Policy
 from rlvc.policies.values import greedy
+from rlvc.report.web.scene import Scene
 from rlvc.runs.callbacks import Callback
 from rlvc.runs.curves import describe_sizes, history_line
 from rlvc.runs.direct_perception import TabularPolicy
@@ -55,10 +56,8 @@ from rlvc.tasks.hill.metrics import (
     optimal_action,
     starts,
 )
+from rlvc.tasks.hill.scene import draw_scene
 from rlvc.tasks.paper_task import Env, PaperTask
-
-if TYPE_CHECKING:
-    from rlvc.report.web.scene import Scene
 
 START = (-0.5, 0.0)  # the state of the sample percept: at rest in the valley
 
@@ -109,9 +108,7 @@ class HillTask(PaperTask[HillEvaluation]):
     @cached_property
     def env(self) -> HillEnv:
         """The environment without wrappers."""
-        env = self.make_env().unwrapped
-        assert isinstance(env, HillEnv)
-        return env
+        return HillEnv(self.pictures)
 
     def settings(self, preset: str) -> list[str]:
         """Return composite features for the paper's preset: the paper has them on the hill."""
@@ -203,8 +200,6 @@ class HillTask(PaperTask[HillEvaluation]):
 
     def scene(self, result: dict[str, Any], examples: Examples | None, *, is_draft: bool) -> Scene:
         """Return all positions and velocities."""
-        from rlvc.tasks.hill.scene import draw_scene
-
         return draw_scene(self.env.strip)
 
     def measures(self, result: dict[str, Any]) -> SummaryTable | None:

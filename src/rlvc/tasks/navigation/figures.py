@@ -22,7 +22,7 @@ from rlvc.report.figures.style import (
     new_figure,
     to_png,
 )
-from rlvc.tasks.navigation.task import NavigationEvaluation, NavigationOutcome
+from rlvc.tasks.navigation.task import NavigationOutcome
 
 
 def draw_figures(outcome: NavigationOutcome) -> Iterator[tuple[str, bytes]]:
@@ -40,7 +40,8 @@ def draw_policy(outcome: NavigationOutcome) -> Figure:
     world = grid.world
     figure = new_figure(*_map_size(world, panels=1, extra=0.75))
     axes = figure.add_subplot()
-    _show_picture(axes, found)
+    axes.imshow(found.env.picture, extent=(0, world.width, world.height, 0), alpha=0.8, zorder=0)
+    _draw_world(axes, world, glass="#56B4E9")
     step = 2 if len(grid.positions) > 400 else 1  # room for the arrows in a large world
     is_shown = np.zeros(grid.cells.shape, np.bool_)
     is_shown[step // 2 :: step, step // 2 :: step] = True
@@ -131,14 +132,6 @@ def _map_size(world: PlanarWorld, panels: int, extra: float) -> tuple[float, flo
     if panels == 1:
         return 7.2, 7.2 * aspect + extra
     return 9.2, 4.1 * aspect + 0.4
-
-
-def _show_picture(axes: Axes, evaluation: NavigationEvaluation) -> None:
-    world = evaluation.grid.world
-    axes.imshow(
-        evaluation.env.picture, extent=(0, world.width, world.height, 0), alpha=0.8, zorder=0
-    )
-    _draw_world(axes, world, glass="#56B4E9")
 
 
 def _draw_world(axes: Axes, world: PlanarWorld, glass: str) -> None:

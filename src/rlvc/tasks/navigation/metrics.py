@@ -87,22 +87,21 @@ def walk(
     not move perceives what it perceived, so its actor is not asked again.
     """
     position = world.random_starts(episodes, rng)
-    steps = np.zeros(episodes, np.int64)
-    going = np.ones(episodes, np.bool_)
-    action = np.full(episodes, -1, np.int64)
+    steps = np.zeros(episodes, np.int64)  # 0 as long as no exit is reached
+    action = np.full(episodes, -1, np.int64)  # -1 where the actor must be asked
+    going = np.arange(episodes)
     for t in range(1, MAX_STEPS + 1):
-        agents = np.flatnonzero(going)
-        if len(agents) == 0:
+        if len(going) == 0:
             break
-        asking = agents[action[agents] < 0]
+        asking = going[action[going] < 0]
         if len(asking):
             action[asking] = act(position[asking])
-        before = position[agents]
-        position[agents], out = world.move(before, action[agents], rng)
-        action[agents[(position[agents] != before).any(axis=1)]] = -1
-        steps[agents[out]] = t
-        going[agents[out]] = False
-    done = ~going
+        before = position[going]
+        position[going], out = world.move(before, action[going], rng)
+        action[going[(position[going] != before).any(axis=1)]] = -1
+        steps[going[out]] = t
+        going = going[~out]
+    done = steps > 0
     return float(done.mean()), float(steps[done].mean()) if done.any() else float("nan")
 
 

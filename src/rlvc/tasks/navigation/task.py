@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from rlvc.learning.database import Database
 from rlvc.learning.stage import Stage
 from rlvc.policies.forest import AnyPolicy
 from rlvc.policies.values import greedy
+from rlvc.report.web.scene import Scene
 from rlvc.runs.curves import describe_sizes, history_line
 from rlvc.runs.direct_perception import Actor
 from rlvc.runs.examples import Examples
@@ -46,10 +47,8 @@ from rlvc.tasks.navigation.metrics import (
     optimal_actor,
     policy_actor,
 )
+from rlvc.tasks.navigation.scene import draw_scene
 from rlvc.tasks.paper_task import Env, PaperTask
-
-if TYPE_CHECKING:
-    from rlvc.report.web.scene import Scene
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,19 +159,15 @@ class NavigationTask(PaperTask[NavigationEvaluation]):
 
     def scene(self, result: dict[str, Any], examples: Examples | None, *, is_draft: bool) -> Scene:
         """Return a grid of positions on the picture of the world."""
-        from rlvc.tasks.navigation.scene import draw_scene
-
         return draw_scene(self.world, self.env, is_draft=is_draft)
 
     def measures(self, result: dict[str, Any]) -> SummaryTable | None:
         """Return the measures beside direct perception, the optimum and the paper."""
 
         def cells_of(found: Mapping[str, Any]) -> list[str]:
-            success, steps = (
-                format_share(found.get("success")),
-                format_mean(found.get("mean_steps")),
-            )
-            return [success, steps, format_share(1 - found["suboptimal"] if found else None)]
+            success, steps = found.get("success"), found.get("mean_steps")
+            optimal = 1 - found["suboptimal"] if found else None
+            return [format_share(success), format_mean(steps), format_share(optimal)]
 
         return table_of_agents(result, ["success", "steps", "optimal decisions"], cells_of)
 

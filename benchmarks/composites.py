@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from rlvc import RLVC, collect
 from rlvc.features import Incidence
 from rlvc.learning.aliasing import ResidualSums
-from rlvc.learning.database import View
 from rlvc.learning.generation.base import (
     Candidates,
     Generator,
@@ -37,6 +36,7 @@ from rlvc.learning.generation.base import (
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.selection.selector import FeatureSums, Samples, Selector, SplitChoice
 from rlvc.learning.shard import ShardFeatures
+from rlvc.learning.view import View
 from rlvc.runs import Run, make_learner
 from rlvc.tasks import HillTask, MazeTask
 

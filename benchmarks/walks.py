@@ -42,7 +42,7 @@ MILESTONES = (  # in the order of the walk; a name stands for the functions of a
     "detect",  # aliased classes
     "select",  # the best feature
     "refine",  # the classifier
-    "make_policy",
+    "policy",  # the last stage, packed
     "predict",  # a decision
     "walk",  # from test to test
     "exhibits",  # is a feature there?

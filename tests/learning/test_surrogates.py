@@ -22,9 +22,9 @@ from rlvc.features import (
     OccurrenceTable,
     Primitive,
 )
-from rlvc.learning.database import SplitStatistics
 from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.surrogates import Surrogates, best_from, tally
+from rlvc.learning.view import SplitStatistics
 from tests.oracle import rlvc as oracle
 from tests.support.builders import Problem, blind_extractor, index_of, literal, percept_store
 

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from rlvc._core.arrays import Bools, Ints
 from rlvc.features import Feature, FeatureGraph, FeatureIndex, Incidence
 from rlvc.learning.aliasing import Residuals
 from rlvc.learning.generation.base import GeneratorState
 from rlvc.learning.generation.class_images import class_keys
 from rlvc.learning.generation.sampling import CellCounts, Sample
+from rlvc.learning.mdp import MappedSequence
 from rlvc.learning.selection.selector import FeatureSelector, Samples, SplitChoice
 from rlvc.learning.shard import ClassifiedPercepts, ShardFeatures, ShardNumbers, exhibit
 
@@ -55,9 +58,11 @@ class ArrayView:
 
     @property
     def seen(self) -> ClassifiedPercepts:
+        nothing: Any = np.empty(0, np.int64)
         return ClassifiedPercepts(
-            self.number, self.classes, self.n_classes, self.index, self.threads
-        )
+            self.number, self.classes, self.n_classes, self.index, self.threads,
+            MappedSequence(*[nothing] * 6),
+        )  # fmt: skip
 
     @property
     def features(self) -> ShardFeatures:

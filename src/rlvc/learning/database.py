@@ -1,4 +1,4 @@
-"""The database that learning asks, and how a classifier shows it.
+"""The database that learning asks.
 
 A database has its percepts in shards. It asks all of them the same questions and adds up their
 answers; usually there is one shard, in this process.
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
-from rlvc._core.arrays import Bools, Floats, Ints
+from rlvc._core.arrays import Ints
 from rlvc._core.fixed_point import Scale
 from rlvc.classifiers.base import Classifier
 from rlvc.data.interactions import Interactions
@@ -24,13 +23,10 @@ from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
 from rlvc.features.kinds import Feature
-from rlvc.learning.aliasing import ResidualSums, variance_of_returns
-from rlvc.learning.generation.base import Candidates
-from rlvc.learning.generation.sampling import CellCounts, Sample, merge_samples
+from rlvc.learning.aliasing import variance_of_returns
 from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate_from
-from rlvc.learning.selection.selector import FeatureSelector, SplitChoice
 from rlvc.learning.shard import KnownFeatures, Shard, Spot, ViewSpec
-from rlvc.learning.surrogates import Cooccurrence, Group, Tally
+from rlvc.learning.view import View, add_up
 from rlvc.vision.cache import ExtractionCache
 from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.keypoints import Keypoints
@@ -155,7 +151,7 @@ class Database:
         if absorbing_gamma is not None:  # some rewards may be taken forever
             scale = replace(scale, largest=scale.largest / (1.0 - absorbing_gamma))
         spec = ViewSpec(next(_NUMBERS), self.known, classifier, absorbing_gamma, scale, threads)
-        counts = _add(client.ask(Shard.count_transitions, spec))
+        counts = add_up(client.ask(Shard.count_transitions, spec))
         source = functools.partial(_sequence, client, spec)
         return View(self, spec, estimate_from(counts, interactions.n_actions, scale, source))
 
@@ -175,7 +171,7 @@ class Database:
 
     def usage(self, classifier: Classifier) -> Ints:
         """Return on how many percepts each of the classifier's features is tested."""
-        return _add(self.client.ask(Shard.usage, self.known, classifier))
+        return add_up(self.client.ask(Shard.usage, self.known, classifier))
 
     def spots(self, numbers: Sequence[int]) -> list[Spot | None]:
         """Return where some features are first seen; None where they are not."""
@@ -203,146 +199,6 @@ class Database:
         keypoints = keypoints or ExtractionCache().extract(self.extractor, percepts, threads)
         seen = self.extractor.find_symbols(percepts, keypoints, threads, learn=False)
         return FeatureIndex.of(self.graph, percepts, seen)
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A database as a classifier shows it: all that a stage and its parts ask for.
-
-    Attributes:
-        database: The interactions.
-        spec: How they are viewed.
-        mdp: The mapped MDP.
-    """
-
-    database: Database
-    spec: ViewSpec
-    mdp: MappedMDP
-
-    @property
-    def graph(self) -> FeatureGraph:
-        """The features known so far."""
-        return self.database.graph
-
-    @property
-    def n_cameras(self) -> int:
-        """How many cameras there are."""
-        return len(self.database.interactions.percepts.cameras)
-
-    @property
-    def threads(self) -> int:
-        """How many threads to use; no result may depend on it."""
-        return self.spec.threads
-
-    @property
-    def source(self) -> object:
-        """Whose percepts they are: only those of the same source have the same numbers."""
-        return self.database.client
-
-    @property
-    def index(self) -> FeatureIndex:
-        """What the percepts show of the features known so far; of one shard in this process."""
-        return self.database.index
-
-    @property
-    def classes(self) -> Ints:
-        """(n_percepts,) the visual class of each percept."""
-        return self.database.classes(self.spec.classifier, self.threads)
-
-    def residuals(self, q: Floats, gamma: float) -> ResidualSums:
-        """Return the sums of the Bellman residuals of some values."""
-        return _add(self.database.client.ask(Shard.sum_residuals, self.spec, q, gamma))
-
-    def select(
-        self,
-        selector: FeatureSelector,
-        candidates: Candidates,
-        residuals: ResidualSums,
-        is_open: Bools,
-    ) -> SplitChoice:
-        """Return the best candidate of every class.
-
-        Args:
-            selector: What chooses.
-            candidates: The features to choose from.
-            residuals: What :meth:`residuals` returned.
-            is_open: (n_classes,) the classes to split.
-        """
-        asked = self.spec, residuals.q, residuals.gamma, selector, candidates, is_open
-        return selector.choose(self.database.client.ask(Shard.measure, *asked), residuals)
-
-    def class_keys(self) -> Ints:
-        """Return (n_classes, 3) what tells sets of percepts apart: their size and two hashes."""
-        return _add(self.database.client.ask(Shard.class_keys, self.spec))
-
-    def sample(self, wanted: list[int], camera: int, seed: int, most: int, height: int) -> Sample:
-        """Return the first images of some classes, in an order of all images that a seed draws.
-
-        Args:
-            wanted: The classes, in ascending order.
-            camera: The number of the camera.
-            seed: Of the order.
-            most: How many images of each class are needed; there may be more.
-            height: The height of composites: those that are lower are among what images show.
-        """
-        client = self.database.client
-        if client.shard is not None:  # there is nothing to send, so nothing is copied
-            return client.shard.sample(self.spec, wanted, camera, seed, height)
-        asked = self.spec, wanted, camera, seed, most, height
-        return merge_samples(client.ask(Shard.cut_sample, *asked), most)
-
-    def count_cells(self, wanted: list[int], camera: int, levels: int, height: int) -> CellCounts:
-        """Return how many images of some classes show which feature in which cell of a grid."""
-        asked = self.spec, wanted, camera, levels, height
-        answers = self.database.client.ask(Shard.count_cells, *asked)
-        n_images, rows = zip(*answers, strict=True)
-        return CellCounts(_add(n_images), np.concatenate(rows))
-
-
-@dataclass(frozen=True, slots=True)
-class SplitStatistics:
-    """What surrogates may ask about the percepts of classes and the residuals of interactions.
-
-    Attributes:
-        view: The database as a classifier shows it.
-        database: The same, with the features known by which classes are split.
-        residuals: Of the interactions.
-    """
-
-    view: View
-    database: Database
-    residuals: ResidualSums
-
-    @property
-    def graph(self) -> FeatureGraph:
-        """The features, those that split classes among them."""
-        return self.database.graph
-
-    def cooccurrences(self, pairs: Sequence[tuple[int, int]]) -> list[Cooccurrence]:
-        """Return what occurs together, for pairs of a class and a feature."""
-        asked = self.view.spec, self.database.known, pairs
-        answers = self.database.client.ask(Shard.cooccurrences, *asked)
-        return [_add(one) for one in zip(*answers, strict=True)]
-
-    def tallies(self, asked: Sequence[Group]) -> list[Tally]:
-        """Return how many of some features are exhibited in each of some groups.
-
-        The result for a group and m features are two arrays of m + 1: the interactions in which the
-        percept exhibits so many of them, and the sum of their residuals.
-        """
-        answers = self.database.client.ask(
-            Shard.tallies, self.view.spec, self.database.known, self.residuals.q,
-            self.residuals.gamma, asked,
-        )  # fmt: skip
-        return [
-            (_add([n for n, _ in one]), _add([total for _, total in one]))
-            for one in zip(*answers, strict=True)
-        ]
-
-
-def _add(answers: Sequence[R]) -> R:
-    """Return the sum of the answers of all shards."""
-    return functools.reduce(operator.add, answers)
 
 
 def _only_shard(client: ShardClient) -> Shard:

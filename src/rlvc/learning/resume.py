@@ -15,7 +15,8 @@ from rlvc._core.checkpoint_store import CheckpointStore, explain_mismatch, requi
 from rlvc.classifiers.base import Split
 from rlvc.features.io import check_features, describe_feature, read_feature, symbols_of
 from rlvc.learning.aliasing import ResidualSums
-from rlvc.learning.database import Database, View
+from rlvc.learning.database import Database
+from rlvc.learning.view import View
 
 
 @dataclass(frozen=True, slots=True)

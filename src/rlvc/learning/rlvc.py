@@ -25,7 +25,7 @@ from rlvc.features.index import FeatureIndex
 from rlvc.features.kinds import AtLeast
 from rlvc.learning.aliasing import AliasingDetector, RelativeVariance, ResidualSums
 from rlvc.learning.compaction import Keep, PostProcess
-from rlvc.learning.database import Database, SplitStatistics, View
+from rlvc.learning.database import Database
 from rlvc.learning.engine import Engine, Local
 from rlvc.learning.generation.base import Candidates, Generator, GeneratorState
 from rlvc.learning.generation.composites import Composites
@@ -36,6 +36,7 @@ from rlvc.learning.solvers.base import Solver
 from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
 from rlvc.learning.stage import Stage
 from rlvc.learning.surrogates import Surrogates
+from rlvc.learning.view import SplitStatistics, View
 from rlvc.policies.policy import Policy
 from rlvc.vision.auto import choose_extractor
 from rlvc.vision.cache import ExtractionCache

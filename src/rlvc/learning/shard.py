@@ -61,6 +61,7 @@ class ClassifiedPercepts:
         n_classes: How many classes there are.
         index: What the percepts show of the features known then.
         threads: How many threads to use.
+        sequence: The interactions as the classes show them.
     """
 
     number: int
@@ -68,6 +69,7 @@ class ClassifiedPercepts:
     n_classes: int
     index: FeatureIndex
     threads: int
+    sequence: MappedSequence
 
 
 @dataclass(slots=True)
@@ -332,16 +334,12 @@ class Shard:
     def count_transitions(self, spec: ViewSpec) -> TransitionCounts:
         """Return what the mapped MDP is estimated from."""
         n_classes, n_actions = spec.classifier.n_classes, self._interactions.n_actions
-        return TransitionCounts.of(self.sequence(spec), n_classes, n_actions, spec.scale)
+        sequence = self._classify(spec).sequence
+        return TransitionCounts.of(sequence, n_classes, n_actions, spec.scale)
 
     def sequence(self, spec: ViewSpec) -> MappedSequence:
         """Return the interactions as the classes of their percepts: no sum, and large."""
-        gamma, known = spec.absorbing_gamma, self._transitions
-        if known is None or known[0] != gamma:
-            stuck = self._numbers.is_stuck
-            known = gamma, EffectiveTransitions.of(self._interactions, gamma, stuck)
-            self._transitions = known
-        return known[1].map(self._interactions, self._classify(spec).classes)
+        return self._classify(spec).sequence
 
     def sum_residuals(self, spec: ViewSpec, q: Floats, gamma: float) -> ResidualSums:
         """Return the count, the sum and the sum of squares of the residuals of every pair."""
@@ -466,11 +464,20 @@ class Shard:
             self._view = self._residuals = None
             index, threads = self.index_of(spec.known, is_kept=True), self._threads_of(spec)
             classes = self._classes(index, spec.classifier, threads)
-            view = ClassifiedPercepts(
-                spec.number, classes, spec.classifier.n_classes, index, threads
+            sequence = self._effective(spec.absorbing_gamma).map(self._interactions, classes)
+            view = self._view = ClassifiedPercepts(
+                spec.number, classes, spec.classifier.n_classes, index, threads, sequence
             )
-            self._view = view
         return view
+
+    def _effective(self, gamma: float | None) -> EffectiveTransitions:
+        """Return what the interactions are taken to say."""
+        known = self._transitions
+        if known is None or known[0] != gamma:
+            is_stuck = self._numbers.is_stuck
+            known = gamma, EffectiveTransitions.of(self._interactions, gamma, is_stuck)
+            self._transitions = known
+        return known[1]
 
     def _classes(self, index: FeatureIndex, classifier: Classifier, threads: int) -> Ints:
         """Return the (n_percepts,) visual classes of the percepts."""
@@ -494,7 +501,7 @@ class Shard:
             if residuals.gamma == gamma and np.array_equal(residuals.q, q):
                 return residuals
         self._residuals = None
-        found = bellman_residuals(self.sequence(spec), q, gamma, spec.scale, seen.threads)
+        found = bellman_residuals(seen.sequence, q, gamma, spec.scale, seen.threads)
         self._residuals = seen.number, found
         return found
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Floats, Ints
+from rlvc._core.arrays import Floats
 from rlvc.classifiers.base import Classifier
 from rlvc.classifiers.tree import Tree
 from rlvc.data.percepts import Percepts
@@ -75,37 +75,29 @@ class Stage:
 
     def policy(self) -> Policy:
         """Return the policy of this stage, ready to act."""
-        return make_policy(
-            self.database, self.classifier, self.values(), self.mdp.count, self.learner.gamma
+        database, classifier = self.database, self.classifier
+        selected = classifier.features.tolist()
+        graph, numbers = database.graph.only(selected)
+        usage = np.zeros(len(graph), np.int64)
+        usage[[numbers[feature] for feature in selected]] = database.usage(classifier)
+        interactions = database.interactions
+        policy = Policy(
+            extractor=database.extractor.snapshot(),
+            graph=graph,
+            classifier=classifier.renumber(numbers),
+            q=self.values(),
+            count=self.mdp.count,
+            usage=usage,
+            patches=np.zeros((len(graph), SIDE, SIDE, 3), np.uint8),
+            shapes={images.camera: images.shape or () for images in interactions.percepts.images},
+            gamma=self.learner.gamma,
+            action_start=interactions.action_start,
+            action_names=interactions.action_names,
         )
-
-
-def make_policy(
-    database: Database, classifier: Classifier, q: Floats, count: Ints, gamma: float
-) -> Policy:
-    """Return the policy of a solved stage."""
-    selected = classifier.features.tolist()
-    graph, numbers = database.graph.only(selected)
-    usage = np.zeros(len(graph), np.int64)
-    usage[[numbers[feature] for feature in selected]] = database.usage(classifier)
-    interactions = database.interactions
-    policy = Policy(
-        extractor=database.extractor.snapshot(),
-        graph=graph,
-        classifier=classifier.renumber(numbers),
-        q=q,
-        count=count,
-        usage=usage,
-        patches=np.zeros((len(graph), SIDE, SIDE, 3), np.uint8),
-        shapes={images.camera: images.shape or () for images in interactions.percepts.images},
-        gamma=gamma,
-        action_start=interactions.action_start,
-        action_names=interactions.action_names,
-    )
-    if interactions.percepts.has_images:
-        spots = spots_of(policy, database)
-        policy.patches[:] = draw_patches(graph, spots, database.extractor, interactions.percepts)
-    return policy
+        if interactions.percepts.has_images:
+            spots, percepts = spots_of(policy, database), interactions.percepts
+            policy.patches[:] = draw_patches(graph, spots, database.extractor, percepts)
+        return policy
 
 
 def spots_of(policy: Policy, database: Database) -> dict[int, Spot]:

@@ -24,7 +24,7 @@ from rlvc.learning.aliasing import Residuals
 from rlvc.learning.selection.selector import SplitChoice, reductions
 
 if TYPE_CHECKING:
-    from rlvc.learning.database import SplitStatistics
+    from rlvc.learning.view import SplitStatistics
 
 ENOUGH = 0.95  # of the reduction that a feature brings alone, for others to stand in for it
 

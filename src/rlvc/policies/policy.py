@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 from rlvc._core.arrays import Ints
 from rlvc._core.jit import run_threads
 from rlvc.classifiers.base import Classifier
-from rlvc.data.images import Image
 from rlvc.data.observations import one_percept, split_percepts
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import Feature
@@ -64,12 +64,11 @@ class PolicyParts:
     def classify_by(self, classifiers: Sequence[Classifier], observation: Any) -> Ints:
         """Return for each classifier the class of one percept, or the classes of a batch."""
         percepts, is_batch = split_percepts(observation, self.shapes)
-
-        def classify(percept: Mapping[str, Image]) -> list[int]:
-            exhibits = LazyFeatures(self.graph, self.extractor, percept).exhibits
-            return [classifier.walk(exhibits)[1] for classifier in classifiers]
-
-        found = run_threads(classify, percepts, 0) if is_batch else map(classify, percepts)
+        features = (LazyFeatures(self.graph, self.extractor, percept) for percept in percepts)
+        apply: Callable[..., Iterable[list[int]]] = (
+            partial(run_threads, threads=0) if is_batch else map
+        )
+        found = apply(lambda one: [each.walk(one.exhibits)[1] for each in classifiers], features)
         classes = np.asarray(list(found), np.int64).reshape(len(percepts), len(classifiers)).T
         return classes if is_batch else classes[:, 0]
 

@@ -11,7 +11,7 @@ from rlvc._core.registry import Registry
 from rlvc.features.kinds import Feature
 
 if TYPE_CHECKING:
-    from rlvc.learning.database import View
+    from rlvc.learning.view import View
 
 
 @dataclass(frozen=True, slots=True)

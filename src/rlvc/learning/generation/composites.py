@@ -30,7 +30,7 @@ from rlvc.learning.generation.clustering import Clustering, Tails
 from rlvc.learning.generation.pairs import compose
 
 if TYPE_CHECKING:
-    from rlvc.learning.database import View
+    from rlvc.learning.view import View
 
 log = logging.getLogger(__name__)
 

@@ -94,6 +94,15 @@ def check(config: Any) -> None:
                 raise ValueError(f"{field.name} of {owner} must be {must}; got {value!r}.")
 
 
+class Checked:
+    """A configuration that calls :func:`check` when it is made."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
 def as_json(config: Any) -> dict[str, Any]:
     """Return a configuration for JSON: parts by their class and parameters, arrays left out.
 

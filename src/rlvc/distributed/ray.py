@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 
 from rlvc._core.jit import n_threads, results_in_order
-from rlvc._core.params import check, param
+from rlvc._core.params import Checked, param
 from rlvc.data.images import Image
 from rlvc.data.percepts import Images
 from rlvc.distributed.disk import Dataset
@@ -40,7 +40,7 @@ BATCH: Final = 2**22  # bytes of images that are sent at a time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ray:
+class Ray(Checked):
     """Do the work on a Ray cluster, or in processes of this machine that Ray keeps.
 
     The policy is that of the local engine, byte for byte.
@@ -51,9 +51,6 @@ class Ray:
     )
     workers: int = param(0, "how many workers; 0 for one for each core of the cluster", low=0)
     shards: int = param(0, "how many parts; 0 for as many as there are workers", low=0)
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def start(self) -> Any:
         """Connect to the cluster, or start one here; return the module of Ray."""

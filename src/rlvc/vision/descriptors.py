@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.jit import jit
-from rlvc._core.params import check, param
+from rlvc._core.params import Checked, param
 from rlvc._core.registry import Registry
 from rlvc.data.images import Image
 from rlvc.vision.detectors import (
@@ -50,7 +50,7 @@ class JointDescriptor(Descriptor, Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Invariants:
+class Invariants(Checked):
     """Eight first-order colour differential invariants (Gouet & Boujemaa).
 
     The three smoothed channels, their squared gradient magnitudes, and the scalar products of the
@@ -66,9 +66,6 @@ class Invariants:
 
     sigma: float = param(2.0, "scale of the neighbourhood, pixels", low=0.3, high=50.0)
     normalise: bool = param(False, "make the descriptors invariant to affine changes of light")
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def describe(self, image: Image, points: InterestPoints) -> ImageKeypoints:
         """Return the points whose neighbourhood lies inside the image, and (n, 8) float32."""
@@ -128,13 +125,10 @@ def _invariants(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SiftDescriptor:
+class SiftDescriptor(Checked):
     """OpenCV's SIFT histograms as bytes; ``root`` gives their Hellinger form (RootSIFT)."""
 
     root: bool = param(False, "take the square root of the normalised histogram")
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def describe(self, image: Image, points: InterestPoints) -> ImageKeypoints:
         """Return the points that OpenCV keeps and (n, 128) uint8."""
@@ -180,11 +174,9 @@ def _with_levels(points: InterestPoints, are_ours: NDArray[np.bool_]) -> Interes
 def _with_opencv(
     extractor: Any, image: Image, points: InterestPoints, width: int, dtype: type
 ) -> tuple[InterestPoints, NDArray[Any]]:
-    if len(points) == 0:
-        return points, np.empty((0, width), dtype)
-    kept, rows = extractor.compute(grey(image), to_keypoints(points))
+    kept, rows = extractor.compute(grey(image), to_keypoints(points)) if len(points) else ((), None)
     if rows is None:
-        return points.take(np.zeros(len(points), np.bool_)), np.empty((0, width), dtype)
+        return points.take(np.empty(0, np.int64)), np.empty((0, width), dtype)
     return points.take(np.asarray([k.class_id for k in kept], np.int64)), rows
 
 

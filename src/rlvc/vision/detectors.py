@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.params import check, param
+from rlvc._core.params import Checked, param
 from rlvc._core.registry import Registry
 from rlvc.data.images import Image
 
@@ -70,7 +70,7 @@ class Detector(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Harris:
+class Harris(Checked):
     """Colour Harris corners: the sum of the channels' structure tensors.
 
     A point depends only on the pixels within ``margin`` of it, and points nearer to the border are
@@ -89,9 +89,6 @@ class Harris:
         5, "half the window in which a corner must be the maximum", low=1, high=1000
     )
     threshold: float = param(1e-6, "least cornerness, for channels in 0..1", low=0.0)
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def margin(self) -> int:
@@ -145,15 +142,12 @@ def _over_channels(array: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sift:
+class Sift(Checked):
     """OpenCV's difference-of-Gaussians points, with scale and orientation."""
 
     max_points: int = param(120, "strongest points kept; 0 keeps all", low=0, high=10**5)
     contrast: float = param(0.04, "contrast threshold", low=0.0)
     edge: float = param(10.0, "edge threshold", low=0.0)
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def detect(self, image: Image) -> InterestPoints:
         """Return the points ordered by position, then scale, then orientation."""
@@ -167,13 +161,10 @@ class Sift:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Orb:
+class Orb(Checked):
     """OpenCV's oriented FAST corners."""
 
     max_points: int = param(500, "strongest points kept", low=1, high=10**5)
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def detect(self, image: Image) -> InterestPoints:
         """Return the points ordered by position, then scale, then orientation."""

@@ -66,15 +66,15 @@ class ExtractionCache:
             backend: What processes the images.
         """
         keypoints, on_image = list[Keypoints](), on_image or (lambda: None)
-        known = self._known(extractor)
+        known, parts = self._known(extractor), (extractor.detector, extractor.descriptor)
+        digest = hashlib.blake2b(repr(parts).encode(), digest_size=4).hexdigest()
         for camera, images in enumerate(percepts.images):
             before = known[camera] if known else None
             if before is not None and before.n_images == len(images):
                 keypoints.append(before)
                 continue
             buffer = KeypointBuffer(before)
-            name = f"{_digest_of(extractor)}-{camera}"
-            chunks = CacheChunks(self._store, name, images, buffer.n_images)
+            chunks = CacheChunks(self._store, f"{digest}-{camera}", images, buffer.n_images)
             for counts, points, rows in chunks.restore():
                 buffer.add(counts, points, rows)
                 for _ in counts:
@@ -88,7 +88,7 @@ class ExtractionCache:
             finally:
                 chunks.flush()
             keypoints.append(buffer.finish())
-        self._keypoints, self._parts = keypoints, (extractor.detector, extractor.descriptor)
+        self._keypoints, self._parts = keypoints, parts
         return keypoints
 
     def n_new(self, extractor: FeatureExtractor, percepts: Percepts) -> int:
@@ -134,12 +134,12 @@ class CacheChunks:
             if found is None:
                 return
             manifest, arrays = found
-            counts, points, rows = _check_chunk(arrays)
-            last = self._first + len(counts)
+            chunk = _check_chunk(arrays)
+            last = self._first + len(chunk[0])
             is_same = manifest.get("images") == self._images.fingerprint(self._first, last)
             require_same(is_same and last <= len(self._images), "images")
             self._first = last
-            yield counts.tolist(), points, rows
+            yield chunk
 
     def add(self, points: InterestPoints, rows: Descriptors) -> None:
         """Add the keypoints of the next image."""
@@ -164,15 +164,7 @@ class CacheChunks:
         self._next = self._now() + PAUSE
 
 
-def _digest_of(extractor: FeatureExtractor) -> str:
-    """Return a short name for a detector and a descriptor with their parameters."""
-    kind = repr((extractor.detector, extractor.descriptor))
-    return hashlib.blake2b(kind.encode(), digest_size=4).hexdigest()
-
-
-def _check_chunk(
-    arrays: dict[str, NDArray[Any]],
-) -> tuple[NDArray[np.int64], InterestPoints, Descriptors]:
+def _check_chunk(arrays: dict[str, NDArray[Any]]) -> Chunk:
     """Return the contents of a saved chunk, or raise an error if they make no sense."""
     is_sound = arrays.keys() == COLUMNS.keys() and all(
         arrays[name].ndim == n_dimensions and arrays[name].dtype in dtypes
@@ -186,4 +178,4 @@ def _check_chunk(
     require_same(count.max() <= n == count.sum() and {*map(len, per_point)} == {n}, "keypoints")
     require_same(points.xy.shape[1] == 2 and rows.shape[1] > 0, "keypoints")
     require_same(np.isfinite(points.xy).all() and np.isfinite(rows).all(), "keypoints")
-    return count, points, rows
+    return count.tolist(), points, rows

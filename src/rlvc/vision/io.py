@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.archive import read_archive, write_archive
+from rlvc._core.archive import Arrays, read_archive, write_archive
 from rlvc._core.atomic import Pathlike
 from rlvc._core.registry import arrays_of
 from rlvc._core.validate import MAX_SQUARED, as_part, explain_invalid, from_json, require
@@ -22,8 +22,6 @@ from rlvc.vision.vocabulary import Vocabulary
 FORMAT, VERSION = "rlvc-vocabulary", 1
 MAX_BYTES: Final = 16 * 2**30  # a patch has 3 KB, so this is enough for five million symbols
 MAX_CAMERAS: Final = 256
-
-Arrays = Mapping[str, NDArray[Any]]
 
 
 def save_vocabulary(extractor: FeatureExtractor, path: Pathlike) -> None:

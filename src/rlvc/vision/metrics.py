@@ -85,15 +85,13 @@ class Mahalanobis:
 
     def fit(self, descriptors: Descriptors) -> Self:
         """Return the metric of the sample's covariance, of at most SAMPLE evenly spaced rows."""
-        d = descriptors.shape[1]
-        descriptors = descriptors[:: -(-len(descriptors) // SAMPLE) or 1]
-        if len(descriptors) < 2:
-            return type(self)(np.eye(d))
-        variance, axes = np.linalg.eigh(covariance(np.asarray(descriptors, np.float64)))
-        keep = variance > 1e-9 * max(variance[-1], 1e-300)
-        if not keep.any():
-            return type(self)(np.eye(d))
-        return type(self)(axes[:, keep] / np.sqrt(variance[keep]))
+        sample = descriptors[:: -(-len(descriptors) // SAMPLE) or 1].astype(np.float64)
+        if len(sample) > 1:
+            variance, axes = np.linalg.eigh(covariance(sample))
+            keep = variance > 1e-9 * max(variance[-1], 1e-300)
+            if keep.any():
+                return type(self)(axes[:, keep] / np.sqrt(variance[keep]))
+        return type(self)(np.eye(descriptors.shape[1]))
 
     def embed(self, descriptors: Descriptors) -> NDArray[Any]:
         """Return the whitened rows; each depends on itself alone, to the last bit."""

@@ -102,8 +102,7 @@ def shapes_of(space: gymnasium.Space[Any]) -> dict[str, tuple[int, ...]]:
     {'front': (84, 84, 1)}
     """
     blank = {name: _blank(part) for name, part in parts_of(space).items() if is_visible_space(part)}
-    shown = as_percept(blank if isinstance(space, spaces.Dict) else blank.get(SINGLE, {}))
-    images = sorted(images_of(shown).items())
+    images = sorted(images_of(as_percept(blank)).items())
     return {camera: as_image(image).shape for camera, image in images}
 
 

@@ -88,23 +88,21 @@ def _draw_marks(
     def at(point: Point) -> Point:
         return box.x + (point[0] + 0.5) * scale, box.y + (point[1] + 0.5) * scale
 
-    alone: list[Point] = []  # primitive features
-    parts: list[Point] = []  # primitive features of composites
-    middles: list[Point] = []
-    lines: list[tuple[Point, Point]] = []
-    tags: list[tuple[int, Point]] = []
+    composites, primitives = list[Arrangement](), list[Arrangement]()
+    tags = list[tuple[int, Point]]()
     for number, found in seen.items():
-        composites = [one for one in found if one.lines][:SHOWN]
+        arranged = [one for one in found if one.lines][:SHOWN]
         others = [one for one in found if not one.lines]
-        alone += [at(one.middle) for one in others]
-        parts += [at(point) for one in composites for point in one.points]
-        middles += [at(one.middle) for one in composites]
-        lines += [(at(first), at(second)) for one in composites for first, second in one.lines]
-        places: list[Point] = []
-        for place in [at(one.middle) for one in composites[:1] + others]:
+        composites += arranged
+        primitives += others
+        places = list[Point]()
+        for place in [at(one.middle) for one in arranged[:1] + others]:
             if len(places) < TAGS and all(math.dist(place, other) > APART for other in places):
                 places.append(place)
         tags += [(number, place) for place in places]
+    lines = [(at(first), at(second)) for one in composites for first, second in one.lines]
+    parts = [at(point) for one in composites for point in one.points]
+    middles, alone = [[at(one.middle) for one in kind] for kind in (composites, primitives)]
     for ink, width in (("white", 3.2), (ORANGE, 1.6)):  # legible on any picture
         canvas.join(lines, ink, width)
         canvas.mark(parts, "o", CIRCLE / 2, mfc="none", mec=ink, mew=width)

@@ -83,7 +83,7 @@ def _play_episodes(
         while True:
             percept = as_percept(observation)
             images = one_percept(percept, policy.shapes)
-            world = _rendering(env) if shows_more else None
+            world = as_image(env.render(), "the rendering") if shows_more else None
             now = EpisodeStep(images, None, title, tuple(actions), total, reward, world=world)
             if has_ended or is_cut_off or len(actions) == max_steps:
                 break
@@ -97,15 +97,11 @@ def _play_episodes(
         yield replace(now, ending=f"{how} after {steps}, return {in_words(total)}")
 
 
-def _rendering(env: gymnasium.Env[Any, Any]) -> Image:
-    return as_image(env.render(), "the rendering")
-
-
 def _shows_more(env: gymnasium.Env[Any, Any], images: Iterable[Image]) -> bool:
     """Tell whether the rendering of an environment differs from what the agent perceives."""
     if env.render_mode != "rgb_array":
         return False
-    world = _rendering(env)
+    world = as_image(env.render(), "the rendering")
     return not any(_is_alike(world, image) for image in images)
 
 

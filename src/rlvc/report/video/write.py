@@ -91,11 +91,9 @@ def _same_shape(frames: Iterable[NDArray[np.uint8]]) -> Iterator[Image]:
 
 
 def _write_gif(path: Path, frames: Iterator[Image], fps: float) -> None:
-    def few_colours(frame: Image) -> PIL.Image.Image:
-        # Dithering adds noise to plain areas and doubles the size of the file.
-        return PIL.Image.fromarray(frame).quantize(256, dither=PIL.Image.Dither.NONE)
-
-    shown = map(few_colours, frames)
+    # Dithering adds noise to plain areas and doubles the size of the file.
+    plain = PIL.Image.Dither.NONE
+    shown = (PIL.Image.fromarray(frame).quantize(256, dither=plain) for frame in frames)
     with path.open("wb") as file:
         next(shown).save(
             file, "GIF", save_all=True, append_images=shown, duration=round(1000 / fps), loop=0

@@ -51,7 +51,9 @@ class PageBuilder:
         found: Json = {"format": FORMAT, "version": VERSION, "title": title, "live": None}
         with explain_invalid(folder / (DRAFT if is_draft else RESULT), "run that this rlvc knows"):
             if is_draft:
-                found["live"] = {"phase": str(result.get("phase")), "stage": _last_stage(result)}
+                history = result.get("history") or []
+                stage = int(history[-1]["stage"]) if history else None
+                found["live"] = {"phase": str(result.get("phase")), "stage": stage}
             task = task_of(result)
             found["overview"] = describe_overview(result, task)
             found["learning"] = describe_learning(result)
@@ -65,7 +67,11 @@ class PageBuilder:
             )
             shown.append(one)
             images += more
-        cameras = scene.cameras or _cameras_without_images(policies)
+        shapes = next(iter(policies.values())).shapes
+        cameras = scene.cameras or [  # without percepts to show
+            {"name": name, "width": shape[1], "height": shape[0], "file": 0, "zoom": 1.0}
+            for name, shape in sorted(shapes.items())
+        ]
         percepts = {"table": encode_array(scene.table), "label": scene.labels}
         return found | {
             "images": images, "cameras": cameras, "policies": shown, "percepts": percepts,
@@ -139,17 +145,3 @@ def name_of(policy: AnyPolicy) -> str:
         return f"forest of {len(policy.trees)} trees"
     what = "tree" if isinstance(policy.classifier, Tree) else "compacted"
     return f"{what}, {policy.n_classes} classes"
-
-
-def _last_stage(result: dict[str, Any]) -> int | None:
-    history = result.get("history") or []
-    return int(history[-1]["stage"]) if history else None
-
-
-def _cameras_without_images(policies: dict[str, AnyPolicy]) -> list[Json]:
-    """Return the cameras of policies without percepts to show."""
-    shapes = next(iter(policies.values())).shapes
-    return [
-        {"name": name, "width": shape[1], "height": shape[0], "file": 0, "zoom": 1.0}
-        for name, shape in sorted(shapes.items())
-    ]

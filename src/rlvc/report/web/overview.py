@@ -53,18 +53,13 @@ def _headline(result: dict[str, Any]) -> list[Json]:
         label = f"trees of {best['classes']:.0f} visual classes"
         found.append({"label": label, "value": format_count(best["trees"])})
         seconds = best["seconds"]
-    elif classes := (result.get("compact") or _last(result)).get("classes"):
-        found.append({"label": "visual classes", "value": format_count(classes)})
+    else:
+        last = result if "classes" in result else (result.get("history") or [{}])[-1]  # so far
+        if classes := (result.get("compact") or last).get("classes"):
+            found.append({"label": "visual classes", "value": format_count(classes)})
     if seconds is not None and not result.get("resumed"):  # otherwise it is only a part of the time
         found.append({"label": "to learn", "value": f"{seconds:.1f} s"})
     return found
-
-
-def _last(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the sizes of a finished run, or those of its last stage so far."""
-    if "classes" in result:
-        return result
-    return dict((result.get("history") or [{}])[-1])
 
 
 def _facts(result: dict[str, Any]) -> list[list[str]]:
@@ -126,5 +121,5 @@ def describe_settings(result: dict[str, Any], task: Task[Any]) -> list[list[Any]
 
 def _defaults(part: str) -> dict[str, dict[str, Any]]:
     """Return the default parameters of every kind of a part."""
-    made = [registry.make(name) for registry in [PARTS.get(part)] if registry for name in registry]
+    made = [registry.make(name) for name in registry] if (registry := PARTS.get(part)) else []
     return {type(one).__name__: as_json(one) for one in made}

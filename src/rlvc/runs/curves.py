@@ -87,10 +87,9 @@ class Curves(Callback):
     def _add_line(self, group: str, row: dict[str, float | None]) -> None:
         """Add a line to a CSV file; None is an empty cell."""
         path = self._folder / f"{group}.csv"
-        is_new = not path.exists()
         with path.open("a", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(row))
-            if is_new:
+            if file.tell() == 0:
                 writer.writeheader()
             writer.writerow(row)
 

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from rlvc._core.archive import read_archive, write_archive
 from rlvc._core.arrays import Ints
 from rlvc._core.validate import explain_invalid, from_json, require
-from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
-from rlvc.data.percepts import SINGLE, Percepts
+from rlvc.data.percepts import Percepts
 
 FORMAT, VERSION = "rlvc-examples", 1
 FILE: Final = "examples.rlvc"
@@ -94,7 +93,13 @@ class Examples:
             images = [arrays[f"images/{i}"] for i in range(len(cameras))]
             classes = arrays.get("classes")
             _check(cameras, images, table, count, classes)
-            return cls(_restore(cameras, images, table), count, classes)
+            percepts = Percepts()
+            for row in table.tolist():
+                parts = [stack[number] for stack, number in zip(images, row, strict=True)]
+                percepts.add(dict(zip(cameras, parts, strict=True)))
+            # They are distinct, and so are their images.
+            require(np.array_equal(percepts.table(), table), "percepts")
+            return cls(percepts, count, classes)
 
 
 def _in_turn(count: Ints, classes: Ints) -> Ints:
@@ -130,13 +135,3 @@ def _check(
         if numbers is not None:
             require(numbers.dtype == np.int64 and numbers.shape == (len(table),), "numbers")
             require(numbers.min() >= least, "numbers")
-
-
-def _restore(cameras: list[str], images: list[Image], table: Ints) -> Percepts:
-    """Return a store of percepts that has the given table, or raise a ValueError."""
-    percepts = Percepts()
-    for row in table.tolist():
-        parts = [stack[number] for stack, number in zip(images, row, strict=True)]
-        percepts.add(parts[0] if cameras == [SINGLE] else dict(zip(cameras, parts, strict=True)))
-    require(np.array_equal(percepts.table(), table), "percepts")  # distinct, each image once
-    return percepts

@@ -71,19 +71,13 @@ def write_run(outcome: Outcome[Any], folder: Path) -> None:
     for variant, name in task.extra_files.items():
         outcome.policies[variant].save(folder / name)
     try:
-        _write_images(outcome, folder)
+        for name, png in task.figures(outcome):
+            atomic_write(folder / name, png)
+        if examples := task.examples(outcome):
+            examples.save(folder / EXAMPLES)
+        for camera, image in task.sample_percept(outcome).items():
+            atomic_write(folder / task.percept_file(camera), encode(image))
     except ImageError as error:  # those of a dataset on disk may be gone
         log.warning("Figures of percepts are left out: %s", error)
     text = json.dumps(outcome.result, indent=1, ensure_ascii=False)
     atomic_write(folder / RESULT, text.encode())
-
-
-def _write_images(outcome: Outcome[Any], folder: Path) -> None:
-    """Write all that shows images."""
-    task = outcome.task
-    for name, png in task.figures(outcome):
-        atomic_write(folder / name, png)
-    if examples := task.examples(outcome):
-        examples.save(folder / EXAMPLES)
-    for camera, image in task.sample_percept(outcome).items():
-        atomic_write(folder / task.percept_file(camera), encode(image))

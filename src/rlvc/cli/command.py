@@ -7,7 +7,6 @@ import inspect
 import json
 import re
 import shlex
-import sys
 from collections.abc import Callable
 from dataclasses import field, fields
 from pathlib import Path
@@ -47,16 +46,13 @@ def with_options(function: Callable[[typer.Context, Any], None]) -> Callable[...
     options = get_type_hints(function)["options"]
     hints = get_type_hints(options)
     declared = {one.name: one.metadata["typer"] for one in fields(options)}
-    names = [name for one in options.__mro__ for name in inspect.get_annotations(one)]
     kind = inspect.Parameter.KEYWORD_ONLY
-    parameters = [
-        inspect.Parameter("context", kind, annotation=typer.Context),
-        *(
-            inspect.Parameter(name, kind, annotation=hints[name], default=declared[name])
-            for name in names
-        ),
+    parameters = [inspect.Parameter("context", kind, annotation=typer.Context)]
+    parameters += [
+        inspect.Parameter(name, kind, annotation=hints[name], default=declared[name])
+        for one in options.__mro__
+        for name in inspect.get_annotations(one)
     ]
-
     command = functools.wraps(function)(
         lambda context, **given: function(context, options(**given))
     )
@@ -90,20 +86,14 @@ def options_of(context: typer.Context) -> dict[str, Any]:
     return {"command": context.info_name, **plain}
 
 
-def words_typed(context: typer.Context) -> list[str]:
-    """Return the words of the command line after ``rlvc``."""
-    words = context.find_root().obj
-    return list(sys.argv[1:] if words is None else words)
-
-
 def command_of(context: typer.Context) -> str:
     """Return the command line as it was typed, without what does not change the run."""
-    return shlex.join(["rlvc", *drop(words_typed(context), *DROPPED)])
+    return shlex.join(["rlvc", *drop(context.find_root().obj, *DROPPED)])
 
 
 def resume_command(context: typer.Context, folder: Path) -> str:
     """Return the command line that resumes a run."""
-    words = drop(words_typed(context), *DROPPED, "--out")
+    words = drop(context.find_root().obj, *DROPPED, "--out")
     return shlex.join(["rlvc", *words, "--resume", str(folder)])
 
 

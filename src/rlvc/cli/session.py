@@ -129,6 +129,8 @@ def find_place(options: RunOptions, default: Path) -> Path:
 def open_session(context: typer.Context, folder: Path, options: RunOptions) -> Iterator[Session]:
     """Lock the folder of a run, and begin it or resume it.
 
+    A run that fails before it has saved anything is withdrawn; any other says how to resume it.
+
     Raises:
         typer.Exit: It is finished already, and nothing is to be done.
     """
@@ -148,8 +150,21 @@ def open_session(context: typer.Context, folder: Path, options: RunOptions) -> I
         )  # fmt: skip
         if not (is_resuming and _resume(session)):
             _begin(session, overwrite=options.overwrite, is_resuming=is_resuming)
-        with _withdrawing(session):
+        try:
             yield session
+        except StoppedError:
+            if checkpoint.is_empty and checkpoint.has_other:
+                checkpoint.withdraw()
+            raise
+        except BaseException as error:
+            if checkpoint.is_empty and checkpoint.works:
+                checkpoint.withdraw()
+            elif not isinstance(error, FileFormatError):  # which says itself what to do
+                session.say(
+                    "Completed work is saved. Once the cause is fixed, resume it with:\n  "
+                    f"{session.resume_command}"
+                )
+            raise
 
 
 def _resume(session: Session) -> bool:
@@ -193,27 +208,6 @@ def _begin(session: Session, *, overwrite: bool, is_resuming: bool) -> None:
     if is_resuming:
         session.say(f"There is no run in {folder} to resume; it begins now.")
     checkpoint.begin({**session.facts, "versions": versions()})
-
-
-@contextmanager
-def _withdrawing(session: Session) -> Iterator[None]:
-    """Withdraw a run that fails before it has saved anything; else say how to resume it."""
-    checkpoint = session.checkpoint
-    try:
-        yield
-    except StoppedError:
-        if checkpoint.is_empty and checkpoint.has_other:
-            checkpoint.withdraw()
-        raise
-    except BaseException as error:
-        if checkpoint.is_empty and checkpoint.works:
-            checkpoint.withdraw()
-        elif not isinstance(error, FileFormatError):  # which says itself what to do
-            session.say(
-                "Completed work is saved. Once the cause is fixed, resume it with:\n  "
-                f"{session.resume_command}"
-            )
-        raise
 
 
 def check_unfinished(session: Session) -> None:

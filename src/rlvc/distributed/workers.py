@@ -11,6 +11,7 @@ import os
 import pickle
 import socket
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,6 @@ LOSSES: Final = 100  # times that a worker may be lost before it is given up
 PATIENCE: Final = 5.0  # seconds until a cluster must answer
 
 _NAMES = itertools.count()  # of databases, so that workers can tell one from another
-
 
 ShardSource = Callable[[], Shard]  # gets a shard, as often as a worker needs it
 
@@ -74,7 +74,7 @@ class Worker:
     """A process that holds shards of databases; it loads them when they are first asked."""
 
     def __init__(self) -> None:
-        self._shards: dict[tuple[int, int], Shard] = {}
+        self._shards: defaultdict[int, dict[int, Shard]] = defaultdict(dict)  # of each database
 
     def answer(
         self,
@@ -86,16 +86,16 @@ class Worker:
     ) -> list[Any]:
         """Return what some shards of a database answer."""
         args, kwargs = asked
-        for number in sources:
-            if (database, number) not in self._shards:
-                self._shards[database, number] = shard = sources[number]()
-                shard.threads = threads
-        shards = (self._shards[database, number] for number in sources)
-        return [getattr(shard, question)(*args, **kwargs) for shard in shards]
+        shards = self._shards[database]
+        for number, source in sources.items():
+            if number not in shards:
+                shards[number] = source()
+                shards[number].threads = threads
+        return [getattr(shards[number], question)(*args, **kwargs) for number in sources]
 
     def forget(self, database: int) -> None:
         """Forget the shards of a database that is no longer used."""
-        self._shards = {name: one for name, one in self._shards.items() if name[0] != database}
+        self._shards.pop(database, None)
 
 
 class RayShards:
@@ -120,9 +120,8 @@ class RayShards:
         gather: Callable[[], Shard],
     ) -> None:
         self._workers, self._connection = get_workers(workers), connection()
-        every = dict(enumerate(sources))
-        numbers = [list(every)[i::workers] for i in range(workers)]
-        self._sources = [{number: every[number] for number in some} for some in numbers]
+        numbered = list(enumerate(sources))
+        self._sources = [dict(numbered[i::workers]) for i in range(workers)]
         self._name, self._threads = next(_NAMES), threads
         self.n_base, self.gather = n_base, gather
         weakref.finalize(self, _release, self._workers, self._connection, self._name)

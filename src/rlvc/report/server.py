@@ -117,8 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
                 answer = content.data(), JSON
             elif self.path == "/version":
                 number, is_finished = content.version()
-                said = {"version": number, "finished": is_finished}
-                answer = json.dumps(said).encode(), JSON
+                answer = json.dumps({"version": number, "finished": is_finished}).encode(), JSON
             else:
                 self._answer(HTTPStatus.NOT_FOUND)
                 return

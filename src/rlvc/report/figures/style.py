@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import matplotlib as mpl
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 BLUE: Final = "#0072B2"  # Okabe and Ito's palette
@@ -45,9 +44,7 @@ def house_style() -> AbstractContextManager[None]:
 
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure of a size in inches, without a window."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def to_png(figure: Figure, dpi: int = 150) -> bytes:

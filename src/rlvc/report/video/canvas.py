@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import cv2
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -68,7 +68,6 @@ class Canvas:
     def __init__(self) -> None:
         self._background = np.full((HEIGHT, WIDTH, 3), 255, np.uint8)
         self.figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="none")
-        FigureCanvasAgg(self.figure)
         self._renderer: Any = RendererAgg(WIDTH, HEIGHT, DPI)  # type: ignore[no-untyped-call]
         # Matplotlib's y axis points up.
         self._flip = Affine2D().scale(1.0, -1.0).translate(0.0, HEIGHT)

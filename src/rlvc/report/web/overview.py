@@ -33,9 +33,7 @@ def _headline(result: dict[str, Any]) -> list[Json]:
     """Return the most important numbers."""
     found = list[Json]()
     best = result.get("forest", result)
-    measures = best.get("measures") or {}
-    if "compact" in result:
-        measures = measures or result["compact"]
+    measures = best.get("measures") or result.get("compact") or {}
     for key, label, text in (
         ("success", "success", format_share),
         ("missed", "trials that miss the top", format_share),

@@ -19,6 +19,8 @@ from rlvc._core.validate import explain_invalid, from_json, require
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import Percepts
 
+Array = NDArray[Any]
+
 FORMAT, VERSION = "rlvc-examples", 1
 FILE: Final = "examples.rlvc"
 MAX_PERCEPTS: Final = 240  # percepts
@@ -71,7 +73,7 @@ class Examples:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the examples to one file."""
-        arrays: dict[str, NDArray[Any]] = {"table": self.percepts.table(), "count": self.count}
+        arrays: dict[str, Array] = {"table": self.percepts.table(), "count": self.count}
         if self.classes is not None:
             arrays["classes"] = self.classes
         for i, images in enumerate(self.percepts.images):
@@ -114,11 +116,7 @@ def _in_turn(count: Ints, classes: Ints) -> Ints:
 
 
 def _check(
-    cameras: list[str],
-    images: list[NDArray[Any]],
-    table: NDArray[Any],
-    count: NDArray[Any],
-    classes: NDArray[Any] | None,
+    cameras: list[str], images: list[Array], table: Array, count: Array, classes: Array | None
 ) -> None:
     """Raise a ValueError if the parts do not fit together."""
     require(cameras and cameras == sorted(set(cameras)), "cameras")

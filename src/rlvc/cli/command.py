@@ -79,9 +79,8 @@ def print_plain(console: Console, text: str) -> None:
 def options_of(context: typer.Context) -> dict[str, Any]:
     """Return all options that may change what is learned, ready for JSON."""
     chosen = {name: value for name, value in context.params.items() if name not in FREE}
-    if "settings" in chosen:  # the result does not depend on the execution backend
-        settings = chosen["settings"] or []
-        chosen["settings"] = [one for one in settings if not re.match(r"\s*engine\b", one)] or None
+    settings = chosen["settings"] or []  # the result does not depend on the execution backend
+    chosen["settings"] = [one for one in settings if not re.match(r"\s*engine\b", one)] or None
     plain: dict[str, Any] = json.loads(json.dumps(chosen, default=str))
     return {"command": context.info_name, **plain}
 

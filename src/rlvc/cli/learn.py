@@ -83,12 +83,9 @@ def learn(context: typer.Context, options: LearnOptions) -> None:
     learner = options.learner_of(CustomTask(source), *gamma)
     folder = find_place(options, Path("runs") / folder_name(source))
     n = options.interactions or INTERACTIONS
-    exploration = {
-        "interactions": n,
-        "rounds": min(ROUNDS, n) if options.rounds is None else options.rounds,
-        "epsilon": EPSILON if options.epsilon is None else options.epsilon,
-    }
-    check_exploration(**exploration)  # type: ignore[arg-type]
+    rounds = min(ROUNDS, n) if options.rounds is None else options.rounds
+    epsilon = EPSILON if options.epsilon is None else options.epsilon
+    check_exploration(n, rounds, epsilon)
     with console.status("getting ready"):
         learner.engine.start()
     check_options(options)
@@ -102,8 +99,8 @@ def learn(context: typer.Context, options: LearnOptions) -> None:
         import_tensorboard()
     task = CustomTask(
         source, data, source if is_data(source) else options.env_words(source),
+        interactions=n, rounds=rounds, epsilon=epsilon,
         episodes=EPISODES if options.episodes is None else options.episodes,
-        **exploration,  # type: ignore[arg-type]
     )  # fmt: skip
     execute_run(context, task, learner, options, folder)
 

@@ -108,14 +108,13 @@ class EnvOptions:
 
     def env_words(self, env_id: str) -> str:
         """Return the id and the options that describe the environment, for a shell."""
-        config = self.env_config(env_id)
         words = [env_id] + ["--render"] * self.render
-        for text in config.wraps:
+        for text in self.wrap or []:
             words += ["--wrap", text]
-        for name, value in config.arguments.items():
-            words += ["--arg", f"{name}={_plain(value)}"]
-        if config.size:
-            words += ["--size", "{}x{}".format(*config.size)]
+        for text in self.arg or []:
+            words += ["--arg", text]
+        if self.size:
+            words += ["--size", self.size]
         if self.frames > 1:
             words += ["--frames", str(self.frames)]
         return shlex.join(words)
@@ -216,14 +215,6 @@ class DataOptions:
         """Return the options as arguments of ``read_data``."""
         n_actions, names = parse_actions(self.actions)
         return {"n_actions": n_actions, "action_names": names, "action_start": self.first_action}
-
-
-def _plain(value: Any) -> str:
-    """Return a value as ``--arg`` reads it: a text that reads like something else in quotes."""
-    from rlvc.envs.make import parse_arguments
-
-    is_same = parse_arguments([f"value={value}"])["value"] == value
-    return str(value) if is_same else repr(value)
 
 
 def parse_actions(text: str | None) -> tuple[int | None, tuple[str, ...]]:

@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium
 from gymnasium import wrappers
 
+from rlvc.data.collect import Env
 from rlvc.data.spaces import is_visible_space, warn_of_ignored_entries
 from rlvc.errors import EnvError
 
@@ -44,7 +45,7 @@ class EnvConfig:
     size: tuple[int, int] | None = None
     frames: int = 1
 
-    def make(self, **more: Any) -> gymnasium.Env[Any, Any]:
+    def make(self, **more: Any) -> Env:
         """Return a new environment; arguments are added to those of the configuration."""
         arguments = {**self.arguments, **more}
         if self.render:
@@ -59,7 +60,7 @@ class EnvConfig:
         return env if self.frames == 1 else _stack(env, self.frames)
 
 
-def _make(env_id: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+def _make(env_id: str, arguments: dict[str, Any]) -> Env:
     module, colon, _ = env_id.partition(":")
     try:
         return gymnasium.make(env_id, disable_env_checker=True, **arguments)
@@ -85,7 +86,7 @@ def _make(env_id: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
         raise EnvError(f"{env_id} cannot be made: {type(error).__name__}: {error}") from error
 
 
-def _wrap(env: gymnasium.Env[Any, Any], text: str) -> gymnasium.Env[Any, Any]:
+def _wrap(env: Env, text: str) -> Env:
     """Return an environment in the wrapper that a text names."""
     name, options = _call(text)
     module, colon, attribute = name.partition(":")
@@ -163,7 +164,7 @@ def parse_size(text: str) -> tuple[int, int]:
     return int(width), int(height)
 
 
-def _stack(env: gymnasium.Env[Any, Any], n: int) -> gymnasium.Env[Any, Any]:
+def _stack(env: Env, n: int) -> Env:
     """Return an environment whose observations are its last images."""
     space = env.observation_space
     if isinstance(space, gymnasium.spaces.Dict):
@@ -175,7 +176,7 @@ def _stack(env: gymnasium.Env[Any, Any], n: int) -> gymnasium.Env[Any, Any]:
     return wrappers.FrameStackObservation(env, n)
 
 
-def _resize(env: gymnasium.Env[Any, Any], size: tuple[int, int]) -> gymnasium.Env[Any, Any]:
+def _resize(env: Env, size: tuple[int, int]) -> Env:
     width, height = size
     space = env.observation_space
     if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) not in (2, 3):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from statistics import NormalDist
 from typing import Final
 
@@ -89,17 +89,13 @@ class Optimum:
                [ 90., 100.,  90.,  81.]])
         """
         points = np.asarray(positions, dtype=np.float64)
-        result = np.empty((len(points), len(MOVES)))
-        for first in range(0, len(points), BATCH):
-            batch = points[first : first + BATCH]
-            moved, stays = np.empty((2, len(batch), len(MOVES)))
-            for action in range(len(MOVES)):
-                cells, weights, exits, stays[:, action] = self.outcomes(batch, action)
-                onward = (self.cell_values[cells] * weights).sum(axis=1)
-                moved[:, action] = self.world.reward * exits + self.world.gamma * onward
-            best = _best(moved, stays, self.world.gamma)
-            result[first : first + BATCH] = moved + self.world.gamma * stays * best[:, None]
-        return result
+        moved, stays = np.empty((2, len(points), len(MOVES)))
+        for action, rows in product(range(len(MOVES)), _batches(len(points))):
+            cells, weights, exits, stays[rows, action] = self.outcomes(points[rows], action)
+            onward = (self.cell_values[cells] * weights).sum(axis=1)
+            moved[rows, action] = self.world.reward * exits + self.world.gamma * onward
+        best = _best(moved, stays, self.world.gamma)
+        return moved + self.world.gamma * stays * best[:, None]
 
     def outcomes(
         self, positions: Floats, action: int
@@ -124,8 +120,8 @@ class Optimum:
         weights = np.stack([1 - down, down])[:, None] * np.stack([1 - right, right])
         n = len(positions)
         return (
-            cells.reshape(4, n, -1).swapaxes(0, 1).reshape(n, -1),
-            (weights * goes).reshape(4, n, -1).swapaxes(0, 1).reshape(n, -1),
+            np.hstack(list(cells.reshape(4, n, -1))),
+            np.hstack(list((weights * goes).reshape(4, n, -1))),
             exits.reshape(n, -1).mean(axis=1),
             blocked.reshape(n, -1).mean(axis=1),
         )
@@ -170,14 +166,17 @@ def _nodes(deviation: float, n_nodes: int) -> Floats:
     return np.array(medians) * float(deviation / np.std(medians))
 
 
+def _batches(n: int) -> list[slice]:
+    return [slice(first, first + BATCH) for first in range(0, n, BATCH)]
+
+
 def _best(moved: Floats, stays: Floats, gamma: float) -> Floats:
     """Return V* of (n, 4) expected returns of moving and probabilities of being blocked.
 
     A blocked agent is exactly where it was, so V solves V = max over a of (moved + γ·stays·V),
     which is max over a of moved / (1 - γ·stays).
     """
-    best: Floats = (moved / (1 - gamma * stays)).max(axis=1)
-    return best
+    return np.asarray((moved / (1 - gamma * stays)).max(axis=1))
 
 
 def _solve(blank: Optimum) -> Floats:
@@ -189,8 +188,7 @@ def _solve(blank: Optimum) -> Floats:
     transitions = []
     for action in range(len(MOVES)):
         blocks = []
-        for first in range(0, len(open_cells), BATCH):
-            rows = slice(first, first + BATCH)
+        for rows in _batches(len(open_cells)):
             places = centres[open_cells[rows]]
             cells, weights, exits, stays[rows, action] = blank.outcomes(places, action)
             gains[rows, action] = world.reward * exits

@@ -167,9 +167,8 @@ def _line(scene: Image, start: Point, end: Point, color: Color, width: float) ->
 
 def _dashes(scene: Image, start: Point, end: Point, color: Color, width: float) -> None:
     """Draw nine dashes and the gaps between them, a dash at either end."""
-    (x0, y0), (x1, y1) = start, end
-    for dash in range(0, 17, 2):
-        a, b = ((x0 + n / 17 * (x1 - x0), y0 + n / 17 * (y1 - y0)) for n in (dash, dash + 1))
+    points = np.linspace(start, end, 18).tolist()
+    for a, b in zip(points[::2], points[1::2], strict=True):
         _line(scene, a, b, color, width)
 
 

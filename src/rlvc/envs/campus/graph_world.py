@@ -53,7 +53,7 @@ class GraphWorld:
 
     def __post_init__(self) -> None:
         for a, b in self.links:
-            if not 0 <= min(a, b) <= max(a, b) < len(self.places) or not self._is_step(a, b):
+            if not 0 <= min(a, b) <= max(a, b) < len(self.places) or self._way(a, b) not in AHEAD:
                 raise ValueError(
                     f"links of GraphWorld must join spots one step apart; got {(a, b)} "
                     f"among {len(self.places)} spots."
@@ -110,27 +110,26 @@ class GraphWorld:
         result: Bools = best[np.asarray(states), np.asarray(actions)]
         return result
 
-    def _is_step(self, a: int, b: int) -> bool:
+    def _way(self, a: int, b: int) -> tuple[int, int]:
+        """Return the (x east, y north) from a spot to another."""
         (ax, ay), (bx, by) = self.places[a], self.places[b]
-        return (bx - ax, by - ay) in AHEAD
+        return bx - ax, by - ay
 
     def _tables(self) -> tuple[Ints, Floats, Bools]:
-        n_headings = len(HEADINGS)
-        next_state = np.empty((self.n_states, len(ACTION_NAMES)), np.int64)
-        linked = {frozenset(link) for link in self.links}
-        spot_at = {place: spot for spot, place in enumerate(self.places)}
-        for state in range(self.n_states):
-            spot, heading = divmod(state, n_headings)
-            (x, y), (east, north) = self.places[spot], AHEAD[heading]
-            ahead = spot_at.get((x + east, y + north), spot)
-            if (spot, heading) == self.goal or frozenset((spot, ahead)) not in linked:
-                ahead = spot
-            left, right = (n_headings * spot + (heading + turn) % n_headings for turn in (-1, 1))
-            next_state[state] = left, right, n_headings * ahead + heading
+        shape = len(self.places), len(HEADINGS)
+        spot, heading = np.indices(shape)
+        ahead = spot.copy()
+        for a, b in self.links:
+            ahead[a, AHEAD.index(self._way(a, b))] = b
+            ahead[b, AHEAD.index(self._way(b, a))] = a
+        ahead[self.goal] = self.goal[0]
+        ends = (spot, heading - 1), (spot, heading + 1), (ahead, heading)
+        tables = [np.ravel_multi_index(end, shape, mode="wrap") for end in ends]
+        next_state = np.stack([table.ravel() for table in tables], axis=1)
         reward = np.full(next_state.shape, self.turn_reward)
         reward[:, 2] = self.forward_reward
         terminated = np.zeros(next_state.shape, np.bool_)
-        goal = n_headings * self.goal[0] + self.goal[1], 2
+        goal = np.ravel_multi_index(self.goal, shape), 2
         reward[goal], terminated[goal] = self.goal_reward, True
         return next_state, reward, terminated
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -46,7 +46,6 @@ PHOTOGRAPHS = {
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
 Files = Path | tuple[Path, ...]
 """One image that is to fill a picture, or several side by side."""
-Sources = dict[str, Callable[[], Files]]
 
 
 def maze_picture(pictures: str | Path = "photos") -> Image:
@@ -106,11 +105,11 @@ def ground_picture(pictures: str | Path = "photos") -> Image:
     >>> ground_picture("photos").shape
     (128, 1280, 3)
     """
-    known: Sources = {"photos": _photos, "coil": _coil, "street": _street}
-    return _strip_picture(_find_files(pictures, known), MAZE_SIDE, TILE)
+    files = _find_files(pictures, {"photos": _photos, "coil": _coil, "street": _street})
+    return _strip_picture(files, MAZE_SIDE, TILE)
 
 
-def _find_files(pictures: str | Path, known: Sources) -> Files:
+def _find_files(pictures: str | Path, known: Mapping[str, Callable[[], Files]]) -> Files:
     """Return the files of a name or a folder, or the one file that must fill the picture."""
     if isinstance(pictures, str) and pictures in known:
         return known[pictures]()
@@ -216,7 +215,7 @@ def read_image(file: Path) -> Image:
             f"Picture {file} is not an image that OpenCV can read. "
             "Give a PNG, JPEG, BMP, TIFF or WebP file."
         )
-    return _uint8(cv2.cvtColor(image, cv2.COLOR_BGR2RGB))
+    return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB), np.uint8)
 
 
 def richest_tiles(photograph: Image, n: int) -> list[Image]:
@@ -255,12 +254,7 @@ def scale_to(image: Image, width: int, height: int) -> Image:
     """Return the image at another size."""
     shrinks = height < image.shape[0] or width < image.shape[1]
     method = cv2.INTER_AREA if shrinks else cv2.INTER_CUBIC
-    return _uint8(cv2.resize(image, (width, height), interpolation=method))
-
-
-def _uint8(image: object) -> Image:
-    # OpenCV's stubs promise any array of numbers; on uint8 these functions stay in uint8.
-    return np.asarray(image, dtype=np.uint8)
+    return np.asarray(cv2.resize(image, (width, height), interpolation=method), np.uint8)
 
 
 def _frozen(image: Image) -> Image:

@@ -283,7 +283,7 @@ def test_lines_are_those_of_the_history(done: HillOutcome) -> None:
             line = curves[name]
             assert np.asarray(line.get_xdata()).tolist() == [h["stage"] for h in found["history"]]
             values = [np.nan if h[key] is None else h[key] for h in found["history"]]
-            assert np.array_equal(np.asarray(line.get_ydata()), values, equal_nan=True)
+            assert np.array_equal(np.asarray(line.get_ydata(), float), values, equal_nan=True)
         for name, found in (
             ("state known, 13 × 13", result["direct"]["grid13"]),
             ("the optimum", result["optimum"]),

@@ -9,15 +9,13 @@ from typing import Any, ClassVar
 
 import gymnasium
 
-from rlvc.data.collect import collect
+from rlvc.data.collect import Env, collect
 from rlvc.data.interactions import Interactions
 from rlvc.learning.rlvc import RLVC
 from rlvc.policies.forest import AnyPolicy
 from rlvc.runs.resources import ResourceEstimate
 from rlvc.runs.run import Run
 from rlvc.runs.task import NEW_SEED, E, Task
-
-Env = gymnasium.Env[Any, Any]
 
 
 @dataclass(frozen=True, kw_only=True)

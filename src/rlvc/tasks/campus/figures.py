@@ -46,10 +46,8 @@ def draw_errors(result: dict[str, Any]) -> Figure:
     """Draw the error on the views learned from and on new views, by stage, of both versions."""
     figure = new_figure(9.0, 3.4)
     left, right = figure.subplots(1, 2, sharey=True)
-    _draw_versions(left, result, "train_error", "{:.1%}")
-    _draw_versions(right, result, "test_error", "{:.1%}")
-    left.set_title("Error on the views learned from")
-    right.set_title("Error on new views")
+    _draw_versions(left, result, "train_error", "{:.1%}", "Error on the views learned from")
+    _draw_versions(right, result, "test_error", "{:.1%}", "Error on new views")
     right.axhline(result["ceiling"], color=GREY, linewidth=1.2, linestyle="--")
     right.annotate(
         f"a vote of nearest neighbours, {result['ceiling']:.1%}", (0, result["ceiling"]),
@@ -71,21 +69,20 @@ def draw_sizes(result: dict[str, Any]) -> Figure:
     """Draw the number of classes and of selected features, by stage, of both versions."""
     figure = new_figure(9.0, 3.4)
     left, right = figure.subplots(1, 2)
-    _draw_versions(left, result, "classes", "{}")
-    _draw_versions(right, result, "features", "{}")
-    left.set_title("Visual classes")
-    right.set_title("Selected features")
+    _draw_versions(left, result, "classes", "{}", "Visual classes")
+    _draw_versions(right, result, "features", "{}", "Selected features")
     for axes in (left, right):
         axes.set_ylim(bottom=0)
     return figure
 
 
-def _draw_versions(axes: Axes, result: dict[str, Any], key: str, form: str) -> None:
+def _draw_versions(axes: Axes, result: dict[str, Any], key: str, form: str, title: str) -> None:
     for version, colour in COLOURS.items():
         history = result[version]["history"]
         label = f"{NAMES[version]}: {form.format(history[-1][key])} at the end"
         plot_stages(axes, history, key, colour, label)
     axes.legend(loc="best", fontsize=8)
+    axes.set_title(title)
     axes.set_xlabel("stage k")
     axes.margins(x=0.02)
 
@@ -123,8 +120,7 @@ def draw_map(outcome: CampusOutcome) -> Figure:
         axes.annotate(text, (x, y), ha="center", va="center", fontsize=8.5, zorder=6)
     axes.set(aspect="equal", xticks=[], yticks=[], xlim=(-0.45, 4.1), ylim=(-0.42, 2.42))
     axes.grid(False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     if outcome.forest is None:
         found = outcome.result["compact"]
         sizes = f"{found['classes']} visual classes by {found['features']} tests"

@@ -11,6 +11,7 @@ import numpy as np
 
 from rlvc._core.arrays import Floats
 from rlvc._core.checkpoint_store import PrefixedStore
+from rlvc.data.collect import Env
 from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import SINGLE, Percepts
@@ -49,7 +50,7 @@ from rlvc.tasks.campus.metrics import (
     vote,
 )
 from rlvc.tasks.campus.scene import draw_scene
-from rlvc.tasks.paper_task import Env, PaperTask
+from rlvc.tasks.paper_task import PaperTask
 from rlvc.vision.cache import ExtractionCache
 
 DRAWN: Final = ("photos", "places")  # pictures of which every seed makes other views

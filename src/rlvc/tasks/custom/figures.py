@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rlvc.data.percepts import Percept
-from rlvc.policies.policy import Policy
+from rlvc.data.percepts import images_of
 from rlvc.report.figures.arrangements import show_image
 from rlvc.report.figures.curves import draw_features, draw_growth
 from rlvc.report.figures.style import BLUE, GREY, ORANGE, house_style, new_figure, to_png
@@ -32,11 +30,10 @@ def draw_classes(outcome: CustomOutcome, n: int = 12) -> Figure:
     size = np.bincount(here, minlength=policy.n_classes)
     order = np.argsort(-size, kind="stable")[:n]
     order = order[size[order] > 0]
-    first = met.percepts[0]
-    one = next(iter(first.values())) if isinstance(first, Mapping) else first
-    columns = 4 if one.shape[1] > 1.4 * one.shape[0] else 6
+    height, width, _ = next(iter(images_of(met.percepts[0]).values())).shape
+    columns = 4 if width > 1.4 * height else 6
     rows = -(-len(order) // columns)
-    figure = new_figure(10.0, rows * (9.6 / columns * one.shape[0] / one.shape[1] + 0.42) + 0.3)
+    figure = new_figure(10.0, rows * (9.6 / columns * height / width + 0.42) + 0.3)
     figure.suptitle(
         f"What it does when it sees what: the {len(order)} most visited of {policy.n_classes} "
         "classes",
@@ -47,21 +44,15 @@ def draw_classes(outcome: CustomOutcome, n: int = 12) -> Figure:
         axes.axis("off")
     for axes, number in zip(cells, order.tolist(), strict=False):
         percepts, counts = np.unique(met.start[here == number], return_counts=True)
-        _show_class(
-            axes, policy, number, met.percepts[int(percepts[counts.argmax()])], size[number]
-        )
+        images = images_of(met.percepts[int(percepts[counts.argmax()])])
+        show_image(axes, list(images.values())[-1])
+        action = int(policy.actions[number])
+        name = policy.action_names[action] if policy.action_names else action + policy.action_start
+        axes.set_title(
+            f"class {number}: “{name}”\nvalue {policy.values[number]:.2f}, {size[number]}×",
+            fontsize=7.5, fontweight="normal", loc="center",
+        )  # fmt: skip
     return figure
-
-
-def _show_class(axes: Axes, policy: Policy, number: int, percept: Percept, size: int) -> None:
-    image = list(percept.values())[-1] if isinstance(percept, Mapping) else percept
-    show_image(axes, image)
-    action = int(policy.actions[number])
-    name = policy.action_names[action] if policy.action_names else action + policy.action_start
-    axes.set_title(
-        f"class {number}: “{name}”\nvalue {policy.values[number]:.2f}, {size}×",
-        fontsize=7.5, fontweight="normal", loc="center",
-    )  # fmt: skip
 
 
 def draw_learning(result: dict[str, Any]) -> Figure:

@@ -13,13 +13,14 @@ from rlvc.data.collect import (
     EPSILON,
     INTERACTIONS,
     ROUNDS,
+    Env,
     ExplorationCallback,
     Round,
     explore,
 )
 from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
-from rlvc.data.percepts import SINGLE
+from rlvc.data.percepts import images_of
 from rlvc.data.spaces import shapes_of
 from rlvc.learning.database import Database
 from rlvc.learning.rlvc import CHOSEN, RLVC
@@ -35,7 +36,6 @@ from rlvc.runs.task import NEW_SEED, Task, TaskEvaluation
 from rlvc.tasks.custom.scene import draw_scene
 from rlvc.vision.extractor import FeatureExtractor
 
-Env = gymnasium.Env[Any, Any]
 ROW: Final = 300  # bytes of an interaction while it is collected
 EPISODES: Final = 100  # of the evaluation by default
 MEASURES: Final = {
@@ -167,7 +167,7 @@ class CustomTask(Task[CustomEvaluation]):
     def sample_percept(self, outcome: CustomOutcome) -> dict[str, Image]:
         """Return the first percept."""
         first = outcome.interactions.percepts[int(outcome.interactions.start[0])]
-        return dict(first) if isinstance(first, Mapping) else {SINGLE: first}
+        return dict(images_of(first))
 
     def examples(self, outcome: CustomOutcome) -> Examples:
         """Return percepts of all classes; a forest has no single class of each."""

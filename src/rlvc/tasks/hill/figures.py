@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rlvc._core.arrays import Floats
 from rlvc.envs.hill.dynamics import FIRST, HILL, TOP
-from rlvc.report.figures.curves import draw_features
+from rlvc.report.figures.curves import draw_features, plot_stages
 from rlvc.report.figures.style import (
     BLUE,
     GREEN,
@@ -73,15 +73,12 @@ def _draw_stages(axes: Axes, result: dict[str, Any], key: str, form: str) -> Non
         ("without composites", result["primitive_only"], ORANGE),
         ("rlvc, from images", result, BLUE),
     ):
-        history = found["history"]
-        stage = [line["stage"] for line in history]
-        value = [np.nan if line[key] is None else line[key] for line in history]
-        dot = "o" if len(stage) == 1 else ""  # a line of one point cannot be seen
-        text = label(name, history[-1][key])
-        axes.plot(stage, value, color=colour, linewidth=1.8, marker=dot, label=text, zorder=3)
-        if stage[-1] < n_stages:  # it found nothing more to split
-            axes.plot([stage[-1]], [value[-1]], "o", color=colour, markersize=4, zorder=3)
-            axes.plot([stage[-1], n_stages], [value[-1]] * 2, ":", color=colour, linewidth=1.2)
+        stage, value = found["history"][-1]["stage"], found["history"][-1][key]
+        plot_stages(axes, found["history"], key, colour, label(name, value))
+        axes.lines[-1].set_zorder(3)
+        if stage < n_stages:  # it found nothing more to split
+            axes.plot([stage], [value], "o", color=colour, markersize=4, zorder=3)
+            axes.plot([stage, n_stages], [value] * 2, ":", color=colour, linewidth=1.2)
     direct, lines = result["direct"], []
     if "forest" in result:
         forest = result["forest"]

@@ -60,19 +60,17 @@ class HillIndex:
     gauge: Bools = field(repr=False)
 
     @classmethod
-    def of(cls, found: FeatureIndex, graph: FeatureGraph | None = None) -> HillIndex:
-        """Return the result of :func:`index_hill` for its features, or for those of a graph."""
-        columns = list(range(len(found.graph)))
-        if graph is not None:
-            found, numbers = add_features(found, graph)
-            columns = [numbers[number] for number in range(len(graph))]
+    def of(cls, found: FeatureIndex, graph: FeatureGraph) -> HillIndex:
+        """Return the result of :func:`index_hill` for the features of a graph."""
+        found, numbers = add_features(found, graph)
+        columns = [numbers[number] for number in range(len(graph))]
         image = dict(zip(found.cameras, found.table.T, strict=True))
         shown = dict(zip(found.cameras, found.shown, strict=True))
         ground, gauge = (
             _dense(shown[camera].take(image[camera][:n]))[:, columns]
             for camera, n in ((GROUND, len(POSITIONS)), (GAUGE, len(VELOCITIES)))
         )
-        return cls(graph or found.graph, ground, gauge)
+        return cls(graph, ground, gauge)
 
     def shows(self, number: int) -> Bools:
         """Tell which positions or, if the gauge shows it, which velocities exhibit a feature."""

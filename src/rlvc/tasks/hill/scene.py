@@ -26,8 +26,7 @@ def draw_scene(strip: Image) -> Scene:
     store = percepts.images[names.index(GAUGE)]
     alike = [store[i] for i in range(len(store))]  # but for the cursor, so there is room for all
     sheets, gauges = encode_images(GAUGE, alike, 1, np.inf)
-    first = np.zeros(len(percepts.images[names.index(GROUND)]), np.int64)
-    first[ground[::-1]] = np.arange(len(ground))[::-1]
+    _, first = np.unique(ground, return_index=True)
     where = {
         GAUGE: gauges,
         GROUND: {

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rlvc._core.arrays import Floats, Ints
+from rlvc.data.collect import Env
 from rlvc.data.images import Image
 from rlvc.data.spaces import shapes_of
 from rlvc.envs.hill.dynamics import ACTION_NAMES, HILL
@@ -57,7 +58,7 @@ from rlvc.tasks.hill.metrics import (
     starts,
 )
 from rlvc.tasks.hill.scene import draw_scene
-from rlvc.tasks.paper_task import Env, PaperTask
+from rlvc.tasks.paper_task import PaperTask
 
 START = (-0.5, 0.0)  # the state of the sample percept: at rest in the valley
 
@@ -133,12 +134,12 @@ class HillTask(PaperTask[HillEvaluation]):
         stages, policy = run.stages["learn"], run.policies["learn"]
         n_steps = N_IMAGES + sum(map(len, run.stages.values()))
         with run.timer.phase("evaluate", n_steps):
+            graph = stages[-1].database.graph
             found = index_hill(
-                run.database.extractor, stages[-1].database.graph, self.env.strip,
-                learner.threads, run.callback.on_step,
-            )  # fmt: skip
+                run.database.extractor, graph, self.env.strip, learner.threads, run.callback.on_step
+            )
             begin = starts(run.seed, self.episodes or TRIALS)
-            history = _measure_stages(stages, HillIndex.of(found), begin, run.callback)
+            history = _measure_stages(stages, HillIndex.of(found, graph), begin, run.callback)
             numbers = describe_sizes(stages[-1]) | {
                 "images": {images.camera: len(images) for images in data.percepts.images},
                 "measures": _measures(history[-1]),

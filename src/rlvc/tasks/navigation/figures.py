@@ -146,5 +146,4 @@ def _draw_world(axes: Axes, world: PlanarWorld, glass: str) -> None:
             axes.plot([x0, x1], ends, color=INK, linewidth=1.2, zorder=4)
     axes.set(xlim=(0, world.width), ylim=(world.height, 0), xticks=[], yticks=[])
     axes.grid(False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rlvc._core.arrays import Floats, Ints
-from rlvc.data.collect import collect
+from rlvc.data.collect import Env, collect
 from rlvc.data.images import Image
 from rlvc.data.percepts import SINGLE, Percepts
 from rlvc.data.spaces import shapes_of
@@ -48,7 +48,7 @@ from rlvc.tasks.navigation.metrics import (
     policy_actor,
 )
 from rlvc.tasks.navigation.scene import draw_scene
-from rlvc.tasks.paper_task import Env, PaperTask
+from rlvc.tasks.paper_task import PaperTask
 
 
 @dataclass(frozen=True, slots=True)

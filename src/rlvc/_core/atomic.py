@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -108,22 +108,17 @@ def atomic_folder(path: Pathlike) -> Iterator[Path]:
     """
     target = Path(path).resolve()
     created = missing_folders(target.parent)
-    with explain_os_errors(Path(path)):
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-            try:
-                yield hidden
-                umask = os.umask(0)
-                os.umask(umask)
-                hidden.chmod(0o777 & ~umask)  # the permissions of an ordinary folder
-                hidden.replace(target)
-            except BaseException:
-                shutil.rmtree(hidden, ignore_errors=True)
-                raise
-        except BaseException:
-            remove_empty(created)
-            raise
+    with explain_os_errors(Path(path)), ExitStack() as undo:
+        undo.callback(remove_empty, created)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        undo.callback(shutil.rmtree, hidden, ignore_errors=True)
+        yield hidden
+        umask = os.umask(0)
+        os.umask(umask)
+        hidden.chmod(0o777 & ~umask)  # the permissions of an ordinary folder
+        hidden.replace(target)
+        undo.pop_all()
 
 
 def check_place(path: Path) -> None:
@@ -153,14 +148,10 @@ def remove_parts(folder: Path) -> int:
     for path in folder.iterdir():
         if not _PART.fullmatch(path.name) or path.is_symlink() or not path.is_file():
             continue
-        with suppress(OSError):
-            handle = os.open(path, os.O_RDWR)
-            try:
-                if _lock(handle, wait=False):
-                    path.unlink()
-                    n += 1
-            finally:
-                os.close(handle)
+        with suppress(OSError), path.open("r+b") as file:
+            if _lock(file.fileno(), wait=False):
+                path.unlink()
+                n += 1
     return n
 
 

@@ -29,10 +29,7 @@ _work: Callable[[Any], Any] | None = None  # the work of a forked process
 def run_processes(work: Callable[[T], R], pieces: Sequence[T], processes: int) -> Iterator[R]:
     """Yield ``work(piece)`` for every piece, in order; in threads where forking is not safe.
 
-    Args:
-        work: A callable, which processes inherit.
-        pieces: Its arguments; these and the results are sent.
-        processes: The number of processes; 0 for all cores.
+    Processes inherit the work; pieces and results are sent. 0 processes are one for each core.
     """
     n = min(n_threads(processes), len(pieces))
     if n <= 1 or sys.platform != "linux":

@@ -115,10 +115,9 @@ def as_json(config: Any) -> dict[str, Any]:
         value = getattr(config, each.name)
         if isinstance(value, (bool, int, float, str)) or value is None:
             plain[each.name] = value
-        elif dataclasses.is_dataclass(value):
-            plain[each.name] = {"type": type(value).__name__, **as_json(value)}
         elif not isinstance(value, np.ndarray):
-            plain[each.name] = {"type": type(value).__name__}
+            inner = as_json(value) if dataclasses.is_dataclass(value) else {}
+            plain[each.name] = {"type": type(value).__name__, **inner}
     return plain
 
 

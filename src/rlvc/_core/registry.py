@@ -34,10 +34,7 @@ class Registry(Generic[Part]):
     def register(self, name: str, factory: Callable[..., Part] | str) -> None:
         """Register a factory under a name; a later call wins.
 
-        Args:
-            name: The name.
-            factory: A callable, or an entry point ``module:attribute`` that is imported on first
-                use.
+        It is a callable, or an entry point ``module:attribute`` that is imported on first use.
         """
         self._factories[name] = factory
 

@@ -15,10 +15,9 @@ Array = NDArray[np.uint8]
 
 
 class SpooledArrays:
-    """Numbered arrays of bytes; their file is removed with them, and threads may read at once.
+    """Numbered arrays of bytes, of which the first ``in_memory`` bytes are kept in memory.
 
-    Args:
-        in_memory: How many bytes are kept in memory.
+    Their file is removed with them, and threads may read at once.
 
     >>> arrays = SpooledArrays(in_memory=3)
     >>> for level in range(3):

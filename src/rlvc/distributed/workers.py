@@ -50,10 +50,8 @@ def _get_shard(reference: Any) -> Shard:
 def load_shard(folder: str, number: int, stamp: FileInfo) -> Shard:
     """Return a shard of a dataset on disk, or raise an error unless the dataset is there.
 
-    Args:
-        folder: The name that all machines have for the folder.
-        number: The number of the shard.
-        stamp: Its ``dataset.json``, which tells it from another dataset in the same folder.
+    All machines have the folder under the same name. The stamp is that of ``dataset.json``, which
+    tells the dataset from another one in the same folder.
     """
     try:
         found = describe_file(Path(folder) / FILE)

@@ -104,12 +104,8 @@ class ExtractionCache:
 class CacheChunks:
     """Save the keypoints of one camera's images in chunks, in their order.
 
-    Args:
-        store: Where to save them.
-        name: The prefix of the chunks' names.
-        images: The images.
-        first: The number of the first image that is not known yet.
-        now: Return the time in seconds.
+    Names of chunks begin with the given one; ``first`` is the number of the first image that is not
+    known yet, and ``now`` returns the time in seconds.
     """
 
     def __init__(

@@ -39,11 +39,7 @@ class Keypoints:
 
 
 class KeypointBuffer:
-    """Accumulate keypoints image by image.
-
-    Args:
-        known: The keypoints of the first images; they are copied.
-    """
+    """Accumulate keypoints image by image, after a copy of those that are known."""
 
     def __init__(self, known: Keypoints | None = None) -> None:
         self._begin = [0]

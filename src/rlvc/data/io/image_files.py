@@ -28,13 +28,8 @@ OnImage = Callable[[], None] | None
 class FileImages(Images):
     """The distinct images of one camera, which stay in their files.
 
-    Each is read when it is needed, and must be unchanged since it was added.
-
-    Args:
-        camera: The name of the camera.
-        folder: The folder that paths are relative to.
-        shape: The shape of the images, if it is known already.
-        digests: Those of the images that are known already.
+    Each is read when it is needed, and must be unchanged since it was added. Shape, digests and
+    paths are those of the images that are known already.
 
     Attributes:
         folder: The folder that paths are relative to.

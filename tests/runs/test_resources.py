@@ -3,6 +3,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,15 +18,26 @@ from rlvc.runs.resources import (
     PIXEL,
     PROGRAM,
     CameraStatistics,
-    FreeResources,
     estimate,
     free_memory,
+    usable_memory,
 )
 from rlvc.vision import Harris, Orb, Sift
 from tests.support.builders import blocks
 
 CAMERA = CameraStatistics((480, 640, 3), 1000, 100.0)
-WIDE = FreeResources(Path("runs/maze"), memory=10**15, disk=10**15, temporary=10**15)
+
+
+def let_there_be(
+    monkeypatch: pytest.MonkeyPatch, memory: int = 10**15, disk: int = 10**15, other: int = 10**15
+) -> None:
+    """Set how much memory there is, and how much disk is free for results and temporary files."""
+
+    def usage(place: Path) -> SimpleNamespace:
+        return SimpleNamespace(free=other if place == Path(tempfile.gettempdir()) else disk)
+
+    monkeypatch.setattr("rlvc.runs.resources.usable_memory", lambda: memory)
+    monkeypatch.setattr("rlvc.runs.resources.shutil.disk_usage", usage)
 
 
 def data(n: int = 12, *, seed: int = 0) -> Interactions:
@@ -101,36 +113,54 @@ def test_shapes_come_from_the_space() -> None:
     assert shapes_of(spaces.Dict(left=image, speed=speed)) == {"left": (48, 64, 3)}
 
 
-def test_the_sentence_says_what_there_is() -> None:
+def test_the_sentence_says_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    let_there_be(monkeypatch, memory=21_000 * MB)
     needs = ResourceEstimate(800 * MB, 300 * MB, 19_000 * MB)
-    said = needs.describe(replace(WIDE, memory=21_000 * MB))
+    said = needs.describe(Path("runs/maze"))
     assert said.startswith("This needs about 0.8 GB of memory (21 GB are free) and 0.3 GB of disk ")
     assert said.endswith(f"in runs/maze, and 19 GB in {tempfile.gettempdir()} for a while.")
     assert needs.describe(at_most=True).startswith("This needs at most 0.8 GB of memory and 0.3 GB")
 
 
-def test_what_cannot_fit_is_refused() -> None:
+def test_what_cannot_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs = ResourceEstimate(40_000 * MB, 3000 * MB, 5000 * MB)
-    needs.check(WIDE)
+    let_there_be(monkeypatch)
+    needs.check(tmp_path)
+    let_there_be(monkeypatch, memory=20_000 * MB)
     with pytest.raises(MemoryError, match=r"about 40 GB of memory; 20 GB are free"):
-        needs.check(replace(WIDE, memory=20_000 * MB))
-    with pytest.raises(OSError, match=r"about 3.0 GB of disk; 2.0 GB are free.*--out.*runs/maze"):
-        needs.check(replace(WIDE, disk=2000 * MB))
+        needs.check(tmp_path)
+    let_there_be(monkeypatch, disk=2000 * MB)
+    with pytest.raises(OSError, match=r"of disk; 2.0 GB are free") as full:
+        needs.check(tmp_path)
+    assert str(full.value).endswith(f"--out): {tmp_path}.")
+    let_there_be(monkeypatch, other=4000 * MB)
     with pytest.raises(OSError, match=r"about 5.0 GB for temporary files; 4.0 GB.*TMPDIR") as full:
-        needs.check(replace(WIDE, temporary=4000 * MB))
+        needs.check(tmp_path)
     assert str(full.value).endswith(f"TMPDIR: {tempfile.gettempdir()}.")
-    one = replace(WIDE, disk=7000 * MB, temporary=7000 * MB)
-    needs.check(one)
-    with pytest.raises(OSError, match=r"about 8.0 GB of disk; 7.0 GB are free"):
-        needs.check(replace(one, is_one_disk=True))
+
+
+@pytest.mark.parametrize("is_one_disk", [True, False])
+def test_results_and_temporary_files_may_be_on_one_disk(
+    is_one_disk: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stat(place: Path) -> SimpleNamespace:
+        return SimpleNamespace(st_dev=0 if is_one_disk or place == tmp_path else 1)
+
+    needs = ResourceEstimate(40_000 * MB, 3000 * MB, 5000 * MB)
+    let_there_be(monkeypatch, disk=7000 * MB, other=7000 * MB)
+    monkeypatch.setattr(Path, "stat", stat)
+    if is_one_disk:
+        with pytest.raises(OSError, match=r"about 8.0 GB of disk; 7.0 GB are free"):
+            needs.check(tmp_path)
+    else:
+        needs.check(tmp_path)
 
 
 def test_this_machine_has_space_for_little(tmp_path: Path) -> None:
-    free = FreeResources.of(tmp_path)
-    ResourceEstimate(1, 1, 1).check(free)
-    assert 0 < free.memory < 2**50
+    ResourceEstimate(1, 1, 1).check(tmp_path)
+    assert 0 < usable_memory() < 2**50
     with pytest.raises(OSError, match="of disk"):
-        ResourceEstimate(1, 2**60).check(free)
+        ResourceEstimate(1, 2**60).check(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from rlvc.data.percepts import SINGLE
 from rlvc.learning.stage import Stage
 from rlvc.runs.callbacks import Callback
 from rlvc.runs.checkpoint import Checkpoint
-from rlvc.runs.resources import FreeResources, ResourceEstimate
+from rlvc.runs.resources import ResourceEstimate
 from rlvc.runs.run import POLICY, Outcome
 from rlvc.runs.summary import SummaryTable
 
@@ -98,11 +98,10 @@ class ResourceCheck(Callback):
         self._console, self._folder, self._checkpoint = console, folder, checkpoint
 
     def on_needs(self, needs: ResourceEstimate, least: ResourceEstimate | None) -> None:  # noqa: D102
-        free = FreeResources.of(self._folder)
-        print_plain(self._console, needs.describe(free, at_most=least is not None))
+        print_plain(self._console, needs.describe(self._folder, at_most=least is not None))
         saved = sum(path.stat().st_size for path in self._checkpoint.folder.rglob("*"))
         sure = least or needs
-        replace(sure, disk=max(0, sure.disk - saved)).check(free)
+        replace(sure, disk=max(0, sure.disk - saved)).check(self._folder)
 
 
 def show_summary(console: Console, outcome: Outcome[Any], folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -30,12 +31,8 @@ def learn_table(
 ) -> tuple[Ints, Floats]:
     """Return the best action and the value of each cell of the state space.
 
-    Args:
-        interactions: They must carry the state.
-        cell: Maps (n, d) states to the (n,) numbers of their cells.
-        n_cells: How many cells there are.
-        solver: Solves the decision problem of the cells.
-        gamma: Discount factor, in [0, 1).
+    The interactions must carry the state; ``cell`` maps (n, d) states to the numbers of their
+    cells.
     """
     if interactions.state is None or interactions.next_state is None:
         raise ValueError("Direct perception needs interactions that carry the state.")
@@ -81,12 +78,10 @@ class TabularPolicy:
         gamma: float,
     ) -> TabularPolicy:
         """Learn from interactions that carry the state, given its lowest value and its extent."""
-
-        def cell(states: Floats) -> Ints:
-            return cell_of(states, side, *bounds)
-
+        low, extent = bounds
+        cell = partial(cell_of, side=side, low=low, extent=extent)
         action, value = learn_table(interactions, cell, side**2, solver, gamma)
-        return cls(side, *bounds, action.reshape(side, side), value.reshape(side, side))
+        return cls(side, low, extent, action.reshape(side, side), value.reshape(side, side))
 
     def act(self, states: Floats) -> Ints:
         """Return the (n,) actions at (n, 2) states."""

@@ -30,34 +30,6 @@ SAMPLE: Final = 50  # images that stand for the others
 DENSE: Final = 300  # pixels for each interest point, where no image is known
 
 
-@dataclass(frozen=True, slots=True)
-class FreeResources:
-    """What there is for a run, in bytes.
-
-    Attributes:
-        folder: The folder of the run.
-        memory: What this process and its children may take, with what they have.
-        disk: In the folder of the run.
-        temporary: In the folder for temporary files.
-        is_one_disk: Whether these two folders are on one disk.
-    """
-
-    folder: Path
-    memory: int
-    disk: int
-    temporary: int
-    is_one_disk: bool = False
-
-    @classmethod
-    def of(cls, folder: Path) -> FreeResources:
-        """Return what there is on this machine, for a folder that exists."""
-        other = Path(tempfile.gettempdir())
-        is_one_disk = folder.stat().st_dev == other.stat().st_dev
-        disk, temporary = (shutil.disk_usage(path).free for path in (folder, other))
-        memory = free_memory() + psutil.Process().memory_info().rss
-        return cls(folder, memory, disk, temporary, is_one_disk)
-
-
 def free_memory(root: Path = Path("/")) -> int:
     """Return the free memory of the machine, within all limits on this process.
 
@@ -85,6 +57,11 @@ def free_memory(root: Path = Path("/")) -> int:
     return int(max(0, min(free)))
 
 
+def usable_memory() -> int:
+    """Return the memory that this process and its children may have, with what it has."""
+    return free_memory() + int(psutil.Process().memory_info().rss)
+
+
 @dataclass(frozen=True, slots=True)
 class ResourceEstimate:
     """What a run needs, in bytes.
@@ -102,35 +79,48 @@ class ResourceEstimate:
     disk: int
     temporary: int = 0
 
-    def describe(self, free: FreeResources | None = None, *, at_most: bool = False) -> str:
-        """Return a sentence for people; a run may need much less if it says ``at_most``."""
+    def describe(self, folder: Path | None = None, *, at_most: bool = False) -> str:
+        """Return a sentence for people, on a run in a folder if that is given.
+
+        The run may need much less if it says ``at_most``.
+        """
         memory, disk = f"{_size(self.memory)} of memory", f"{_size(self.disk)} of disk"
-        if free is not None:
-            memory += f" ({_size(free.memory)} are free)"
-            disk += f" in {free.folder}"
+        if folder is not None:
+            memory += f" ({_size(usable_memory())} are free)"
+            disk += f" in {folder}"
         if self.temporary >= 50 * MB:
             disk += f", and {_size(self.temporary)} in {tempfile.gettempdir()} for a while"
         return f"This needs {'at most' if at_most else 'about'} {memory} and {disk}."
 
-    def check(self, free: FreeResources) -> None:
-        """Raise a MemoryError or an OSError if a run cannot fit, with what to do about it."""
-        if self.memory > free.memory:
+    def check(self, folder: Path) -> None:
+        """Raise an error if a run cannot fit in memory or on disk, with what to do about it.
+
+        Raises:
+            MemoryError: There is not enough memory.
+            OSError: There is not enough disk for the folder, or for temporary files.
+        """
+        if self.memory > (free := usable_memory()):
             raise MemoryError(
-                f"This needs about {_size(self.memory)} of memory; {_size(free.memory)} are "
-                "free. Take fewer interactions, smaller images (--size), fewer trees (--trees), or "
-                "fewer threads (--set threads=1)."
+                f"This needs about {_size(self.memory)} of memory; {_size(free)} are free. Take "
+                "fewer interactions, smaller images (--size), fewer trees (--trees), or fewer "
+                "threads (--set threads=1)."
             )
-        disk = self.disk + self.temporary * free.is_one_disk
-        out = f"a folder on another disk (--out): {free.folder}"
-        other = f"name a folder on another disk in TMPDIR: {tempfile.gettempdir()}"
-        for need, there, what, cure in (
-            (disk, free.disk, "of disk", out),
-            (self.temporary, free.temporary, "for temporary files", other),
+        other = Path(tempfile.gettempdir())
+        is_one_disk = folder.stat().st_dev == other.stat().st_dev
+        disk = self.disk + self.temporary * is_one_disk
+        for place, need, what, cure in (
+            (folder, disk, "of disk", "a folder on another disk (--out)"),
+            (
+                other,
+                self.temporary,
+                "for temporary files",
+                "name a folder on another disk in TMPDIR",
+            ),
         ):
-            if need > there:
+            if need > (free := shutil.disk_usage(place).free):
                 raise OSError(
-                    f"This needs about {_size(need)} {what}; {_size(there)} are free. Take fewer "
-                    f"interactions, smaller images (--size), or {cure}."
+                    f"This needs about {_size(need)} {what}; {_size(free)} are free. Take fewer "
+                    f"interactions, smaller images (--size), or {cure}: {place}."
                 )
 
 
@@ -208,12 +198,7 @@ def estimate(
 ) -> ResourceEstimate:
     """Return what extracting keypoints and learning from them needs.
 
-    Args:
-        cameras: What the images of each camera are like.
-        threads: How many extract keypoints, or grow trees.
-        trees: How many trees of a forest are learned.
-        keeps_images: Whether images are kept in the folder of the run.
-        has_images: Whether images are in memory and in temporary files already.
+    Images may be kept in the folder of the run, or be in memory and in temporary files already.
 
     >>> camera = CameraStatistics((480, 640, 3), images=20_000, points=120.0)
     >>> print(estimate([camera], threads=2).describe())

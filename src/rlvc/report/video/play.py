@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import cv2
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.data.collect import reset, step
+from rlvc.data.collect import Env, reset, step
 from rlvc.data.images import Image, as_image
 from rlvc.data.observations import as_percept, one_percept
 from rlvc.policies.forest import AnyPolicy
@@ -23,7 +22,7 @@ ALIKE: Final = 0.5  # largest deviation of two equal views, relative to that of 
 
 def play(
     policy: AnyPolicy,
-    env: gymnasium.Env[Any, Any],
+    env: Env,
     *,
     episodes: int = 1,
     seed: int = 0,
@@ -65,11 +64,7 @@ def play(
 
 
 def _play_episodes(
-    policy: AnyPolicy,
-    env: gymnasium.Env[Any, Any],
-    episodes: int,
-    seed: int,
-    max_steps: int | None,
+    policy: AnyPolicy, env: Env, episodes: int, seed: int, max_steps: int | None
 ) -> Iterator[EpisodeStep]:
     """Yield each decision of some episodes before it is carried out, and the end of each."""
     task, shows_more = f"{env.spec.id}, " if env.spec else "", False
@@ -97,7 +92,7 @@ def _play_episodes(
         yield replace(now, ending=f"{how} after {steps}, return {in_words(total)}")
 
 
-def _shows_more(env: gymnasium.Env[Any, Any], images: Iterable[Image]) -> bool:
+def _shows_more(env: Env, images: Iterable[Image]) -> bool:
     """Tell whether the rendering of an environment differs from what the agent perceives."""
     if env.render_mode != "rgb_array":
         return False

@@ -37,15 +37,10 @@ def describe_policy(
     first: int,
     on_image: Callable[[], None] | None = None,
 ) -> tuple[Json, list[Json]]:
-    """Return a policy for the page, and the images that belong to it.
+    """Return a policy for the page, and its images, which the page numbers from ``first``.
 
-    Args:
-        name: The name of the policy on the page.
-        policy: The policy.
-        percepts: The percepts on which the page can explain it.
-        cache: The keypoints that were extracted from these percepts before.
-        first: The number that its first image will have in the page.
-        on_image: Called after each image from which keypoints are extracted.
+    The page can explain it on the percepts, whose keypoints are cached; ``on_image`` is called
+    after each image from which keypoints are extracted.
     """
     if isinstance(policy, ForestPolicy):
         kind, trees = "forest", [_describe_tree(one) for one in policy.trees]

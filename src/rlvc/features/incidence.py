@@ -147,7 +147,8 @@ class Incidence:
         for one in added:
             if new._is_above(one):
                 n_features = max(one.n_features, new.n_features)
-                new = Incidence(*_join_rows(one.rows, new.rows), n_features)
+                rows = _join_rows(one.rows, new.rows) if len(new.indices) else one.rows
+                new = Incidence(*rows, n_features)
             else:
                 new = Incidence.union([one, new])
         return StackedIncidence((first, new))

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Ints
+from rlvc._core.arrays import Ints, Ints32, Rows
 from rlvc._core.jit import chunks, jit, n_threads, share_threads
 from rlvc.features.incidence import Incidence
 from rlvc.features.kinds import Feature
@@ -153,11 +153,27 @@ def assemble(blocks: list[FeatureBlock], n_percepts: int, n: int) -> Incidence:
     if not blocks:
         return Incidence(np.zeros(n_percepts + 1, np.int64), np.empty(0, np.int32), n)
     first = n + np.cumsum([0, *(block.n_new for block in blocks)])
-    indices = [block.columns + np.int32(a) for block, a in zip(blocks, first[:-1], strict=True)]
-    indptr = np.cumsum(np.concatenate([[0], *(block.length for block in blocks), [0]]))
-    rows = np.full(n_percepts, len(indptr) - 2)  # an empty row, for percepts of other classes
-    rows[np.concatenate([block.percepts for block in blocks])] = np.arange(len(indptr) - 2)
-    return Incidence(indptr, np.concatenate(indices), int(first[-1])).take(rows)
+    offset = np.repeat(first[:-1], [len(block.percepts) for block in blocks])
+    percepts, lengths, columns = (
+        np.concatenate([getattr(block, name) for block in blocks])
+        for name in ("percepts", "length", "columns")
+    )
+    return Incidence(*_place_rows(percepts, lengths, columns, offset, n_percepts), int(first[-1]))
+
+
+@jit
+def _place_rows(percepts: Ints, lengths: Ints, columns: Ints32, offset: Ints, n: int) -> Rows:
+    """Return the rows of ``n`` percepts, given those of some, with an offset for each."""
+    indptr, indices = np.zeros(n + 1, np.int64), np.empty(len(columns), np.int32)
+    indptr[percepts + 1] = lengths
+    indptr = np.cumsum(indptr)
+    k = 0
+    for i in range(len(percepts)):
+        begin, first = indptr[percepts[i]], np.int32(offset[i])
+        for j in range(begin, begin + lengths[i]):
+            indices[j] = columns[k] + first
+            k += 1
+    return indptr, indices
 
 
 @jit

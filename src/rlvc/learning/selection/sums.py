@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Bools, Floats, Ints, Rows
+from rlvc._core.arrays import Bools, Floats, Ints, Ints32, Rows
 from rlvc._core.jit import add_to_row, chunks, jit, n_threads, prefetch, spread_threads
 from rlvc.features.incidence import Incidence
 from rlvc.learning.aliasing import Residuals, variance_of
@@ -46,7 +46,7 @@ class CandidateSums(NamedTuple):
     """
 
     begin: Ints
-    feature: NDArray[np.int32]
+    feature: Ints32
     n: Ints
     total: Ints
     square: Ints
@@ -122,7 +122,7 @@ def sum_candidates(
         columns = zip(*found[i : i + len(spans)], strict=True)
         lengths, feature, sums = (np.concatenate(column) for column in columns)
         by_part.append(CandidateSums(_begin(lengths), feature, *np.ascontiguousarray(sums.T)))
-    return by_part[0] if len(by_part) == 1 else merge(by_part, groups.n, min_samples)
+    return by_part[0] if len(by_part) == 1 else _interleave(by_part)
 
 
 PIECES = 4  # of the work for each thread: who is done early takes another one
@@ -153,7 +153,7 @@ def _sum_groups(
     sums: Ints,
     min_samples: int,
     many: float,
-) -> tuple[Ints, NDArray[np.int32], Ints]:
+) -> tuple[Ints, Ints32, Ints]:
     """Return how many candidates each group has, their features and their sums.
 
     Args:
@@ -226,27 +226,49 @@ def _sum_groups(
 
 
 def merge(parts: Sequence[CandidateSums], size: Ints, min_samples: int) -> CandidateSums:
-    """Add up what several parts of the interactions, or of the features, give.
+    """Add up what several parts of the interactions give.
 
     Args:
-        parts: The sums of the same groups, on one grid; parts of the interactions leave no
-            candidate out.
+        parts: The sums of the same groups, on one grid, in which no candidate is left out.
         size: (n_groups,) how many interactions each group has in all.
         min_samples: Least number of samples on each side, in all.
     """
+    lengths, feature, sums = _merge_groups(*_concatenate(parts), size, min_samples)
+    return CandidateSums(_begin(lengths), feature, *sums)
+
+
+def _interleave(parts: Sequence[CandidateSums]) -> CandidateSums:
+    """Return what several parts of the features give, group by group."""
+    begins, every = _concatenate(parts)
+    feature, sums = _group_by_group(begins, every)
+    return CandidateSums(_begin(np.diff(begins).sum(axis=0)), feature, *sums)
+
+
+@jit
+def _group_by_group(begins: Ints, every: CandidateSums) -> tuple[Ints32, Ints]:
+    """Return the features and the sums of candidates so that those of a group follow each other."""
+    feature, out, n = np.empty_like(every.feature), np.empty((3, len(every.n)), np.int64), 0
+    for g in range(begins.shape[1] - 1):
+        for part in range(len(begins)):
+            for i in range(begins[part, g], begins[part, g + 1]):
+                feature[n] = every.feature[i]
+                out[0, n], out[1, n], out[2, n] = every.n[i], every.total[i], every.square[i]
+                n += 1
+    return feature, out
+
+
+def _concatenate(parts: Sequence[CandidateSums]) -> tuple[Ints, CandidateSums]:
+    """Return where the groups of each part begin, and the candidates of one part after another."""
     offsets = _begin(np.array([len(one.feature) for one in parts]))[:-1]
     begins = np.stack([one.begin for one in parts]) + offsets[:, np.newaxis]
-    columns = zip(*(one[1:] for one in parts), strict=True)
-    feature, count, total, square = (np.concatenate(column) for column in columns)
-    every = CandidateSums(offsets, feature, count, total, square)
-    lengths, feature, sums = _merge_groups(begins, every, size, min_samples)
-    return CandidateSums(_begin(lengths), feature, *sums)
+    columns = (np.concatenate(column) for column in zip(*(one[1:] for one in parts), strict=True))
+    return begins, CandidateSums(offsets, *columns)
 
 
 @jit
 def _merge_groups(
     begin: Ints, every: CandidateSums, size: Ints, min_samples: int
-) -> tuple[Ints, NDArray[np.int32], Ints]:
+) -> tuple[Ints, Ints32, Ints]:
     n_features = every.feature.max() + 1 if len(every.feature) else 0
     sums = np.zeros((n_features, 3), np.int64)  # count, total, square of the group at hand
     touched = np.empty(n_features + 1, np.int32)

@@ -94,37 +94,29 @@ class Ray(Checked):
             yield from batch
 
     def distribute(self, database: Database, threads: int) -> Database:
-        """Return the database in shards, which workers hold.
+        """Return a database of this process in shards, which workers hold.
 
-        Args:
-            database: One in the memory of this process.
-            threads: How many threads each worker uses; 0 for one.
+        Each worker uses so many threads; 0 for one.
         """
         self.start()
         whole, episode = database.client.gather(), database.interactions.episode
         shards = min(self.shards or self.n_workers, 1 + int(np.count_nonzero(np.diff(episode))))
-        sources = map(store_shard, whole.split(shards))
-        client = RayShards(
-            sources, min(self.n_workers, shards), threads or 1, database.client.n_base,
-            lambda: whole,
-        )  # fmt: skip
+        sources, workers = map(store_shard, whole.split(shards)), min(self.n_workers, shards)
+        client = RayShards(sources, workers, threads, database.client.n_base, lambda: whole)
         return replace(database, client=client)
 
     def open(self, dataset: Dataset, threads: int) -> Database:
         """Return a dataset of shards on disk, which workers read for themselves.
 
-        Args:
-            dataset: One that all machines have under the same name.
-            threads: How many threads each worker uses; 0 for one.
+        All machines have it under the same name. Each worker uses so many threads; 0 for one.
         """
         self.start()
         extractor, interactions = dataset.extractor(), dataset.interactions()
         graph, n_shards = FeatureGraph().add_symbols(extractor), len(dataset.info.shards)
-        folder = str(dataset.folder.resolve())
-        stamp = describe_file(dataset.folder / FILE)
+        folder, stamp = str(dataset.folder.resolve()), describe_file(dataset.folder / FILE)
+        sources = [partial(load_shard, folder, number, stamp) for number in range(n_shards)]
         client = RayShards(
-            [partial(load_shard, folder, number, stamp) for number in range(n_shards)],
-            min(self.n_workers, n_shards), threads or 1, len(graph),
+            sources, min(self.n_workers, n_shards), threads, len(graph),
             lambda: dataset.database().client.gather(),
         )  # fmt: skip
         return Database(interactions, extractor, graph, client)

@@ -102,7 +102,7 @@ class RayShards:
     Args:
         sources: Where a worker gets each shard from.
         workers: How many workers share them.
-        threads: How many threads each worker uses.
+        threads: How many threads each worker uses; 0 for one.
         n_base: How many features every shard has from the start.
         gather: Brings all of them into this process.
     """
@@ -120,7 +120,7 @@ class RayShards:
         self._workers, self._connection = get_workers(workers), connection()
         numbered = list(enumerate(sources))
         self._sources = [dict(numbered[i::workers]) for i in range(workers)]
-        self._name, self._threads = next(_NAMES), threads
+        self._name, self._threads = next(_NAMES), threads or 1
         self.n_base, self.gather = n_base, gather
         weakref.finalize(self, _release, self._workers, self._connection, self._name)
 

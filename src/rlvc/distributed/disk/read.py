@@ -46,20 +46,17 @@ class ShardData:
     numbers: ShardNumbers
 
 
-def read_shard(folder: Pathlike, number: int, info: DatasetInfo | None = None) -> ShardData:
+def read_shard(folder: Pathlike, number: int) -> ShardData:
     """Read a shard, and check that all numbers are in range, as compiled code does not.
 
-    Args:
-        folder: The folder of the dataset.
-        number: The number of the shard, from 0.
-        info: The content of ``dataset.json``, if it was read already.
+    Shards are numbered from 0.
 
     Raises:
         DamagedFileError: Bytes of a file changed or are missing.
         InvalidFileError: A file does not make sense.
         FileFormatError: A file is not there.
     """
-    place, info = Path(folder), info or read_info(folder)
+    place, info = Path(folder), read_info(folder)
     if not 0 <= number < len(info.shards):
         raise IndexError(f"{place} has {len(info.shards)} shards; there is no number {number}.")
     percept, images, is_first = read_percepts(place, number, info)

@@ -51,13 +51,12 @@ class Images:
                 "Resize the images to one size."
             )
         digest = digest_of(image)
-        number = self._numbers.get(digest)
-        if number is None:
-            number = len(self._numbers)
+        if digest not in self._numbers:
+            number = len(self)
             self._store(number, image)
             self._numbers[digest] = number  # after the store, which a full disk may refuse
             self.digests.append(digest)
-        return number
+        return self._numbers[digest]
 
     def subset(self, numbers: Sequence[int]) -> Images | list[Image]:
         """Return the images with the given numbers, to be sent to another process."""

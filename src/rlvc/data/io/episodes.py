@@ -21,34 +21,24 @@ TRUE = frozenset({"true", "yes", "1", "1.0"})
 FALSE = frozenset({"false", "no", "0", "0.0"})
 
 
-@dataclass(frozen=True, slots=True)
-class Episodes:
-    """N interactions in order; a percept is given by its index among the rows that are used.
+Episodes = tuple[Ints, dict[str, Any]]
+NOTHING: Episodes = (np.empty(0, np.int64), {})
 
-    Attributes:
-        rows: (M,) rows of the table that are used, in order.
-        start: (N,) index in ``rows`` of the percept before the action.
-        end: (N,) index in ``rows`` of the percept after it.
-        columns: The other arguments of :class:`Interactions`.
+
+def read_episodes(table: RawTable, actions: ActionSpec, problems: ProblemCollector) -> Episodes:
+    """Return the interactions of a table; none if there are problems, which are added.
+
+    Returns:
+        The rows whose percepts are used, in order, and the arguments of :class:`Interactions` but
+        the percepts; ``start`` and ``end`` are indices of these rows.
     """
-
-    rows: Ints
-    start: Ints
-    end: Ints
-    columns: dict[str, Any]
-
-
-def read_episodes(
-    table: RawTable, actions: ActionSpec, problems: ProblemCollector
-) -> Episodes | None:
-    """Return the interactions of a table, or None if there are problems, which are added."""
     columns = ParsedTable(table, problems)
     columns.check(actions)
     ordered = _SortedRows(columns)
     ordered.check_steps()
     if "action" in table.columns and len(ordered.rows):
         ordered.check_ends()
-    return None if problems else ordered.split(actions)
+    return NOTHING if problems else ordered.split(actions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +201,7 @@ class _SortedRows:
                 has_rows=True,
             )
 
-    def split(self, actions: ActionSpec) -> Episodes | None:
+    def split(self, actions: ActionSpec) -> Episodes:
         """Return the interactions, without open ends: last ones whose next percept is unknown."""
         is_open = self.acts & self.is_last & ~self.terminated
         place = np.flatnonzero(self.acts & ~is_open)
@@ -220,7 +210,7 @@ class _SortedRows:
                 "Nothing is left: every episode was cut off after its only action and shows no "
                 "image after it. Add a last row with that image to each."
             )
-            return None
+            return NOTHING
         if is_open.any():
             log.warning(
                 "%d of %d episodes were cut off and show no image after their last action; "
@@ -235,7 +225,9 @@ class _SortedRows:
         action = self.columns.action.values[row] - actions.start
         n_actions = int(action.max()) + 1 if actions.n is None else actions.n
         self.problems.add(*check_actions(n_actions, actions.names))
-        columns = {
+        return self.rows[used], {
+            "start": np.searchsorted(used, place),
+            "end": np.searchsorted(used, after),
             "action": action,
             "reward": self.columns.reward.values[row],
             "episode": np.unique(number, return_inverse=True)[1],
@@ -245,8 +237,6 @@ class _SortedRows:
             "action_start": actions.start,
             "action_names": actions.names,
         }
-        start, end = np.searchsorted(used, place), np.searchsorted(used, after)
-        return Episodes(self.rows[used], start, end, columns)
 
 
 def _parse_int(text: str) -> int:

@@ -81,14 +81,13 @@ def read_folder(
     folder = open_folder(source.parent, problems)
     actions = read_actions(folder, problems).changed(n_actions, action_start, action_names)
     table = read_table(folder, source.name, problems)
-    episodes = read_episodes(table, actions, problems)
-    rows = np.empty(0, np.int64) if episodes is None else episodes.rows
+    rows, columns = read_episodes(table, actions, problems)
     percepts, numbers = read_percepts(table, rows, folder, problems, on_image, lazy=lazy)
     folder.check_rest(problems)
-    if problems or episodes is None:
+    if problems:
         raise problems.error()
-    start, end = numbers[episodes.start], numbers[episodes.end]
-    found = Interactions(percepts, start=start, end=end, **episodes.columns)
+    columns |= {name: numbers[columns[name]] for name in ("start", "end")}
+    found = Interactions(percepts, **columns)
     if warn:
         warn_if_suspicious(found)
     return found

@@ -72,7 +72,7 @@ def _read(
     columns: dict[str, Any] = {
         name: arrays[name][SINGLE].read() for name in arrays if name not in IMAGES
     }
-    problems, found = list[str](), None
+    problems = list[str]()
     ends = [columns[name] for name in ("terminated", "truncated") if name in columns]
     are_flags = all(one.ndim == 1 and len(one) and one.dtype.kind in "biuf" for one in ends)
     if are_flags and not any(one[-1] for one in ends):
@@ -83,8 +83,8 @@ def _read(
     try:
         found = Interactions.from_arrays(**shown, **columns, **actions)
     except (ValueError, TypeError) as error:
-        problems = [*str(error).split("\n"), *problems]
-    if problems or found is None:
+        raise DataError(whose, [*str(error).split("\n"), *problems], ROWS) from error
+    if problems:
         raise DataError(whose, problems, ROWS)
     warn_if_suspicious(found)
     return found

@@ -222,12 +222,10 @@ def _number(
                     kept[n, c] = rows[i, c]
                 n += 1
                 break
-            same = True
             for c in range(width):
                 if rows[i, c] != kept[met, c]:
-                    same = False
                     break
-            if same:
+            else:  # the same row
                 which[i] = met
                 break
             slot = (slot + 1) & (len(table) - 1)

@@ -50,12 +50,10 @@ def find_leaders(rows: NDArray[Any], limit: float, binary: bool) -> NDArray[np.i
     chosen = np.empty(len(rows), np.int64)
     n = 0
     for i in range(len(rows)):
-        is_new = True
         for j in range(n):
             if not is_far(rows, i, rows, chosen[j], limit, binary):
-                is_new = False
                 break
-        if is_new:
+        else:
             chosen[n] = i
             n += 1
     return chosen[:n].copy()

@@ -96,18 +96,14 @@ def draw_map(outcome: CampusOutcome) -> Figure:
     for a, b in spots.links:
         x, y = np.transpose([spots.places[a], spots.places[b]])
         axes.plot(x, y, color="#D6D3CB", linewidth=9, solid_capstyle="round", zorder=1)
-    goal_x, goal_y = spots.places[spots.goal[0]]
-    step_x, step_y = AHEAD[spots.goal[1]]
-    house = Rectangle((goal_x + 0.66 * step_x - 0.1, goal_y + 0.66 * step_y - 0.26), 0.42, 0.52)
-    house.set(facecolor="#8C4A3C", edgecolor=INK, zorder=2)
+    x, y = np.add(spots.places[spots.goal[0]], 0.66 * np.array(AHEAD[spots.goal[1]]))
+    house = Rectangle((x - 0.1, y - 0.26), 0.42, 0.52, facecolor="#8C4A3C", edgecolor=INK, zorder=2)
     axes.add_patch(house)
-    axes.annotate(
-        "goal", (goal_x + 0.66 * step_x + 0.11, goal_y + 0.66 * step_y), color="white",
-        ha="center", va="center", fontweight="bold", zorder=3,
-    )  # fmt: skip
+    middle: dict[str, Any] = {"ha": "center", "va": "center"}
+    axes.annotate("goal", (x + 0.11, y), color="white", fontweight="bold", zorder=3, **middle)
     for number, place in enumerate(spots.places):
         axes.add_patch(Circle(place, 0.11, facecolor="white", edgecolor=GREY, zorder=3))
-        axes.annotate(str(number), place, ha="center", va="center", color=GREY, zorder=4)
+        axes.annotate(str(number), place, color=GREY, zorder=4, **middle)
     best = spots.is_optimal(np.arange(len(LETTERS))[None], np.arange(spots.n_states)[:, None])
     scale = Normalize(0.0, 1.0)
     for state in range(spots.n_states):
@@ -117,7 +113,7 @@ def draw_map(outcome: CampusOutcome) -> Figure:
         box.set(facecolor=RIGHT(scale(share[state])), edgecolor=INK, linewidth=0.8, zorder=5)
         axes.add_patch(box)
         text = "/".join(name for name, is_best in zip(LETTERS, best[state], strict=True) if is_best)
-        axes.annotate(text, (x, y), ha="center", va="center", fontsize=8.5, zorder=6)
+        axes.annotate(text, (x, y), fontsize=8.5, zorder=6, **middle)
     axes.set(aspect="equal", xticks=[], yticks=[], xlim=(-0.45, 4.1), ylim=(-0.42, 2.42))
     axes.grid(False)
     axes.spines[:].set_visible(False)

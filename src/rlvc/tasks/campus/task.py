@@ -124,8 +124,7 @@ class CampusTask(PaperTask[CampusEvaluation]):
         """Return what a run needs: all views are extracted, whether the agent meets them or not."""
         shapes = shapes_of(env.observation_space).values()
         n_views = sum(map(len, self.views(run.seed).division("learn")))
-        n = max(self.interactions, n_views)
-        return estimate_collection(shapes, n, run.learner, run.trees, images=n_views)
+        return estimate_collection(shapes, n_views, run.learner, run.trees, images=n_views)
 
     def complete(self, data: Interactions, seed: int) -> None:
         """Add the views that the agent missed."""

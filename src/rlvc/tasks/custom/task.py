@@ -29,7 +29,7 @@ from rlvc.policies.policy import Policy
 from rlvc.report.web.scene import Scene
 from rlvc.runs.curves import describe_sizes, describe_stage
 from rlvc.runs.examples import Examples
-from rlvc.runs.resources import ResourceEstimate, estimate_collection, estimate_learning
+from rlvc.runs.resources import estimate_collection, estimate_learning
 from rlvc.runs.run import Outcome, Run
 from rlvc.runs.summary import BEST, NONE, Summary, SummaryTable, format_mean
 from rlvc.runs.task import NEW_SEED, Task, TaskEvaluation
@@ -98,7 +98,6 @@ class CustomTask(Task[CustomEvaluation]):
     def collect(self, run: Run[CustomEvaluation]) -> None:
         """Explore the environment and learn in rounds, or learn from the data."""
         if isinstance(self.data, gymnasium.Env):
-            run.callback.on_needs(*self._estimate(self.data, run.learner, run.trees))
             self._explore(self.data, run)
         elif isinstance(self.data, Interactions):
             learner = run.learner.fitted(self.data.percepts)
@@ -109,30 +108,23 @@ class CustomTask(Task[CustomEvaluation]):
             run.learn(self.data)
 
     def _explore(self, env: Env, run: Run[CustomEvaluation]) -> None:
-        """Collect and learn in rounds."""
+        """Collect and learn in rounds, after saying what that needs at most, and in any case."""
+        # Nobody knows beforehand how many different images an environment will show.
+        shapes, n = shapes_of(env.observation_space).values(), self.interactions
+        most = estimate_collection(shapes, n, run.learner, run.trees, keeps_images=True)
+        least = estimate_collection(shapes, n, run.learner, images=1)
+        run.callback.on_needs(most, replace(least, memory=least.memory + n * ROW))
         callback = ExplorationCallback(
             on_round=lambda number, n: run.timer.begin(f"collect {number}", n),
             on_step=run.callback.on_step,
         )
         for one in explore(
-            env, lambda met: run.learn(met, len(run.rounds) + 1), interactions=self.interactions,
+            env, lambda met: run.learn(met, len(run.rounds) + 1), interactions=n,
             rounds=self.rounds, epsilon=self.epsilon, seed=run.seed, callback=callback,
             store=run.checkpoint.rounds if run.checkpoint else None,
         ):  # fmt: skip
             run.rounds.append(describe_round(one))
             run.callback.on_round(run.rounds[-1])
-
-    def _estimate(
-        self, env: Env, learner: RLVC, trees: int
-    ) -> tuple[ResourceEstimate, ResourceEstimate]:
-        """Return what exploring needs at most, and in any case.
-
-        Nobody knows beforehand how many different images an environment will show.
-        """
-        shapes = shapes_of(env.observation_space).values()
-        most = estimate_collection(shapes, self.interactions, learner, trees, keeps_images=True)
-        least = estimate_collection(shapes, self.interactions, learner, images=1)
-        return most, replace(least, memory=least.memory + self.interactions * ROW)
 
     def evaluate(self, run: Run[CustomEvaluation]) -> CustomEvaluation:
         """Measure the policy in episodes, if there is an environment."""

@@ -119,12 +119,7 @@ def index_hill(
 ) -> FeatureIndex:
     """Index all images; row i has image i of the ground and, while there are any, of the gauge.
 
-    Args:
-        extractor: The extractor.
-        graph: The features, with all symbols of the extractor among them.
-        strip: The picture of the ground.
-        threads: How many threads to use.
-        on_image: Called after each image.
+    All symbols of the extractor must be in the graph. ``on_image`` is called after each image.
     """
     percepts, numbers = all_images(strip)
     keypoints = ExtractionCache().extract(extractor, percepts, threads, on_image)

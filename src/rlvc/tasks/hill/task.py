@@ -241,12 +241,10 @@ def _measure_stages(
     stages: list[Stage], index: HillIndex, begin: Floats, callback: Callback
 ) -> list[dict[str, Any]]:
     """Return a line of the history for every stage; the same trials measure all of them."""
-    graph = index.graph
-    is_composite = np.array([graph.is_arranged(number) for number in range(len(graph))])
     lines = []
     for stage in stages:
         actions = stage.actions()[index.classify(stage.classifier)]
-        composite = int(is_composite[stage.classifier.features].sum())
+        composite = sum(map(index.graph.is_arranged, stage.classifier.features.tolist()))
         measures = measure(actor(actions), begin)
         lines.append(history_line(stage, composite=composite, **measures))
         callback.on_step()

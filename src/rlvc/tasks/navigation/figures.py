@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -43,9 +42,8 @@ def draw_policy(outcome: NavigationOutcome) -> Figure:
     axes.imshow(found.env.picture, extent=(0, world.width, world.height, 0), alpha=0.8, zorder=0)
     _draw_world(axes, world, glass="#56B4E9")
     step = 2 if len(grid.positions) > 400 else 1  # room for the arrows in a large world
-    is_shown = np.zeros(grid.cells.shape, np.bool_)
-    is_shown[step // 2 :: step, step // 2 :: step] = True
-    shown = grid.cells[is_shown & (grid.cells >= 0)]
+    cells = grid.cells[step // 2 :: step, step // 2 :: step]
+    shown = cells[cells >= 0]
     good = grid.is_optimal(found.actions)
     for chosen, colour, label in (
         (shown[good[shown]], "white", "optimal"),

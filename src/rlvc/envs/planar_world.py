@@ -60,12 +60,12 @@ class PlanarWorld:
 
     def inside(self, positions: ArrayLike) -> Bools:
         """Return for each (n, 2) position whether it is in the picture, edges included."""
-        x, y = _columns(positions)
-        return (x >= 0) & (x <= self.width) & (y >= 0) & (y <= self.height)
+        x, y = np.asarray(positions, dtype=np.float64).T
+        return np.asarray((x >= 0) & (x <= self.width) & (y >= 0) & (y <= self.height))
 
     def in_exit(self, positions: ArrayLike) -> Bools:
         """Return for each (n, 2) position whether it is in an exit, edges included."""
-        x, y = _columns(positions)
+        x, y = np.asarray(positions, dtype=np.float64).T
         found = np.zeros(x.shape, dtype=np.bool_)
         for x0, y0, x1, y1 in self.exits:
             found |= (x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)
@@ -73,8 +73,8 @@ class PlanarWorld:
 
     def blocked(self, start: ArrayLike, end: ArrayLike) -> Bools:
         """Return for each move from (n, 2) to (n, 2) whether a wall or the border forbids it."""
-        start_x, start_y = _columns(start)
-        end_x, end_y = _columns(end)
+        start_x, start_y = np.asarray(start, dtype=np.float64).T
+        end_x, end_y = np.asarray(end, dtype=np.float64).T
         left, right = np.minimum(start_x, end_x), np.maximum(start_x, end_x)
         top, bottom = np.minimum(start_y, end_y), np.maximum(start_y, end_y)
         found = ~self.inside(end)
@@ -126,11 +126,6 @@ class PlanarWorld:
             positions[missing] = rng.uniform(0.0, (self.width, self.height), (len(missing), 2))
             missing = missing[self.in_exit(positions[missing])]
         return positions
-
-
-def _columns(positions: ArrayLike) -> tuple[Floats, Floats]:
-    array = np.asarray(positions, dtype=np.float64)
-    return array[:, 0], array[:, 1]
 
 
 MAZE: Final = PlanarWorld(

@@ -106,14 +106,8 @@ def read_archive(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read a file of :func:`write_archive`, or raise a FileFormatError that says why not.
 
-    Nothing is allocated before the bytes for it are known to be in the file.
-
-    Args:
-        path: The file.
-        kind: The format that it must have.
-        version: The version of the format.
-        cures: What to do about files of other formats.
-        max_bytes: The largest size of a file that is read.
+    Nothing is allocated before the bytes for it are known to be in the file. The cures say what to
+    do about files of other formats.
 
     Raises:
         DamagedFileError: It is a file of rlvc, but bytes changed or are missing.

@@ -100,8 +100,7 @@ def remove_empty(folders: Iterable[Path]) -> None:
 def atomic_folder(path: Pathlike) -> Iterator[Path]:
     """Create a folder atomically: it appears when the block ends without an error.
 
-    Args:
-        path: A folder that does not exist yet, or is empty.
+    It must not exist yet, or be empty.
 
     Raises:
         OSError: It cannot be written; the text says what to do.

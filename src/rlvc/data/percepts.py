@@ -117,11 +117,9 @@ class Percepts:
 
     @classmethod
     def of(cls, images: Sequence[Images], table: Ints) -> Percepts:
-        """Return the store of distinct percepts made of the given images.
+        """Return the store of distinct percepts made of the images of cameras in their order.
 
-        Args:
-            images: The images of each camera, in the alphabetical order of their names.
-            table: (n, n_cameras) the numbers of the images that make up each percept.
+        The table (n, n_cameras) has the numbers of the images that make up each percept.
         """
         store = cls()
         store._images = list(images)

@@ -55,10 +55,7 @@ class Vocabulary:
     def extend(self, descriptors: Descriptors, threads: int = 1) -> NDArray[np.int64]:
         """Add a symbol for each descriptor that is not within the threshold of an earlier one.
 
-        The first non-empty call also fits the metric.
-
-        Returns:
-            The rows that became symbols.
+        Return the rows that became symbols. The first non-empty call also fits the metric.
         """
         if len(descriptors) == 0:
             return np.empty(0, np.int64)

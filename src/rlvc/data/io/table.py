@@ -25,11 +25,9 @@ ACTIONS = "actions.txt"
 
 @dataclass(frozen=True, slots=True)
 class RawTable:
-    """The cells of a table as text without spaces around it; an empty text is an empty cell.
+    """The cells of each known column as text without spaces around it; empty cells are empty texts.
 
-    Attributes:
-        n_rows: The number of rows; blank lines do not count.
-        columns: The cells of each known column.
+    Blank lines are no rows.
     """
 
     n_rows: int

@@ -113,11 +113,8 @@ def read_index(
 ) -> FeatureIndex:
     """Return the index of all symbols on percepts; read only the blocks that have their images.
 
-    Args:
-        folder: The folder of the dataset.
-        info: The content of ``dataset.json``.
-        wanted: For each camera, the numbers of the images, in ascending order.
-        table: (n_percepts, n_cameras) the images that make up each percept, as indices of these.
+    For each camera, the numbers of the wanted images ascend; the table (n_percepts, n_cameras) has
+    the images that make up each percept, as indices of these.
     """
     names = tuple(camera.name for camera in info.cameras)
     graph = FeatureGraph(

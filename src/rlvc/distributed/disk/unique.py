@@ -27,10 +27,8 @@ def fit_metric(
 ) -> Metric | None:
     """Return the metric fitted to all distinct rows; None if there are none.
 
-    Args:
-        metric: Any but Mahalanobis and those that learn nothing gets all rows, in memory.
-        groups: Yield the rows, a group at a time.
-        folder: The folder for temporary files.
+    Any metric but Mahalanobis and those that learn nothing gets all rows, in memory. The folder is
+    for temporary files.
     """
     if isinstance(metric, Mahalanobis):
         rows = sample_unique(groups, SAMPLE, folder)

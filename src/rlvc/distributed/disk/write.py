@@ -7,6 +7,7 @@ kilobyte for each distinct image, and the vocabulary stay in memory.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -149,10 +150,9 @@ class _CameraWriter:
         self._hidden.mkdir()
         images, like = self._images, None
         keypoints = backend(self._extractor, images, range(len(images)), self._threads)
-        for number, first in enumerate(self._first):
+        for number in range(self.n_blocks):
             buffer = KeypointBuffer()
-            for _ in range(first, min(first + BLOCK, len(images))):
-                points, rows = next(keypoints)
+            for points, rows in itertools.islice(keypoints, BLOCK):
                 if len(rows):
                     like = like or UniqueRows(rows)
                     like.check(rows)

@@ -148,7 +148,6 @@ def is_shards(path: Pathlike) -> bool:
 def write_info(folder: Path, info: DatasetInfo) -> None:
     """Write ``dataset.json``, the last of all files."""
     content = {"format": FORMAT, "version": VERSION, **asdict(info)}
-    content = json.loads(json.dumps(content))  # tuples become lists
     text = json.dumps({**content, "checksum": checksum(content)}, indent=1, ensure_ascii=False)
     atomic_write(folder / FILE, f"{text}\n".encode())
 

@@ -169,13 +169,11 @@ def split_percepts(observation: Any, shapes: Shapes) -> tuple[list[dict[str, Ima
             "env.reset() returns (observation, info): unpack it first."
         )
     parts = _by_camera(observation, shapes)
-    split = {name: _split_images(name, part, shapes[name]) for name, part in parts.items()}
-    batches = {is_batch for _, is_batch in split.values()}
-    lengths = {len(images) for images, _ in split.values()}
-    if len(batches) != 1 or len(lengths) != 1:
+    split = [_split_images(name, part, shapes[name]) for name, part in parts.items()]
+    images, is_batch = zip(*split, strict=True)
+    if len(set(is_batch)) != 1 or len(set(map(len, images))) != 1:
         raise ValueError("The cameras of an observation must have as many images each.")
-    n = lengths.pop()
-    return [{name: split[name][0][i] for name in split} for i in range(n)], batches.pop()
+    return [dict(zip(parts, row, strict=True)) for row in zip(*images, strict=True)], is_batch[0]
 
 
 def _by_camera(observation: Any, shapes: Shapes) -> dict[str, Any]:

@@ -102,13 +102,12 @@ def vote(keypoints: Keypoints, label: Ints, asked: Keypoints) -> Ints:
         asked: The keypoints of the images to label.
     """
     if len(keypoints.row) == 0:
-        return np.zeros(len(asked.begin) - 1, np.int64)
+        return np.zeros(asked.n_images, np.int64)
     image = np.repeat(np.arange(len(label)), np.diff(keypoints.begin))
     first = np.unique(keypoints.row, return_index=True)[1]  # a point of each distinct descriptor
     known = label[image[first]]
     nearest = _nearest(asked.descriptors, keypoints.descriptors)
-    n_labels = int(label.max()) + 1
-    votes = np.zeros((len(asked.begin) - 1, n_labels), np.int64)
+    votes = np.zeros((asked.n_images, label.max() + 1), np.int64)
     voter = np.repeat(np.arange(len(votes)), np.diff(asked.begin))
     np.add.at(votes, (voter, known[nearest[asked.row]]), 1)
     return np.asarray(votes.argmax(axis=1))

@@ -9,15 +9,7 @@ from typing import Any, Final
 import gymnasium
 
 from rlvc._core.arrays import Ints
-from rlvc.data.collect import (
-    EPSILON,
-    INTERACTIONS,
-    ROUNDS,
-    Env,
-    ExplorationCallback,
-    Round,
-    explore,
-)
+from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, ExplorationCallback, Round, explore
 from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import images_of
@@ -36,6 +28,7 @@ from rlvc.runs.task import NEW_SEED, Task, TaskEvaluation
 from rlvc.tasks.custom.scene import draw_scene
 from rlvc.vision.extractor import FeatureExtractor
 
+Env = gymnasium.Env[Any, Any]
 ROW: Final = 300  # bytes of an interaction while it is collected
 EPISODES: Final = 100  # of the evaluation by default
 MEASURES: Final = {

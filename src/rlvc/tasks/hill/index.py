@@ -64,13 +64,11 @@ class HillIndex:
         """Return the result of :func:`index_hill` for the features of a graph."""
         found, numbers = add_features(found, graph)
         columns = [numbers[number] for number in range(len(graph))]
-        image = dict(zip(found.cameras, found.table.T, strict=True))
-        shown = dict(zip(found.cameras, found.shown, strict=True))
-        ground, gauge = (
-            _dense(shown[camera].take(image[camera][:n]))[:, columns]
-            for camera, n in ((GROUND, len(POSITIONS)), (GAUGE, len(VELOCITIES)))
-        )
-        return cls(graph, ground, gauge)
+        shows = {
+            camera: _dense(shown.take(images))[:, columns]
+            for camera, shown, images in zip(found.cameras, found.shown, found.table.T, strict=True)
+        }
+        return cls(graph, shows[GROUND], shows[GAUGE][: len(VELOCITIES)])
 
     def shows(self, number: int) -> Bools:
         """Tell which positions or, if the gauge shows it, which velocities exhibit a feature."""

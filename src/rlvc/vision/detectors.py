@@ -193,13 +193,9 @@ def sort_keypoints(keypoints: Sequence[cv2.KeyPoint]) -> tuple[InterestPoints, N
 
 def to_keypoints(points: InterestPoints) -> list[cv2.KeyPoint]:
     """Return points as OpenCV's keypoints; ``class_id`` is the number of the point."""
-    angle = np.nan_to_num(points.angle, nan=-1.0)
-    return [
-        cv2.KeyPoint(float(x), float(y), float(s), float(a), 0.0, int(o), i)
-        for i, ((x, y), s, a, o) in enumerate(
-            zip(points.xy, points.scale, angle, points.octave, strict=True)
-        )
-    ]
+    columns = points.xy, points.scale, np.nan_to_num(points.angle, nan=-1.0), points.octave
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [cv2.KeyPoint(x, y, s, a, 0.0, o, i) for i, ((x, y), s, a, o) in enumerate(rows)]
 
 
 detectors: Registry[Detector] = Registry("detector")

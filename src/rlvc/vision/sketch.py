@@ -71,10 +71,8 @@ def tiles(sketches: NDArray[np.float32]) -> NDArray[np.float32]:
     Corresponding numbers of LANES sketches are adjacent in memory, for vector instructions.
     """
     n, length = sketches.shape
-    n_tiles = -(-n // LANES)
-    padded = np.full((n_tiles * LANES, length), np.inf, np.float32)
-    padded[:n] = sketches
-    return np.ascontiguousarray(padded.reshape(n_tiles, LANES, length).transpose(0, 2, 1))
+    padded = np.pad(sketches, ((0, -n % LANES), (0, 0)), constant_values=np.inf)
+    return np.ascontiguousarray(padded.reshape(-1, LANES, length).transpose(0, 2, 1))
 
 
 @jit

@@ -87,9 +87,6 @@ class Vocabulary:
             return np.zeros(n + 1, np.int64), np.empty(0, np.int32)
         search = self.search
         pieces = chunks(n, max(n_threads(threads), n // BLOCK))
-        parts = list(
-            run_threads(lambda p: search.near(search.prepare(descriptors[p])), pieces, threads)
-        )
-        counts = np.concatenate([part[0] for part in parts])
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        return indptr, np.concatenate([part[1] for part in parts])
+        found = run_threads(lambda p: search.near(search.prepare(descriptors[p])), pieces, threads)
+        counts, symbols = map(np.concatenate, zip(*found, strict=True))
+        return np.concatenate([[0], np.cumsum(counts)]), symbols

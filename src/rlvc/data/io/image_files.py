@@ -236,14 +236,13 @@ def write_images(
         place = image_folder(FOLDER, camera)
         (folder / place).mkdir(parents=True, exist_ok=True)
         distinct, which = np.unique(numbers, return_inverse=True)
-        for number, image in enumerate(distinct.tolist()):
-            writer.write(f"{place}/{number:06d}.png", encode(images[image]))
+        files = [f"{place}/{number:06d}.png" for number in range(len(distinct))]
+        for file, image in zip(files, distinct.tolist(), strict=True):
+            writer.write(file, encode(images[image]))
             if on_image is not None:
                 on_image()
-        columns[camera_column(camera)] = {
-            percept: f"{place}/{number:06d}.png"
-            for percept, number in zip(used.tolist(), which.tolist(), strict=True)
-        }
+        shown = (files[number] for number in which)
+        columns[camera_column(camera)] = dict(zip(used.tolist(), shown, strict=True))
     return columns
 
 

@@ -69,9 +69,9 @@ def read_shard(folder: Pathlike, number: int) -> ShardData:
             columns[name] = where
         stuck, percepts = columns.pop("stuck"), PerceptPlaceholders(len(percept))
         interactions = Interactions(percepts, n_actions=info.n_actions, **columns)
-    local = [np.unique(column, return_inverse=True) for column in images.T]
-    table = np.column_stack([which for _, which in local]).astype(np.int64, copy=False)
-    wanted = tuple(numbers for numbers, _ in local)
+    local = (np.unique(column, return_inverse=True) for column in images.T)
+    wanted, which = zip(*local, strict=True)
+    table = np.column_stack(which).astype(np.int64, copy=False)
     n_images = tuple(camera.images for camera in info.cameras)
     numbers = ShardNumbers(percept, is_first, wanted, n_images, stuck, len(info.shards))
     return ShardData(interactions, read_index(place, info, wanted, table), numbers)

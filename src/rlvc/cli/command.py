@@ -38,24 +38,22 @@ def argument(about: str, *, default: Any = ..., metavar: str | None = None) -> A
     return field(metadata={"typer": typer.Argument(default, metavar=metavar, help=about)})
 
 
-def with_options(function: Callable[[typer.Context, Any], None]) -> Callable[..., None]:
+def with_options(function: Callable[[Any], None]) -> Callable[..., None]:
     """Let Typer call a function of a dataclass ``options`` with its fields as options.
 
-    Fields of a class come before those of its bases, in the help as well.
+    Fields of a class come before those of its bases, in the help as well. A field that is neither
+    an option nor an argument gets the context of Typer.
     """
     options = get_type_hints(function)["options"]
     hints = get_type_hints(options)
-    declared = {one.name: one.metadata["typer"] for one in fields(options)}
-    kind = inspect.Parameter.KEYWORD_ONLY
-    parameters = [inspect.Parameter("context", kind, annotation=typer.Context)]
-    parameters += [
+    none, kind = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
+    declared = {one.name: one.metadata.get("typer", none) for one in fields(options)}
+    parameters = [
         inspect.Parameter(name, kind, annotation=hints[name], default=declared[name])
         for one in options.__mro__
         for name in inspect.get_annotations(one)
     ]
-    command = functools.wraps(function)(
-        lambda context, **given: function(context, options(**given))
-    )
+    command = functools.wraps(function)(lambda **given: function(options(**given)))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     return command

@@ -28,14 +28,12 @@ def list_sets() -> None:
         table.add_column(column, justify="right" if number else "left", no_wrap=column != "what")
     hints = []
     for chosen in SETS.values():
-        local, cached = local_folder(chosen.name), cached_folder(chosen.name)
+        name, n_files, size = chosen.name, str(len(chosen.files)), f"{chosen.n_bytes / 1e6:.1f}"
+        local, cached = local_folder(name), cached_folder(name)
         where = "RLVC_DATA" if local else "cached" if cached else "not here"
-        n_files, size = str(len(chosen.files)), f"{chosen.n_bytes / 1e6:.1f}"
-        table.add_row(chosen.name, chosen.what, n_files, size, chosen.licence, chosen.credit, where)
-        folder, name = local or cached, chosen.name
-        hints.append(
-            f"{name} is in {folder}" if folder else f"Get {name} with: rlvc data get {name}"
-        )
+        table.add_row(name, chosen.what, n_files, size, chosen.licence, chosen.credit, where)
+        get = f"Get {name} with: rlvc data get {name}"
+        hints.append(f"{name} is in {local or cached}" if local or cached else get)
     console = Console()
     console.print(table, "", highlight=False)
     print_plain(console, "\n".join(hints))
@@ -53,7 +51,7 @@ class GetOptions:
 
 
 @with_options
-def get_set(context: typer.Context, options: GetOptions) -> None:
+def get_set(options: GetOptions) -> None:
     """Download photographs and check them; files that are complete are not downloaded again."""
     from rich import progress as bars
 
@@ -75,11 +73,10 @@ def get_set(context: typer.Context, options: GetOptions) -> None:
 
         folder = get(name, to=to, on_bytes=show)
     verb = "is now in" if progress.task_ids else "was already in"
-    print_plain(console, f"{name} {verb} {folder}")
     print_plain(
         console,
-        f"Photographs by {chosen.credit}, {chosen.licence}: views cut from them carry the same "
-        "licence and credit.",
+        f"{name} {verb} {folder}\nPhotographs by {chosen.credit}, {chosen.licence}: views cut from "
+        "them carry the same licence and credit.",
     )
     in_use = local_folder(name)
     if in_use and in_use != folder:
@@ -102,7 +99,7 @@ class ShardOptions(DataOptions, EngineOptions):
 
 
 @with_options
-def write_shards(context: typer.Context, options: ShardOptions) -> None:
+def write_shards(options: ShardOptions) -> None:
     """Extract the features of a log once, and save them as shards: Parquet files.
 
     Neither the images nor their features need fit in memory. Image files stay where they are;

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.console import Console
 
 from rlvc.cli.command import argument, option, print_plain, with_options
@@ -54,7 +53,7 @@ class LearnOptions(DataOptions, RunOptions, EnvOptions):
 
 
 @with_options
-def learn(context: typer.Context, options: LearnOptions) -> None:
+def learn(options: LearnOptions) -> None:
     """Learn a policy for a task of your own, from an environment or from data.
 
     The folder gets policy.rlvc (the policy), result.json (all numbers), classes.png (what it does
@@ -102,7 +101,7 @@ def learn(context: typer.Context, options: LearnOptions) -> None:
         interactions=n, rounds=rounds, epsilon=epsilon,
         episodes=EPISODES if options.episodes is None else options.episodes,
     )  # fmt: skip
-    execute_run(context, task, learner, options, folder)
+    execute_run(task, learner, options, folder)
 
 
 def check_options(options: LearnOptions) -> None:
@@ -160,7 +159,7 @@ class CollectOptions(EnvOptions):
 
 
 @with_options
-def collect(context: typer.Context, options: CollectOptions) -> None:
+def collect(options: CollectOptions) -> None:
     """Collect interactions with an environment and save them without loss.
 
     Images are stored as they are, never as JPEG, so that what is learned from the dataset later is

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from rlvc.cli.command import argument, option
 
 if TYPE_CHECKING:
@@ -160,6 +162,7 @@ class EngineOptions:
 class RunOptions(EngineOptions):
     """What commands that start a run have in common."""
 
+    context: typer.Context
     seed: int = option("The same seed gives the same policy.", default=0, min=0)
     out: Path | None = option("Folder for the results; runs/NAME unless given.")
     overwrite: bool = option(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -44,7 +43,7 @@ class EvaluateOptions(EnvOptions):
 
 
 @with_options
-def evaluate(context: typer.Context, options: EvaluateOptions) -> None:
+def evaluate(options: EvaluateOptions) -> None:
     """Measure a policy, in an environment or on a task of `rlvc run`.
 
     In an environment: returns and lengths of episodes, with confidence intervals. On the maze and
@@ -115,7 +114,7 @@ class ExplainOptions:
 
 
 @with_options
-def explain(context: typer.Context, options: ExplainOptions) -> None:
+def explain(options: ExplainOptions) -> None:
     """Say why a policy acts as it does on one percept, and draw it.
 
     Prints the tests on the path through the classifier, the class and the values of the actions;
@@ -180,7 +179,7 @@ class PlayOptions(EnvOptions):
 
 
 @with_options
-def play(context: typer.Context, options: PlayOptions) -> None:
+def play(options: PlayOptions) -> None:
     """Film a policy at work, and show at every step why it does what it does.
 
     Each frame has the percept with the features that decided marked on it, the tests, the class,

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
 from rich.console import Console
 
 from rlvc.cli.command import argument, option, print_plain, with_options
@@ -43,7 +42,7 @@ class WatchOptions(PageOptions):
 
 
 @with_options
-def report(context: typer.Context, options: ReportOptions) -> None:
+def report(options: ReportOptions) -> None:
     """Write one page about a run: what it learned, how, and why it acts as it does.
 
     The page is one file that needs no network and can be sent to others. It shows how learning
@@ -85,7 +84,7 @@ def report(context: typer.Context, options: ReportOptions) -> None:
 
 
 @with_options
-def watch(context: typer.Context, options: WatchOptions) -> None:
+def watch(options: WatchOptions) -> None:
     """Show a run in the browser while it goes on.
 
     The page is the same as that of `rlvc report`, and follows what is learned. It is served to this

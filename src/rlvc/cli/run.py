@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -34,7 +33,7 @@ class PaperTaskOptions(RunOptions):
 
 
 @with_options
-def run(context: typer.Context, options: PaperTaskOptions) -> None:
+def run(options: PaperTaskOptions) -> None:
     """Learn a task of the paper, measure the policy, and write pictures.
 
     The folder gets result.json (all numbers), policy.rlvc (the policy), stages.csv (the curves),
@@ -55,7 +54,7 @@ def run(context: typer.Context, options: PaperTaskOptions) -> None:
     folder = find_place(options, Path("runs") / options.task)
     with Console().status("getting ready"):
         learner.engine.start()
-    execute_run(context, task, learner, options, folder)
+    execute_run(task, learner, options, folder)
 
 
 def parameters() -> None:

@@ -62,9 +62,7 @@ class Session:
         return f"Stopped, {saved} completed work is saved. Resume it with:\n  {command}"
 
 
-def execute_run(
-    context: typer.Context, task: Task[Any], learner: RLVC, options: RunOptions, folder: Path
-) -> None:
+def execute_run(task: Task[Any], learner: RLVC, options: RunOptions, folder: Path) -> None:
     """Run a task in its folder, write the results, and print a summary."""
     from rlvc.cli.progress import ProgressDisplay, ResourceCheck, show_summary
     from rlvc.runs.curves import Curves
@@ -74,7 +72,7 @@ def execute_run(
     from rlvc.runs.run import Run
 
     with (
-        open_session(context, folder, options) as session,
+        open_session(folder, options) as session,
         live_page(folder, options.live, options.port) as keep_page,
     ):
         resources = ResourceCheck(session.console, folder, session.checkpoint)
@@ -126,7 +124,7 @@ def find_place(options: RunOptions, default: Path) -> Path:
 
 
 @contextmanager
-def open_session(context: typer.Context, folder: Path, options: RunOptions) -> Iterator[Session]:
+def open_session(folder: Path, options: RunOptions) -> Iterator[Session]:
     """Lock the folder of a run, and begin it or resume it.
 
     A run that fails before it has saved anything is withdrawn; any other says how to resume it.
@@ -139,7 +137,8 @@ def open_session(context: typer.Context, folder: Path, options: RunOptions) -> I
     from rlvc.runs.checkpoint import Checkpoint
     from rlvc.runs.folder import prepare_folder
 
-    checkpoint, is_resuming = Checkpoint(folder), options.resume is not None
+    context, checkpoint = options.context, Checkpoint(folder)
+    is_resuming = options.resume is not None
     prepare_folder(folder)
     with lock_folder(folder):
         remove_parts(folder)

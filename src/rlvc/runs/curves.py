@@ -9,8 +9,9 @@ from __future__ import annotations
 import csv
 import logging
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from rlvc.learning.stage import Stage
 from rlvc.runs.callbacks import Callback
@@ -21,7 +22,7 @@ GROUPS = ("stages", "rounds")
 ABOUT = ("result.json", "live.json", "live.rlvc", "examples.rlvc", "report.html")
 
 
-class Curves(Callback):
+class Curves(Callback, AbstractContextManager["Curves"]):
     """Write the numbers of stages and rounds to CSV files, and on request to event files.
 
     Files of an earlier run are removed by the first line, and not before, so that a run that does
@@ -37,9 +38,6 @@ class Curves(Callback):
         self._folder, self._wants_events = folder, tensorboard
         self._events: Any = None
         self._begun, self._works, self._n_stages = False, True, 0
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._events is not None:

@@ -12,10 +12,10 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from rlvc._core.atomic import atomic_write
 from rlvc._core.params import as_json
@@ -33,7 +33,7 @@ PAUSE: Final = 1.0  # seconds between snapshots, at least
 SHARE: Final = 0.05  # of the time that snapshots may take
 
 
-class LiveSnapshots(Callback):
+class LiveSnapshots(Callback, AbstractContextManager["LiveSnapshots"]):
     """Write a snapshot after every stage, or less often if stages are fast.
 
     A pending snapshot is never lost: the next one replaces it, or the end of learning writes it.
@@ -64,9 +64,6 @@ class LiveSnapshots(Callback):
         self._has_examples, self._wants_examples = examples, False
         self._pending: Stage | None = None  # not written yet
         self._now, self._next, self._works = now, -math.inf, True
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if not self._history:  # the files are those of an earlier run

@@ -41,10 +41,8 @@ def free_memory(root: Path = Path("/")) -> int:
     free = [psutil.virtual_memory().available]
     if sys.platform == "linux" and (limit := psutil.Process().rlimit(psutil.RLIMIT_AS)[0]) >= 0:
         free.append(limit - psutil.Process().memory_info().vms)
-    try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        lines = []
+    groups = root / "proc/self/cgroup"
+    lines = groups.read_text().splitlines() if groups.exists() else []
     group = next((line[3:] for line in lines if line.startswith("0::")), "")
     base = root / "sys/fs/cgroup"
     for one in (base / group.strip("/") / "memory.max").parents:
@@ -93,12 +91,7 @@ class ResourceEstimate:
         return f"This needs {'at most' if at_most else 'about'} {memory} and {disk}."
 
     def check(self, folder: Path) -> None:
-        """Raise an error if a run cannot fit in memory or on disk, with what to do about it.
-
-        Raises:
-            MemoryError: There is not enough memory.
-            OSError: There is not enough disk for the folder, or for temporary files.
-        """
+        """Raise a MemoryError or an OSError if a run cannot fit, with what to do about it."""
         if self.memory > (free := usable_memory()):
             raise MemoryError(
                 f"This needs about {_size(self.memory)} of memory; {_size(free)} are free. Take "

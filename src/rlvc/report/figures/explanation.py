@@ -133,24 +133,18 @@ def draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, FeatureTe
     for cell, (number, test, note) in enumerate(tests):
         x, y = cell % columns, cell // columns
         box = axes.inset_axes((x + 0.16, y + 0.02, 0.68, 0.62), transform=axes.transData)
-        is_one = not isinstance(test.feature, AtLeast)
-        alpha = 0.35 if is_one and not test.exhibited else 1.0
+        verdict, alpha = ("seen", 1.0) if test.exhibited else ("not seen", 0.35)
+        if isinstance(test.feature, AtLeast):  # whose parts may be faded
+            verdict = f"{len(test.seen)} of {len(test.feature.parts)}, needs {test.feature.least}"
+            alpha = 1.0
         box.imshow(picture_of(policy, test.number, test.seen), alpha=alpha)
         box.set(xticks=[], yticks=[])
         for spine in box.spines.values():
             spine.set(visible=True, color=ORANGE if test.exhibited else LIGHT, linewidth=1.6)
-        text = f"{number}. {_verdict(test)}{note}"
         axes.text(
-            x + 0.5, y + 0.74 + 0.05 * note.count("\n"), text, ha="center", va="center",
-            fontsize=7.5, color=INK if test.exhibited else GREY,
+            x + 0.5, y + 0.74 + 0.05 * note.count("\n"), f"{number}. {verdict}{note}", ha="center",
+            va="center", fontsize=7.5, color=INK if test.exhibited else GREY,
         )  # fmt: skip
-
-
-def _verdict(test: FeatureTest) -> str:
-    """Return whether a feature was seen, or how many of its parts were."""
-    if not isinstance(test.feature, AtLeast):
-        return "seen" if test.exhibited else "not seen"
-    return f"{len(test.seen)} of {len(test.feature.parts)}, needs {test.feature.least}"
 
 
 def draw_values(axes: Axes, explanation: ActionChoice, title: str, notes: Sequence[str]) -> None:

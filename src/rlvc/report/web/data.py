@@ -135,8 +135,7 @@ def read_policies(folder: Path, *, is_draft: bool) -> dict[str, AnyPolicy]:
     files = [folder / name for name in POLICIES if (folder / name).is_file()]
     if not files:
         raise FileFormatError(f"There is no policy in {folder}; was {RESULT} moved there alone?")
-    policies = [load_policy(file) for file in files]
-    return {name_of(policy): policy for policy in policies}
+    return {name_of(policy): policy for policy in map(load_policy, files)}
 
 
 def name_of(policy: AnyPolicy) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -295,7 +296,10 @@ def test_a_port_is_for_a_page(call: Any, root: Path) -> None:
         ("learn CartPole-v1 --set gamma=0.8 --port", "rlvc learn CartPole-v1 --set gamma=0.8"),
     ],
 )
-def test_the_command_is_kept_without_what_changes_nothing(typed: str, kept: str) -> None:
-    root = SimpleNamespace(obj=shlex.split(typed))
-    context: Any = SimpleNamespace(find_root=lambda: root)
-    assert command_of(context) == kept
+def test_the_command_is_kept_without_what_changes_nothing(
+    typed: str, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["rlvc", *shlex.split(typed)])
+    for words in (shlex.split(typed), None):
+        context: Any = SimpleNamespace(find_root=lambda words=words: SimpleNamespace(obj=words))
+        assert command_of(context) == kept

@@ -7,6 +7,7 @@ import inspect
 import json
 import re
 import shlex
+import sys
 from collections.abc import Callable
 from dataclasses import field, fields
 from pathlib import Path
@@ -83,14 +84,20 @@ def options_of(context: typer.Context) -> dict[str, Any]:
     return {"command": context.info_name, **plain}
 
 
+def words_typed(context: typer.Context) -> list[str]:
+    """Return the words of the command line after ``rlvc``."""
+    words = context.find_root().obj
+    return list(sys.argv[1:] if words is None else words)
+
+
 def command_of(context: typer.Context) -> str:
     """Return the command line as it was typed, without what does not change the run."""
-    return shlex.join(["rlvc", *drop(context.find_root().obj, *DROPPED)])
+    return shlex.join(["rlvc", *drop(words_typed(context), *DROPPED)])
 
 
 def resume_command(context: typer.Context, folder: Path) -> str:
     """Return the command line that resumes a run."""
-    words = drop(context.find_root().obj, *DROPPED, "--out")
+    words = drop(words_typed(context), *DROPPED, "--out")
     return shlex.join(["rlvc", *words, "--resume", str(folder)])
 
 

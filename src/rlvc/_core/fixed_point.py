@@ -8,6 +8,7 @@ same for any number of threads, shards or machines.
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,12 +31,12 @@ class FixedPoint:
     @classmethod
     def for_sums(cls, largest: float, n: int) -> FixedPoint:
         """Return the finest grid on which ``n`` numbers up to ``largest`` cannot overflow."""
-        return cls(62 - _bits(n) - _magnitude(largest))
+        return cls(62 - _bits(n) - math.frexp(largest)[1])
 
     @classmethod
     def for_squares(cls, largest: float, n: int) -> FixedPoint:
         """Return the finest grid on which the squares of ``n`` such numbers cannot overflow."""
-        return cls((62 - _bits(n)) // 2 - _magnitude(largest))
+        return cls((62 - _bits(n)) // 2 - math.frexp(largest)[1])
 
     def factors(self) -> tuple[float, float]:
         """Return two factors that turn a number into these units; their product may overflow."""
@@ -53,10 +54,6 @@ class FixedPoint:
 
 def _bits(n: int) -> int:
     return max(n, 1).bit_length()
-
-
-def _magnitude(largest: float) -> int:
-    return int(np.frexp(largest)[1]) if largest > 0 else 0
 
 
 @dataclass(frozen=True, slots=True)

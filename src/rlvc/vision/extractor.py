@@ -141,8 +141,7 @@ class FeatureExtractor:
     def snapshot(self) -> FeatureExtractor:
         """Return an extractor with the current symbols, which does not grow with this one."""
         extractor = FeatureExtractor(self.detector, self.descriptor, self.metric, self.threshold)
-        for camera, vocabulary in self.vocabularies.items():
-            extractor.vocabularies[camera] = replace(vocabulary)
+        extractor.vocabularies = {name: replace(words) for name, words in self.vocabularies.items()}
         return extractor
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import gymnasium
 from gymnasium import wrappers
 
+from rlvc._core.registry import load
 from rlvc.data.collect import Env
 from rlvc.data.spaces import is_visible_space, warn_of_ignored_entries
 from rlvc.errors import EnvError
@@ -96,7 +96,7 @@ def _wrap(env: Env, text: str) -> Env:
             f"got {text!r}."
         )
     try:
-        wrapper = getattr(importlib.import_module(module), attribute)
+        wrapper = load(name)
     except ModuleNotFoundError as error:
         raise ValueError(
             f"The module of the wrapper {text!r} is not installed: {error}."

@@ -93,8 +93,7 @@ class PictureEnv(TaskEnv[Image, Floats]):
         return position
 
     def _random_start(self) -> Floats:
-        position: Floats = self.world.random_starts(1, self.np_random)[0]
-        return position
+        return np.asarray(self.world.random_starts(1, self.np_random)[0])
 
     def _act(self, state: Floats, action: int) -> tuple[Floats, float, bool]:
         positions, exited = self.world.move(state[None], [action], self.np_random)

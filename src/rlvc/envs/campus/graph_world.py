@@ -107,8 +107,7 @@ class GraphWorld:
         """
         q = self.optimal_q()
         best = q.max(axis=1, keepdims=True) - q <= TOLERANCE
-        result: Bools = best[np.asarray(states), np.asarray(actions)]
-        return result
+        return np.asarray(best[np.asarray(states), np.asarray(actions)])
 
     def _way(self, a: int, b: int) -> tuple[int, int]:
         """Return the (x east, y north) from a spot to another."""

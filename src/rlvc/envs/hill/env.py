@@ -104,8 +104,7 @@ class HillEnv(TaskEnv[dict[str, Image], Floats]):
         return state
 
     def _random_start(self) -> Floats:
-        state: Floats = HILL.random_starts(1, self.np_random, self.at_rest)[0]
-        return state
+        return np.asarray(HILL.random_starts(1, self.np_random, self.at_rest)[0])
 
     def _act(self, state: Floats, action: int) -> tuple[Floats, float, bool]:
         states, reward, terminated = HILL.move(state[None], [action])

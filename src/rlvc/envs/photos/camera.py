@@ -59,8 +59,7 @@ class PinholeCamera:
         turn = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
         lift = np.array([[1, 0, 0], [0, cp, -sp], [0, sp, cp]])
         tilt = np.array([[cr, -sr, 0], [sr, cr, 0], [0, 0, 1]])
-        result: Floats = turn @ lift @ tilt
-        return result
+        return np.asarray(turn @ lift @ tilt)
 
     def focal_length(self, width: int = WIDTH) -> float:
         """Return the focal length in pixels of a picture that is ``width`` pixels wide."""

@@ -60,23 +60,16 @@ def main(arguments: list[str] | None = None) -> Any:
     try:
         app(args=words, prog_name="rlvc", obj=words)
     except (ValueError, TypeError) as error:
-        _complain(error)
-        raise SystemExit(2) from None
+        status, message = 2, str(error)
     except (RlvcError, OSError, ImportError) as error:
-        _complain(error)
-        raise SystemExit(1) from None
+        status, message = 1, str(error)
     except MemoryError as error:
-        _complain(f"There is not enough memory for this. {error}".rstrip())
-        raise SystemExit(1) from None
+        status, message = 1, f"There is not enough memory for this. {error}".rstrip()
     except (KeyboardInterrupt, SystemExit) as stop:
         # Typer turns Ctrl-C into a silent exit with the status that a shell gives a killed job.
         if isinstance(stop, SystemExit) and stop.code != 128 + signal.SIGINT:
             raise
-        _complain("Stopped.")
-        raise SystemExit(1) from None
-
-
-def _complain(message: object) -> None:
-    Console(stderr=True).print(
-        f"rlvc: {message}", highlight=False, markup=False, style="red", soft_wrap=True
-    )
+        status, message = 1, "Stopped."
+    text = f"rlvc: {message}"
+    Console(stderr=True).print(text, highlight=False, markup=False, style="red", soft_wrap=True)
+    raise SystemExit(status)

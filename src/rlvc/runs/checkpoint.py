@@ -162,9 +162,7 @@ class CheckpointRounds:
             return read_folder(path, warn=False)  # the last episode of a round may have no end
         except DataError as error:
             log.warning("A round is repeated: %s", error)
-            aside = path.with_name(f".{path.name}")
-            _remove(aside)
-            path.rename(aside)
+            _remove(path)
             return None
 
     def save(self, number: int, interactions: Interactions) -> None:

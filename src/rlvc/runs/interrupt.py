@@ -75,12 +75,9 @@ def interruptible(why: Callable[[], str], on_request: Callable[[], None]) -> Ite
         on_request()
         interrupt.request()
 
-    handled = [
-        one for one in SIGNALS
-        # A shell may let a background process ignore signals.
-        if threading.current_thread() is threading.main_thread()
-        and signal.getsignal(one) is not signal.SIG_IGN
-    ]  # fmt: skip
+    is_main = threading.current_thread() is threading.main_thread()
+    # A shell may let a background process ignore signals.
+    handled = [one for one in SIGNALS if is_main and signal.getsignal(one) is not signal.SIG_IGN]
     before = {one: signal.signal(one, on_signal) for one in handled}
     try:
         yield interrupt

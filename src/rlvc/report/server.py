@@ -33,15 +33,12 @@ class Content(Protocol):
 
     def page(self) -> bytes:
         """Return the page, in HTML."""
-        ...
 
     def data(self) -> bytes:
         """Return the data of the page, in JSON."""
-        ...
 
     def version(self) -> tuple[int, bool]:
         """Return a number that grows when the data change, and whether they are final."""
-        ...
 
 
 class Server(ThreadingHTTPServer):

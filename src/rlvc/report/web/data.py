@@ -83,7 +83,7 @@ class PageBuilder:
     ) -> tuple[Scene, ExtractionCache]:
         """Return the scene of a run, and the keypoints of its percepts."""
         file = folder / "examples.rlvc"
-        stamp = (file.stat().st_mtime_ns, file.stat().st_size) if file.exists() else None
+        stamp = stamp_of(file)
         key = (*(result.get(name) for name in ("task", "pictures", "seed")), is_draft, stamp)
         if self._scene is None or self._scene[0] != key:
             self._callback.on_phase("draw", None)
@@ -102,6 +102,15 @@ def check_fit(policy: AnyPolicy, scene: Scene, folder: Path) -> None:
             f"The policy in {folder} was not learned on the task of {RESULT}: it has other images "
             "or actions. Put both files of one run into a folder, or learn again."
         )
+
+
+def stamp_of(path: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file is replaced; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _finite(text: str) -> float | None:

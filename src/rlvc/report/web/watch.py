@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from rlvc.errors import RlvcError
 from rlvc.report.page import render, to_json
-from rlvc.report.web.data import FORMAT, POLICIES, VERSION
+from rlvc.report.web.data import FORMAT, POLICIES, VERSION, stamp_of
 from rlvc.runs.folder import RESULT
 from rlvc.runs.live import POLICY as DRAFT_POLICY
 from rlvc.runs.live import RESULT as DRAFT
@@ -102,13 +102,5 @@ class RunPage:
 
     def _stamps(self) -> Stamps:
         """Return the stamps of all files; of a finished run, those of its results only."""
-        stamps = tuple(_stamp(self._folder / name) for name in (*FILES, *LIVE))
+        stamps = tuple(stamp_of(self._folder / name) for name in (*FILES, *LIVE))
         return stamps if stamps[0] is None else (*stamps[: len(FILES)], *(None for _ in LIVE))
-
-
-def _stamp(path: Path) -> tuple[int, ...] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino

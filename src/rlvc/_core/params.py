@@ -23,33 +23,24 @@ class Rule:
     """What a parameter means and which values it takes."""
 
     meaning: str
-    low: float | None = None
-    high: float | None = None
-    above: float | None = None
-    below: float | None = None
+    low: float = -math.inf
+    high: float = math.inf
+    above: float = -math.inf
+    below: float = math.inf
     choices: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """Return the range in words, or nothing if there is none."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
-        left = f"[{self.low:g}" if self.low is not None else None
-        left = f"({self.above:g}" if self.above is not None else left
-        right = f"{self.high:g}]" if self.high is not None else None
-        right = f"{self.below:g})" if self.below is not None else right
-        if left is None and right is None:
-            return ""
-        return f"in {left or '(-inf'}, {right or 'inf)'}"
+        left = f"[{self.low:g}" if self.low > self.above else f"({self.above:g}"
+        right = f"{self.high:g}]" if self.high < self.below else f"{self.below:g})"
+        return "" if (left, right) == ("(-inf", "inf)") else f"in {left}, {right}"
 
     def allows(self, value: float) -> bool:
         """Tell whether a number is finite and in the range."""
-        return (
-            math.isfinite(value)
-            and (self.low is None or value >= self.low)
-            and (self.high is None or value <= self.high)
-            and (self.above is None or value > self.above)
-            and (self.below is None or value < self.below)
-        )
+        is_within = self.low <= value <= self.high and self.above < value < self.below
+        return is_within and math.isfinite(value)
 
 
 def param(default: Any, meaning: str, **limits: Any) -> Any:

@@ -183,12 +183,11 @@ def grey(image: Image) -> Image:
 
 def sort_keypoints(keypoints: Sequence[cv2.KeyPoint]) -> tuple[InterestPoints, NDArray[np.int64]]:
     """Return OpenCV's keypoints in an order that its threads do not change, and their numbers."""
-    rows = sorted((k.pt[1], k.pt[0], k.size, k.angle, k.octave, i) for i, k in enumerate(keypoints))
-    table = np.asarray([row[:4] for row in rows], np.float32).reshape(-1, 4)
-    octave = np.asarray([row[4] for row in rows], np.int32)
-    xy = np.ascontiguousarray(table[:, 1::-1])
-    points = InterestPoints(xy, table[:, 2].copy(), table[:, 3].copy(), octave)
-    return points, np.asarray([row[5] for row in rows], np.int64)
+    rows = np.asarray([(*k.pt, k.size, k.angle, k.octave) for k in keypoints]).reshape(-1, 5)
+    order = np.lexsort(rows[:, [4, 3, 2, 0, 1]].T)  # by y, x, scale, angle, octave
+    x, y, scale, angle = rows[order, :4].astype(np.float32).T
+    octave = rows[order, 4].astype(np.int32)
+    return InterestPoints(np.column_stack([x, y]), scale.copy(), angle.copy(), octave), order
 
 
 def to_keypoints(points: InterestPoints) -> list[cv2.KeyPoint]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
-from rlvc._core.arrays import Bools, Floats, Ints
+from rlvc._core.arrays import Floats, Ints
 from rlvc.data.interactions import Interactions
 from rlvc.envs.hill.dynamics import ACTION_NAMES, FIRST, HILL, TOP
 from rlvc.learning.solvers.base import Solver
@@ -98,7 +98,7 @@ def optimal_q(states: Floats) -> Floats:
     >>> optimal_q(np.array([[0.9, 2.0]])).round(1)
     array([[100., 100.]])
     """
-    return _q(_outcomes(states), _optimal_values())
+    return _backup(states)(_optimal_values())
 
 
 def optimal_action(states: Floats) -> Ints:
@@ -111,42 +111,34 @@ def _optimal_values() -> Floats:
     """Return V* of ``NODES`` × ``NODES`` states, row by row, by value iteration."""
     steps = np.linspace(0, 1, NODES)
     nodes = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2) * EXTENT + LOWEST
-    outcomes = _outcomes(nodes)
+    q = _backup(nodes)
     values = np.zeros(len(nodes))
     change = np.inf
     while change > TOLERANCE * (1 - HILL.gamma) * HILL.reward:
-        better = _q(outcomes, values).max(axis=1)
+        better = q(values).max(axis=1)
         change = float(np.abs(better - values).max())
         values = better
     values.setflags(write=False)
     return values
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Outcomes:
-    """The outcomes of the actions: all of shape (2n,), both actions of a state side by side."""
+def _backup(states: Floats) -> Callable[[Floats], Floats]:
+    """Return the function from V at the nodes to Q at (n, 2) states: the reward + γ V.
 
-    reward: Floats
-    goes_on: Bools
-    node: Ints  # the one of the four around the next state with the lowest number
-    right: Floats  # how far along to the next node, in [0, 1]
-    down: Floats
-
-
-def _outcomes(states: Floats) -> _Outcomes:
+    What the actions lead to is computed once; V is interpolated between the nodes.
+    """
     many = np.repeat(np.asarray(states, np.float64), len(ACTION_NAMES), axis=0)
     end, reward, terminated = HILL.move(many, np.tile([0, 1], len(states)))
     place = np.clip((end - LOWEST) / EXTENT, 0, 1) * (NODES - 1)
     before = np.minimum(place.astype(np.int64), NODES - 2)
-    right, down = (place - before).T
-    return _Outcomes(reward, ~terminated, before[:, 1] * NODES + before[:, 0], right, down)
+    right, down = (place - before).T  # how far along to the next node, in [0, 1]
+    node = before[:, 1] * NODES + before[:, 0]
 
+    def q(values: Floats) -> Floats:
+        upper = (1 - right) * values[node] + right * values[node + 1]
+        lower = (1 - right) * values[node + NODES] + right * values[node + NODES + 1]
+        onward = (1 - down) * upper + down * lower
+        returns = reward + HILL.gamma * np.where(terminated, 0.0, onward)
+        return np.asarray(returns.reshape(-1, len(ACTION_NAMES)))
 
-def _q(outcomes: _Outcomes, values: Floats) -> Floats:
-    """Return reward + γ V, shape (n, 2), with V interpolated between the nodes."""
-    node, right, down = outcomes.node, outcomes.right, outcomes.down
-    upper = (1 - right) * values[node] + right * values[node + 1]
-    lower = (1 - right) * values[node + NODES] + right * values[node + NODES + 1]
-    onward = (1 - down) * upper + down * lower
-    q = outcomes.reward + HILL.gamma * np.where(outcomes.goes_on, onward, 0.0)
-    return np.asarray(q.reshape(-1, len(ACTION_NAMES)))
+    return q

@@ -11,7 +11,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +176,8 @@ def write_minari(
     folder = _folder(dataset_id)
     created = missing_folders(folder.parent)
     actions = spaces.Discrete(interactions.n_actions, start=interactions.action_start)
-    with explain_os_errors(folder), _remove_after_error(folder, created), warnings.catch_warnings():
+    with explain_os_errors(folder), warnings.catch_warnings(), ExitStack() as undo:
+        undo.callback(_remove, folder, created)
         # HDF5 may crash on a full disk, so the space is checked first.
         check_space(created[-1].parent if created else folder.parent, largest_size(interactions))
         warnings.simplefilter("ignore", UserWarning)  # about missing authors and links
@@ -188,6 +189,7 @@ def write_minari(
         )  # fmt: skip
         if interactions.action_names:
             dataset.storage.update_metadata({NAMES: list(interactions.action_names)})
+        undo.pop_all()
 
 
 def check_minari_id(dataset_id: str) -> None:
@@ -283,16 +285,11 @@ def largest_size(interactions: Interactions) -> int:
     return 2 * (sum(sizes) * (n_rows + n_episodes) + 18 * n_rows) + 2**16 * n_episodes
 
 
-@contextmanager
-def _remove_after_error(folder: Path, created: list[Path]) -> Iterator[None]:
-    """Remove the dataset and its namespaces after an error."""
+def _remove(folder: Path, created: list[Path]) -> None:
+    """Remove a dataset and the namespaces that were created for it."""
     from minari.namespace import NAMESPACE_METADATA_FILENAME
 
-    try:
-        yield
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        for place in created:
-            (place / NAMESPACE_METADATA_FILENAME).unlink(missing_ok=True)
-            remove_empty([place])
-        raise
+    shutil.rmtree(folder, ignore_errors=True)
+    for place in created:
+        (place / NAMESPACE_METADATA_FILENAME).unlink(missing_ok=True)
+        remove_empty([place])

@@ -58,9 +58,12 @@ class LiveSnapshots(Callback, AbstractContextManager["LiveSnapshots"]):
         now: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._folder, self._about = folder, dict(about or {})
-        self._facts = {**facts, "versions": versions()}
-        self._timer, self._phase, self._updated = PhaseTimer(Callback()), "", 0
+        self._timer, self._phase = PhaseTimer(Callback()), ""
         self._history, self._rounds = list[dict[str, Any]](), list[dict[str, Any]]()
+        self._found = {  # under the keys of ``result.json``
+            **facts, "versions": versions(), "seconds": self._timer.seconds,
+            "rounds": self._rounds, "history": self._history, "updated": 0,
+        }  # fmt: skip
         self._has_examples, self._wants_examples = examples, False
         self._pending: Stage | None = None  # not written yet
         self._now, self._next, self._works = now, -math.inf, True
@@ -101,12 +104,8 @@ class LiveSnapshots(Callback, AbstractContextManager["LiveSnapshots"]):
         try:
             if self._pending is not None:
                 self._write_stage(self._pending)
-            self._updated += 1
-            found = {  # under the keys of ``result.json``
-                **self._facts, "seconds": self._timer.seconds, "rounds": self._rounds,
-                "history": self._history, "phase": self._phase, "updated": self._updated,
-            }  # fmt: skip
-            text = json.dumps(found, indent=1, ensure_ascii=False)
+            self._found |= {"phase": self._phase, "updated": self._found["updated"] + 1}
+            text = json.dumps(self._found, indent=1, ensure_ascii=False)
             atomic_write(self._folder / RESULT, text.encode())
         except Exception as error:  # no error is worth a run
             self._works = False
@@ -129,7 +128,7 @@ class LiveSnapshots(Callback, AbstractContextManager["LiveSnapshots"]):
                 # Their classes soon change.
                 replace(chosen, classes=None).save(self._folder / FILE)
         replace(stage.policy(), about=self._about).save(self._folder / POLICY)
-        self._facts |= {
+        self._found |= {
             "interactions": len(database.interactions),
             "percepts": len(database.interactions.percepts),
             **describe_sizes(stage),

@@ -155,8 +155,7 @@ def draw_values(axes: Axes, explanation: ActionChoice, title: str, notes: Sequen
     values = np.where(explanation.is_tried, explanation.q, 0.0)
     colours = [PALE] * len(values)
     colours[explanation.best] = BLUE
-    axes.bar(list(actions), values, color=colours, width=0.6)
-    axes.set_xticks(list(actions), labels)
+    axes.bar(list(actions), values, color=colours, width=0.6, tick_label=labels)
     for a, tried in enumerate(explanation.is_tried):
         text = f"{explanation.q[a]:.1f}" if tried else "never tried"
         axes.annotate(text, (a, max(values[a], 0.0)), xytext=(0, 2), textcoords="offset points",

@@ -46,7 +46,12 @@ def write_video(
     if not fps > 0.0:
         raise ValueError(f"fps of write_video must be more than 0; got {fps}.")
     target = Path(path)
-    with _folder_beside(target) as folder:
+    try:  # a folder on the same disk
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise OSError(f"{target.parent} cannot be written to ({error.strerror}).") from error
+    with beside as folder:
         video = Path(folder) / f"video{target.suffix.lower()}"
         WRITERS[video.suffix](video, _same_shape(frames), fps)
         with video.open("rb+") as file:
@@ -66,15 +71,6 @@ def check_video(path: str | os.PathLike[str]) -> None:
         raise ValueError(f"path of write_video must end in {known}; got {os.fspath(path)!r}.")
     if Path(path).is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file in it.")
-
-
-def _folder_beside(target: Path) -> TemporaryDirectory[str]:
-    """Return a temporary folder on the same disk as a file."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        return TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent)
-    except OSError as error:
-        raise OSError(f"{target.parent} cannot be written to ({error.strerror}).") from error
 
 
 def _same_shape(frames: Iterable[NDArray[np.uint8]]) -> Iterator[Image]:

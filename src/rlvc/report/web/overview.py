@@ -65,19 +65,15 @@ def _facts(result: dict[str, Any]) -> list[list[str]]:
     names = {
         "task": "task", "source": "source", "pictures": "pictures", "seed": "seed",
         "interactions": "interactions", "episodes": "episodes", "percepts": "distinct percepts",
-        "actions": "actions", "stages": "stages",
+        "actions": "actions", "stages": "stages", "distinct": "distinct features",
+        "selected": "features tested", "composite": "of them composite",
     }  # fmt: skip
+    known = {**result, **(result.get("features") or {})}
     facts = [
-        [name, str(result[key]) if key == "seed" else format_count(result[key])]
+        [name, str(known[key]) if key == "seed" else format_count(known[key])]
         for key, name in names.items()
-        if key in result
+        if key in known
     ]
-    features = result.get("features") or {}
-    counts = {
-        "distinct": "distinct features", "selected": "features tested",
-        "composite": "of them composite",
-    }  # fmt: skip
-    facts += [[text, format_count(features[n])] for n, text in counts.items() if n in features]
     error = result.get("forest", {}).get("out_of_bag")
     if error is not None:
         facts.append(["forest's error on episodes left out", f"{error:.2f} of the spread"])

@@ -30,8 +30,8 @@ SAMPLE: Final = 50  # images that stand for the others
 DENSE: Final = 300  # pixels for each interest point, where no image is known
 
 
-def free_memory(root: Path = Path("/")) -> int:
-    """Return the free memory of the machine, within all limits on this process.
+def usable_memory(root: Path = Path("/")) -> int:
+    """Return the memory that this process may have, with what it has, within all limits on it.
 
     Control groups limit containers and jobs; they count files that can be given back as memory.
 
@@ -52,12 +52,7 @@ def free_memory(root: Path = Path("/")) -> int:
         except (OSError, ValueError):  # a group without a limit says "max"
             continue
         free.append(limit - used + int(stat.get("inactive_file", 0)))
-    return int(max(0, min(free)))
-
-
-def usable_memory() -> int:
-    """Return the memory that this process and its children may have, with what it has."""
-    return free_memory() + int(psutil.Process().memory_info().rss)
+    return int(max(0, min(free)) + psutil.Process().memory_info().rss)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +73,7 @@ class ResourceEstimate:
     temporary: int = 0
 
     def describe(self, folder: Path | None = None, *, at_most: bool = False) -> str:
-        """Return a sentence for people, on a run in a folder if that is given.
-
-        The run may need much less if it says ``at_most``.
-        """
+        """Return a sentence for people; a run may need much less if it says ``at_most``."""
         memory, disk = f"{_size(self.memory)} of memory", f"{_size(self.disk)} of disk"
         if folder is not None:
             memory += f" ({_size(usable_memory())} are free)"

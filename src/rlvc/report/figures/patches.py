@@ -32,10 +32,10 @@ def picture_of(
     feature = policy.graph[number]
     if not isinstance(feature, AtLeast):
         return np.asarray(policy.patches[number])
-    patches = [
-        policy.patches[part] if seen is None or part in seen else _fade(policy.patches[part])
-        for part in feature.parts
-    ]
+    patches = policy.patches[list(feature.parts)]
+    if seen is not None:
+        unseen = ~np.isin(feature.parts, list(seen))
+        patches[unseen] = patches[unseen] * (1.0 - FADED) + 255.0 * FADED
     side, columns = len(patches[0]), len(patches) // 2  # of small patches
     step = side + GAP
     picture = np.full((2 * side + GAP, 2 * side + GAP + columns * step, 3), 255, np.uint8)
@@ -44,10 +44,6 @@ def picture_of(
         y, x = i // columns * step, 2 * side + GAP + i % columns * step
         picture[y : y + side, x : x + side] = patch
     return picture
-
-
-def _fade(patch: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return (patch * (1.0 - FADED) + 255.0 * FADED).astype(np.uint8)
 
 
 def title_of(graph: FeatureGraph, number: int) -> str:

@@ -63,26 +63,23 @@ def check(config: Any) -> None:
     Traceback (most recent call last):
     ValueError: alpha of Selector must be in (0, 1); got 1.2.
     """
-    owner = type(config).__name__
     for field, rule in rules(config):
-        value = getattr(config, field.name)
+        whose, value = f"{field.name} of {type(config).__name__}", getattr(config, field.name)
         kind: type[Any] = type(field.default)
         if rule.choices:
             if value not in rule.choices:
-                raise unknown_name(f"{field.name} of {owner}", value, rule.choices)
+                raise unknown_name(whose, value, rule.choices)
         elif kind is bool or kind is str:
             if not isinstance(value, kind):
-                raise TypeError(
-                    f"{field.name} of {owner} must be a {kind.__name__}; got {value!r}."
-                )
+                raise TypeError(f"{whose} must be a {kind.__name__}; got {value!r}.")
         elif kind in (int, float):
             number = isinstance(value, numbers.Integral if kind is int else numbers.Real)
             if not number or isinstance(value, bool):
                 noun = "an integer" if kind is int else "a number"
-                raise TypeError(f"{field.name} of {owner} must be {noun}; got {value!r}.")
+                raise TypeError(f"{whose} must be {noun}; got {value!r}.")
             if not rule.allows(value):
                 must = rule.describe() or "finite"
-                raise ValueError(f"{field.name} of {owner} must be {must}; got {value!r}.")
+                raise ValueError(f"{whose} must be {must}; got {value!r}.")
 
 
 class Checked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -85,10 +86,7 @@ class Ray(Checked):
         fresh = FeatureExtractor(
             extractor.detector, extractor.descriptor, extractor.metric, extractor.threshold
         )
-        size = 1
-        if images.shape is not None:
-            height, width, channels = images.shape
-            size = max(1, min(64, BATCH // (height * width * channels)))
+        size = max(1, min(64, BATCH // math.prod(images.shape or ())))
         batches = (images.subset(numbers[i : i + size]) for i in range(0, len(numbers), size))
         for batch in self.run(partial(_extract, fresh), batches, threads):
             yield from batch

@@ -62,10 +62,9 @@ def write_run(outcome: Outcome[Any], folder: Path) -> None:
     that of an earlier run is removed first.
     """
     task = outcome.task
-    (folder / RESULT).unlink(missing_ok=True)
+    for old in (folder / RESULT, folder / task.beside, *folder.glob("percept*.png")):
+        old.unlink(missing_ok=True)  # of an earlier run
     outcome.best.save(folder / POLICY)
-    for old in (folder / task.beside, *folder.glob("percept*.png")):  # of an earlier run
-        old.unlink(missing_ok=True)
     if outcome.forest is not None:
         outcome.policy.save(folder / task.beside)
     for variant, name in task.extra_files.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -156,7 +156,4 @@ def _quiet() -> Iterator[None]:
         os.close(devnull)
 
 
-WRITERS: Final[dict[str, Callable[[Path, Iterator[Image], float], None]]] = {
-    ".mp4": _write_mp4,
-    ".gif": _write_gif,
-}
+WRITERS: Final = {".mp4": _write_mp4, ".gif": _write_gif}

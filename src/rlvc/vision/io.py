@@ -118,10 +118,8 @@ def read_extractor(manifest: Mapping[str, Any], arrays: Arrays) -> FeatureExtrac
         words = Vocabulary(metric, extractor.threshold, centres, is_fitted=True)
         extractor.vocabularies[from_json(str, camera["name"])] = words
     require(len(extractor.vocabularies) == len(cameras), "cameras")
-    require(
-        not isinstance(extractor.metric, Mahalanobis) or extractor.metric.whitening is None,
-        "metric",
-    )
+    metric = extractor.metric
+    require(not isinstance(metric, Mahalanobis) or metric.whitening is None, "metric")
     return extractor
 
 

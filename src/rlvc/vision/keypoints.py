@@ -151,8 +151,7 @@ class UniqueRows:
         if self._kept.n == 0:  # width and type of arrays without rows are not reliable
             self._start(rows)
         self.check(rows)
-        n_bytes = self._width * self._dtype.itemsize
-        whole = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), n_bytes)
+        whole = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)
         kept = self._kept.reserve(len(rows))
         need = 2 * (self._kept.n + len(rows))
         if need > len(self._table):

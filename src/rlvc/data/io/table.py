@@ -248,11 +248,8 @@ def read_actions(folder: CheckedFolder, problems: ProblemCollector) -> ActionSpe
         numbers = [int(line[0]) for line in lines]
     except ValueError:
         numbers = []
-    if (
-        not numbers
-        or abs(numbers[0]) > 2**31
-        or numbers != list(range(numbers[0], numbers[0] + len(numbers)))
-    ):
+    is_run = numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    if not is_run or abs(numbers[0]) > 2**31:
         problems.add(
             f"{ACTIONS} must have a line for each action, with its number and its name, such as "
             "'0 left', and the numbers must go up by one from line to line."

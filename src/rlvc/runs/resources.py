@@ -93,14 +93,10 @@ class ResourceEstimate:
         other = Path(tempfile.gettempdir())
         is_one_disk = folder.stat().st_dev == other.stat().st_dev
         disk = self.disk + self.temporary * is_one_disk
+        elsewhere = "name a folder on another disk in TMPDIR"
         for place, need, what, cure in (
             (folder, disk, "of disk", "a folder on another disk (--out)"),
-            (
-                other,
-                self.temporary,
-                "for temporary files",
-                "name a folder on another disk in TMPDIR",
-            ),
+            (other, self.temporary, "for temporary files", elsewhere),
         ):
             if need > (free := shutil.disk_usage(place).free):
                 raise OSError(

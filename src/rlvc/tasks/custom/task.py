@@ -21,7 +21,7 @@ from rlvc.policies.policy import Policy
 from rlvc.report.web.scene import Scene
 from rlvc.runs.curves import describe_sizes, describe_stage
 from rlvc.runs.examples import Examples
-from rlvc.runs.resources import estimate_collection, estimate_learning
+from rlvc.runs.resources import ResourceEstimate, estimate_collection, estimate_learning
 from rlvc.runs.run import Outcome, Run
 from rlvc.runs.summary import BEST, NONE, Summary, SummaryTable, format_mean
 from rlvc.runs.task import NEW_SEED, Task, TaskEvaluation
@@ -90,34 +90,39 @@ class CustomTask(Task[CustomEvaluation]):
 
     def collect(self, run: Run[CustomEvaluation]) -> None:
         """Explore the environment and learn in rounds, or learn from the data."""
-        if isinstance(self.data, gymnasium.Env):
-            self._explore(self.data, run)
-        elif isinstance(self.data, Interactions):
+        if isinstance(self.data, Interactions):
             learner = run.learner.fitted(self.data.percepts)
             run.callback.on_needs(estimate_learning(self.data, learner, run.trees), None)
             run.learn(self.data)
-        elif self.data is not None:  # its features are extracted already
+        elif isinstance(self.data, Database):  # its features are extracted already
             run.learner = match_extractor(run.learner, self.data.extractor)
             run.learn(self.data)
+        elif self.data is not None:
+            run.callback.on_needs(*self._needs(self.data, run))
+            callback = ExplorationCallback(
+                on_round=lambda number, n: run.timer.begin(f"collect {number}", n),
+                on_step=run.callback.on_step,
+            )
+            for one in explore(
+                self.data, lambda met: run.learn(met, len(run.rounds) + 1),
+                interactions=self.interactions, rounds=self.rounds, epsilon=self.epsilon,
+                seed=run.seed, callback=callback,
+                store=run.checkpoint.rounds if run.checkpoint else None,
+            ):  # fmt: skip
+                run.rounds.append(describe_round(one))
+                run.callback.on_round(run.rounds[-1])
 
-    def _explore(self, env: Env, run: Run[CustomEvaluation]) -> None:
-        """Collect and learn in rounds, after saying what that needs at most, and in any case."""
-        # Nobody knows beforehand how many different images an environment will show.
+    def _needs(
+        self, env: Env, run: Run[CustomEvaluation]
+    ) -> tuple[ResourceEstimate, ResourceEstimate]:
+        """Return what exploring needs at most, and in any case.
+
+        Nobody knows beforehand how many different images an environment will show.
+        """
         shapes, n = shapes_of(env.observation_space).values(), self.interactions
         most = estimate_collection(shapes, n, run.learner, run.trees, keeps_images=True)
         least = estimate_collection(shapes, n, run.learner, images=1)
-        run.callback.on_needs(most, replace(least, memory=least.memory + n * ROW))
-        callback = ExplorationCallback(
-            on_round=lambda number, n: run.timer.begin(f"collect {number}", n),
-            on_step=run.callback.on_step,
-        )
-        for one in explore(
-            env, lambda met: run.learn(met, len(run.rounds) + 1), interactions=n,
-            rounds=self.rounds, epsilon=self.epsilon, seed=run.seed, callback=callback,
-            store=run.checkpoint.rounds if run.checkpoint else None,
-        ):  # fmt: skip
-            run.rounds.append(describe_round(one))
-            run.callback.on_round(run.rounds[-1])
+        return most, replace(least, memory=least.memory + n * ROW)
 
     def evaluate(self, run: Run[CustomEvaluation]) -> CustomEvaluation:
         """Measure the policy in episodes, if there is an environment."""

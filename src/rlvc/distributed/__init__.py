@@ -1,1 +1,11 @@
-"""The same learning on many machines, and datasets on disk."""
+"""Learning on many machines, and datasets on disk.
+
+``Ray`` is the engine whose workers hold the shards of a database; they answer the same questions as
+a shard in this process. ``disk`` has datasets as shards of Parquet files. Modules here import from
+``learning`` and the layers below it.
+"""
+
+from rlvc.distributed.disk import Dataset, open_dataset, write_dataset
+from rlvc.distributed.ray import Ray
+
+__all__ = ["Dataset", "Ray", "open_dataset", "write_dataset"]

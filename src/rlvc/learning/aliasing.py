@@ -12,7 +12,7 @@ import numpy as np
 from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.fixed_point import FixedPoint, Scale, group_sums
 from rlvc._core.jit import jit, share_spans
-from rlvc._core.params import check, param
+from rlvc._core.params import Checked, param
 from rlvc._core.registry import Registry
 from rlvc.data.interactions import Interactions
 from rlvc.learning.mdp import MappedSequence
@@ -190,13 +190,10 @@ class AliasingDetector(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RelativeVariance:
+class RelativeVariance(Checked):
     """A class is aliased if σ²(Δ) of some action exceeds a fraction of the variance of returns."""
 
     tau: float = param(1e-5, "threshold, as a fraction of the variance of returns (τ)", low=0.0)
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def detect(self, residuals: ResidualSums, scale: float) -> Bools:
         """Return the classes above the threshold."""
@@ -204,13 +201,10 @@ class RelativeVariance:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AbsoluteVariance:
+class AbsoluteVariance(Checked):
     """A class is aliased if σ²(Δ) of some action exceeds τ, as the paper has it."""
 
     tau: float = param(0.0, "threshold, in units of reward² (τ)", low=0.0)
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def detect(self, residuals: ResidualSums, scale: float) -> Bools:
         """Return the classes above the threshold, whatever the scale."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlvc._core.arrays import Bools, Ints
-from rlvc._core.params import check, param
+from rlvc._core.params import Checked, param
 from rlvc.classifiers.base import Split
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
@@ -30,7 +30,7 @@ ENOUGH = 0.95  # of the reduction that a feature brings alone, for others to sta
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Surrogates:
+class Surrogates(Checked):
     """Let the best feature of a class be stood in for by those that agree with it there.
 
     Two features agree as their presence on the distinct percepts of the class correlates (the φ
@@ -46,9 +46,6 @@ class Surrogates:
         low=0.0,
         high=1.0,
     )
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def extend(
         self,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlvc._core.arrays import Bools, Floats
-from rlvc._core.params import check, param
+from rlvc._core.params import Checked, param
 
 ACTION_NAMES: Final = ("left", "right")
 DIRECTIONS: Final[Floats] = np.array([-1.0, 1.0])
@@ -21,7 +21,7 @@ TOP: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hill:
+class Hill(Checked):
     """A car that rides without friction, its engine too weak to climb straight out of the valley.
 
     A state is (p, s): the position, from -1 to the top at 1, and the velocity along it. The
@@ -41,9 +41,6 @@ class Hill:
     max_speed: float = param(3.0, "speed above which the car is destroyed", above=0)
     reward: float = param(100.0, "for arriving at the top in one piece; other steps earn 0")
     gamma: float = param(0.75, "discount factor (γ) of the task", low=0, below=1)
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def height(self, positions: ArrayLike) -> Floats:
         """Return the height of the hill, H(p), in the shape of the positions.

@@ -15,7 +15,7 @@ from scipy.cluster import hierarchy
 
 from rlvc._core.arrays import Floats, Ints
 from rlvc._core.jit import jit
-from rlvc._core.params import check, param
+from rlvc._core.params import Checked, param
 from rlvc._core.registry import Registry
 from rlvc.features.occurrences import wrap
 
@@ -41,7 +41,7 @@ class Clustering(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CompleteLinkage:
+class CompleteLinkage(Checked):
     """Hierarchical clustering on a line, cut where 2, 4, 8 … clusters are left.
 
     The two neighbouring clusters whose union is the shortest are joined first, of equal ones those
@@ -55,16 +55,13 @@ class CompleteLinkage:
 
     levels: int = param(3, "how often the number of clusters doubles, from 2 up", low=1, high=8)
 
-    def __post_init__(self) -> None:
-        check(self)
-
     def cluster(self, begin: Ints, values: Floats) -> Ints:
         """Return the labels, one column for each level."""
         return _complete(begin, values, self.levels)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tails:
+class Tails(Checked):
     """One cluster for each of several cuts: the numbers below it or above it, whichever are fewer.
 
     The cuts leave about as many numbers between them; equal numbers stay on one side. No cut is
@@ -78,16 +75,13 @@ class Tails:
 
     cuts: int = param(15, "how many cuts", low=1, high=100)
 
-    def __post_init__(self) -> None:
-        check(self)
-
     def cluster(self, begin: Ints, values: Floats) -> Ints:
         """Return the labels, one column for each cut."""
         return _tails(begin, values, self.cuts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Hierarchical:
+class Hierarchical(Checked):
     """SciPy's hierarchical clustering, cut at a height."""
 
     method: str = param(
@@ -96,9 +90,6 @@ class Hierarchical:
         choices=("single", "complete", "average", "centroid", "median", "ward"),
     )
     cut: float = param(20.0, "height at which the tree of clusters is cut, pixels", above=0.0)
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def cluster(self, begin: Ints, values: Floats) -> Ints:
         """Return the labels, one column."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.jit import jit
-from rlvc._core.params import check, param
+from rlvc._core.params import Checked, param
 from rlvc.features.incidence import Incidence
 from rlvc.learning.aliasing import Residuals, ResidualSums
 from rlvc.learning.selection.significance import kolmogorov_smirnov, student, welch
@@ -113,7 +113,7 @@ class FeatureSums(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Selector:
+class Selector(Checked):
     """Rank the candidates of a class, and keep the best whose two sides differ significantly."""
 
     ranking: str = param(
@@ -145,9 +145,6 @@ class Selector:
         "consider only splits by which the value or the best action of the class would change "
         "(the paper: false)",
     )
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def measure(self, samples: Samples) -> FeatureSums:
         """Return the sums of every (class, action, feature).

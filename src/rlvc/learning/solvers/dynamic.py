@@ -9,18 +9,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import linalg
 
-from rlvc._core.params import check, param
+from rlvc._core.params import Checked, param
 from rlvc.learning.mdp import MappedMDP
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ValueIteration:
+class ValueIteration(Checked):
     """Apply the backup operator until nothing moves (Bellman 1957)."""
 
     tolerance: float = param(1e-9, "error of Q, as a fraction of the largest reward", above=0.0)
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def solve(self, mdp: MappedMDP, gamma: float) -> NDArray[np.float64]:
         """Return Q within the tolerance."""
@@ -35,14 +32,11 @@ class ValueIteration:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ModifiedPolicyIteration:
+class ModifiedPolicyIteration(Checked):
     """Improve the policy, then evaluate it for a few sweeps only (Puterman & Shin 1978)."""
 
     tolerance: float = param(1e-9, "error of Q, as a fraction of the largest reward", above=0.0)
     sweeps: int = param(15, "sweeps of evaluation between two improvements", low=0)
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def solve(self, mdp: MappedMDP, gamma: float) -> NDArray[np.float64]:
         """Return Q within the tolerance."""

@@ -12,19 +12,16 @@ import numpy as np
 
 from rlvc._core.arrays import Floats
 from rlvc._core.jit import jit
-from rlvc._core.params import check, param
+from rlvc._core.params import Checked, param
 from rlvc.learning.mdp import MappedMDP, MappedSequence
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _ModelFree:
+class _ModelFree(Checked):
     """What the methods share: sweeps over the database, with a rate that decays."""
 
     sweeps: int = param(50, "passes over the database", low=1)
     omega: float = param(0.7, "decay of the learning rate (ω)", above=0.5, high=1.0)
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def _learn(
         self, mdp: MappedMDP, gamma: float, decay: float = 0.0, *, on_policy: bool = False

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rlvc import RLVC, Forest
+from rlvc.learning import Surrogates
 from rlvc.learning.aliasing import AbsoluteVariance, RelativeVariance, aliasing_detectors
 from rlvc.learning.compaction import Compaction, post_processes
 from rlvc.learning.generation.clustering import CompleteLinkage, Hierarchical, clusterings
@@ -16,7 +17,6 @@ from rlvc.learning.selection.selector import Selector
 from rlvc.learning.solvers.base import solvers
 from rlvc.learning.solvers.dynamic import ValueIteration
 from rlvc.learning.solvers.model_free import QLambda, QLearning, Sarsa
-from rlvc.learning.surrogates import Surrogates
 from rlvc.vision import Harris, Invariants, Orb, Sift
 from rlvc.vision.descriptors import descriptors
 from rlvc.vision.detectors import detectors

@@ -18,12 +18,11 @@ import numpy as np
 import pytest
 
 from rlvc import RLVC, Database, Dataset, Forest, Interactions, collect, open_dataset, write_dataset
+from rlvc.distributed import Ray
 from rlvc.distributed.disk.format import FileInfo
-from rlvc.distributed.ray import Ray
 from rlvc.distributed.workers import get_workers, load_shard
 from rlvc.errors import DamagedFileError
-from rlvc.learning.compaction import Compaction
-from rlvc.learning.engine import Local
+from rlvc.learning import Compaction, Local
 from rlvc.learning.selection.selector import Selector
 from rlvc.vision import ExtractionCache
 from tests.support.lost_workers import working

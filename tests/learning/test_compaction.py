@@ -18,7 +18,7 @@ from rlvc import RLVC, Database, Interactions, Policy, Stage
 from rlvc._core.registry import arrays_of
 from rlvc.classifiers import Classifier, Diagrams, Split, Tree
 from rlvc.features import Incidence
-from rlvc.learning.aliasing import AbsoluteVariance
+from rlvc.learning import AbsoluteVariance, Surrogates
 from rlvc.learning.compaction import (
     EQUIVALENCES,
     GAPS,
@@ -30,7 +30,6 @@ from rlvc.learning.compaction import (
     post_processes,
 )
 from rlvc.learning.selection.selector import Selector
-from rlvc.learning.surrogates import Surrogates
 from tests.oracle import rlvc as oracle
 from tests.support.builders import (
     COLOUR,

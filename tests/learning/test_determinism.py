@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Forest, Interactions, collect, read_folder, write_folder
 from rlvc.envs.photos.images import ground_picture, maze_picture, strip_picture
 from rlvc.envs.photos.views import campus_views
-from rlvc.learning.compaction import Compaction
+from rlvc.learning import Compaction
 from tests.support.builders import pictures
 from tests.support.worlds import Corridor, identical
 

@@ -11,7 +11,7 @@ import pytest
 from rlvc import RLVC, Forest, ForestPolicy, Interactions
 from rlvc.classifiers import Diagrams, Split
 from rlvc.features import Primitive
-from rlvc.learning.compaction import Compaction
+from rlvc.learning import Compaction
 from rlvc.learning.forest import draw, draw_symbols, out_of_bag_error
 from rlvc.learning.grown_trees import GrownTree
 from rlvc.learning.selection.selector import Selector

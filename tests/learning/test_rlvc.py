@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Database, Interactions, Policy
 from rlvc.classifiers import Classifier, Split, Tree
 from rlvc.features import AtLeast
-from rlvc.learning.aliasing import AbsoluteVariance
+from rlvc.learning import AbsoluteVariance, Surrogates
 from rlvc.learning.compaction import Solve, Step
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.rlvc import largest_first
 from rlvc.learning.selection.selector import Selector, SplitChoice
 from rlvc.learning.solvers.base import solvers
-from rlvc.learning.surrogates import Surrogates
 from rlvc.vision import Harris, InterestPoints
 from tests.oracle import rlvc as oracle
 from tests.support.builders import (

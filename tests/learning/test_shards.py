@@ -15,14 +15,12 @@ from rlvc._core.arrays import Bools
 from rlvc._core.fixed_point import Scale
 from rlvc.classifiers import Tree
 from rlvc.features import Composite, FeatureGraph, FeatureIndex, InCell
-from rlvc.learning.compaction import Compaction
+from rlvc.learning import Compaction, Surrogates, View
 from rlvc.learning.generation.base import Candidates, Canonical, GeneratorState
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.selection.selector import Selector
 from rlvc.learning.shard import KnownFeatures, Shard, ViewSpec
 from rlvc.learning.solvers.base import solvers
-from rlvc.learning.surrogates import Surrogates
-from rlvc.learning.view import View
 from rlvc.policies.io import describe_policy
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rlvc import RLVC, Database, Interactions, Policy, Stage
 from rlvc.classifiers import Diagrams, Tree
 from rlvc.features import Composite, Primitive
-from rlvc.learning.compaction import Compaction, Keep
+from rlvc.learning import Compaction, Keep
 from rlvc.learning.generation.composites import Composites
 from rlvc.policies import FeatureTest
 from rlvc.vision import Harris

@@ -15,7 +15,7 @@ from rlvc import RLVC, Forest, ForestExplanation, ForestPolicy, Policy, load_pol
 from rlvc.classifiers import Tree
 from rlvc.errors import FileFormatError
 from rlvc.features import LazyFeatures
-from rlvc.learning.compaction import Compaction
+from rlvc.learning import Compaction
 from rlvc.policies import combine_values
 from tests.support.builders import COLOUR, GREY, N_PLACES, RIGHT, database, pictures
 from tests.support.mutations import forge, loader

@@ -14,7 +14,7 @@ from rlvc.classifiers import Diagrams, Tree
 from rlvc.errors import FileFormatError
 from rlvc.features import AtLeast, Feature, FeatureGraph, InCell, Primitive
 from rlvc.features.io import check_features
-from rlvc.learning.compaction import Compaction
+from rlvc.learning import Compaction
 from rlvc.vision import Harris, InterestPoints
 from rlvc.vision.detectors import detectors
 from rlvc.vision.metrics import metrics

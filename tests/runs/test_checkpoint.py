@@ -16,7 +16,7 @@ from rlvc import RLVC, Database, Forest, Interactions, Percepts, Stage
 from rlvc._core.checkpoint_store import PrefixedStore, Record
 from rlvc.data import Image
 from rlvc.errors import FileFormatError
-from rlvc.learning.compaction import Compaction
+from rlvc.learning import Compaction
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.grown_trees import GrownTree, Trees
 from rlvc.policies import AnyPolicy

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rlvc import RLVC
 from rlvc._core.params import as_json, rules
 from rlvc.features.kinds import HIGHEST
-from rlvc.learning.compaction import Compaction
+from rlvc.learning import Compaction, Surrogates
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.generation.clustering import Hierarchical, clusterings
 from rlvc.learning.generation.composites import Composites
@@ -22,7 +22,6 @@ from rlvc.learning.rlvc import CHOSEN
 from rlvc.learning.selection.selector import Selector
 from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration, ValueIteration
 from rlvc.learning.solvers.model_free import Sarsa
-from rlvc.learning.surrogates import Surrogates
 from rlvc.runs import describe_parameters, make_learner, tasks
 from rlvc.runs.config import AUTO, PAPER, PARTS
 from rlvc.vision import Euclidean, Harris, Invariants

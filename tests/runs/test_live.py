@@ -11,7 +11,7 @@ import pytest
 from rlvc import RLVC, Policy, Stage
 from rlvc._core.params import as_json
 from rlvc.classifiers import Diagrams
-from rlvc.learning.compaction import Compaction
+from rlvc.learning import Compaction
 from rlvc.runs import Callback, CallbackList, Curves, Examples, LiveSnapshots, describe_stage
 from rlvc.runs import live as snapshots_module
 from tests.support.builders import COLOUR, database

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Database, Interactions, Percepts, Policy
 from rlvc.features import FeatureGraph, FeatureIndex, Incidence, OccurrenceTable, Primitive
+from rlvc.learning import Surrogates
 from rlvc.learning.generation.base import Canonical
-from rlvc.learning.surrogates import Surrogates
 from rlvc.vision import Euclidean, FeatureExtractor, Harris, Invariants
 from rlvc.vision.extractor import SIDE
 from tests.oracle import rlvc as oracle

@@ -22,7 +22,7 @@ from rlvc.envs.photos.images import maze_picture
 from rlvc.envs.photos.views import state_name
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import PlanarWorld
-from rlvc.learning.compaction import Compaction
+from rlvc.learning import Compaction
 from rlvc.learning.selection.selector import Selector
 from rlvc.runs import Callback, Checkpoint, Outcome, Run, tasks
 from rlvc.tasks import (

@@ -21,9 +21,9 @@ from rlvc.classifiers import Diagrams, Tree
 from rlvc.cli.progress import show_summary
 from rlvc.envs.campus.graph_world import CAMPUS
 from rlvc.envs.photos.views import Views, campus_views
-from rlvc.learning.compaction import Compaction, Keep
+from rlvc.learning import Compaction, Keep
 from rlvc.learning.solvers.dynamic import ValueIteration
-from rlvc.runs.folder import write_run
+from rlvc.runs import write_run
 from rlvc.runs.task import NEW_SEED, evaluate_policy
 from rlvc.tasks import CampusOutcome, CampusTask, vote
 from rlvc.tasks.campus import metrics as campus_measures

@@ -34,10 +34,9 @@ from rlvc import (
     write_minari,
 )
 from rlvc.data import Explorer
-from rlvc.runs.examples import Examples
-from rlvc.tasks import CustomOutcome
+from rlvc.runs import Examples
+from rlvc.tasks import CustomOutcome, is_data, read_data
 from rlvc.tasks.custom.figures import draw_classes, draw_learning
-from rlvc.tasks.custom.sources import is_data, read_data
 from rlvc.tasks.custom.task import describe_round
 from tests.support.commands import contents, read, strict
 from tests.support.datasets import HEADER, write_images, write_table

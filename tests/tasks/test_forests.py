@@ -13,7 +13,7 @@ import pytest
 
 from rlvc import RLVC, Forest, ForestPolicy, Policy, load_policy
 from rlvc.envs.hill.scene import gauge_image, ground_image
-from rlvc.learning.compaction import Compaction
+from rlvc.learning import Compaction
 from rlvc.report.figures import draw_explanation
 from rlvc.runs import Run, evaluate_policy, write_run
 from rlvc.tasks import CampusOutcome, HillOutcome, HillTask

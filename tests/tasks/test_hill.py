@@ -31,7 +31,7 @@ from rlvc.learning.generation.base import Canonical
 from rlvc.learning.generation.composites import Composites
 from rlvc.report.figures import arrange, brief, draw_explanation
 from rlvc.report.figures.arrangements import YELLOW
-from rlvc.runs.run import Run
+from rlvc.runs import Run
 from rlvc.runs.task import NEW_SEED, evaluate_policy
 from rlvc.tasks import HillOutcome, HillTask
 from rlvc.tasks.hill.composites import caption, draw_composites, in_words, most_tested, ranges

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from rlvc.data.images import Image
+from rlvc.data import Image
 from rlvc.envs.photos import images
 from rlvc.envs.photos.images import maze_picture, strip_picture
 from rlvc.errors import ImageError

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from rlvc.data.images import Image
+from rlvc.data import Image
 from rlvc.envs.photos import views as module
 from rlvc.envs.photos.camera import Panoramas, PinholeCamera, expose
 from rlvc.envs.photos.download import find_set

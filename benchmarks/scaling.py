@@ -48,7 +48,7 @@ from rlvc.learning.generation.base import Canonical
 from rlvc.learning.mdp import EffectiveTransitions, map_interactions
 from rlvc.learning.selection.selector import Samples, Selector
 from rlvc.learning.selection.sums import merge
-from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
+from rlvc.learning.solvers.dynamic_programming import ModifiedPolicyIteration
 from rlvc.learning.surrogates import Surrogates
 from rlvc.vision import ExtractionCache
 

@@ -22,7 +22,7 @@ from rlvc.learning.generation.base import Candidates, Canonical, generators
 from rlvc.learning.generation.clustering import Tails, clusterings
 from rlvc.learning.selection.selector import Selector
 from rlvc.learning.solvers.base import solvers
-from rlvc.learning.solvers.dynamic import ValueIteration
+from rlvc.learning.solvers.dynamic_programming import ValueIteration
 from rlvc.vision import Euclidean, Harris, InterestPoints, Invariants
 from rlvc.vision.descriptors import descriptors
 from rlvc.vision.detectors import detectors

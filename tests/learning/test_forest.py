@@ -13,7 +13,7 @@ from rlvc.classifiers import Diagrams, Split
 from rlvc.features import Primitive
 from rlvc.learning import Compaction
 from rlvc.learning.forest import draw, draw_symbols, out_of_bag_error
-from rlvc.learning.grown_trees import GrownTree
+from rlvc.learning.forest_trees import GrownTree
 from rlvc.learning.selection.selector import Selector
 from tests.support.builders import (
     COLOUR,

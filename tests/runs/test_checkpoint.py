@@ -17,8 +17,8 @@ from rlvc._core.checkpoint_store import PrefixedStore, Record
 from rlvc.data import Image
 from rlvc.errors import FileFormatError
 from rlvc.learning import Compaction
+from rlvc.learning.forest_trees import GrownTree, Trees
 from rlvc.learning.generation.composites import Composites
-from rlvc.learning.grown_trees import GrownTree, Trees
 from rlvc.policies import AnyPolicy
 from rlvc.runs import Checkpoint
 from rlvc.vision import ExtractionCache, FeatureExtractor

@@ -20,7 +20,7 @@ from rlvc.learning.generation.clustering import Hierarchical, clusterings
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.rlvc import CHOSEN
 from rlvc.learning.selection.selector import Selector
-from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration, ValueIteration
+from rlvc.learning.solvers.dynamic_programming import ModifiedPolicyIteration, ValueIteration
 from rlvc.learning.solvers.model_free import Sarsa
 from rlvc.runs import describe_parameters, make_learner, tasks
 from rlvc.runs.config import AUTO, PAPER, PARTS

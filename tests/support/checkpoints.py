@@ -15,8 +15,8 @@ from rlvc import RLVC, Database, Interactions
 from rlvc._core.archive import read_archive
 from rlvc._core.checkpoint_store import CheckpointStore, Record
 from rlvc.classifiers import Tree
-from rlvc.learning.grown_trees import GrownTree, Trees
-from rlvc.learning.resume import Decision, Decisions
+from rlvc.learning.decisions import Decision, Decisions
+from rlvc.learning.forest_trees import GrownTree, Trees
 from rlvc.runs.checkpoint import FORMAT, VERSION
 from rlvc.vision import ExtractionCache, Harris, Invariants, Keypoints, Mahalanobis
 

@@ -22,7 +22,7 @@ from rlvc.cli.progress import show_summary
 from rlvc.envs.campus.graph_world import CAMPUS
 from rlvc.envs.photos.views import Views, campus_views
 from rlvc.learning import Compaction, Keep
-from rlvc.learning.solvers.dynamic import ValueIteration
+from rlvc.learning.solvers.dynamic_programming import ValueIteration
 from rlvc.runs import write_run
 from rlvc.runs.task import NEW_SEED, evaluate_policy
 from rlvc.tasks import CampusOutcome, CampusTask, vote

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rlvc import Interactions, collect
 from rlvc.envs.hill.dynamics import HILL
 from rlvc.envs.hill.env import HillEnv
-from rlvc.learning.solvers.dynamic import PolicyIteration, ValueIteration
+from rlvc.learning.solvers.dynamic_programming import PolicyIteration, ValueIteration
 from rlvc.tasks.hill import metrics as hill_measures
 from rlvc.tasks.hill.metrics import (
     compare,

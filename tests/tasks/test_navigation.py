@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, collect
 from rlvc.envs.planar_world import MAZE, MOVES, SUBWAY, PlanarWorld
-from rlvc.learning.solvers.dynamic import PolicyIteration
+from rlvc.learning.solvers.dynamic_programming import PolicyIteration
 from rlvc.runs import evaluate_policy, tasks
 from rlvc.runs.direct_perception import Actor
 from rlvc.tasks import Grid, NavigationOutcome, grid_over, measure, walk

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import rlvc.vision.vocabulary as module
 from rlvc.vision import Euclidean, Metric, Search, Vocabulary, make_search
-from rlvc.vision.linear import covariance
+from rlvc.vision.linear_algebra import covariance
 from rlvc.vision.metrics import metrics
 from rlvc.vision.search import SketchedSearch, SortedSearch
 from rlvc.vision.sketch import LANES, LENGTH, Sketcher, main_axes

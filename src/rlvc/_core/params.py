@@ -94,7 +94,7 @@ class Checked:
 def as_json(config: Any) -> dict[str, Any]:
     """Return a configuration for JSON: parts by their class and parameters, arrays left out.
 
-    >>> from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
+    >>> from rlvc.learning.solvers.dynamic_programming import ModifiedPolicyIteration
     >>> as_json(ModifiedPolicyIteration())
     {'tolerance': 1e-09, 'sweeps': 15}
     """

@@ -26,7 +26,7 @@ from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import Primitive
 from rlvc.learning.database import Database
 from rlvc.learning.engine import Local
-from rlvc.learning.grown_trees import GrownTree, Trees
+from rlvc.learning.forest_trees import GrownTree, Trees
 from rlvc.learning.joint_values import solve_together
 from rlvc.learning.mdp import map_interactions
 from rlvc.learning.rlvc import RLVC

@@ -26,14 +26,14 @@ from rlvc.features.kinds import AtLeast
 from rlvc.learning.aliasing import AliasingDetector, RelativeVariance, ResidualSums
 from rlvc.learning.compaction import Keep, PostProcess
 from rlvc.learning.database import Database
+from rlvc.learning.decisions import Decision, Decisions
 from rlvc.learning.engine import Engine, Local
 from rlvc.learning.generation.base import Candidates, Generator, GeneratorState
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.mdp import MappedMDP
-from rlvc.learning.resume import Decision, Decisions
 from rlvc.learning.selection.selector import FeatureSelector, Selector, SplitChoice
 from rlvc.learning.solvers.base import Solver
-from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
+from rlvc.learning.solvers.dynamic_programming import ModifiedPolicyIteration
 from rlvc.learning.stage import Stage
 from rlvc.learning.surrogates import Surrogates
 from rlvc.learning.view import SplitStatistics, View

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rlvc._core.jit import jit
 from rlvc._core.registry import Registry
 from rlvc.vision.descriptors import Descriptors
-from rlvc.vision.linear import covariance, project
+from rlvc.vision.linear_algebra import covariance, project
 
 SAMPLE = 50_000  # descriptors from which a covariance is estimated
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.jit import jit
-from rlvc.vision.linear import covariance, project
+from rlvc.vision.linear_algebra import covariance, project
 
 LENGTH = 16  # numbers of a sketch
 LANES = 256  # sketches that are compared with one sketch at a time

@@ -13,8 +13,8 @@ from rlvc.errors import FileFormatError
 from rlvc.policies.forest import AnyPolicy, ForestPolicy, load_policy
 from rlvc.report.web.curves import describe_learning
 from rlvc.report.web.encoding import Json, encode_array
-from rlvc.report.web.model import describe_policy
 from rlvc.report.web.overview import describe_overview
+from rlvc.report.web.policy import describe_policy
 from rlvc.report.web.scene import Scene
 from rlvc.runs.callbacks import Callback
 from rlvc.runs.examples import Examples

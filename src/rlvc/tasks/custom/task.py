@@ -111,6 +111,8 @@ class CustomTask(Task[CustomEvaluation]):
             ):  # fmt: skip
                 run.rounds.append(describe_round(one))
                 run.callback.on_round(run.rounds[-1])
+        # A forest starts with the composites that the classifier found.
+        run.database = run.stages[self.main][-1].database
 
     def _needs(
         self, env: Env, run: Run[CustomEvaluation]

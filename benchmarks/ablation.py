@@ -1,14 +1,14 @@
 """What each idea brings, and what other values of the parameters would.
 
-Run it with ``RLVC_DATA=… python benchmarks/ablation.py GROUP``. The *ideas* are switched off one by
-one, on databases that were used for no choice. The *choices*, those of *forests*, and the
-*detectors* compare the defaults with other values, on the seeds that were used to choose; say with
-``--databases "maze photos" "hill photos"`` on what. Every database is written to ``runs/GROUP``
-when it is done, and one that is there is not done again; ``--table`` prints what is there.
+Run it with ``RLVC_DATA=… python benchmarks/ablation.py GROUP``. The group *ideas* switches them off
+one by one, on databases that were not used for any choice. The groups *choices*, *forests* and
+*detectors* compare the defaults with other values, on the seeds that were used to choose;
+``--databases "maze photos" "hill photos"`` selects the databases. The results of each database are
+written to ``runs/GROUP`` and not computed again; ``--table`` only prints those that are there.
 
-Success on the maze and the subway is that of an agent who perceives, wherever it is, the percept of
-the nearest point of a 50 × 50 grid, as in the history of a run: close to the truth, and affordable
-for many variants.
+On the maze and the subway, success is that of an agent that perceives, wherever it is, the percept
+of the nearest point of a 50 × 50 grid, as in the history of a run: close to the truth, and
+affordable for many variants.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ from scenes import make_scene
 
 Change = Callable[[RLVC], RLVC]
 
-
-FREE: dict[str, Any] = {"descriptor": None, "metric": None, "threshold": 0.0}  # to be chosen
+AUTO: dict[str, Any] = {"descriptor": None, "metric": None, "threshold": 0.0}  # chosen to match
 
 
 def select(**changes: Any) -> Change:
@@ -49,13 +48,12 @@ def change(**changes: Any) -> Change:
     return lambda learner: replace(learner, **changes)
 
 
-ALL: Change = lambda learner: learner  # noqa: E731
-Variants = dict[
-    str, tuple[Change, dict[str, Any] | None]
-]  # with options of a forest; None: no forest
+UNCHANGED: Change = lambda learner: learner  # noqa: E731
+# A change of the learner, and the options of a forest; None for a single classifier.
+Variants = dict[str, tuple[Change, dict[str, Any] | None]]
 
 IDEAS: Variants = {
-    "all ideas": (ALL, None),
+    "all ideas": (UNCHANGED, None),
     "without absorbing self-loops": (change(absorbing_self_loops=False), None),
     "without surrogates": (change(surrogates=Surrogates(features=1)), None),
     "without the correction for multiple tests": (select(correction="none", alpha=0.05), None),
@@ -63,16 +61,16 @@ IDEAS: Variants = {
     "with irrelevant splits": (select(relevant=False), None),
     "without the ranking by reduction": (select(ranking="remaining"), None),
     "without composites": (change(generator=Canonical()), None),
-    "forest, all ideas": (ALL, {}),
+    "forest, all ideas": (UNCHANGED, {}),
     "forest without absorbing self-loops": (change(absorbing_self_loops=False), {}),
     "forest without surrogates": (change(surrogates=Surrogates(features=1)), {}),
-    "forest, each tree with its own values": (ALL, {"together": False}),
-    "forest, all symbols for each tree": (ALL, {"symbols": 1.0}),
-    "forest, all episodes for each tree": (ALL, {"episodes": 1.0}),
-    "forest without uncertainty penalty": (ALL, {"uncertainty_penalty": 0.0}),
+    "forest, each tree with its own values": (UNCHANGED, {"together": False}),
+    "forest, all symbols for each tree": (UNCHANGED, {"symbols": 1.0}),
+    "forest, all episodes for each tree": (UNCHANGED, {"episodes": 1.0}),
+    "forest without uncertainty penalty": (UNCHANGED, {"uncertainty_penalty": 0.0}),
 }
 CHOICES: Variants = {
-    "defaults": (ALL, None),
+    "defaults": (UNCHANGED, None),
     "surrogates: 3 features": (change(surrogates=Surrogates(features=3)), None),
     "surrogates: agreement 0.5": (change(surrogates=Surrogates(agreement=0.5)), None),
     "surrogates: agreement 0.85": (change(surrogates=Surrogates(agreement=0.85)), None),
@@ -96,48 +94,47 @@ CHOICES: Variants = {
     "at most 20 classes per stage": (change(max_splits=20), None),
 }
 FORESTS: Variants = {
-    "defaults": (ALL, {}),
-    "50% of the symbols": (ALL, {"symbols": 0.5}),
-    "90% of the symbols": (ALL, {"symbols": 0.9}),
-    "80% of the episodes": (ALL, {"episodes": 0.8}),
-    "uncertainty penalty 0": (ALL, {"uncertainty_penalty": 0.0}),
-    "uncertainty penalty 0.5": (ALL, {"uncertainty_penalty": 0.5}),
-    "uncertainty penalty 1": (ALL, {"uncertainty_penalty": 1.0}),
-    "without irrelevant splits": (ALL, {"relevant": True}),
-    "each tree with its own values": (ALL, {"together": False}),
+    "defaults": (UNCHANGED, {}),
+    "50% of the symbols": (UNCHANGED, {"symbols": 0.5}),
+    "90% of the symbols": (UNCHANGED, {"symbols": 0.9}),
+    "80% of the episodes": (UNCHANGED, {"episodes": 0.8}),
+    "uncertainty penalty 0": (UNCHANGED, {"uncertainty_penalty": 0.0}),
+    "uncertainty penalty 0.5": (UNCHANGED, {"uncertainty_penalty": 0.5}),
+    "uncertainty penalty 1": (UNCHANGED, {"uncertainty_penalty": 1.0}),
+    "without irrelevant splits": (UNCHANGED, {"relevant": True}),
+    "each tree with its own values": (UNCHANGED, {"together": False}),
 }
-CONFIGS: Variants = {
-    "chosen from the images": (ALL, None),
+DETECTORS: Variants = {
+    "chosen from the images": (UNCHANGED, None),
     "half the threshold": (lambda chosen: replace(chosen, threshold=chosen.threshold / 2), None),
     "twice the threshold": (lambda chosen: replace(chosen, threshold=chosen.threshold * 2), None),
     "six times the threshold": (
-        lambda chosen: replace(chosen, threshold=chosen.threshold * 6),
-        None,
+        lambda chosen: replace(chosen, threshold=chosen.threshold * 6), None,
     ),
-    "colour corners": (change(**FREE, detector=Harris()), None),
-    "SIFT": (change(**FREE, detector=Sift(max_points=120)), None),
-}
+    "colour corners": (change(**AUTO, detector=Harris()), None),
+    "SIFT": (change(**AUTO, detector=Sift(max_points=120)), None),
+}  # fmt: skip
 FORMS = {"test error": "{:.2%}", "missed": "{:.2%}", "classes": "{:.0f}", "symbols": "{:.0f}"}
-GROUPS = {"ideas": IDEAS, "choices": CHOICES, "forests": FORESTS, "detectors": CONFIGS}
+GROUPS = {"ideas": IDEAS, "choices": CHOICES, "forests": FORESTS, "detectors": DETECTORS}
 
 
 def run(task: str, pictures: str, seed: int, variants: Variants, trees: int) -> Any:
-    """Return what the variants reach on one database."""
+    """Return the measures of the variants on one database."""
     learner = tasks.make(task).base_learner()
     scene = make_scene(task, pictures, seed, learner, nearby=True)
-    if variants is CONFIGS:
+    if variants is DETECTORS:
         learner = learner.fitted(scene.data.percepts)
     result: dict[str, Any] = {}
     for name, (variant, options) in variants.items():
         one = variant(learner)
-        if variants is CONFIGS and variant is not ALL:
+        if variants is DETECTORS and variant is not UNCHANGED:
             scene = make_scene(task, pictures, seed, one, nearby=True)
-        who = one if options is None else Forest(learner=one, trees=trees, seed=seed, **options)
+        trainer = one if options is None else Forest(learner=one, trees=trees, seed=seed, **options)
         begin = time.perf_counter()
-        policy: AnyPolicy = who.learn(scene.database)
+        policy: AnyPolicy = trainer.learn(scene.database)
         seconds = time.perf_counter() - begin
-        result[name] = {**scene.reach(policy), "classes": float(policy.n_classes)}
-        if variants is CONFIGS:
+        result[name] = {**scene.measure_policy(policy), "classes": float(policy.n_classes)}
+        if variants is DETECTORS:
             result[name]["symbols"] = float(scene.database.extractor.n_symbols)
         result[name]["seconds"] = seconds
         print(f"{task} {pictures} {seed} {name}", result[name], flush=True)
@@ -168,9 +165,9 @@ def main() -> None:
     parser.add_argument("group", nargs="?", default="ideas", choices=list(GROUPS))
     parser.add_argument("--databases", nargs="+", default=["maze photos", "campus places"])
     parser.add_argument("--seeds", nargs="+", type=int, help="5 to 9 for ideas, else 0 to 4")
-    parser.add_argument("--trees", type=int, default=25, help="of forests")
-    parser.add_argument("--out", type=Path, help="runs/GROUP unless given")
-    parser.add_argument("--table", action="store_true", help="only print what is there")
+    parser.add_argument("--trees", type=int, default=25, help="number of trees of forests")
+    parser.add_argument("--out", type=Path, help="default: runs/GROUP")
+    parser.add_argument("--table", action="store_true", help="only print existing results")
     options = parser.parse_args()
     group, folder = options.group, options.out or Path("runs") / options.group
     seeds = options.seeds or list(range(5, 10) if group == "ideas" else range(5))

@@ -1,20 +1,20 @@
 """One classifier and a forest beside other methods, on the same databases.
 
-Run it with ``RLVC_DATA=… python benchmarks/better.py``; ``pip install scikit-learn`` first. What is
-done is written to ``runs/better`` at once and not done again, so that it can be stopped and go on;
-``--table`` prints what is there. No choice was made on seeds 5 to 9.
+Run it with ``RLVC_DATA=… python benchmarks/better.py``; ``pip install scikit-learn`` first. Results
+are written to ``runs/better`` as they are computed, so that it can be stopped and resumed;
+``--table`` only prints those that are there. No choice was made on seeds 5 to 9.
 
 All methods learn from the same 10,000 interactions, and are measured in the same episodes, views or
 trials. *one*: ``RLVC(gamma=γ)``; *compact*: the same with compaction; *forest*: 25 trees; *fqi
 features* and *fqi pixels*: Fitted Q Iteration with Extra-Trees on the same binary features and on
 16 × 16 pixels (see ``fitted_q.py``); *direct*: tabular learning on the state itself, on the grid
-that does best in these very episodes; *ceiling*: the percept of the database that is most similar,
-and the best action where it was perceived (on the hill by 16 × 16 pixels, as the symbols are the
-same at any velocity; on the campus by a vote of descriptors); *optimum*: of the true dynamics.
+that does best in these very episodes; *ceiling*: the best action at the state of the most similar
+percept in the database (on the hill by 16 × 16 pixels, as the symbols are the same at any velocity;
+on the campus by a vote of descriptors); *optimum*: that of the true dynamics.
 
-Seconds are of learning, and for *direct* and *ceiling* of measuring as well; looking, which all but
-the pixels share, is given apart. On the hill the binary features are the symbols alone, which do
-not show the velocity; *one* and *forest* make composites of them.
+Seconds are those of learning, and for *direct* and *ceiling* of measuring as well; feature
+extraction, which all but the pixels need, is reported separately. On the hill the binary features
+are the symbols alone, which do not show the velocity; *one* and *forest* make composites of them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ PARTS = ("ours", "others", "fqi")
 
 
 def run(task: str, pictures: str, seed: int, parts: list[str], file: Path) -> None:
-    """Add what some methods reach on one database to its file, unless it is there."""
+    """Add the measures of some methods on one database to its file, unless they are there."""
     result: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"parts": []}
     missing = [part for part in parts if part not in result["parts"]]
     if not missing:
@@ -101,7 +101,7 @@ def run(task: str, pictures: str, seed: int, parts: list[str], file: Path) -> No
 
 
 def timed(learn: Callable[[], Any]) -> tuple[Any, float]:
-    """Return what is learned, and in how many seconds."""
+    """Return what a function learns, and how many seconds it takes."""
     begin = time.perf_counter()
     made = learn()
     return made, time.perf_counter() - begin
@@ -110,16 +110,16 @@ def timed(learn: Callable[[], Any]) -> tuple[Any, float]:
 def ours(scene: Scene, learner: RLVC, seed: int, note: Callable[..., None]) -> None:
     """Measure one classifier and a forest; on the campus, one classifier compacted as well."""
     database = scene.database
-    replace(learner, max_stages=2).learn(database)  # compiles what is to be timed
+    replace(learner, max_stages=2).learn(database)  # compiles the kernels
     one, seconds = timed(lambda: learner.learn(database))
     forest, forest_seconds = timed(lambda: Forest(learner=learner, seed=seed).learn(database))
-    note("one", scene.reach(one), seconds, classes=one.n_classes)
-    note("forest", scene.reach(forest), forest_seconds,
+    note("one", scene.measure_policy(one), seconds, classes=one.n_classes)
+    note("forest", scene.measure_policy(forest), forest_seconds,
          classes=forest.n_classes, out_of_bag=forest.out_of_bag)  # fmt: skip
     if scene.is_campus:
         merging = replace(learner, post_process=Compaction())
         compact, seconds = timed(lambda: merging.learn(database))
-        note("compact", scene.reach(compact), seconds, classes=compact.n_classes)
+        note("compact", scene.measure_policy(compact), seconds, classes=compact.n_classes)
 
 
 def others(scene: Scene, learner: RLVC, seed: int, note: Callable[..., None]) -> None:
@@ -189,7 +189,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[5, 6, 7, 8, 9])
     parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
     parser.add_argument("--out", type=Path, default=Path("runs") / "better")
-    parser.add_argument("--table", action="store_true", help="only print what is there")
+    parser.add_argument("--table", action="store_true", help="only print existing results")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     for seed in options.seeds:

@@ -1,8 +1,8 @@
-"""The campus over many seeds, as one table: the tree and its compaction, beside the ceiling.
+"""The campus over several seeds, as one table: the tree, its compaction, and the ceiling.
 
 Run it with ``python benchmarks/campus.py --pictures photos places --seeds 0 1 2 3 4``; ``places``
-come from ``rlvc data get places`` or the folder that RLVC_DATA names. Each line is one seed; the
-last lines are the means.
+come from ``rlvc data get places`` or the folder RLVC_DATA. Each line is one seed; the last lines
+are the means.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Run it with ``python benchmarks/commits.py same|time COMMIT``, where COMMIT is anything that git
 knows or the folder of another checkout.
 
-* ``same``: runs the paper's tasks, compaction, a forest and a custom environment by the command
-  line with both versions, then lets each version load what it learned and act on every percept.
-  Compares the decisions, the number of classes, and ``result.json`` without times and versions.
+* ``same``: runs the paper's tasks, compaction, forests and a custom environment from the command
+  line with both versions, then lets each version load its policies and act on the same percepts.
+  Compares the decisions, and ``result.json`` without times and versions.
 * ``time``: times ``RLVC.stages`` on the maze, the campus and the hill in processor seconds, with
   both versions in turn, in processes that stay alive. Prints the ratio of the medians.
 """
@@ -44,13 +44,13 @@ VOLATILE = ("seconds", "versions", "parameters", "command", "history", "rounds")
 
 
 def main() -> None:
-    """Compare, or answer as one of the two versions."""
+    """Compare two versions, or do a job as one of them."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="what", required=True)
     same = commands.add_parser("same")
     same.add_argument("commit")
     same.add_argument("--interactions", type=int, default=10_000)
-    same.add_argument("--percepts", type=int, default=10_000, help="to act on")
+    same.add_argument("--percepts", type=int, default=10_000, help="number of percepts to act on")
     same.add_argument("--runs", nargs="*", default=list(RUNS), choices=list(RUNS))
     timed = commands.add_parser("time")
     timed.add_argument("commit")
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def check_out(commit: str, place: Path) -> Path:
-    """Return the folder of another version, checked out if need be."""
+    """Return the folder of another version, checked out if necessary."""
     if Path(commit).is_dir():
         return Path(commit).resolve()
     git("worktree", "add", "--detach", str(place / "before"), commit)
@@ -101,7 +101,7 @@ def worker(version: Path, *arguments: str) -> list[str]:
 
 
 def compare(before: Path, interactions: int, percepts: int, runs: list[str]) -> int:
-    """Return how many runs learn something else than before."""
+    """Return the number of runs whose outcomes differ."""
     wrong = 0
     for name in runs:
         with tempfile.TemporaryDirectory() as place:
@@ -119,7 +119,7 @@ def compare(before: Path, interactions: int, percepts: int, runs: list[str]) -> 
 def outcome(
     version: Path, name: str, folder: Path, interactions: int, percepts: int
 ) -> dict[str, Any]:
-    """Return what a version learns: the numbers of the run, and its decisions."""
+    """Return the results of a run with a version, and the decisions of its policies."""
     command = [sys.executable, "-m", "rlvc", *RUNS[name], "--interactions", str(interactions)]
     subprocess.run(
         [*command, "--seed", "11", "--out", str(folder)],
@@ -136,12 +136,12 @@ def outcome(
 
 
 def without_times(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry of a result without what differs between equal runs."""
+    """Return an entry of a result without values that differ between equal runs."""
     return {key: value for key, value in entry.items() if key not in VOLATILE}
 
 
 def decide(folder: str, env: str, percepts: str) -> None:
-    """Print what the policies in a folder do on the percepts of random walks."""
+    """Print the actions of the policies in a folder on the percepts of random walks."""
     import gymnasium
     import numpy as np
 
@@ -166,7 +166,7 @@ def decide(folder: str, env: str, percepts: str) -> None:
 
 
 def compare_times(before: Path, interactions: int, repeats: int, tasks: list[str]) -> None:
-    """Print how much processor time the stages take, over what they took before."""
+    """Print the processor time of the stages, and its ratio to that of the other version."""
     for task in tasks:
         both = [
             subprocess.Popen(
@@ -179,7 +179,7 @@ def compare_times(before: Path, interactions: int, repeats: int, tasks: list[str
         for turn in range(repeats + 1):
             for which in (0, 1) if turn % 2 else (1, 0):
                 seconds = ask(both[which])
-                if turn:  # the first compiles
+                if turn:  # the first compiles kernels
                     times[which].append(seconds)
         for process in both:
             process.communicate()
@@ -193,7 +193,7 @@ def compare_times(before: Path, interactions: int, repeats: int, tasks: list[str
 
 
 def ask(process: subprocess.Popen[str]) -> float:
-    """Return how long a version takes for the stages of one learning."""
+    """Return the processor seconds in which a version learns once."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("again\n")
@@ -202,14 +202,14 @@ def ask(process: subprocess.Popen[str]) -> float:
 
 
 def learn(task: str, interactions: str) -> None:
-    """Learn whenever asked to, and print the processor seconds that the stages take."""
+    """Learn once for each line of the input, and print the processor seconds of the stages."""
     import gymnasium
 
     import rlvc
 
     data = rlvc.collect(gymnasium.make(f"rlvc/{ENVS[task]}-v0"), int(interactions), seed=3)
     learner = rlvc.RLVC(gamma=GAMMA[task], threads=1)
-    extract = getattr(learner, "extract", None) or learner.look  # as it was called until 0.1
+    extract = getattr(learner, "extract", None) or learner.look  # its name in old versions
     database = extract(data)
     for _ in sys.stdin:
         begin = time.process_time()

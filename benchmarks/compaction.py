@@ -1,7 +1,7 @@
-"""What compaction costs: ratios of times of the same run, measured alternately.
+"""The cost of compaction, as ratios of times that are measured in turn in the same run.
 
-* classifying 10,000 percepts with the compacted classifier, over the same with the tree;
-* the time in post-processing, over the whole time of learning.
+* Classification of 10,000 percepts with the compacted classifier, over the same with the tree.
+* Post-processing, over the whole time of learning.
 
 Run it with ``python benchmarks/compaction.py [--task maze|campus] [--pictures P] [--seed N]``.
 """
@@ -28,14 +28,14 @@ PERCEPTS = 10_000
 
 @dataclass
 class Timed:
-    """A post-processing that counts the seconds it takes."""
+    """A post-process that measures its own time."""
 
     inner: Compaction
     seconds: float = 0.0
     calls: int = 0
 
     def start(self) -> Step:
-        """Return the step of the inner one, timed."""
+        """Return the step of the inner post-process, timed."""
         step = self.inner.start()
 
         def timed(

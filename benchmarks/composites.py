@@ -1,13 +1,13 @@
-"""What composite features are good for where symbols are few, and what it costs to compose them.
+"""The benefit of composite features with few symbols, and the cost of composing them.
 
-``python benchmarks/composites.py coarse`` learns the maze with a vocabulary so coarse that little
-can be told from its symbols alone, and prints the success of three learners: with the usual
+``python benchmarks/composites.py coarse`` learns the maze with a vocabulary so coarse that its
+symbols alone distinguish little, and prints the success of three learners: with the usual
 vocabulary, with the coarse one, and with the coarse one and composites.
 
 ``python benchmarks/composites.py cost`` learns the hill and prints, over all stages, the time to
 generate new features over that to select among the known ones, both of the same run. The first
-line is for a generator that keeps what it composed while a class stays, the second for one that is
-started anew at every stage.
+line is for a generator that caches the composites of unchanged classes, the second for one that is
+restarted at every stage.
 """
 
 from __future__ import annotations
@@ -28,11 +28,7 @@ from numpy.typing import NDArray
 from rlvc import RLVC, collect
 from rlvc.features import Incidence
 from rlvc.learning.aliasing import ResidualSums
-from rlvc.learning.generation.base import (
-    Candidates,
-    Generator,
-    GeneratorState,
-)
+from rlvc.learning.generation.base import Candidates, Generator, GeneratorState
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.selection.selector import FeatureSums, Samples, Selector, SplitChoice
 from rlvc.learning.shard import ShardFeatures
@@ -40,8 +36,8 @@ from rlvc.learning.view import View
 from rlvc.runs import Run, make_learner
 from rlvc.tasks import HillTask, MazeTask
 
-MOST_SYMBOLS = 60  # of a vocabulary that is called coarse
-BOUND = 5.0  # on generation over selection
+MOST_SYMBOLS = 60  # of a coarse vocabulary
+BOUND = 5.0  # of generation over selection
 
 
 def coarse(options: argparse.Namespace) -> None:
@@ -97,8 +93,8 @@ class Times:
     """Seconds of every stage of one run.
 
     Attributes:
-        generation: What it took to generate new features.
-        selection: What it took to select among the known ones.
+        generation: To generate new features.
+        selection: To select among the known ones.
     """
 
     generation: list[float] = field(default_factory=list)
@@ -107,49 +103,49 @@ class Times:
 
 @dataclass
 class TimedGenerator:
-    """A generator whose offers are timed.
+    """A generator that measures its own time.
 
     Attributes:
         inner: The generator.
-        is_anew: Whether it is started at every stage, and so keeps nothing from one to the next.
-        times: Where the seconds are written.
-        n_known: How many features are known at this stage.
-        attempt: How often it was asked before at this stage.
+        is_restarted: Whether it is restarted at every stage, and so has no cache.
+        times: The seconds.
+        n_known: The number of features that are known at this stage.
+        attempt: The number of earlier calls at this stage.
     """
 
     inner: Generator
-    is_anew: bool
+    is_restarted: bool
     times: Times
     n_known: int = 0
     attempt: int = 0
 
     def start(self) -> GeneratorState:
-        """Return itself; the inner one is started."""
-        self._offering = self.inner.start()
+        """Start the inner generator, and return itself."""
+        self._state = self.inner.start()
         return self
 
     def generate(
         self, view: View, is_aliased: NDArray[np.bool_], attempt: int
     ) -> Candidates | None:
-        """Return what the inner one offers."""
+        """Return the candidates of the inner generator."""
         if attempt == 0:
             self.times.generation.append(0.0)
-            if self.is_anew:
-                self._offering = self.inner.start()
+            if self.is_restarted:
+                self._state = self.inner.start()
         self.n_known, self.attempt = len(view.graph), attempt
         begin = time.perf_counter()
-        found = self._offering.generate(view, is_aliased, attempt)
+        found = self._state.generate(view, is_aliased, attempt)
         self.times.generation[-1] += time.perf_counter() - begin
         return found
 
 
 @dataclass
 class TimedSelector:
-    """A selector that is timed where it selects among known features.
+    """A selector that measures its time to select among known features.
 
     Attributes:
         inner: The selector.
-        generator: Who knows what is known.
+        generator: The generator of the same run.
     """
 
     inner: Selector
@@ -161,23 +157,23 @@ class TimedSelector:
         return self.inner.min_samples
 
     def measure(self, samples: Samples) -> FeatureSums:
-        """Return what the inner one measures."""
+        """Return the sums of the inner selector."""
         if self.generator.attempt == 0:
             known = samples.incidence.first(self.generator.n_known)
-            residuals = samples.residuals.sums()
+            residuals = samples.residuals.sums
             begin = time.perf_counter()
             self.inner.choose([self.inner.measure(replace(samples, incidence=known))], residuals)
             self.generator.times.selection.append(time.perf_counter() - begin)
         return self.inner.measure(samples)
 
     def choose(self, measured: Sequence[FeatureSums], residuals: ResidualSums) -> SplitChoice:
-        """Return what the inner one chooses."""
+        """Return the choice of the inner selector."""
         return self.inner.choose(measured, residuals)
 
 
 @contextlib.contextmanager
 def timing_exhibits(times: Times) -> Iterator[None]:
-    """Count what it takes to find which percepts exhibit new features as generation."""
+    """Count the search for the percepts that exhibit new features as generation."""
     exhibit = ShardFeatures.exhibit
 
     def timed(*asked: Any) -> list[Incidence]:
@@ -198,17 +194,17 @@ def cost(options: argparse.Namespace) -> None:
     learner = make_learner("default", options.set, HillTask().base_learner())
     env = gymnasium.make(HillTask.env_id, pictures=options.pictures, disable_env_checker=True)
     database = learner.extract(collect(env, 10_000, seed=options.seed))
-    stages = list(learner.stages(database))  # compiles what there is to compile
+    stages = list(learner.stages(database))  # compiles kernels
     last = stages[-1]
     print(
         f"hill, {options.pictures}, seed {options.seed}: {last.number} stages, "
         f"{last.classifier.n_classes} classes"
     )
-    for is_anew, name in ((False, "kept while a class stays"), (True, "anew at every stage")):
+    for is_restarted, name in ((False, "cached"), (True, "restarted at every stage")):
         runs = []
         for _ in range(options.repeats):
             runs.append(Times())
-            generator = TimedGenerator(learner.generator, is_anew, runs[-1])
+            generator = TimedGenerator(learner.generator, is_restarted, runs[-1])
             selector = TimedSelector(learner.selector, generator)
             timed = replace(learner, generator=generator, selector=selector)
             with timing_exhibits(runs[-1]):
@@ -227,7 +223,7 @@ def cost(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Print one of the two parts."""
+    """Run one of the two benchmarks."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parts = parser.add_subparsers(required=True, metavar="coarse|cost")
     one = parts.add_parser("coarse", help="the maze with a coarse vocabulary")

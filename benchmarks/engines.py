@@ -1,15 +1,15 @@
-"""The Ray engine beside the local one: the same policies, also after lost workers, and the speed.
+"""Compare the Ray engine with the local one: the policies, also after lost workers, and the speed.
 
 Run it with ``python benchmarks/engines.py same|kills|extraction|stages``; it needs Ray: ``pip
 install 'rlvc[ray]'``.
 
-* ``same``: learns the maze, the campus and the hill with the local engine, and with two workers of
-  Ray on 1, 2 and 4 shards, by the command line; compares the policy files byte for byte.
-* ``kills``: learns one classifier and a small forest on two workers again and again; each time one
-  of the processes that work is killed (SIGKILL) at a random moment. Compares the files.
-* ``extraction``: times extraction with two workers over one, alternately.
-* ``stages``: times the stages of a million interactions (``large_mazes.py`` makes them) with two
-  workers over two threads, alternately.
+* ``same``: learns the maze, the campus and the hill from the command line, with the local engine
+  and with two Ray workers on 1, 2 and 4 shards; compares the policy files byte for byte.
+* ``kills``: repeatedly learns one classifier and a small forest on two workers, and each time kills
+  (SIGKILL) one of the busy processes at a random moment; compares the files.
+* ``extraction``: times extraction with two workers and with one, in turn.
+* ``stages``: times the stages of a million interactions (from ``large_mazes.py``) with two workers
+  and with two threads, in turn.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ import gymnasium
 import numpy as np
 
 from large_mazes import Scene, make, maze
-from rlvc import RLVC, Forest, Interactions, collect
+from rlvc import RLVC, Database, Forest, Interactions, collect
 from rlvc.distributed.ray import Ray
 from rlvc.learning.engine import Local
 from rlvc.learning.generation.base import Canonical
 
-sys.path.insert(0, str(Path(__file__).parent.parent))  # what the tests kill as well
+sys.path.insert(0, str(Path(__file__).parent.parent))  # for the workers that tests kill
 
-from tests.support.lost_workers import working
+from tests.support.lost_workers import worker_processes
 
 TASKS = ("maze", "campus", "hill")
 
 
 def main() -> None:
-    """Do one of the four."""
+    """Run one of the four benchmarks."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     same = commands.add_parser("same")
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def check_same(tasks: list[str], interactions: int, trees: int, pictures: str) -> None:
-    """Compare the files of the two engines."""
+    """Compare the policy files of the two engines."""
     wrong = 0
     with tempfile.TemporaryDirectory() as place:
         for task in tasks:
@@ -93,19 +93,19 @@ def check_same(tasks: list[str], interactions: int, trees: int, pictures: str) -
                 spent = rlvc(*common, "--engine", "ray", *more, "--out", str(out))
                 others = [name for name in files if differ(local / name, out / name)]
                 wrong += len(others)
-                told = f"other: {', '.join(others)}" if others else "the same"
-                print(f"{task}: Ray, 2 workers, {shards} shards, {spent:.0f} s: {told}", flush=True)
+                verdict = f"DIFFERENT: {', '.join(others)}" if others else "the same"
+                print(f"{task}: Ray, {shards} shards, {spent:.0f} s: {verdict}", flush=True)
     print(f"files that differ: {wrong}")
     sys.exit(wrong > 0)
 
 
 def differ(one: Path, other: Path) -> bool:
-    """Tell whether two files differ."""
+    """Return whether two files differ."""
     return one.read_bytes() != other.read_bytes()
 
 
 def rlvc(*arguments: str) -> float:
-    """Run a command line, and return its seconds."""
+    """Run a command, and return its seconds."""
     begin = time.perf_counter()
     command = [sys.executable, "-m", "rlvc", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -115,9 +115,9 @@ def rlvc(*arguments: str) -> float:
 
 
 def check_kills(kills: int, seed: int, interactions: int) -> None:
-    """Kill one worker in every run, and compare what comes out."""
+    """Kill one worker in every run, and compare the policies."""
     rng = np.random.default_rng(seed)
-    data = meet(interactions)
+    data = collect_maze(interactions)
     engine = Ray(workers=2, shards=3)
     learner = RLVC(max_stages=25)
     with tempfile.TemporaryDirectory() as place:
@@ -141,12 +141,12 @@ def check_kills(kills: int, seed: int, interactions: int) -> None:
                 )
                 spent = time.perf_counter() - begin
             if not killed:
-                continue  # it was over before
+                continue  # the run was over before
             done += 1
             wrong += found != expected
-            told = "the same" if found == expected else "ANOTHER POLICY"
-            print(f"{done}: {killed[0]}; {spent:.1f} s: {told}", flush=True)
-    print(f"{done} kills; runs that ended otherwise: {wrong}")
+            verdict = "the same" if found == expected else "ANOTHER POLICY"
+            print(f"{done}: {killed[0]}; {spent:.1f} s: {verdict}", flush=True)
+    print(f"{done} kills; runs that ended differently: {wrong}")
     sys.exit(wrong > 0)
 
 
@@ -154,7 +154,7 @@ def learn(
     learner: RLVC, data: Interactions, folder: Path, on_phase: Callable[[str], None]
 ) -> list[bytes]:
     """Extract, learn and grow a few trees; return the files of the policies."""
-    on_phase("extracting")
+    on_phase("extraction")
     database = learner.extract(data)
     on_phase("the stages")
     policies = [learner.learn(database)]
@@ -169,14 +169,14 @@ def learn(
 
 @contextmanager
 def killing(after: float, rng: np.random.Generator, now: list[str]) -> Iterator[list[str]]:
-    """Kill one of the processes that work, after some seconds; tell which, and meanwhile what."""
+    """Kill one of the busy processes after some seconds; yield a list with a description of it."""
     killed: list[str] = []
     is_over = threading.Event()
 
     def wait() -> None:
         is_over.wait(after)
         while not is_over.is_set() and not killed:
-            found = working()
+            found = worker_processes()
             if found:
                 pid, name = found[int(rng.integers(len(found)))]
                 os.kill(pid, signal.SIGKILL)
@@ -192,17 +192,17 @@ def killing(after: float, rng: np.random.Generator, now: list[str]) -> Iterator[
         thread.join()
 
 
-def meet(n: int) -> Interactions:
+def collect_maze(n: int) -> Interactions:
     """Return random interactions with the maze."""
     return collect(gymnasium.make("rlvc/Maze-v0", disable_env_checker=True), n, seed=0)
 
 
 def time_extraction(workers: int, images: int, repeats: int) -> None:
-    """Time extraction with one worker and with two, each in a process of its own."""
+    """Time extraction with one worker and with two, each in its own process."""
     if workers:
-        data = meet(images)
+        data = collect_maze(images)
         learner = replace(RLVC().fitted(data.percepts), engine=Ray(workers=workers))
-        learner.extract(meet(100))  # processes start
+        learner.extract(collect_maze(100))  # processes start
         for _ in sys.stdin:
             begin = time.perf_counter()
             learner.extract(data)
@@ -214,7 +214,7 @@ def time_extraction(workers: int, images: int, repeats: int) -> None:
     seconds: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(repeats):
         for n, process in asked.items():
-            process.stdin.write("look\n")
+            process.stdin.write("again\n")
             process.stdin.flush()
             seconds[n].append(float(process.stdout.readline()))
             print(f"extraction of {images} interactions, {n} workers: {seconds[n][-1]:.2f} s")
@@ -231,6 +231,7 @@ def time_stages(interactions: float, stages: int, repeats: int) -> None:
     learner = replace(learner, generator=Canonical(), threads=2)
     scene = Scene.extract(learner, env)
     database = make(scene, int(interactions), 0, with_places=True)
+    parts = database.interactions, database.index, database.extractor
     engines = {"local, 2 threads": Local(), "Ray, 2 workers": Ray(workers=2, shards=2)}
     seconds: dict[str, list[float]] = {name: [] for name in engines}
     warm = make(scene, 3000, with_places=True)
@@ -240,25 +241,24 @@ def time_stages(interactions: float, stages: int, repeats: int) -> None:
             one = replace(learner, engine=engine)
             run(one, engine.distribute(warm, 1), 5)
             begin = time.perf_counter()
-            spread = engine.distribute(database, 1)
-            spread.variance(0.9)  # parts are read
+            distributed = engine.distribute(Database.of(*parts), 1)  # new shards, without caches
+            distributed.variance(0.9)  # workers load their shards
             between = time.perf_counter()
-            n_classes.append(run(one, spread, stages))
+            n_classes.append(run(one, distributed, stages))
             seconds[name].append(time.perf_counter() - between)
             print(
-                f"{name}: {int(interactions):,} interactions spread and read in "
+                f"{name}: {int(interactions):,} interactions distributed in "
                 f"{between - begin:.1f} s, {stages} stages in {seconds[name][-1]:.2f} s",
                 flush=True,
             )
-            del spread
-            database.kept.clear()
+            del distributed
     assert len(set(n_classes)) == 1
     local, ray = (min(some) for some in seconds.values())
     print(f"stages: Ray is {ray / local:.2f} times as slow as threads (best of {repeats} each)")
 
 
 def run(learner: RLVC, database: Any, n: int) -> int:
-    """Learn some stages, and return how many classes there are."""
+    """Learn some stages, and return the number of classes."""
     for stage in learner.stages(database):
         if stage.number + 1 == n:
             break

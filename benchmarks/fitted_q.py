@@ -1,16 +1,16 @@
 """Fitted Q Iteration with scikit-learn's Extra-Trees (Ernst, Geurts & Wehenkel 2005).
 
-One ensemble for each action. The trees are grown anew a few times, on targets that are current
-then, and in between their leaves are brought up to date many times, which costs a fraction of
-growing them and comes to the same. Interactions that share a percept and an action are one row with
-their mean target and their number as its weight. Terminal interactions have no future, and actions
-that lead nowhere are believed to do so for ever, as this library does (``Interactions.is_stuck``):
-published Fitted Q Iteration does not, and reaches less on the maze and the subway.
+There is one ensemble for each action. Trees are grown a few times, on the current targets; in
+between, their leaves are updated many times, which costs a fraction of growing them and gives the
+same result. Interactions that share a percept and an action are one row, with their mean target and
+their number as its weight. Terminal interactions have no future. Actions that never led to another
+percept are treated as repeated forever, as this library does (``Interactions.is_stuck``); published
+Fitted Q Iteration does not, and performs worse on the maze and the subway.
 
-Settings were tried on seeds 0 and 1: action as an input instead of one ensemble each was worse;
-0.1 n instead of √n features at a node worse on features and a little better on pixels at twice the
-time; 50 trees, 8 rounds, leaves of 2 made no difference that was not chance, but for leaves of 2 on
-the campus, which were worse.
+Settings were tried on seeds 0 and 1: the action as an input, instead of one ensemble each, was
+worse; 0.1 n instead of √n features at a node was worse on features, and a little better on pixels
+at twice the time; 50 trees, 8 rounds and leaves of 2 made no significant difference, except that
+leaves of 2 were worse on the campus.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from rlvc import Interactions
 from rlvc.learning.mdp import MappedSequence, map_interactions
 
 ROUNDS = 4  # how often trees are grown
-SWEEPS = 25  # how often their leaves are brought up to date after that
+SWEEPS = 25  # how often their leaves are updated after that
 TREES = 25
-FEATURES = "sqrt"  # of them that are tried at a node
-LEAF = 1  # least pairs of a percept and an action in a leaf
+FEATURES = "sqrt"  # number of features that are tried at a node
+LEAF = 1  # least number of (percept, action) pairs in a leaf
 
 
 @dataclass(frozen=True, slots=True)
 class FittedQ:
-    """The value of each action, by a forest of its own."""
+    """The values of the actions, with one ensemble for each."""
 
     models: list[ExtraTreesRegressor]
 
@@ -57,7 +57,7 @@ def fit(interactions: Interactions, rows: NDArray[np.float32], gamma: float) -> 
         leaves = [_Leaves.of(*both, rows) for both in zip(models, pairs, strict=True)]
         for _ in range(SWEEPS):
             target = _target(steps, value, gamma)
-            value = np.max([one.values(target)[one.everywhere].mean(axis=1) for one in leaves], 0)
+            value = np.max([one.values(target)[one.of_percepts].mean(axis=1) for one in leaves], 0)
     for model, one in zip(models, leaves, strict=True):
         values, first = one.values(target), 0
         for tree in model.estimators_:
@@ -73,24 +73,31 @@ def _target(steps: MappedSequence, value: NDArray[np.float64], gamma: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """The percepts in which an action was tried: which interactions, which pair, how often."""
+    """The pairs of one action with the percepts in which it was tried.
 
-    ours: NDArray[np.int64]
+    Attributes:
+        interactions: The interactions with this action.
+        percept: The percept of each pair.
+        pair: The pair of each of these interactions.
+        count: The number of interactions of each pair.
+    """
+
+    interactions: NDArray[np.int64]
     percept: NDArray[np.int64]
-    which: NDArray[np.int64]
+    pair: NDArray[np.int64]
     count: NDArray[np.int64]
 
     @classmethod
     def of(cls, steps: MappedSequence, action: int) -> _Pairs:
-        ours = np.flatnonzero(steps.action == action)
-        percept, which, count = np.unique(
-            steps.start[ours], return_inverse=True, return_counts=True
+        interactions = np.flatnonzero(steps.action == action)
+        percept, pair, count = np.unique(
+            steps.start[interactions], return_inverse=True, return_counts=True
         )
-        return cls(ours, percept, which, count)
+        return cls(interactions, percept, pair, count)
 
     def total(self, target: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of the targets of each pair."""
-        return np.bincount(self.which, target[self.ours], minlength=len(self.count))
+        return np.bincount(self.pair, target[self.interactions], minlength=len(self.count))
 
 
 def _grow(pairs: _Pairs, rows: Any, target: Any, seed: int) -> ExtraTreesRegressor:
@@ -102,10 +109,16 @@ def _grow(pairs: _Pairs, rows: Any, target: Any, seed: int) -> ExtraTreesRegress
 
 @dataclass(frozen=True, slots=True)
 class _Leaves:
-    """The leaves of an ensemble, tree after tree, in which percepts are."""
+    """The leaves of the percepts in an ensemble, numbered tree after tree.
+
+    Attributes:
+        pairs: The pairs that the ensemble learned from.
+        of_percepts: (n_percepts, n_trees) the leaf of each percept in each tree.
+        n: The number of leaves.
+    """
 
     pairs: _Pairs
-    everywhere: NDArray[np.int64]
+    of_percepts: NDArray[np.int64]
     n: int
 
     @classmethod
@@ -115,7 +128,7 @@ class _Leaves:
 
     def values(self, target: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean target of each leaf."""
-        leaf = self.everywhere[self.pairs.percept].ravel()
+        leaf = self.of_percepts[self.pairs.percept].ravel()
         total = np.bincount(leaf, np.repeat(self.pairs.total(target), TREES), minlength=self.n)
         count = np.bincount(leaf, np.repeat(self.pairs.count, TREES), minlength=self.n)
         return total / np.maximum(count, 1)

@@ -1,13 +1,13 @@
-"""How far rlvc is from the floors of its cost, on the maze's database of 10,000 interactions.
+"""The costs of rlvc relative to their lower bounds, on a maze database of 10,000 interactions.
 
-Times on a shared machine mean little, so each line is a ratio of two times of the same run,
-measured alternately:
+Times on a shared machine mean little, so each line is a ratio of two times that are measured in
+turn in the same run:
 
-* a stage: the split search over all classes, all actions and all features, over the three
-  ``numpy.bincount`` passes (count, sum, sum of squares) on the same index array;
-* extraction: all that turns percepts into symbols, over the bare calls of the detector and the
-  descriptor on each distinct percept;
-* a decision: ``policy.predict`` on one percept, over the bare calls on that percept.
+* Stage: the split search over all classes, actions and features, over the three ``numpy.bincount``
+  passes (count, sum, sum of squares) on the same index array.
+* Extraction: all steps from percepts to symbols, over the bare calls of the detector and the
+  descriptor on each distinct percept.
+* Decision: ``policy.predict`` on one percept, over the bare calls on that percept.
 
 Run it with ``python benchmarks/floors.py [--interactions N] [--pictures P] [--seed N]``.
 """
@@ -42,8 +42,8 @@ def seconds(work: Callable[[], object]) -> float:
 def ratio(
     work: Callable[[], object], floor: Callable[[], object], repeats: int
 ) -> tuple[float, float]:
-    """Return the best times of the work and of its floor, measured in turn."""
-    work(), floor()  # warm: compiled, cached
+    """Return the best times of some work and of its lower bound, measured in turn."""
+    work(), floor()  # compile kernels, fill caches
     pairs = [(seconds(work), seconds(floor)) for _ in range(repeats)]
     return min(w for w, _ in pairs), min(f for _, f in pairs)
 
@@ -69,7 +69,7 @@ def stage_ratio(
         np.bincount(index, weights=square)
 
     def search() -> None:
-        learner.selector.choose([learner.selector.measure(samples)], residuals.sums())
+        learner.selector.choose([learner.selector.measure(samples)], residuals.sums)
 
     return ratio(search, passes, repeats=7)
 

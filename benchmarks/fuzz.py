@@ -2,12 +2,11 @@
 
     python benchmarks/fuzz.py [--files 240000] [--seed 0] [--kind policy ...] [--out offenders]
 
-Every file is a mutation of a small intact one (see ``tests/support/mutations.py``), fixed by the
-seed.
-What loads is used. An offender is a file that raises anything but DamagedFileError or
-InvalidFileError, takes more than 2 seconds, needs more than 500 MB or ends the process; it is kept
-in the folder of offenders. Files are loaded in a process of its own, which is started again only
-when it dies.
+Every file is a mutation of a small intact one (see ``tests/support/mutations.py``), determined by
+the seed. Files that load are used. An offender is a file that raises anything but DamagedFileError
+or InvalidFileError, takes more than 2 seconds, needs more than 500 MB or ends the process; it is
+written to the folder of offenders. Files are loaded in a separate process, which is restarted only
+if it dies.
 """
 
 from __future__ import annotations
@@ -29,23 +28,23 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent))  # the kinds and the mutator of the tests
+sys.path.insert(0, str(Path(__file__).parent.parent))  # for the kinds and the mutator of the tests
 
 from tests.support.file_kinds import Kind, Memory, all_kinds
 from tests.support.mutations import Mutator
 
 SECONDS = 2.0
 BYTES = 500 * 10**6
-PATIENCE = 20.0  # seconds without a word after which a process is ended: it heard no alarm
+PATIENCE = 20.0  # seconds without a result until a process is killed that ignores the alarm
 
 
 class TooSlowError(BaseException):
-    """A file took too long; nobody may catch it on the way."""
+    """A file took too long; no ``except Exception`` catches this."""
 
 
 @dataclass
 class Outcomes:
-    """What happened so far."""
+    """The outcomes so far."""
 
     counts: Counter[str] = field(default_factory=Counter)
     slowest: float = 0.0
@@ -57,7 +56,7 @@ def main() -> int:
     """Print the counts; return 1 if there are offenders."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--files", type=int, default=240_000, help="how many, of all kinds together"
+        "--files", type=int, default=240_000, help="number of files, of all kinds together"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the first file")
     parser.add_argument("--kind", nargs="*", help="only these kinds")
@@ -89,7 +88,7 @@ def main() -> int:
 
 
 def show(name: str, tally: Outcomes) -> None:
-    """Print a line."""
+    """Print a line of the table."""
     counts = tally.counts
     print(f"{name:12}{counts.total():9}{counts['loaded']:9}{counts['damaged']:9}"
           f"{counts['invalid']:9}{counts['other']:7}{tally.slowest:8.2f} s"
@@ -97,7 +96,7 @@ def show(name: str, tally: Outcomes) -> None:
 
 
 def run(kind: Kind, mutator: Mutator, seeds: range, folder: Path, out: Path) -> Outcomes:
-    """Load the files of some seeds in another process, and in a new one where that one dies."""
+    """Load the files of some seeds in another process, and in a new one each time it dies."""
     tally, context = Outcomes(), multiprocessing.get_context("fork")
     at = seeds.start
     while at < seeds.stop:
@@ -129,7 +128,7 @@ def run(kind: Kind, mutator: Mutator, seeds: range, folder: Path, out: Path) -> 
 
 
 def keep(kind: Kind, mutator: Mutator, seed: int, why: str, out: Path, tally: Outcomes) -> None:
-    """Write an offender to its folder, with what is said of it."""
+    """Write an offender to its folder, with the reason."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{kind.name}-{seed}.rlvc"
     path.write_bytes(mutator.mutate(seed))
@@ -138,9 +137,9 @@ def keep(kind: Kind, mutator: Mutator, seed: int, why: str, out: Path, tally: Ou
 
 
 def work(kind: Kind, mutator: Mutator, seeds: range, path: Path, pipe: Connection) -> None:
-    """Load file after file, and tell what came out, how long it took and how much memory."""
+    """Load file after file, and send the outcome, the reason, the seconds and the memory."""
     warnings.simplefilter("ignore")
-    for data in kind.files:  # what is compiled or imported once is no file's fault
+    for data in kind.files:  # compile and import everything first
         path.write_bytes(data)
         assert kind.outcome(path) == "loaded"
 

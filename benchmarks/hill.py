@@ -1,10 +1,10 @@
-"""The car on the hill over many seeds: with composite features, without, and knowing the state.
+"""The car on the hill over several seeds: with and without composite features, and on the state.
 
 Run it with ``python benchmarks/hill.py --pictures photos --seeds 0 1 2 3 4``. Each line of the
 first table is one seed, and the last is the mean. *Missed* is the share of 10,000 trials from rest
-that do not reach the top, *steps* the mean length of the others; a dash stands where, for some
-seed, there are no others. The second table is the mean over seeds at some stages; a run that ended
-earlier counts with its last stage.
+that do not reach the top, *steps* the mean length of the others; a dash means that some seed has no
+others. The second table is the mean over seeds at some stages; a run that ended earlier counts with
+its last stage.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EVERY = 10  # stages between two lines of the second table
 
 
 def measured(name: str, *path: str) -> list[tuple[str, Callable[[Any], Any], str]]:
-    """Return the two columns of what was measured under a name of the result."""
+    """Return the two columns of the measures at a path of the result."""
 
     def get(result: Any, key: str) -> Any:
         for step in path:
@@ -56,7 +56,7 @@ FORMS = [form for _, _, form in COLUMNS]
 
 
 def line(name: str, values: list[float], forms: list[str]) -> str:
-    """Return one row of a table; what does not exist is a dash."""
+    """Return one row of a table; a dash stands for numbers that are not finite."""
     cells = [f.format(v) if np.isfinite(v) else "–" for f, v in zip(forms, values, strict=True)]
     return "| " + " | ".join([name, *cells]) + " |"
 
@@ -67,12 +67,12 @@ def head(names: list[str]) -> str:
 
 
 def number(value: float | None) -> float:
-    """Return a number of a result; JSON has null where there is none."""
+    """Return a number of a result; NaN for null."""
     return float("nan") if value is None else float(value)
 
 
 def at_stages(results: list[Any]) -> list[tuple[int, list[float]]]:
-    """Return stages and, for each, the mean over seeds of what was missed and of the steps."""
+    """Return some stages, each with the means over seeds of the misses and of the steps."""
     last = max(result["stages"] for result in results)
     rows = []
     for stage in sorted({*range(0, last + 1, EVERY), last}):
@@ -83,7 +83,7 @@ def at_stages(results: list[Any]) -> list[tuple[int, list[float]]]:
 
 
 def better_from(result: Any) -> int | None:
-    """Return the stage from which on less is missed than on the 13 × 13 grid; None if never."""
+    """Return the first stage after which fewer trials miss than on the 13 × 13 grid, or None."""
     floor = result["direct"]["grid13"]["missed"]
     others = [one["stage"] for one in result["history"] if one["missed"] >= floor]
     stage = max(others, default=-1) + 1

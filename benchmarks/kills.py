@@ -1,11 +1,10 @@
-"""Kill runs at random moments, and go on with them until they end as if nobody had.
+"""Kill runs at random moments and resume them; they must end like runs that were not killed.
 
-Each task is run once without a stop. Then it is begun again, killed (SIGKILL) after a random part
-of the time that it takes, gone on with by the same command and ``--resume``, killed again, until it
-ends by itself or was killed often enough; and all over again, until there were as many kills as
-wanted. In the end the policies must be the same, byte for byte, and the folder must hold the same
-files and nothing else; nothing may be left in the folder of temporary files, and no process may
-live on.
+Each task is run once without interruption. Then it is started again, killed (SIGKILL) after a
+random part of its time, resumed by the same command with ``--resume``, and killed again, until it
+finishes or was killed often enough; and so on, until the number of kills is reached. In the end the
+policies must be the same, byte for byte, and the folder must hold the same files and nothing else;
+nothing may be left in the folder of temporary files, and no process may still run.
 
     python benchmarks/kills.py --kills 100
 """
@@ -32,23 +31,23 @@ TASKS = {
     "hill, two cameras, compacted": [
         "run", "hill", "--interactions", "1500", "--episodes", "50", "--compact",
     ],
-    "own, in rounds": [
+    "custom environment, in rounds": [
         "learn", "rlvc:rlvc/Maze-v0", "--interactions", "800", "--rounds", "3", "--episodes", "2",
         "--trees", "2",
     ],
 }  # fmt: skip
-MOST, SHARE = 10, 0.7  # kills of one run; of its time until each, at most
-PATIENCE = 2.0  # seconds in which forked processes must have noticed that they are alone
+MOST, SHARE = 10, 0.7  # kills of one run, and the share of its time until each, at most
+PATIENCE = 2.0  # seconds until forked processes must have ended
 
 
 def main() -> int:
-    """Kill, go on, compare; return 0 if all is well."""
+    """Kill, resume and compare runs; return 0 if all are the same."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--kills", type=int, default=100, help="how many, over all tasks")
+    parser.add_argument("--kills", type=int, default=100, help="number of kills, over all tasks")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
-    chosen = parser.parse_args()
-    rng = random.Random(chosen.seed)
-    edges = [chosen.kills * i // len(TASKS) for i in range(len(TASKS) + 1)]
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
+    edges = [options.kills * i // len(TASKS) for i in range(len(TASKS) + 1)]
     shares = [last - first for first, last in itertools.pairwise(edges)]
     n_kills, is_well = 0, True
     with tempfile.TemporaryDirectory() as name:
@@ -56,29 +55,29 @@ def main() -> int:
             found = kill_often(task, words, wanted, rng, Path(name))
             n_kills += found[0]
             is_well &= found[1]
-    print(f"{n_kills} kills; {'every run ended as if there were none' if is_well else 'FAILED'}.")
+    print(f"{n_kills} kills; {'all runs ended as without them' if is_well else 'FAILED'}.")
     return 0 if is_well else 1
 
 
 def kill_often(
-    task: str, words: list[str], wanted: int, rng: random.Random, room: Path
+    task: str, words: list[str], wanted: int, rng: random.Random, place: Path
 ) -> tuple[int, bool]:
-    """Kill a task so many times, in as many runs as that takes; return kills and verdict."""
-    whole, temporary = room / "whole", room / "temporary"
+    """Kill runs of a task; return the number of kills, and whether all ended the same."""
+    whole, temporary = place / "whole", place / "temporary"
     shutil.rmtree(whole, ignore_errors=True)
     temporary.mkdir(exist_ok=True)
-    start(words, whole, temporary).wait()  # compiles, if need be
+    start(words, whole, temporary).wait()  # compiles kernels, if necessary
     shutil.rmtree(whole)
     begin = time.perf_counter()
     if start(words, whole, temporary).wait() != 0:
-        print(f"{task}: does not run")
+        print(f"{task}: the run fails")
         return 0, False
     seconds = time.perf_counter() - begin
-    print(f"{task}: {seconds:.1f} s without a stop", flush=True)
+    print(f"{task}: {seconds:.1f} s without interruption", flush=True)
     n_kills, n_runs, is_well = 0, 0, True
     when: collections.Counter[str] = collections.Counter()
     while n_kills < wanted:
-        stopped, n_here = room / f"stopped-{n_runs}", 0
+        stopped, n_here = place / f"stopped-{n_runs}", 0
         while True:
             process, begin = start(words, stopped, temporary), time.time()
             try:
@@ -96,13 +95,13 @@ def kill_often(
         verdict = "; ".join(faults) or "the same policy, nothing left behind"
         print(f"  run {n_runs}: killed {n_here} times; {verdict}", flush=True)
         shutil.rmtree(stopped, ignore_errors=True)
-    told = ", ".join(f"{name} {n}" for name, n in when.most_common())
-    print(f"  {n_kills} kills in {n_runs} runs; kept last: {told}", flush=True)
+    last = ", ".join(f"{name} {n}" for name, n in when.most_common())
+    print(f"  {n_kills} kills in {n_runs} runs; saved last: {last}", flush=True)
     return n_kills, is_well
 
 
 def start(words: list[str], folder: Path, temporary: Path) -> subprocess.Popen[bytes]:
-    """Begin a run, or go on with it: the command is the same."""
+    """Start a run, or resume it: the command is the same."""
     return subprocess.Popen(
         [sys.executable, "-m", "rlvc", *words, "--resume", str(folder)],
         stdout=subprocess.DEVNULL,
@@ -112,23 +111,22 @@ def start(words: list[str], folder: Path, temporary: Path) -> subprocess.Popen[b
 
 
 def moment(folder: Path, begin: float) -> str:
-    """Tell what a run had kept last when it was killed, of what it kept since it was begun."""
-    kept = [
+    """Return the kind of the last record that a run saved between its start and its end."""
+    saved = [
         (path.stat().st_mtime, path.name)
         for path in (folder / "rlvc-checkpoint").glob("[!.]*")
         if path.stat().st_mtime > begin and path.name != "run.rlvc"
     ]
-    if not kept:
-        return "nothing new yet"
-    name = max(kept)[1]
-    kinds = {"tree": "a tree", "stage": "a stage", "look": "what it saw", "round": "a round"}
-    return next(what for part, what in kinds.items() if part in name)
+    if not saved:
+        return "nothing"
+    name = max(saved)[1]
+    return next((kind for kind in ("tree", "stage", "round") if kind in name), "keypoints")
 
 
 def compare(
     whole: Path, stopped: Path, temporary: Path, process: subprocess.Popen[bytes]
 ) -> list[str]:
-    """Return what is different from a run that nobody stopped."""
+    """Return the differences from a run that was not killed."""
     faults = []
     if process.returncode != 0:
         faults.append(f"exit status {process.returncode}")
@@ -143,12 +141,12 @@ def compare(
         faults.append(f"left in the temporary folder: {left}")
     time.sleep(PATIENCE)
     if alive := [pid for pid in processes() if str(stopped) in pid[1]]:
-        faults.append(f"processes that live on: {alive}")
+        faults.append(f"processes that still run: {alive}")
     return faults
 
 
 def processes() -> list[tuple[int, str]]:
-    """Return the number and the command line of every process that can be seen."""
+    """Return the number and the command line of every visible process."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:

@@ -1,9 +1,9 @@
-"""Databases of the maze of any size, made of arrays, without images.
+"""Maze databases of any size, made of arrays, without images.
 
-A window that slides over the maze's picture by whole pixels sees the very same interest points, so
-one look at the whole picture tells which symbols any percept shows. From that, and from agents that
-walk from fresh positions, databases are made with the statistics of the real one;
-``scaling.py --check`` holds them against it.
+A window that slides over the maze's picture by whole pixels always shows the same interest points,
+so the symbols of any percept follow from those of the whole picture. Agents walk from new random
+positions; the resulting databases have the statistics of the real one, as ``scaling.py --check``
+verifies.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 
 STEPS = 100  # of an episode at most
 CELL = 32  # pixels a side: symbols are looked up by the cells that a window covers
-EPISODES = 500  # that walk together
+EPISODES = 500  # that are simulated at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class Scene:
 
     @classmethod
     def extract(cls, learner: RLVC, env: PictureEnv) -> Scene:
-        """Extract the symbols of the whole picture, with an extractor that suits its percepts."""
+        """Extract the symbols of the whole picture, with an extractor chosen for its percepts."""
         one = Percepts()
         one.add(env.padded)
         extractor = learner.new_extractor(one)
         if not isinstance(extractor.detector, Harris):
-            raise TypeError(f"Only Harris points stay where they are; got {extractor.detector}.")
+            raise TypeError(f"The detector must be Harris; got {extractor.detector}.")
         keypoints = ExtractionCache().extract(extractor, one, 0)
         (seen,) = extractor.find_symbols(one, keypoints, 0)
         xy = seen.points.xy[seen.point].astype(np.int32)
@@ -68,18 +68,11 @@ class Scene:
         order = np.argsort(cell, kind="stable")
         begin = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=width * width))])
         offset = env.margin - env.world.window // 2
-        return cls(
-            extractor,
-            xy[order],
-            seen.symbol[order],
-            begin,
-            width,
-            extractor.detector.margin,
-            offset,
-        )
+        margin = extractor.detector.margin
+        return cls(extractor, xy[order], seen.symbol[order], begin, width, margin, offset)
 
     def rows(self, corner: NDArray[np.int32], threads: int = 0) -> Incidence:
-        """Return which symbols are seen in the windows with some corners, (n, 2)."""
+        """Return the symbols in windows, given their (n, 2) corners."""
         n = self.extractor.n_symbols
         indptr = np.zeros(len(corner) + 1, np.int64)
         low, high = self.margin, MAZE.window - self.margin - 1
@@ -88,11 +81,11 @@ class Scene:
         nothing = np.empty(0, np.int32)
 
         def count(piece: slice) -> None:
-            _seen(corner[piece], *cells, indptr[piece.start + 1 : piece.stop + 1], nothing)
+            _find_symbols(corner[piece], *cells, indptr[piece.start + 1 : piece.stop + 1], nothing)
 
         def fill(piece: slice) -> None:
             here = indices[indptr[piece.start] : indptr[piece.stop]]
-            _seen(corner[piece], *cells, np.empty(piece.stop - piece.start, np.int64), here)
+            _find_symbols(corner[piece], *cells, np.empty(len(corner[piece]), np.int64), here)
 
         share_threads(count, pieces, threads)
         np.cumsum(indptr, out=indptr)
@@ -101,7 +94,7 @@ class Scene:
         return Incidence(indptr, indices, n)
 
     def places(self, corner: NDArray[np.int32]) -> OccurrenceTable:
-        """Return where the symbols are seen in the windows."""
+        """Return the occurrences of the symbols in windows, given their corners."""
         images, symbols, where = [], [], []
         low, high = self.margin, MAZE.window - self.margin - 1
         for image, here in enumerate(corner):
@@ -119,7 +112,7 @@ class Scene:
 
 
 @jit
-def _seen(
+def _find_symbols(
     corner: NDArray[np.int32],
     xy: NDArray[np.int32],
     symbol: NDArray[np.int32],
@@ -131,7 +124,7 @@ def _seen(
     lengths: Ints,
     out: NDArray[np.int32],
 ) -> None:
-    """Write the symbols of each window in ascending order, if there is room, and their number."""
+    """Write the number of symbols of each window, and, unless ``out`` is empty, the symbols."""
     words = np.zeros((n_symbols + 63) // 64, np.uint64)
     one = np.uint64(1)
     n = 0
@@ -163,7 +156,7 @@ def _seen(
 
 
 class Windows(Percepts):
-    """So many percepts, each one image, of which nobody keeps the pixels."""
+    """A number of percepts, each a single image, without their pixels."""
 
     def __init__(self, n: int) -> None:
         super().__init__()
@@ -188,10 +181,9 @@ class _Windows(Images):
 
 
 def walk(n: int, rng: np.random.Generator) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
-    """Return the columns of n random steps from fresh positions, and where each percept is.
+    """Return the columns of n random steps from new positions, and the position of each percept.
 
-    Every move makes a percept of its own; where a move is blocked, the percept is the same as
-    before.
+    Every move leads to a new percept; a blocked move leads to the same percept as before.
     """
     types = {
         "start": np.int64, "action": np.int64, "reward": np.float64, "end": np.int64,
@@ -218,7 +210,7 @@ def walk(n: int, rng: np.random.Generator) -> tuple[dict[str, NDArray[Any]], NDA
 def _episodes(
     n: int, rng: np.random.Generator
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
-    """Walk n episodes, all at once, and return them one after the other."""
+    """Simulate n episodes at once; return them one after the other, and the positions."""
     at = np.empty((STEPS + 1, n, 2))
     at[0] = MAZE.random_starts(n, rng)
     actions = rng.integers(0, len(ACTION_NAMES), (STEPS, n))
@@ -245,7 +237,10 @@ def _episodes(
 
 
 def make(scene: Scene, n: int, seed: int = 0, *, with_places: bool = False) -> Database:
-    """Return a database of n interactions in the maze; without places, composites need images."""
+    """Return a database of n interactions with the maze.
+
+    Composites need the places of the symbols, ``with_places``.
+    """
     columns, position = walk(n, np.random.default_rng(seed))
     corner = position + np.int32(scene.offset)
     incidence = scene.rows(corner)
@@ -262,7 +257,7 @@ def make(scene: Scene, n: int, seed: int = 0, *, with_places: bool = False) -> D
 
 
 def maze() -> tuple[RLVC, PictureEnv]:
-    """Return the maze, and a learner with what suits it."""
+    """Return a learner with the extractor chosen for the maze, and the maze."""
     env = gymnasium.make("rlvc/Maze-v0", disable_env_checker=True)
     learner = RLVC().fitted(collect(env, 300, seed=0).percepts)
     return learner, cast("PictureEnv", env.unwrapped)

@@ -1,14 +1,14 @@
-"""How much memory looking takes: the peak of a whole process, images and symbols included.
+"""The memory that feature extraction needs: the peak of a whole process, with images and symbols.
 
 Percepts of 640×480 are created, stored, and extracted: detection, description, vocabulary,
 quantization, index. *Filmed* ones are views of photographs, turned and zoomed, with noise, so
 that no point looks the same twice: of those in ``RLVC_DATA`` if it is set, else of scikit-image.
-*Drawn* ones are windows of one picture, moved by whole pixels, so that points come back exactly.
-Each line is a process of its own. The default is what rlvc chooses for such percepts.
+*Drawn* ones are windows of one picture, moved by whole pixels, so that points recur exactly. Each
+line has its own process. The default is the detector that rlvc chooses for such percepts.
 
 Run it with ``python benchmarks/memory.py [--percepts N] [--cases CASE ...]``. With ``--estimate``
-whole runs of the command line are compared with what ``rlvc.runs.resources`` says of them
-beforehand, and of a task of one's own also once its interactions are known:
+whole runs of the command line are compared with the estimates of ``rlvc.runs.resources``, for a
+custom task also with the estimate from its interactions:
 ``python benchmarks/memory.py --estimate [--runs RUN ...] [--interactions N ...]``.
 """
 
@@ -55,7 +55,7 @@ CASES = ("filmed-default", "filmed-rootsift", "filmed-orb", "filmed-harris", "dr
 
 
 def mebibytes(name: str) -> int:
-    """Return a line of what Linux says of this process: VmRSS now, VmHWM at most."""
+    """Return the resident memory of this process: VmRSS now, VmHWM at the peak."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(name + ":"):
             return round(int(line.split()[1]) / 1024)
@@ -73,7 +73,7 @@ def photographs() -> list[Image]:
 
 
 def filmed(n: int) -> Iterator[Image]:
-    """Yield views of photographs as a camera would take them."""
+    """Yield views of photographs as from a camera."""
     pictures = photographs()
     rng = np.random.default_rng(0)
     grain = rng.integers(0, NOISE, (2 * HEIGHT, 2 * WIDTH, 3), dtype=np.uint8)
@@ -91,7 +91,7 @@ def filmed(n: int) -> Iterator[Image]:
 
 
 def drawn(n: int) -> Iterator[Image]:
-    """Yield windows of one picture, no two alike."""
+    """Yield distinct windows of one picture."""
     picture = maze_picture()
     height, width = picture.shape[0] - HEIGHT, picture.shape[1] - WIDTH
     rng = np.random.default_rng(0)
@@ -104,7 +104,7 @@ MAKERS = {"filmed": filmed, "drawn": drawn}
 
 
 def shown(kind: str, n: int) -> Iterator[Image]:
-    """Yield the percepts of another process, whose photographs this one need not hold."""
+    """Yield percepts from another process, so that this one does not hold the photographs."""
     own = [sys.executable, __file__, "--make", kind, "--percepts", str(n)]
     with subprocess.Popen(own, stdout=subprocess.PIPE) as maker:
         assert maker.stdout is not None
@@ -114,7 +114,7 @@ def shown(kind: str, n: int) -> Iterator[Image]:
 
 
 def store(kind: str, n: int) -> Interactions:
-    """Return interactions that show so many distinct percepts."""
+    """Return interactions with n distinct percepts."""
     percepts = Percepts()
     for image in shown(kind, n):
         percepts.add(image)
@@ -129,7 +129,7 @@ def store(kind: str, n: int) -> Interactions:
 
 
 def measure(case: str, n: int) -> None:
-    """Print what one case takes, step by step."""
+    """Print the memory of one case, step by step."""
     kind, _, pair = case.partition("-")
     steps = [f"imports {mebibytes('VmRSS')}"]
     data = store(kind, n)
@@ -171,32 +171,33 @@ RUNS: dict[str, tuple[str, list[str], int | None]] = {  # environment, command, 
 
 
 def estimate(name: str, n: int) -> None:
-    """Print what is said of a run beforehand, and what it takes."""
+    """Print the estimate for a run, and what it needs."""
     env_id, words, images = RUNS[name]
     env = gymnasium.make(env_id, disable_env_checker=True)
     if name == "minigrid":
         env = importlib.import_module("minigrid.wrappers").RGBImgObsWrapper(env)
-    shapes, is_own = shapes_of(env.observation_space).values(), words[0] == "learn"
+    shapes, is_custom = shapes_of(env.observation_space).values(), words[0] == "learn"
     sample = collect(env, 100, seed=0) if name == "maze" else None
     before = estimate_collection(
-        shapes, n, RLVC(), images=images, sample=sample, keeps_images=is_own
+        shapes, n, RLVC(), images=images, sample=sample, keeps_images=is_custom
     )
-    known = estimate_learning(collect(env, n, seed=0), RLVC()) if is_own else None
+    known = estimate_learning(collect(env, n, seed=0), RLVC()) if is_custom else None
     own = [sys.executable, __file__, "--here", "--estimate", "--runs", name, "--interactions"]
     told = subprocess.run([*own, str(n)], check=True, capture_output=True, text=True).stdout
     peak, disk = map(int, told.splitlines()[-1].split())
     said, kept = before.memory / 2**20, before.disk / 2**20
     line = (
-        f"{name}, {n} interactions: peak {peak} MiB, said {said:.0f} MiB (ratio {said / peak:.2f})"
+        f"{name}, {n} interactions: peak {peak} MiB, estimate {said:.0f} MiB "
+        f"(ratio {said / peak:.2f})"
     )
     if known is not None:
         then = known.memory / 2**20
-        line += f", once collected {then:.0f} MiB (ratio {then / peak:.2f})"
-    print(f"{line}; disk at most {disk} MiB, said {kept:.0f} MiB", flush=True)
+        line += f", from the interactions {then:.0f} MiB (ratio {then / peak:.2f})"
+    print(f"{line}; disk at most {disk} MiB, estimate {kept:.0f} MiB", flush=True)
 
 
 def run_here(name: str, n: int) -> None:
-    """Run a task, and print its peak of memory and of its folder."""
+    """Run a task, and print the peaks of its memory and of its folder."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         sizes = watch(out)
@@ -209,16 +210,16 @@ def run_here(name: str, n: int) -> None:
 
 
 def watch(folder: Path) -> list[int]:
-    """Return a list to which the bytes in a folder are added every second."""
+    """Return a list to which the size of a folder in bytes is appended every second."""
     sizes = [0]
 
-    def look() -> None:
+    def append_size() -> None:
         while True:
             with contextlib.suppress(OSError):  # files come and go
                 sizes.append(sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()))
             time.sleep(1.0)
 
-    threading.Thread(target=look, daemon=True).start()
+    threading.Thread(target=append_size, daemon=True).start()
     return sizes
 
 
@@ -230,7 +231,7 @@ def main() -> None:
     parser.add_argument("--estimate", action="store_true", help="compare runs with estimates")
     parser.add_argument("--interactions", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--runs", nargs="+", choices=RUNS, default=list(RUNS))
-    parser.add_argument("--here", action="store_true", help="measure in this very process")
+    parser.add_argument("--here", action="store_true", help="measure in this process")
     parser.add_argument("--make", choices=MAKERS, help="write percepts to the standard output")
     options = parser.parse_args()
     if options.make:

@@ -1,14 +1,14 @@
-"""How many small mistakes in the heart of the package its tests would find.
+"""Mutation testing: how many small errors in the core of the package do its tests find?
 
 Each mutant is one of the modules with a single change: a comparison, an operator, a number, a name
-such as ``min`` for ``max``, the bound of a slice, a keyword left out, a statement left out, nothing
-returned. Docstrings, annotations, decorators, imports, the texts of errors and what parameters mean
-are left as they are; so is the first value of a name, without which nothing could pass. A mutant is
-killed if a test fails; equivalent mutants, which behave as the module does, count as survivors.
+such as ``min`` for ``max``, the bound of a slice, a missing keyword or statement, or None returned.
+Docstrings, annotations, decorators, imports, error messages and the meanings of parameters are not
+changed; nor is the first assignment to a name, without which nothing could pass. A mutant is killed
+if a test fails; equivalent mutants, which behave like the module, count as survivors.
 
-The working tree is copied first and never written. All is imported once but the package; then each
-mutant has a process of its own, forked from there, that runs the tests of its module, those that
-killed most mutants first. Kernels run as plain Python, so that none has to be compiled again.
+The working tree is copied first and never written. Everything but the package is imported once;
+each mutant then has its own forked process, which runs the tests of its module, those that killed
+most mutants first. Kernels run as plain Python, so that none has to be compiled again.
 
 Run it with ``python benchmarks/mutants.py [--module M …] [--sample N] [--jobs N] [--list]``.
 """
@@ -49,7 +49,7 @@ import hypothesis
 import pytest
 
 ROOT = Path(__file__).parent.parent
-# Whose tests touch each module; the doctests of the module come along.
+# The files whose tests judge each module; its doctests are included.
 TESTS = {
     "learning/selection/selector": (
         "learning/selection/test_selector",
@@ -59,11 +59,11 @@ TESTS = {
     "learning/mdp": ("learning/test_mdp", "learning/test_aliasing"),
     "learning/compaction": ("learning/test_compaction",),
 }
-# They hash in compiled kernels, where numbers wrap around without a warning; the last is slow.
+# They hash in kernels, where integers overflow with a warning in plain Python; the last is slow.
 LEFT_OUT = "save_the_same_bytes or a_compacted_policy_acts or any_number_of_threads or 299999"
-LATER = ("rlvc", "tests", "__", "_hypothesis_pytestplugin")  # what each process imports itself
+LATER = ("rlvc", "tests", "__", "_hypothesis_pytestplugin")  # each process imports these itself
 NOTHING = "nothing changed"
-MEMORY = 8 << 30  # bytes that a mutant may take
+MEMORY = 8 << 30  # bytes that a mutant may use
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt),
@@ -99,17 +99,17 @@ class Mutant:
 
 
 def name_of(node: ast.AST) -> str:
-    """Return the last name of what is called."""
+    """Return the last name of a function or an attribute."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def is_text(node: ast.AST) -> bool:
-    """Tell whether a statement is a docstring or an ellipsis."""
+    """Return whether a statement is a docstring or an ellipsis."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def children(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
-    """Yield what may be changed below a node: the parent, the field, the place in it, the child."""
+    """Yield all changeable nodes below a node, as (parent, field, index in the field, child)."""
     if is_text(node) or isinstance(node, ast.Import | ast.ImportFrom | ast.Raise | ast.JoinedStr):
         return
     for name, value in ast.iter_fields(node):
@@ -124,7 +124,7 @@ def children(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]
 
 
 def bound_before(function: ast.AST) -> set[ast.AST]:
-    """Return the assignments of a function to names that have a value by then."""
+    """Return the assignments of a function to names that have a value already."""
     if not isinstance(function, ast.FunctionDef):
         return set()
     known = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
@@ -149,7 +149,7 @@ def changed(node: ast.AST, **fields: Any) -> Any:
 
 
 def changes(node: ast.AST, again: set[ast.AST]) -> Iterator[ast.AST]:
-    """Yield what a node may be changed to."""
+    """Yield the replacements of a node."""
     match node:
         case ast.Compare():
             for place, op in enumerate(node.ops):
@@ -196,7 +196,7 @@ def changes(node: ast.AST, again: set[ast.AST]) -> Iterator[ast.AST]:
 
 
 def mutants_of(module: str, path: Path) -> Iterator[Mutant]:
-    """Yield the module as it is, which must survive, and then every mutant of it."""
+    """Yield the unchanged module, which must survive, and then all its mutants."""
     text = path.read_text()
     yield Mutant(module, 1, NOTHING, "", compile(text, str(path), "exec"))
     lines, tree = text.splitlines(), ast.parse(text)
@@ -245,14 +245,14 @@ class Importer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 @dataclass(eq=False)  # pytest wants plugins that can be hashed
 class Watch:
-    """Order the tests, note how long each took, and leave at the first that fails."""
+    """Order the tests, record their seconds, and exit at the first failure."""
 
     order: Sequence[str]
     answer: Path
     seconds: dict[str, float] = field(default_factory=dict)
 
     def pytest_configure(self) -> None:
-        """Draw the same examples every time, and report the first that fails as it is."""
+        """Generate the same examples every time, and do not shrink failures."""
         generate = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
         hypothesis.settings.register_profile(
             "mutants", deadline=None, derandomize=True, database=None, phases=generate,
@@ -261,32 +261,42 @@ class Watch:
         hypothesis.settings.load_profile("mutants")
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Let those that are likely to fail, or are quick, go first."""
+        """Run tests first that are likely to fail, or fast."""
         rank = {name: place for place, name in enumerate(self.order)}
         items.sort(key=lambda item: rank.get(item.nodeid, len(rank)))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note a test."""
+        """Record a test."""
         took = self.seconds.get(report.nodeid, 0.0) + report.duration
         self.seconds[report.nodeid] = took
         if report.failed:
             self.leave(report.nodeid)
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Say that all tests passed, or that not even a test was found."""
+        """Report that all tests passed, or that none could be collected."""
         self.leave("" if exitstatus == 0 else "the imports")
 
     def leave(self, killer: str) -> None:
-        """Write the answer and end the process."""
+        """Write the result and exit the process."""
         known = [name for name in sys.modules if not name.startswith(LATER)]
         answer = {"killer": killer, "seconds": self.seconds, "modules": known}
         self.answer.write_text(json.dumps(answer))
         os._exit(0)
 
 
+def replace_intrinsics() -> None:
+    """Replace the functions that exist in compiled kernels only."""
+
+    def add_to_row(array: Any, row: int, *numbers: int) -> None:
+        array[row, : len(numbers)] += numbers
+
+    kernels = importlib.import_module("rlvc._core.jit")
+    kernels.prefetch, kernels.add_to_row = lambda array, index: None, add_to_row
+
+
 @dataclass
-class Range:
-    """Where mutants live and are judged: a copy of the working tree."""
+class Sandbox:
+    """A copy of the working tree in which mutants are tested."""
 
     folder: Path
     limit: int
@@ -294,7 +304,7 @@ class Range:
     kills: Counter[str] = field(default_factory=Counter)
 
     def start(self, files: Sequence[str], mutant: Mutant | None = None) -> int:
-        """Fork a process that runs the tests of some files, until one fails; return its number."""
+        """Fork a process that runs the tests of some files until one fails; return its PID."""
         order = sorted(self.seconds, key=lambda name: (-self.kills[name], self.seconds[name]))
         pid = os.fork()
         if pid:
@@ -311,32 +321,33 @@ class Range:
         os.dup2(quiet, 1), os.dup2(quiet, 2)
         if mutant is not None:
             sys.meta_path.insert(0, Importer(mutant))
-            signal.setitimer(signal.ITIMER_PROF, self.limit)  # a busy machine kills no mutant
-            signal.alarm(10 * self.limit)  # but one that waits for ever
+            signal.setitimer(signal.ITIMER_PROF, self.limit)  # processor time
+            signal.alarm(10 * self.limit)  # for mutants that wait forever
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         sys.path.insert(0, str(self.folder / "src"))
+        replace_intrinsics()
         watch = Watch(order, self.folder / str(os.getpid()))
         code = pytest.main(
             ["-x", "-q", "-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin",
-             # Without what makes a start slow, and no test here needs.
-             "--noconftest", "--assert=plain", "-k", f"not ({LEFT_OUT})", *files],
+             # These tests need neither conftest nor rewritten asserts, which start slowly.
+             "-m", "", "--noconftest", "--assert=plain", "-k", f"not ({LEFT_OUT})", *files],
             plugins=[watch],
         )  # fmt: skip
-        raise SystemExit(f"pytest answers {code} and was not to return.")
+        raise SystemExit(f"pytest returned {code}, but should have exited.")
 
     def answer(self, pid: int, status: int) -> dict[str, Any]:
-        """Return what a process found out."""
+        """Return the result of a process."""
         path = self.folder / str(pid)
         if path.exists():
             found: dict[str, Any] = json.loads(path.read_text())
             return found
         if os.WIFEXITED(status):
-            raise SystemExit("A process ended without an answer.")
+            raise SystemExit("A process ended without a result.")
         is_late = os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGALRM)
         return {"killer": "the clock" if is_late else "a crash"}
 
     def warm(self, files: Sequence[str]) -> None:
-        """Let all tests pass without a mutant, and import whatever they imported."""
+        """Check that all tests pass without a mutant, and import the modules that they import."""
         pid, status = os.waitpid(self.start(files), 0)
         answer = self.answer(pid, status)
         if answer["killer"]:
@@ -350,7 +361,7 @@ class Range:
         gc.freeze()
 
     def judge(self, mutants: Sequence[Mutant], jobs: int) -> Iterator[tuple[Mutant, str]]:
-        """Yield each mutant with what killed it, or with nothing."""
+        """Yield each mutant with the test that killed it, or an empty string."""
         waiting, running = list(mutants), dict[int, Mutant]()
         while waiting or running:
             while waiting and len(running) < jobs:
@@ -368,29 +379,29 @@ def files_of(module: str) -> list[str]:
 
 
 def report(results: Sequence[tuple[Mutant, str]]) -> None:
-    """Print who survived, and how many did not."""
+    """Print the surviving mutants and the counts."""
 
     def place(mutant: Mutant) -> tuple[int, int]:
         return list(TESTS).index(mutant.module), mutant.line
 
     for mutant in sorted((m for m, killer in results if not killer), key=place):
         print(mutant)
-    print(f"\n{'module':12}{'mutants':>8}{'killed':>8}{'of them by time':>17}{'survived':>10}")
+    print(f"\n{'module':28}{'mutants':>8}{'killed':>8}{'by timeout':>12}{'survived':>10}")
     for module in [*dict.fromkeys(mutant.module for mutant, _ in results), "all"]:
         killers = [killer for mutant, killer in results if module in (mutant.module, "all")]
         n_killed, n_late = sum(map(bool, killers)), killers.count("the clock")
-        print(f"{module:12}{len(killers):8}{n_killed:8}{n_late:17}{len(killers) - n_killed:10}"
+        print(f"{module:28}{len(killers):8}{n_killed:8}{n_late:12}{len(killers) - n_killed:10}"
               f"   {100 * n_killed / len(killers):.1f}% killed")  # fmt: skip
 
 
 def main() -> None:
-    """Make the mutants, judge them and print the report."""
+    """Generate the mutants, test them and print the report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--module", nargs="+", choices=TESTS, default=list(TESTS))
-    parser.add_argument("--sample", type=int, default=0, help="so many of each; 0: all")
-    parser.add_argument("--jobs", type=int, default=2, help="processes side by side")
-    parser.add_argument("--limit", type=int, default=60, help="CPU seconds for a mutant")
-    parser.add_argument("--list", action="store_true", help="show them and leave")
+    parser.add_argument("--sample", type=int, default=0, help="mutants per module; 0: all")
+    parser.add_argument("--jobs", type=int, default=2, help="number of parallel processes")
+    parser.add_argument("--limit", type=int, default=60, help="CPU seconds per mutant")
+    parser.add_argument("--list", action="store_true", help="only list the mutants")
     asked = parser.parse_args()
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="mutants") as name:
@@ -407,13 +418,13 @@ def main() -> None:
         if asked.list:
             print(*mutants, sep="\n")
             return
-        place = Range(folder, asked.limit)
-        place.warm(list(dict.fromkeys(file for m in asked.module for file in files_of(m))))
-        for same, killer in place.judge(unchanged, asked.jobs):
+        sandbox = Sandbox(folder, asked.limit)
+        sandbox.warm(list(dict.fromkeys(file for m in asked.module for file in files_of(m))))
+        for same, killer in sandbox.judge(unchanged, asked.jobs):
             if killer:
                 raise SystemExit(f"{killer} fails with {same.module} unchanged.")
         results = []
-        for mutant, killer in place.judge(mutants, asked.jobs):
+        for mutant, killer in sandbox.judge(mutants, asked.jobs):
             results.append((mutant, killer))
             if sys.stderr.isatty():
                 print(f"\r{len(results)} of {len(mutants)}", end="", file=sys.stderr, flush=True)

@@ -1,24 +1,24 @@
-"""Environments that others wrote: return against the number of interactions.
+"""Third-party environments: return over the number of interactions.
 
 Run it with ``python benchmarks/own_tasks.py``; ``pip install -r
-benchmarks/requirements-own-tasks.txt`` first. What is done is written to ``runs/own-tasks`` at once
-and not done again, so that it can be stopped and go on; ``--table`` prints and draws what is there.
+benchmarks/requirements-own-tasks.txt`` first. Results are written to ``runs/own-tasks`` as they are
+computed, so that it can be stopped and resumed; ``--table`` only prints and draws existing results.
 
-*grid*: MiniGrid-Empty-8x8, seen as a whole. *lake*: FrozenLake-v1, 4 × 4 and slippery, seen as it
-draws itself. *doom*: VizdoomBasic-v1, seen in the first person at 120 × 160 pixels; an action lasts
-8 tics.
+*grid*: MiniGrid-Empty-8x8, seen as a whole. *lake*: FrozenLake-v1, 4 × 4 and slippery, learned from
+rendered frames. *doom*: VizdoomBasic-v1, in the first person at 120 × 160 pixels; an action lasts 8
+tics.
 
-*one*: one classifier, and *forest*: 25, which learn in rounds as ``RLVC.learn`` does; every point
-of their curve is a run of its own with so many interactions. *random*: random actions. *dqn*: the
-DQN of Stable-Baselines3 with its CnnPolicy, on the same images in grey at 84 × 84 pixels; all is
-left as it comes but the discount factor, which is the task's, and what its defaults for a million
-steps leave no room for: it starts to learn after 1,000 steps, explores for half of all steps,
-copies its network every 500 steps, and keeps all interactions. A point is the network after so many
-steps of one run of full length.
+*one*: a single classifier, and *forest*: 25 trees, which learn in rounds as ``RLVC.learn`` does;
+every point of their curves is a separate run with that number of interactions. *random*: random
+actions. *dqn*: the DQN of Stable-Baselines3 with its CnnPolicy, on the same images in grey at
+84 × 84 pixels. It has its defaults, except for the discount factor, which is the task's, and for
+those that are meant for a million steps: it starts to learn after 1,000 steps, explores for half of
+all steps, copies its network every 500 steps, and keeps all interactions. A point is the network
+after that number of steps of one run of full length.
 
 All are measured in the same episodes; the tables give the mean over seeds, the lowest and the
-highest. Settings were chosen on seeds 0 to 2. What is cached does not say with which rounds it was
-made: give another ``--out`` for others.
+highest. Settings were chosen on seeds 0 to 2. The names of result files do not include ``--rounds``
+and ``--epsilon``: give another ``--out`` for other values.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ from rlvc.report.figures.style import BLUE, GREEN, GREY, ORANGE
 from rlvc.runs import make_learner
 
 METHODS = ("one", "forest", "dqn", "random")
-LOOKS = {
+STYLES = {
     "one": ("one classifier", BLUE, "o"),
     "forest": ("forest of 25", GREEN, "s"),
     "dqn": ("DQN (Stable-Baselines3)", ORANGE, "^"),
     "random": ("random actions", GREY, ""),
 }
-EXAM = 1_000_000  # the seed of the first episode of the exam; no exploration uses it
+SEED = 1_000_000  # of the first episode of the evaluation; no exploration uses it
 
 Env = gym.Env[Any, Any]
 
 
 class Screen(gym.ObservationWrapper[Any, Any, Any]):
-    """Show the screen of a game alone, smaller."""
+    """Reduce observations to the screen of the game, scaled down."""
 
     def __init__(self, env: Env, height: int, width: int) -> None:
         super().__init__(env)
@@ -71,7 +71,7 @@ class Screen(gym.ObservationWrapper[Any, Any, Any]):
 
 
 class Grey(gym.ObservationWrapper[Any, Any, Any]):
-    """Show images as networks are used to: in grey, 84 × 84."""
+    """Convert images to those that networks usually get: in grey, 84 × 84."""
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
@@ -84,20 +84,20 @@ class Grey(gym.ObservationWrapper[Any, Any, Any]):
 
 
 def make_grid() -> Env:
-    """Return an empty room in which a green square is to be reached."""
+    """Return an empty room; the goal is a green square."""
     from minigrid.wrappers import ImgObsWrapper, RGBImgObsWrapper
 
     return ImgObsWrapper(RGBImgObsWrapper(gym.make("minigrid:MiniGrid-Empty-8x8-v0")))
 
 
 def make_lake() -> Env:
-    """Return the frozen lake, on which two steps of three go astray."""
+    """Return the slippery frozen lake, on which two steps of three slip."""
     lake = gym.make("FrozenLake-v1", render_mode="rgb_array", is_slippery=True)
     return AddRenderObservation(lake)
 
 
 def make_doom() -> Env:
-    """Return a room in which a monster is to be shot."""
+    """Return a room with a monster; the goal is to shoot it."""
     import vizdoom.gymnasium_wrapper  # noqa: F401 - registers
 
     return Screen(gym.make("VizdoomBasic-v1", frame_skip=8), 120, 160)
@@ -105,15 +105,15 @@ def make_doom() -> Env:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A task, how it is learned, and how measured.
+    """A task, its parameters, and its evaluation.
 
     Attributes:
-        title: What it is.
-        make: Its environment, new.
+        title: Its name in tables and figures.
+        make: Returns a new environment.
         gamma: Its discount factor.
-        episodes: How many make an exam.
-        settings: What is not left as it comes, as ``--set`` has it.
-        best: The return that is possible, where it is known.
+        episodes: The number of episodes of an evaluation.
+        settings: Parameters that are not the default, as for ``--set``.
+        best: The optimal return, if it is known.
     """
 
     title: str
@@ -124,16 +124,16 @@ class Task:
     best: float | None = None
 
     def learner(self) -> RLVC:
-        """Return who learns it."""
+        """Return the learner."""
         return make_learner("default", self.settings, RLVC(gamma=self.gamma))
 
 
 TASKS = {
     "grid": Task(
         title="MiniGrid-Empty-8x8", make=make_grid, gamma=0.9, episodes=1, best=0.961,
-    ),  # nothing is left to chance: one episode tells
+    ),  # it is deterministic, so one episode suffices
     "lake": Task(
-        title="FrozenLake-v1, slippery, drawn", make=make_lake, gamma=0.99, episodes=500,
+        title="FrozenLake-v1, slippery, rendered", make=make_lake, gamma=0.99, episodes=500,
         best=0.744,
     ),
     "doom": Task(
@@ -143,11 +143,11 @@ TASKS = {
 }  # fmt: skip
 
 
-def examine(env: Env, act: Callable[[Any], int], episodes: int) -> dict[str, float]:
-    """Return what a policy reaches in the episodes of the exam."""
+def evaluate(env: Env, act: Callable[[Any], int], episodes: int) -> dict[str, float]:
+    """Return the measures of a policy in the episodes of the evaluation."""
     returns, lengths = [], []
     for episode in range(episodes):
-        observation, _ = env.reset(seed=EXAM + episode)
+        observation, _ = env.reset(seed=SEED + episode)
         total, steps, is_over = 0.0, 0, False
         while not is_over:
             observation, reward, ends, cut, _ = env.step(act(observation))
@@ -161,8 +161,8 @@ def examine(env: Env, act: Callable[[Any], int], episodes: int) -> dict[str, flo
     }
 
 
-def remembered(policy: Predictor) -> Callable[[Any], int]:
-    """Return a policy that decides once for each image."""
+def cached(policy: Predictor) -> Callable[[Any], int]:
+    """Return the actions of a policy, which decides once for each image."""
     known: dict[bytes, int] = {}
 
     def act(observation: Any) -> int:
@@ -178,48 +178,48 @@ Point = dict[str, float]
 
 
 def ours(task: Task, seed: int, options: argparse.Namespace, trees: int) -> Iterator[Point]:
-    """Yield what one classifier or a forest reaches, with every number of interactions."""
+    """Yield the measures of one classifier or a forest for every number of interactions."""
     learner = task.learner()
     trainer = Forest(learner=learner, trees=trees, seed=seed) if trees else learner
     for n in options.interactions:
-        env, exam, begin = task.make(), task.make(), time.perf_counter()
+        env, test_env, begin = task.make(), task.make(), time.perf_counter()
         policy = trainer.learn(
             env, interactions=n, rounds=options.rounds, epsilon=options.epsilon, seed=seed
         )
         seconds = time.perf_counter() - begin
-        reached = examine(exam, remembered(policy), options.episodes or task.episodes)
+        measures = evaluate(test_env, cached(policy), options.episodes or task.episodes)
         yield {
-            "interactions": n, **reached, "classes": float(policy.n_classes), "seconds": seconds
+            "interactions": n, **measures, "classes": float(policy.n_classes), "seconds": seconds
         }  # fmt: skip
         env.close()
-        exam.close()
+        test_env.close()
 
 
 def at_random(task: Task, seed: int, options: argparse.Namespace) -> Iterator[Point]:
-    """Yield what random actions reach; they do not learn."""
+    """Yield the measures of random actions."""
     env, rng = task.make(), np.random.default_rng(seed)
     n, episodes = int(env.action_space.n), max(options.episodes or task.episodes, 50)  # type: ignore[attr-defined]
-    yield {"interactions": 0, **examine(env, lambda _: int(rng.integers(n)), episodes)}
+    yield {"interactions": 0, **evaluate(env, lambda _: int(rng.integers(n)), episodes)}
     env.close()
 
 
 def dqn(task: Task, seed: int, options: argparse.Namespace) -> Iterator[Point]:
-    """Yield what a network reaches after as many steps, in one run."""
+    """Yield the measures of a network after every number of steps of one run."""
     from stable_baselines3 import DQN
     from stable_baselines3.common.callbacks import BaseCallback
 
     ends = set(options.interactions)
-    n, env, exam = max(ends), Grey(task.make()), Grey(task.make())
+    n, env, test_env = max(ends), Grey(task.make()), Grey(task.make())
     points: list[Point] = []
 
-    class Examine(BaseCallback):
+    class Evaluate(BaseCallback):
         lost, begin = 0.0, time.perf_counter()
 
         def _on_step(self) -> bool:
             if self.num_timesteps in ends:
                 seconds, now = time.perf_counter() - self.begin - self.lost, time.perf_counter()
-                reached = examine(exam, remembered(Greedy), options.episodes or task.episodes)
-                points.append({"interactions": self.num_timesteps, **reached, "seconds": seconds})
+                measures = evaluate(test_env, cached(Greedy), options.episodes or task.episodes)
+                points.append({"interactions": self.num_timesteps, **measures, "seconds": seconds})
                 self.lost += time.perf_counter() - now
             return True
 
@@ -232,14 +232,14 @@ def dqn(task: Task, seed: int, options: argparse.Namespace) -> Iterator[Point]:
         "CnnPolicy", env, gamma=task.gamma, seed=seed, device="cpu", buffer_size=n,
         learning_starts=min(1000, n // 10), exploration_fraction=0.5, target_update_interval=500,
     )  # fmt: skip
-    model.learn(n, callback=Examine())
+    model.learn(n, callback=Evaluate())
     env.close()
-    exam.close()
+    test_env.close()
     yield from points
 
 
 def run(name: str, method: str, seed: int, options: argparse.Namespace) -> None:
-    """Write what a method reaches on a task to its file, unless it is there."""
+    """Write the measures of a method on a task to a file, unless it exists."""
     file = options.out / f"{name}_{method}_{seed}.json"
     if file.exists():
         return
@@ -247,7 +247,7 @@ def run(name: str, method: str, seed: int, options: argparse.Namespace) -> None:
         try:
             import stable_baselines3  # noqa: F401
         except ImportError:
-            print("stable_baselines3 is not installed; dqn is left out.", flush=True)
+            print("stable_baselines3 is not installed; dqn is skipped.", flush=True)
             return
     task = TASKS[name]
     points = []
@@ -264,7 +264,7 @@ def run(name: str, method: str, seed: int, options: argparse.Namespace) -> None:
 
 
 def read(name: str, method: str, options: argparse.Namespace) -> list[list[Point]]:
-    """Return the points of each seed that is done."""
+    """Return the points of each seed with results."""
     files = [options.out / f"{name}_{method}_{seed}.json" for seed in options.seeds]
     return [json.loads(file.read_text()) for file in files if file.exists()]
 
@@ -288,19 +288,19 @@ def table(name: str, options: argparse.Namespace) -> None:
             cells += [""] * (len(counts) - len(cells))
             ends = [seed[-1].get("seconds", 0.0) for seed in done[method]]
             seconds = f"{np.mean(ends):.0f}" if method != "random" else "–"
-            print(f"| {LOOKS[method][0]} | " + " | ".join(cells)
+            print(f"| {STYLES[method][0]} | " + " | ".join(cells)
                   + f" | {len(ends)} | {seconds} |", flush=True)  # fmt: skip
 
 
 def draw(names: list[str], options: argparse.Namespace) -> bytes:
-    """Return the curves of all tasks: the mean over seeds, and from the lowest to the highest."""
+    """Draw the curves of all tasks: means over seeds, and bands from the lowest to the highest."""
     with house_style():
         figure = new_figure(max(3.4 * len(names), 4.5), 3.2)
         axes = figure.subplots(1, len(names), squeeze=False)[0]
         for name, ax in zip(names, axes, strict=True):
             task = TASKS[name]
             for method in METHODS:
-                label, colour, marker = LOOKS[method]
+                label, colour, marker = STYLES[method]
                 seeds = read(name, method, options)
                 if not seeds:
                     continue
@@ -337,11 +337,11 @@ def main() -> None:
     parser.add_argument("--interactions", nargs="+", type=int, default=counts)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--epsilon", type=float, default=EPSILON)
-    parser.add_argument("--episodes", type=int, default=0, help="of an exam; 0: the task's")
+    parser.add_argument("--episodes", type=int, default=0, help="of an evaluation; 0: the task's")
     parser.add_argument("--out", type=Path, default=Path("runs") / "own-tasks")
     parser.add_argument("--figure", type=Path, default=Path("docs") / "images" / "own-tasks.png")
-    parser.add_argument("--table", action="store_true", help="only print and draw what is there")
-    parser.add_argument("--quick", action="store_true", help="a glance: 1,000 interactions, 1 seed")
+    parser.add_argument("--table", action="store_true", help="only print and draw results")
+    parser.add_argument("--quick", action="store_true", help="a quick look: 1,000 steps, 1 seed")
     options = parser.parse_args()
     if options.quick:
         options.interactions, options.rounds, options.episodes = [500, 1000], 2, 5

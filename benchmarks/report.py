@@ -1,11 +1,11 @@
-"""How large the pages of runs are, how soon they show something, and how smoothly graphs move.
+"""The size of the pages of runs, the time until they show something, and the speed of graphs.
 
 Needs Chromium with its driver, and selenium (``pip install "rlvc[test]"``):
 
     python benchmarks/report.py runs/maze runs/hill
 
-Every page is written anew and opened a few times, of which the longest counts. Its classifier, all
-unfolded, is panned and zoomed a bit at every frame.
+Every page is rendered and opened a few times; the longest time counts. Its classifier, completely
+unfolded, is panned and zoomed at every frame.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))  # the browser of the tests
+sys.path.insert(0, str(Path(__file__).parent.parent))  # for the browser of the tests
 
 from tests.support import browser as browsing
 
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def measure(browser: browsing.Browser, run: Path, file: Path) -> list[str]:
-    """Write the page of a run, open it, and return what was measured."""
+    """Write the page of a run, open it, and return the measurements."""
     begin = time.perf_counter()
     file.write_text(render(PageBuilder().describe(run)), encoding="utf-8")
     written = time.perf_counter() - begin

@@ -1,20 +1,20 @@
-"""How the cost of learning grows with the number of interactions: the maze, without its images.
+"""The cost of learning over the number of interactions: the maze, without its images.
 
-``large_mazes.py`` makes databases of any size, of arrays alone; ``--check`` holds them against the
-real one, image by image.
+``large_mazes.py`` makes databases of any size from arrays; ``--check`` compares them with the real
+one, image by image.
 
-For each size a fresh process learns some stages, and the table has:
+For each size a new process learns some stages and prints:
 
-* seconds per stage, on the clock and of the processor, and of what they are made up;
-* bytes per interaction: of the index arrays (the rows of the incidence matrix and the columns of
-  the interactions), and of all at the peak, less what the process had before;
-* the ratio of the last stage's search to its floor, the three ``numpy.bincount`` passes of
-  ``benchmarks/floors.py``, done in blocks, as their own arrays are larger than ours.
+* the seconds per stage, of wall-clock and of processor time, and their breakdown;
+* the bytes per interaction: of the index arrays (the rows of the incidence matrix and the columns
+  of the interactions), and the peak of the process, less what it had before;
+* the ratio of the last stage's search to its lower bound, the three ``numpy.bincount`` passes of
+  ``benchmarks/floors.py``, done in blocks, because their own arrays are larger than ours.
 
-Then it fits a model, and prints what that says for 10⁹ interactions on many machines.
+Then it fits a model, and prints its prediction for 10⁹ interactions on many machines.
 
 Run it with ``python benchmarks/scaling.py [--sizes N ...] [--stages K] [--composites] [--check]
-[--out FILE] [--figure FILE]``; with ``--read FILE ...`` it reads what earlier runs wrote.
+[--out FILE] [--figure FILE]``; with ``--read FILE ...`` it reads the results of earlier runs.
 """
 
 from __future__ import annotations
@@ -38,80 +38,85 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rlvc.learning.database
-import rlvc.learning.generation.composites
 import rlvc.learning.shard
 from large_mazes import Scene, make, maze
 from rlvc import RLVC, Database, Percepts, Stage, collect
+from rlvc.classifiers._nodes import Nodes
 from rlvc.envs.planar_world import MAZE
-from rlvc.learning.aliasing import Residuals, bellman_residuals
+from rlvc.features import FeatureIndex
+from rlvc.learning.aliasing import bellman_residuals
 from rlvc.learning.generation.base import Canonical
-from rlvc.learning.mdp import EffectiveTransitions, map_interactions
+from rlvc.learning.generation.composites import Composer
+from rlvc.learning.mdp import EffectiveTransitions, TransitionCounts, map_interactions
 from rlvc.learning.selection.selector import Samples, Selector
 from rlvc.learning.selection.sums import merge
-from rlvc.learning.solvers.dynamic_programming import ModifiedPolicyIteration
+from rlvc.learning.shard import Shard, ShardFeatures
+from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
 from rlvc.learning.surrogates import Surrogates
 from rlvc.vision import ExtractionCache
 
 Ints = NDArray[np.int64]
 BLOCK = 500_000  # interactions at a time for the floor, whose own arrays are larger than ours
-MACHINES = 16  # whose sums are added up, to see how long that takes
+MACHINES = 16  # whose sums are added up to time that
 COLUMNS = ("start", "action", "reward", "end", "episode", "terminated", "truncated")
-# The C library keeps what was freed, up to 32 MiB apiece, unless it is told to give it back.
+# The C library retains freed blocks of up to 32 MiB unless it is configured to return them.
 RETURNED = {"MALLOC_MMAP_THRESHOLD_": str(4 * 2**20)}
 SUM = 28  # bytes of one: feature, count, sum and sum of squares
 NETWORK = 1e9  # bytes a second that the driver can receive: an assumption, about 10 Gbit/s
-PARTS = {
-    "classify": (Database, "classes"),
-    "map": (EffectiveTransitions, "map"),
-    "estimate": (rlvc.learning.database, "estimate_from"),
-    "solve": (ModifiedPolicyIteration, "solve"),
-    "residuals": (rlvc.learning.shard, "bellman_residuals"),
-    "sums": (Residuals, "sums"),
-    "generate": (rlvc.learning.generation.composites.Composer, "generate"),
-    "select": (Selector, "select"),
-    "surrogates": (Surrogates, "extend"),
-    "add": (Database, "add"),
+PARTS: dict[str, list[tuple[Any, str]]] = {  # the functions that do each part of a stage
+    "classify": [(Nodes, "classify"), (Nodes, "reclassify")],
+    "map": [(EffectiveTransitions, "map")],
+    "estimate": [(TransitionCounts, "of"), (rlvc.learning.database, "estimate_from")],
+    "solve": [(ModifiedPolicyIteration, "solve")],
+    "residuals": [(rlvc.learning.shard, "bellman_residuals")],
+    "sums": [(Shard, "sum_residuals")],
+    "generate": [(Composer, "generate"), (ShardFeatures, "exhibit")],
+    "select": [(Selector, "measure"), (Selector, "choose")],
+    "surrogates": [(Surrogates, "extend")],
+    "add": [(FeatureIndex, "extend")],
 }
 
 
 def time_parts() -> dict[str, float]:
-    """Have the parts of a stage add up their seconds, and return where."""
+    """Let the parts of a stage add up their seconds, without those of parts that they call."""
     seconds: dict[str, float] = defaultdict(float)
 
     def timed(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(work)
         def call(*args: Any, **named: Any) -> Any:
-            begin = time.perf_counter()
+            begin, before = time.perf_counter(), sum(seconds.values())
             try:
                 return work(*args, **named)
             finally:
-                seconds[name] += time.perf_counter() - begin
+                inner = sum(seconds.values()) - before
+                seconds[name] += time.perf_counter() - begin - inner
 
         return call
 
-    for name, (owner, attribute) in PARTS.items():
-        setattr(owner, attribute, timed(name, getattr(owner, attribute)))
+    for name, functions in PARTS.items():
+        for owner, attribute in functions:
+            setattr(owner, attribute, timed(name, getattr(owner, attribute)))
     return seconds
 
 
 def memory(name: str) -> int:
-    """Return bytes of this process that are resident now (VmRSS), or were at most (VmHWM)."""
+    """Return the resident bytes of this process: now (VmRSS), or at the peak (VmHWM)."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
 def measure(n: int, stages: int, *, composites: bool, threads: int, seed: int) -> dict[str, Any]:
-    """Learn some stages of a database of n interactions, and return what they cost."""
+    """Learn some stages of a database of n interactions, and return their cost."""
     learner, env = maze()
     learner = replace(learner, threads=threads)
     if not composites:
         learner = replace(learner, generator=Canonical())
     scene = Scene.extract(learner, env)
-    _run(learner, make(scene, 3000, with_places=composites), 12)  # what is compiled is there
+    _run(learner, make(scene, 3000, with_places=composites), 12)  # compiles kernels
     parts = time_parts()
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # what was freed and kept would not be counted again
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
+    ctypes.CDLL(None).malloc_trim(0)  # retained blocks would not be counted when reused
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = memory("VmRSS")
     begin = time.perf_counter()
     database = make(scene, n, seed, with_places=composites)
@@ -121,12 +126,12 @@ def measure(n: int, stages: int, *, composites: bool, threads: int, seed: int) -
     index = rows + sum(getattr(interactions, name).nbytes for name in COLUMNS)
     places = database.index.places[0]
     index += places.feature.nbytes + places.marks.nbytes  # none without composites
-    timer, processor, last = _run(learner, database, stages)
+    clock, processor, last = _run(learner, database, stages)
     peak = memory("VmHWM") - before
     result = {
         "interactions": n, "percepts": incidence.n_percepts, "symbols": incidence.n_features,
-        "nnz": len(incidence.indices), "stages": len(timer), "classes": last.classifier.n_classes,
-        "residual": last.residual, "making": making, "clock": timer, "processor": processor,
+        "nnz": len(incidence.indices), "stages": len(clock), "classes": last.classifier.n_classes,
+        "residual": last.residual, "making": making, "clock": clock, "processor": processor,
         "parts": {name: parts[name] for name in PARTS}, "index": index, "peak": peak,
     }  # fmt: skip
     if not composites:
@@ -136,24 +141,24 @@ def measure(n: int, stages: int, *, composites: bool, threads: int, seed: int) -
 
 def _run(learner: RLVC, database: Database, n: int) -> tuple[list[float], list[float], Stage]:
     """Return the seconds of each of the first n stages, and the last of them."""
-    timer, processor = [], []
+    clock, processor = [], []
     at = time.perf_counter(), time.process_time()
     for stage in learner.stages(database):
         now = time.perf_counter(), time.process_time()
-        timer.append(now[0] - at[0])
+        clock.append(now[0] - at[0])
         processor.append(now[1] - at[1])
         at = now
         if stage.number + 1 == n:
             break
-    return timer, processor, stage
+    return clock, processor, stage
 
 
 def search_and_floor(learner: RLVC, database: Database, stage: Stage) -> dict[str, float]:
-    """Return the seconds of a stage's search, in two threads, and of its three passes of bincount.
+    """Return the seconds of a stage's search, in two threads, and of three passes of bincount.
 
-    They are done in turn, a few times; the best of each counts. And how many sums a machine would
-    hand over that has a part of the interactions, and how long the driver takes to add them to
-    those of others.
+    They are timed in turn, a few times; the best of each counts. Also returns the number of sums
+    that a machine with a shard of the interactions would send to the driver, and the seconds that
+    the driver takes to add them to those of others.
     """
     interactions, symbols = database.interactions, database.incidence
     sequence = map_interactions(interactions, stage.database.classes(stage.classifier))
@@ -164,7 +169,7 @@ def search_and_floor(learner: RLVC, database: Database, stage: Stage) -> dict[st
     searches, floors = [], []
     for _ in range(5 if len(interactions) <= 1_000_000 else 2):
         begin = time.perf_counter()
-        learner.selector.choose([learner.selector.measure(samples)], residuals.sums())
+        learner.selector.choose([learner.selector.measure(samples)], residuals.sums)
         searches.append(time.perf_counter() - begin)
         floor = 0.0
         for first in range(0, len(interactions), BLOCK):
@@ -190,7 +195,7 @@ def search_and_floor(learner: RLVC, database: Database, stage: Stage) -> dict[st
 
 
 def check(n: int = 10_000) -> None:
-    """Print the real database, extracted image by image, beside the one that is made of arrays."""
+    """Compare the real database, extracted image by image, with the one made of arrays."""
     learner, env = maze()
     scene = Scene.extract(learner, env)
     rng = np.random.default_rng(1)
@@ -210,7 +215,7 @@ def check(n: int = 10_000) -> None:
     begin = time.process_time()
     real = learner.extract(collect(env, n, seed=0))
     spent = (time.process_time() - begin) / real.incidence.n_percepts
-    print(f"collecting and looking: {spent * 1e3:.2f} ms of the processor a percept")
+    print(f"collection and extraction: {spent * 1e3:.2f} ms of the processor per percept")
     for name, database in (("images", real), ("arrays", make(scene, n))):
         length = np.diff(database.incidence.indptr)
         _, _, last = _run(learner, database, 21)
@@ -226,14 +231,14 @@ def check(n: int = 10_000) -> None:
 def say(one: dict[str, Any]) -> None:
     """Print the lines of one size."""
     n, stages = one["interactions"], one["stages"]
-    timer, processor = np.mean(one["clock"]), np.mean(one["processor"])
+    clock, processor = np.mean(one["clock"]), np.mean(one["processor"])
     print(
         f"{n:,} interactions, {one['percepts']:,} percepts, {one['nnz'] / one['percepts']:.1f} "
         f"symbols in each; made in {one['making']:.1f} s"
     )
     print(
-        f"  {stages} stages, {one['classes']} classes: {timer:.4f} s a stage "
-        f"({timer / n * 1e9:.0f} ns an interaction), {processor:.4f} s of the processor "
+        f"  {stages} stages, {one['classes']} classes: {clock:.4f} s a stage "
+        f"({clock / n * 1e9:.0f} ns an interaction), {processor:.4f} s of the processor "
         f"({processor / n * 1e9:.0f} ns)"
     )
     share = {name: value / stages / n * 1e9 for name, value in one["parts"].items()}
@@ -249,23 +254,23 @@ def say(one: dict[str, Any]) -> None:
             f"{one['floor']:.4f} s of bincount: ratio {one['search'] / one['floor']:.3f}"
         )
         print(
-            f"  sums of (class, action, feature) to hand over: {one['sums']:,} "
+            f"  sums of (class, action, feature) to send: {one['sums']:,} "
             f"({one['sums'] * SUM / 2**20:.1f} MiB), added up in {one['merge'] * 1e3:.2f} ms"
         )
     sys.stdout.flush()
 
 
 def fit(results: list[dict[str, Any]], name: str) -> tuple[float, float]:
-    """Return c and k of the model c + k · N for the seconds of a stage, best in proportion."""
+    """Return c and k of the model c + k · N of the seconds of a stage, by relative errors."""
     n = np.array([one["interactions"] for one in results], np.float64)
     seconds = np.array([np.mean(one[name]) for one in results])
-    rows = np.column_stack([1.0 / seconds, n / seconds])  # so that each counts by its share
+    rows = np.column_stack([1.0 / seconds, n / seconds])  # for relative errors
     (c, k), *_ = np.linalg.lstsq(rows, np.ones(len(n)))
     return float(c), float(k)
 
 
 def predict(results: list[dict[str, Any]]) -> None:
-    """Print the model, how it fits, and what it says for 10⁹ interactions on many machines."""
+    """Print the model, its fit, and its prediction for 10⁹ interactions on many machines."""
     for name in ("clock", "processor"):
         c, k = fit(results, name)
         print(f"{name}: seconds of a stage = {c:.4f} + {k * 1e9:.0f} ns · N")
@@ -277,7 +282,7 @@ def predict(results: list[dict[str, Any]]) -> None:
     largest = results[-1]
     bytes_each = largest["peak"] / largest["interactions"]
     one_part = largest["sums"] * SUM / NETWORK, largest["merge"]
-    print("10⁹ interactions: machines, GiB on each, s a stage = work + hand over + add up")
+    print("10⁹ interactions: machines, GiB on each, s a stage = work + transfer + add up")
     for machines in (1, 10, 100, 1000):
         n = 10**9 / machines
         work = c + k * n
@@ -285,7 +290,7 @@ def predict(results: list[dict[str, Any]]) -> None:
         rounds = np.ceil(np.log2(machines)) * sum(one_part)
         print(
             f"  {machines:>4}: {n * bytes_each / 2**30:.1f} GiB, {work + send + add:.2f} = "
-            f"{work:.2f} + {send:.2f} + {add:.2f}; if added up two by two {work + rounds:.2f}"
+            f"{work:.2f} + {send:.2f} + {add:.2f}; with tree reduction {work + rounds:.2f}"
         )
 
 
@@ -318,7 +323,7 @@ def draw(results: list[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    """Print what stages cost at each size."""
+    """Print the cost of stages at each size."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sizes", type=float, nargs="*", default=[1e4, 1e5, 1e6, 1e7])
     parser.add_argument("--stages", type=int, default=20)
@@ -326,9 +331,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--composites", action="store_true", help="the default learner")
     parser.add_argument("--check", action="store_true", help="compare with the real database first")
-    parser.add_argument("--out", type=Path, help="where to write what was measured")
-    parser.add_argument("--read", type=Path, nargs="+", help="print and draw what was written")
-    parser.add_argument("--figure", type=Path, help="where to draw it")
+    parser.add_argument("--out", type=Path, help="where to write the results")
+    parser.add_argument("--read", type=Path, nargs="+", help="print and draw the results in files")
+    parser.add_argument("--figure", type=Path, help="where to draw the figure")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.read:

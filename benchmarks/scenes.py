@@ -1,4 +1,4 @@
-"""The databases of the comparisons, and how to measure on them what learned from them."""
+"""The databases of the comparisons, and how to measure agents that learned from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from rlvc import RLVC, Database, ForestPolicy, Interactions, Percepts, Policy, collect
+from rlvc import RLVC, Database, ForestPolicy, Interactions, Percepts, collect
 from rlvc.data import Image
 from rlvc.envs.campus.graph_world import CAMPUS
 from rlvc.envs.hill.scene import (
@@ -45,7 +45,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Percepts to decide on: what they show of the symbols, and as few pixels."""
+    """Percepts to decide on: the index of their features, and their 16 × 16 pixels."""
 
     index: Callable[[], FeatureIndex]
     pixels: Callable[[], Floats]
@@ -61,13 +61,13 @@ class Scene:
     Attributes:
         data: The interactions.
         database: The same, with its features extracted.
-        pixels: (n_percepts, …) all percepts as few pixels.
-        best: (n_percepts,) the best action where each percept was perceived.
-        measure: From an agent to its measures.
-        others: Measures of what does not perceive: direct perception, the optimum.
-        seconds: Of looking.
-        ceiling: Measures of the best action where the nearest percept was perceived, if it is to be
-            found in another way than by the symbols.
+        pixels: (n_percepts, …) all percepts as 16 × 16 pixels.
+        best: (n_percepts,) the best action at the state of each percept.
+        measure: Returns the measures of an agent.
+        others: Returns the measures of direct perception and of the optimum.
+        seconds: The seconds of feature extraction.
+        ceiling: Returns the measures of the best action at the state of the most similar percept;
+            None if symbols determine which one that is.
         is_campus: Whether this is the campus, where compaction matters.
         drive: A faster way to measure a policy, if there is one.
     """
@@ -83,15 +83,12 @@ class Scene:
     is_campus: bool = False
     drive: Callable[[AnyPolicy], dict[str, float]] | None = None
 
-    def reach(self, policy: AnyPolicy) -> dict[str, float]:
+    def measure_policy(self, policy: AnyPolicy) -> dict[str, float]:
         """Return the measures of one classifier or of a forest."""
-        if self.drive is not None:
-            return self.drive(policy)
-        is_one = isinstance(policy, Policy)
-        return self.measure(act_of_policy(policy) if is_one else act_of_forest(policy))
+        return self.measure(act_of(policy)) if self.drive is None else self.drive(policy)
 
 
-def _few(image: Image) -> Floats:
+def _shrink_image(image: Image) -> Floats:
     """Return an image as 16 × 16 pixels."""
     small = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
     return np.asarray(small, np.float32).ravel()
@@ -99,9 +96,12 @@ def _few(image: Image) -> Floats:
 
 def shrink(percepts: Percepts) -> Floats:
     """Return percepts as 16 × 16 pixels, camera after camera."""
-    small = [np.stack([_few(images[i]) for i in range(len(images))]) for images in percepts.images]
+    small = [
+        np.stack([_shrink_image(images[i]) for i in range(len(images))])
+        for images in percepts.images
+    ]
     table = percepts.table()
-    return np.concatenate([few[table[:, i]] for i, few in enumerate(small)], axis=1)
+    return np.concatenate([pixels[table[:, i]] for i, pixels in enumerate(small)], axis=1)
 
 
 def batch_of(images: list[Any], database: Database) -> Batch:
@@ -109,15 +109,15 @@ def batch_of(images: list[Any], database: Database) -> Batch:
     percepts = Percepts()
     numbers = np.asarray([percepts.add(image) for image in images])
 
-    def look() -> FeatureIndex:
-        seen = database.index_of(percepts)
-        return seen.of_percepts(seen.table[numbers])
+    def extract() -> FeatureIndex:
+        index = database.index_of(percepts)
+        return index.of_percepts(index.table[numbers])
 
-    return Batch(look, lambda: shrink(percepts)[numbers])
+    return Batch(extract, lambda: shrink(percepts)[numbers])
 
 
-def remembering(decide: Callable[[NDArray[Any]], Ints]) -> Callable[[NDArray[Any]], Ints]:
-    """Return what decides by rows, asked but once about equal ones: agents that are stuck."""
+def cached(decide: Callable[[NDArray[Any]], Ints]) -> Callable[[NDArray[Any]], Ints]:
+    """Return a function that decides once for all equal rows, as when agents are stuck."""
     known: dict[bytes, int] = {}
 
     def act(rows: NDArray[Any]) -> Ints:
@@ -131,8 +131,8 @@ def remembering(decide: Callable[[NDArray[Any]], Ints]) -> Callable[[NDArray[Any
     return act
 
 
-def look_at(data: Interactions, learner: RLVC) -> tuple[Database, list[Any], float]:
-    """Return the database, what was seen, and how long it took."""
+def extract_database(data: Interactions, learner: RLVC) -> tuple[Database, list[Any], float]:
+    """Return the database, the keypoints, and the seconds that extraction takes."""
     begin = time.perf_counter()
     extractor = learner.new_extractor(data.percepts)
     cache = ExtractionCache()
@@ -142,7 +142,7 @@ def look_at(data: Interactions, learner: RLVC) -> tuple[Database, list[Any], flo
 
 
 def states_of(data: Interactions) -> NDArray[np.float64]:
-    """Return the state in which each percept was perceived (last)."""
+    """Return the last state in which each percept was perceived."""
     assert data.state is not None
     assert data.next_state is not None
     states = np.zeros((len(data.percepts), data.state[0].size))
@@ -156,14 +156,14 @@ def picture_scene(
 ) -> Scene:
     """Return a database of the maze or the subway.
 
-    With ``nearby`` an agent perceives the percept of the nearest point of the grid, so that these
+    With ``nearby``, an agent perceives the percept of the nearest point of a grid, so that features
     are extracted once for all agents.
     """
     task: Any = tasks.make(name)
     made = gymnasium.make(task.env_id, pictures=pictures, disable_env_checker=True)
     env: Any = made.unwrapped
     data = collect(made, N, seed=seed, state="position")
-    database, _, seconds = look_at(data, learner)
+    database, _, seconds = extract_database(data, learner)
     grid, optimal = grid_over(task.world), optimal_actor(task.world)
 
     def rng() -> np.random.Generator:
@@ -174,15 +174,15 @@ def picture_scene(
 
     if nearby:
         around = batch_of([env.percept(p) for p in grid.positions], database)
-        shown, few = around.index(), around.pixels()
-        everywhere = Batch(lambda: shown, lambda: few)
+        index, pixels = around.index(), around.pixels()
+        everywhere = Batch(lambda: index, lambda: pixels)
 
     def measure(act: Act) -> dict[str, float]:
         def at(positions: NDArray[np.float64]) -> Ints:
             return act(batch_of([env.percept(p) for p in positions], database))
 
         if not nearby:
-            return found(*walk(task.world, remembering(at), rng()))
+            return found(*walk(task.world, cached(at), rng()))
         actions = act(everywhere)
         return found(*walk(task.world, lambda p: actions[grid.nearest(p)], rng()))
 
@@ -206,28 +206,28 @@ def campus_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
     data = collect(made, N, seed=seed, state="state")
     pairs = [(s, view) for s, numbers in enumerate(views.division("test")) for view in numbers]
     state = np.asarray([s for s, _ in pairs])
-    database, keypoints, seconds = look_at(data, learner)
+    database, keypoints, seconds = extract_database(data, learner)
     test = Percepts()
     number = np.asarray([test.add(views.image(*pair)) for pair in pairs])
-    test_looks = ExtractionCache().extract(database.extractor, test)
-    shown = database.index_of(test, keypoints=test_looks)
+    test_keypoints = ExtractionCache().extract(database.extractor, test)
+    index = database.index_of(test, keypoints=test_keypoints)
     known = states_of(data)[:, 0].astype(np.int64)
     optimal = CAMPUS.optimal_q().argmax(axis=1)
 
     def measure(act: Act) -> dict[str, float]:
-        batch = Batch(lambda: shown, lambda: shrink(test))
+        batch = Batch(lambda: index, lambda: shrink(test))
         return {"test error": error_of(act(batch)[number], state)}
 
     def ceiling() -> dict[str, float]:
-        voted = vote(keypoints[0], known, test_looks[0])[number]
+        voted = vote(keypoints[0], known, test_keypoints[0])[number]
         return {"test error": error_of(optimal[voted], state)}
 
     def others() -> dict[str, dict[str, float]]:
         return {"direct": {"test error": direct_error(data, learner.solver, learner.gamma)}}
 
-    few = shrink(data.percepts)
+    pixels = shrink(data.percepts)
     return Scene(
-        data, database, few, optimal[known], measure, others, seconds, ceiling, is_campus=True
+        data, database, pixels, optimal[known], measure, others, seconds, ceiling, is_campus=True
     )
 
 
@@ -236,13 +236,12 @@ def hill_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
     made = gymnasium.make("rlvc/Hill-v0", pictures=pictures, disable_env_checker=True)
     env: Any = made.unwrapped
     data = collect(made, N, seed=seed, state="state")
-    database, _, seconds = look_at(data, learner)
-    seen = index_hill(database.extractor, database.index.graph, env.strip)
-    order = [seen.cameras.index(camera) for camera in ("ground", "gauge")]
-    few = [
-        np.stack([_few(ground_image(env.strip, column)) for column in range(LAST_GROUND + 1)]),
-        np.stack([_few(gauge_image(column)) for column in range(LAST_GAUGE + 1)]),
-    ]
+    database, _, seconds = extract_database(data, learner)
+    index = index_hill(database.extractor, database.index.graph, env.strip)
+    order = [index.cameras.index(camera) for camera in ("ground", "gauge")]
+    grounds = [ground_image(env.strip, column) for column in range(LAST_GROUND + 1)]
+    gauges = [gauge_image(column) for column in range(LAST_GAUGE + 1)]
+    small = [np.stack(list(map(_shrink_image, images))) for images in (grounds, gauges)]
     begin = hill_measures.starts(seed)
 
     def found(missed: float, steps: float) -> dict[str, float]:
@@ -253,29 +252,28 @@ def hill_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
             rows = columns.T
             table = np.zeros(columns.shape, np.int64)
             for camera, row in zip(order, rows, strict=True):
-                table[:, camera] = seen.table[row, camera]
-            pixels = [few[order.index(camera)][rows[order.index(camera)]] for camera in (0, 1)]
+                table[:, camera] = index.table[row, camera]
+            pixels = [small[order.index(camera)][rows[order.index(camera)]] for camera in (0, 1)]
             return act(
-                Batch(lambda: seen.of_percepts(table), lambda: np.concatenate(pixels, axis=1))
+                Batch(lambda: index.of_percepts(table), lambda: np.concatenate(pixels, axis=1))
             )
 
-        again = remembering(at)
-        return found(
-            *hill_measures.trials(
-                lambda states: again(
-                    np.stack([ground_column(states[:, 0]), gauge_column(states[:, 1])], axis=1)
-                ),
-                begin,
-            )
-        )
+        decide = cached(at)
 
-    few_of_all = shrink(data.percepts)
+        def steer(states: NDArray[np.float64]) -> Ints:
+            return decide(
+                np.stack([ground_column(states[:, 0]), gauge_column(states[:, 1])], axis=1)
+            )
+
+        return found(*hill_measures.trials(steer, begin))
+
+    pixels_of_all = shrink(data.percepts)
     best = hill_measures.optimal_action(states_of(data))
 
     def ceiling() -> dict[str, float]:
-        halves = np.split(few_of_all, 2, axis=1)  # one camera's pixels after the other's
+        halves = np.split(pixels_of_all, 2, axis=1)  # one camera's pixels after the other's
         ground, gauge = (
-            cdist(few[i], halves[camera], "sqeuclidean").astype(np.float32)
+            cdist(small[i], halves[camera], "sqeuclidean").astype(np.float32)
             for i, camera in enumerate(order)
         )
         actions = np.stack([best[(row + gauge).argmin(axis=1)] for row in ground], axis=1)
@@ -292,7 +290,9 @@ def hill_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
     def drive(policy: AnyPolicy) -> dict[str, float]:
         return found(*hill_measures.trials(actor(actions_of(policy, env.strip)), begin))
 
-    return Scene(data, database, few_of_all, best, measure, others, seconds, ceiling, drive=drive)
+    return Scene(
+        data, database, pixels_of_all, best, measure, others, seconds, ceiling, drive=drive
+    )
 
 
 SCENES = {
@@ -309,16 +309,13 @@ def make_scene(
     return SCENES[task](task, pictures, seed, learner)
 
 
-def act_of_policy(policy: Policy) -> Act:
-    """Return what a policy does, in bulk."""
+def act_of(policy: AnyPolicy) -> Act:
+    """Return the actions of one classifier or of a forest, in bulk."""
 
     def act(batch: Batch) -> Ints:
-        shown, numbers = add_features(batch.index(), policy.graph)
-        return policy.actions[policy.classifier.renumber(numbers).classify(shown.incidence)]
+        if isinstance(policy, ForestPolicy):
+            return greedy(*forest_values(policy, batch.index()))
+        index, numbers = add_features(batch.index(), policy.graph)
+        return policy.actions[policy.classifier.renumber(numbers).classify(index.incidence)]
 
     return act
-
-
-def act_of_forest(policy: ForestPolicy) -> Act:
-    """Return what a forest does, in bulk."""
-    return lambda batch: greedy(*forest_values(policy, batch.index()))

@@ -1,9 +1,9 @@
-"""The reference tasks over many seeds, as one table.
+"""The maze and the subway over several seeds, as one table.
 
 Run it with ``python benchmarks/tasks.py maze subway --pictures photos --seeds 0 1 2 3 4``; add
-``--preset paper`` for the paper's literal choices. Pictures ``coil`` are read from the folder that
-RLVC_DATA names, and so is ``street`` unless it was downloaded. Each line is one seed; the last
-lines are the means.
+``--preset paper`` for the paper's literal choices. Pictures ``coil`` are read from the folder
+RLVC_DATA, and so is ``street`` unless it was downloaded. Each line is one seed; the last lines are
+the means.
 """
 
 from __future__ import annotations

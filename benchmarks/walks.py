@@ -1,16 +1,16 @@
-"""Count what a reader passes on two walks through the code.
+"""Count the functions and files that a reader passes on two walks through the code.
 
 Run it with ``python benchmarks/walks.py [--list]``.
 
 * *A decision*: the main chain from ``rlvc learn`` to the first decision of the learned policy. It
-  is the call stacks at the moments in ``MILESTONES``, one after the other, each function once: what
-  one must open to follow a percept from the command line to an action.
+  consists of the call stacks at ``MILESTONES``, one after the other, each function once: what one
+  must open to follow a percept from the command line to an action.
 * *A stage*: every function of the package that runs during one stage of the learner that refines
   classes, with its default parts.
 
-For both it prints the number of calls and of files, and how often a reader goes back: the next call
-is in another file, which was read before. Lambdas, comprehensions, properties and special methods
-such as ``__len__`` do not count; compiled kernels do where Python calls them.
+For both it prints the number of calls and of files, and how often a reader goes back: how often the
+next call is in another file that was read before. Lambdas, comprehensions, properties and special
+methods such as ``__len__`` do not count; compiled kernels do if Python calls them.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ MILESTONES = (  # in the order of the walk; a name stands for the functions of a
     "detect",  # aliased classes
     "select",  # the best feature
     "refine",  # the classifier
-    "policy",  # the last stage, packed
+    "policy",  # that of the last stage
     "predict",  # a decision
     "walk",  # from test to test
-    "exhibits",  # is a feature there?
+    "exhibits",  # whether the percept exhibits a feature
     "detect",
     "describe",
     "has_match",
@@ -81,7 +81,7 @@ def count_back(calls: list[Call]) -> int:
 
 @contextlib.contextmanager
 def profiled(on_call: Callable[[FrameType, Call], None]) -> Iterator[None]:
-    """Call a function with every frame of the package that begins, and its name."""
+    """Call a function with every new frame of the package, and its name."""
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
         if event == "call" and (name := name_of(frame)) is not None:
@@ -106,7 +106,7 @@ def name_of(frame: FrameType) -> Call | None:
 
 
 def stack_of(frame: FrameType | None) -> list[FrameType]:
-    """Return a frame and those that lead to it, the outermost first."""
+    """Return a frame and its callers, outermost first."""
     frames = []
     while frame is not None:
         frames.append(frame)
@@ -134,12 +134,12 @@ def walk_to_decision() -> list[Call]:
         with profiled(on_call):
             app(command, standalone_mode=False)
     if milestones:
-        sys.exit(f"The walk never came to {milestones[0]}.")
+        sys.exit(f"The walk never reached {milestones[0]}.")
     return list(calls)
 
 
 def walk_through_stage() -> list[Call]:
-    """Return every function that the second stage of a learning runs, in order."""
+    """Return every function that the second stage of learning calls, in order."""
     data = rlvc.collect(gymnasium.make("rlvc/Maze-v0"), 1000, seed=0)
     learner = rlvc.RLVC(threads=1)
     stages = learner.stages(learner.extract(data))

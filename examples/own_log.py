@@ -1,8 +1,8 @@
-"""A policy from a log: images on disk and a table that says what was done and what came of it.
+"""Learn a policy from a log: images on disk, and a table of actions and rewards.
 
-A camera looks at a traffic light, and a driver who does not care for colours either waits or goes.
-To go at green brings +1, to go at red −1, and to wait costs a little. The log is made here; yours
-would come from somewhere else.
+A camera faces a traffic light; a driver who ignores colours either waits or goes. Going at green
+is rewarded with +1, going at red with −1, and waiting costs a little. The log is generated here;
+yours would come from elsewhere.
 
 Run it with ``python examples/own_log.py``; it takes a few seconds.
 """
@@ -23,7 +23,7 @@ LIGHTS = {"red": (210, 30, 30), "green": (30, 180, 60)}
 
 
 def take_picture(light: str, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Return what the camera sees: a light at some place before a wall, with noise."""
+    """Return an image of a light somewhere in front of a wall, with noise."""
     wall = np.full((96, 96, 3), 120, np.uint8)
     x, y = rng.integers(36, 60, 2).tolist()
     cv2.rectangle(wall, (x - 16, y - 26), (x + 16, y + 26), (20, 20, 20), -1)
@@ -33,7 +33,7 @@ def take_picture(light: str, rng: np.random.Generator) -> NDArray[np.uint8]:
 
 
 def write_log(folder: Path, rng: np.random.Generator) -> None:
-    """Drive around 150 times, and write down what happened."""
+    """Write a log of 150 drives."""
     with (folder / "drives.csv").open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["episode", "step", "image", "action", "reward", "terminated", "truncated"])
@@ -46,13 +46,13 @@ def write_log(folder: Path, rng: np.random.Generator) -> None:
                 reward = (1.0 if light == "green" else -1.0) if goes else -0.1
                 cut = step == 9 and not goes
                 table.writerow([episode, step, name, goes, reward, bool(goes), cut])
-                if goes:  # nothing comes after it, so that no last image is needed
+                if goes:  # terminated, so no last image is needed
                     break
     (folder / "actions.txt").write_text("0 wait\n1 go\n")
 
 
 def main() -> None:
-    """Write the log, read it, learn, look at the policy, count how often it is right."""
+    """Write a log, read it, learn, explain a decision, and count correct decisions."""
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as name:
         write_log(Path(name), rng)
@@ -65,7 +65,7 @@ def main() -> None:
     for light in ("red", "green") * 100:
         action, _ = policy.predict(take_picture(light, rng))
         right += int(action) == (light == "green")
-    print(f"it does the right thing in {right / 200:.0%} of 200 episodes")
+    print(f"correct in {right / 200:.0%} of 200 episodes")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A policy for a task of your own: which of four posters hangs here, and where does it lead?
+"""Learn a policy for a custom environment: a ring of four rooms with posters.
 
-The agent walks around a square of four rooms, one poster in each, and wants to get to the room with
-the last one. It sees only the poster, each time from another place and in another light.
+Each room has a poster, and the goal is the room with the last one. The agent sees only the poster
+of the room that it is in, each time from another place and with noise.
 
 Run it with ``python examples/own_task.py``; it takes a few seconds.
 """
@@ -20,7 +20,7 @@ SIZE, VIEW = 120, 96
 
 
 class Posters(gymnasium.Env[NDArray[np.uint8], np.int64]):
-    """Four rooms in a ring; action 0 goes one way, action 1 the other; room 3 is the goal."""
+    """Four rooms in a ring: action 0 moves back, action 1 moves on, and room 3 is the goal."""
 
     def __init__(self) -> None:
         shapes = np.random.default_rng(7)
@@ -31,7 +31,7 @@ class Posters(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self.action_names = ("back", "on")
         self.room = 0
 
-    def _look(self) -> NDArray[np.uint8]:
+    def _observe(self) -> NDArray[np.uint8]:
         x, y = self.np_random.integers(0, SIZE - VIEW, 2)
         view = self.posters[self.room, y : y + VIEW, x : x + VIEW]
         noise = self.np_random.normal(0.0, 2.0, view.shape)
@@ -43,17 +43,17 @@ class Posters(gymnasium.Env[NDArray[np.uint8], np.int64]):
         """Start in one of the first three rooms."""
         super().reset(seed=seed)
         self.room = int(self.np_random.integers(0, 3))
-        return self._look(), {}
+        return self._observe(), {}
 
     def step(self, action: np.int64) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
-        """Go one room on or back; +1 for the goal."""
+        """Move one room on or back; the reward is 1 in the goal."""
         self.room = (self.room + (1 if action == 1 else -1)) % 4
-        done = self.room == 3
-        return self._look(), float(done), done, False, {}
+        terminated = self.room == 3
+        return self._observe(), float(terminated), terminated, False, {}
 
 
 def main() -> None:
-    """Collect, learn, look at the policy, count how often it is right."""
+    """Collect, learn, explain a decision, and count the shortest paths."""
     env = Posters()
     interactions = rlvc.collect(env, 500, seed=0)
     policy = rlvc.RLVC(gamma=0.8).learn(interactions)
@@ -64,13 +64,13 @@ def main() -> None:
     short = 0
     for seed in range(200):
         observation, _ = env.reset(seed=1000 + seed)
-        fewest, steps, done = (1, 2, 1)[env.room], 0, False
-        while not done and steps < 10:
+        fewest, steps, terminated = (1, 2, 1)[env.room], 0, False
+        while not terminated and steps < 10:
             action, _ = policy.predict(observation)
-            observation, _, done, _, _ = env.step(action)
+            observation, _, terminated, _, _ = env.step(action)
             steps += 1
         short += steps == fewest
-    print(f"it takes the shortest way in {short / 200:.0%} of 200 episodes")
+    print(f"the shortest path in {short / 200:.0%} of 200 episodes")
 
 
 if __name__ == "__main__":

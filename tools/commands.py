@@ -1,6 +1,7 @@
-"""The command line and the parameters as tables: what the program itself says, put into pages.
+"""Tables of the commands and the parameters, generated from the program itself.
 
-A hook of MkDocs: a page has ``<!-- commands -->`` or ``<!-- parameters -->`` where they belong.
+A hook of MkDocs: they replace the marks ``<!-- commands -->``, ``<!-- parameters -->`` and
+``<!-- forest -->`` of a page.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from rlvc.cli import app
 from rlvc.learning.forest import Forest
 from rlvc.runs.config import describe_parameters
 
-VALUES = {int: "NUMBER", float: "NUMBER", Path: "PATH", str: "TEXT"}  # what an option takes
+VALUES = {int: "NUMBER", float: "NUMBER", Path: "PATH", str: "TEXT"}  # names of values by type
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Put the tables in the place of their marks."""
+    """Replace the marks by the tables."""
     for mark, lines in (("commands", _commands), ("parameters", _parameters), ("forest", _forest)):
         if f"<!-- {mark} -->" in markdown:
             markdown = markdown.replace(f"<!-- {mark} -->", "\n".join(lines()))
@@ -57,14 +58,14 @@ def _command(path: str, callback: Callable[..., Any]) -> Iterator[str]:
     usage += ["[OPTIONS]"] * any("--" in name for name, _, _ in rows)
     yield f"## {path}\n\n```sh\n{' '.join(usage)}\n```\n\n{inspect.getdoc(callback)}\n"
     if rows:
-        yield "| | what it is | default |\n|---|---|---|"
+        yield "| | meaning | default |\n|---|---|---|"
     rows.sort(key=lambda row: "--" in row[0])  # arguments come first
     yield from (f"| {name} | {_cell(text)} | {default} |" for name, text, default in rows)
     yield ""
 
 
 def _value(kind: Any, info: OptionInfo) -> str:
-    """Return what stands behind the name of an option."""
+    """Return the name of the value of an option."""
     if kind is bool:
         return ""
     one = next((one for one in VALUES if one is kind or one in typing.get_args(kind)), str)
@@ -91,7 +92,7 @@ def _forest() -> Iterator[str]:
 
 
 def _code(text: str) -> str:
-    """Return a name as code that narrow screens may break where it has a joint."""
+    """Return a name as code that may wrap after dots and underscores."""
     return "<code>" + text.replace(".", ".<wbr>").replace("_", "_<wbr>") + "</code>"
 
 

@@ -1,6 +1,6 @@
-"""Compile the kernels that most tests run, once for all of their processes.
+"""Compile the kernels that most tests run, once for all their processes.
 
-They are kept beside the sources, as Numba does, so that later runs find them.
+Numba caches them beside the sources, so later runs load them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Equations of the pages as MathML, made when the site is built, so that no script is needed.
+"""Render equations as MathML when the site is built, so that pages need no script.
 
 A hook of MkDocs. Pages write ``$$ … $$`` on lines of their own and ``$…$`` within a line, as GitHub
-shows them. Markdown must not touch what is between, so a mark stands in for each equation until
-the page is HTML.
+does. Markdown must not change equations, so a mark replaces each of them until the page is HTML.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ MARKS = re.compile(r"<p>rlvcequation(\d+)end</p>|rlvcequation(\d+)end")
 BELOW = {"max", "min", "∑"}  # operators that carry their range below, in a block
 NAMED = {"argmax", "dist"}  # functions that pages write as text
 REFUSED = re.compile(r"\\(operatorname|mbox|phantom)\b")  # what GitHub does not show
-SIGNS = {"⟨": "prefix", "⟩": "postfix", "¬": "prefix"}  # which are no letters
-CLOSING = {")", "]", "}", "|", "⟩", "′"}  # a minus after another operator is that of a number
+SIGNS = {"⟨": "prefix", "⟩": "postfix", "¬": "prefix"}  # not letters
+CLOSING = {")", "]", "}", "|", "⟩", "′"}  # a minus after any other operator is a sign
 
 _equations: dict[str, list[str]] = {}  # of each page
 
@@ -34,7 +33,7 @@ ElementTree.register_namespace("", SPACE)
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: object) -> str:
-    """Put a mark in the place of each equation."""
+    """Replace each equation by a mark."""
     found = _equations[page.file.src_uri] = list[str]()
 
     def replace(match: re.Match[str]) -> str:
@@ -52,7 +51,7 @@ def on_page_markdown(markdown: str, *, page: Any, **_: object) -> str:
 
 
 def on_page_content(html: str, *, page: Any, **_: object) -> str:
-    """Put the equations in the place of their marks."""
+    """Replace the marks by the equations."""
     found = _equations.pop(page.file.src_uri, [])
 
     def replace(match: re.Match[str]) -> str:
@@ -64,7 +63,7 @@ def on_page_content(html: str, *, page: Any, **_: object) -> str:
 
 
 def to_mathml(latex: str, *, block: bool) -> str:
-    """Return the MathML of an equation; raise a ValueError if a command is not known."""
+    """Return the MathML of an equation; raise a ValueError for an unknown command."""
     if refused := REFUSED.search(latex):
         raise ValueError(f"the command {refused[0]} in the equation {latex} is not shown by GitHub")
     root = ElementTree.fromstring(convert(latex, display="block" if block else "inline"))
@@ -77,7 +76,7 @@ def to_mathml(latex: str, *, block: bool) -> str:
 
 
 def _mend(element: ElementTree.Element, latex: str, *, block: bool) -> None:
-    """Let signs be signs, and ranges stand where they belong."""
+    """Mark signs and functions as operators, and put ranges below their operators."""
     text = element.text or ""
     if "\\" in text:
         raise ValueError(f"the command {text} in the equation {latex} is not known")
@@ -86,7 +85,7 @@ def _mend(element: ElementTree.Element, latex: str, *, block: bool) -> None:
         element.attrib.update(form=SIGNS[text], stretchy="false")
     if (_is(element, "mi") and len(text) > 1) or text in NAMED:  # a function
         element.tag = f"{{{SPACE}}}mo"
-    if _is(element, "msup") and element[1].text == "′":  # which is small and raised already
+    if _is(element, "msup") and element[1].text == "′":  # small and raised already
         element.tag = f"{{{SPACE}}}mrow"
         element[1].tag = f"{{{SPACE}}}mo"
         element[1].attrib.update(lspace="0", rspace="0")
@@ -95,7 +94,7 @@ def _mend(element: ElementTree.Element, latex: str, *, block: bool) -> None:
 
 
 def _space(left: ElementTree.Element, right: ElementTree.Element) -> None:
-    """Leave no gaps that print would not have."""
+    """Remove gaps that print would not have."""
     if _is(left, "mo") and left.text not in CLOSING and right.text == "−":
         right.set("form", "prefix")
     if _is(left, "mo") and (left.text or "").isalpha():

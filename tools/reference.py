@@ -1,11 +1,12 @@
-"""Docstrings as the reference pages want them: an extension of Griffe, which reads the sources.
+"""Adapt docstrings to the reference pages: an extension of Griffe, which reads the sources.
 
-Parameters that are declared with ``param`` become arguments that are told apart in a table, with
-their meaning and range; doctests become code; names in the text become links.
+Fields that are declared with ``param`` become documented arguments, with their meaning and range;
+doctests become code blocks; names in the text become links.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import re
 from collections.abc import Iterator
@@ -19,15 +20,25 @@ ROLE = re.compile(r":(?:func|meth|class|attr):`~?([\w.]+)`")
 
 
 class Reference(griffe.Extension):
-    """Rework the docstrings of a package once it is read."""
+    """Rewrite the docstrings of a package once it is loaded."""
 
     def on_package(self, *, pkg: griffe.Module, **_: object) -> None:
-        """Rework all docstrings; what dataclasses take as arguments is found out after this."""
+        """Rewrite all docstrings; Griffe determines the arguments of dataclasses afterwards."""
+        _prefer_functions(pkg)
         for one in list(_objects(pkg)):
             if isinstance(one, griffe.Class):
-                _tell_parameters(one)
+                _add_parameters(one)
             if one.docstring:
                 one.docstring.value = _as_markdown(one, one.docstring.value)
+
+
+def _prefer_functions(pkg: griffe.Module) -> None:
+    """Let a public name mean the function of a module of the same name, as it does in Python."""
+    for name, one in pkg.members.items():
+        if isinstance(one, griffe.Alias) and one.target_path.startswith(f"{pkg.path}."):
+            target = one.target
+            if isinstance(target, griffe.Module) and name in target.members:
+                one.target = target.members[name]
 
 
 def _objects(owner: griffe.Module | griffe.Class) -> Iterator[griffe.Object]:
@@ -39,27 +50,31 @@ def _objects(owner: griffe.Module | griffe.Class) -> Iterator[griffe.Object]:
             yield member
 
 
-def _tell_parameters(owner: griffe.Class) -> None:
-    """Add the parameters of a part to its docstring, and let their defaults be plain values."""
-    fields = [one for one in owner.members.values() if isinstance(one, griffe.Attribute)]
-    if not any(str(one.value).startswith("param(") for one in fields):
+def _add_parameters(owner: griffe.Class) -> None:
+    """Add the parameters of a part to its docstring, and replace their defaults by plain values."""
+    real = getattr(importlib.import_module(owner.module.path), owner.name, None)
+    if not dataclasses.is_dataclass(real):
         return
-    real = getattr(importlib.import_module(owner.module.path), owner.name)
     declared = {field.name: (field.default, rule) for field, rule in rules(real)}
+    if not declared:
+        return
     lines = []
-    for one in fields:
-        if one.name in declared:
-            default, rule = declared[one.name]
-            one.value = repr(default)
-            lines.append(f"    {one.name}: {_in_words(rule)}")
-        elif one.annotation and "property" not in one.labels:
-            lines.append(f"    {one.name}: {_first_line(one)}")
+    for kind in (*reversed(owner.mro()), owner):
+        for name, one in kind.members.items():
+            if not isinstance(one, griffe.Attribute):
+                continue
+            if name in declared:
+                default, rule = declared[name]
+                one.value = repr(default)
+                lines.append(f"    {name}: {_in_words(rule)}")
+            elif one.annotation and "property" not in one.labels:
+                lines.append(f"    {name}: {_first_line(one)}")
     assert owner.docstring is not None
     owner.docstring.value += "\n\nArgs:\n" + "\n".join(lines)
 
 
 def _in_words(rule: Rule) -> str:
-    """Return what a parameter means, and what it may be."""
+    """Return the meaning and the range of a parameter."""
     meaning = rule.meaning[0].upper() + rule.meaning[1:]
     must = rule.describe().replace("inf", "∞").replace("in [", "In [").replace("in (", "In (")
     if rule.choices:
@@ -68,7 +83,7 @@ def _in_words(rule: Rule) -> str:
 
 
 def _first_line(field: griffe.Attribute) -> str:
-    """Return what a field is for: its docstring, or the first sentence of that of its class."""
+    """Return the docstring of a field, or the first sentence of that of its type."""
     if field.docstring:
         return field.docstring.value
     assert isinstance(field.annotation, griffe.Expr)
@@ -81,7 +96,7 @@ def _first_line(field: griffe.Attribute) -> str:
 
 
 def _as_markdown(owner: griffe.Object, text: str) -> str:
-    """Return a docstring with doctests as code and with names as links where there is a target."""
+    """Return a docstring with doctests as code blocks and names as links, if they have a target."""
     text = DOCTEST.sub(lambda match: f"```pycon\n{match[0].rstrip()}\n```", text)
     return ROLE.sub(lambda match: _link(owner, match[1]), text)
 

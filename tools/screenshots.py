@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))  # the browser of the tests
+sys.path.insert(0, str(Path(__file__).parent.parent))  # for the browser of the tests
 
 from tests.support import browser as browsing
 

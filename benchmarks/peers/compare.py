@@ -1,18 +1,18 @@
-"""This library beside its peers, on the same databases, each on one core.
+"""Compare this library with others, on the same databases, each on one core.
 
-Run it with ``RLVC_DATA=… python benchmarks/peers/compare.py``, in an environment of its own: ``pip
-install -e . -r benchmarks/peers/requirements.txt``. Every task, seed and method is a process of its
-own; what is done is written to ``runs/peers`` at once and not done again, so that all can be
-stopped, killed and go on. What is there is then gathered in ``benchmarks/peers/results.json``,
-printed as tables and drawn; ``--table`` prints and draws what was gathered before, and needs rlvc
-alone. ``--tune`` tries the settings on a seed that is not reported. Without RLVC_DATA the campus
-shows drawn facades instead of real places: give another ``--out`` for these.
+Run it with ``RLVC_DATA=… python benchmarks/peers/compare.py``, in a separate environment: ``pip
+install -e . -r benchmarks/peers/requirements.txt``. Each task, seed and method has its own process;
+results are written to ``runs/peers`` as they are computed, so that it can be stopped or killed, and
+resumed. All results are then gathered in ``benchmarks/peers/results.json``, printed as tables and
+drawn; ``--table`` prints and draws those gathered before, and needs nothing but rlvc. ``--tune``
+tries settings on a seed that is not reported. Without RLVC_DATA the campus shows drawn facades
+instead of real places: give another ``--out`` for these.
 
 *one* and *forest* are this library's; *d3rlpy-dqn* and *d3rlpy-cql* learn from the same database of
 10,000 random interactions, and so does *fqi*, Fitted Q Iteration with Extra-Trees on 16 × 16
-pixels; *sb3-dqn* and *sb3-ppo* of Stable-Baselines3 act themselves, as often. All use one thread.
-Time is that of the processor, so that other work beside it does not count, and no method is given
-more than ten minutes of it.
+pixels; *sb3-dqn* and *sb3-ppo* of Stable-Baselines3 collect as many themselves. All use one thread.
+Time is processor time, so that other processes have little influence; the limit is ten minutes for
+each method.
 """
 
 from __future__ import annotations
@@ -64,19 +64,19 @@ TRIED: tuple[tuple[str, dict[str, Any], float], ...] = (
 
 
 def pictures_of(task: str) -> str:
-    """Return what a task shows."""
+    """Return the pictures of a task."""
     return "places" if task == "campus" and os.environ.get("RLVC_DATA") else "photos"
 
 
 def end_with(parent: int) -> None:
-    """End when the one who started this process is gone, who may have been killed."""
+    """End this process when its parent is gone, which may have been killed."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)
 
 
 def run_cell(cell: dict[str, Any]) -> None:
-    """Learn and measure; write what was found to a file, whole."""
+    """Learn and measure, and write the results to a file atomically."""
     import cv2
 
     threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
@@ -92,7 +92,7 @@ def run_cell(cell: dict[str, Any]) -> None:
 
         torch.set_num_threads(1)
     if "d3rlpy" in method:
-        import d3rlpy  # noqa: F401 - not to be timed
+        import d3rlpy  # noqa: F401 - so that the import is not timed
     if "sb3" in method:
         import stable_baselines3  # noqa: F401
     exam = exams.EXAMS[cell["task"]](cell["pictures"], cell["seed"])
@@ -100,12 +100,12 @@ def run_cell(cell: dict[str, Any]) -> None:
     if is_ours:
         methods.warm_up()
 
-    def glance(agent: Any) -> Any:
+    def evaluate(agent: Any) -> Any:
         if is_ours:
-            return exam.measure_policy(*agent, exams.GLANCE)
-        return exam.measure(agent, exams.GLANCE)
+            return exam.measure_policy(*agent, exams.INTERIM_EPISODES)
+        return exam.measure(agent, exams.INTERIM_EPISODES)
 
-    watch = Watch(cell["budget"], glance)
+    watch = Watch(cell["budget"], evaluate)
     learned = methods.METHODS[method](exam, watch, settings, data)
     seconds = watch.seconds
     reached = learned.measure(cell["episodes"])
@@ -128,13 +128,13 @@ def run_cell(cell: dict[str, Any]) -> None:
 
 
 def name_of(cell: dict[str, Any]) -> str:
-    """Return how a cell is called."""
+    """Return the name of a cell, which is one run of a method."""
     return "_".join([cell["task"], cell["pictures"], str(cell["seed"]), cell["method"],
                      *map(str, cell["settings"].values())])  # fmt: skip
 
 
 def run_all(cells: list[dict[str, Any]], out: Path, workers: int) -> None:
-    """Run what is not there, a few at a time, each in a process of its own."""
+    """Run the cells without results, a few at a time, each in its own process."""
     out.mkdir(parents=True, exist_ok=True)
     waiting = [c for c in cells if not (out / f"{name_of(c)}.json").exists()]
     running: dict[str, subprocess.Popen[bytes]] = {}
@@ -162,7 +162,7 @@ def run_all(cells: list[dict[str, Any]], out: Path, workers: int) -> None:
 
 
 def cells_of(seeds: dict[str, tuple[int, ...]], budget: float, episodes: int) -> list[Any]:
-    """Return all cells, those first that fill the table early: a seed of each task, the maze."""
+    """Return all cells: first one seed of each task, then the other seeds, task by task."""
     order = sorted(
         (min(rank, 1), number if rank else 0, which, number, rank)
         for number, task in enumerate(seeds)
@@ -179,7 +179,7 @@ def cells_of(seeds: dict[str, tuple[int, ...]], budget: float, episodes: int) ->
 
 
 def gather(cells: list[dict[str, Any]], out: Path) -> list[dict[str, Any]]:
-    """Return the results of all cells that are done, with whatever pictures there were."""
+    """Return the results of all cells that are done, whatever their pictures."""
     wanted = {name_of({**cell, "pictures": ""}) for cell in cells}
     results = [json.loads(file.read_text()) for file in sorted(out.glob("*.json"))]
     return [
@@ -190,18 +190,18 @@ def gather(cells: list[dict[str, Any]], out: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Run what is missing, print the tables and draw the curves."""
+    """Run the missing cells, print the tables and draw the curves."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("runs") / "peers")
     parser.add_argument("--results", type=Path, default=HERE / "results.json")
     parser.add_argument("--images", type=Path, default=Path("docs") / "images")
-    parser.add_argument("--page", type=Path, help="whose tables to bring up to date")
-    parser.add_argument("--workers", type=int, default=2, help="processes side by side")
-    parser.add_argument("--methods", nargs="+", default=ORDER, choices=ORDER, help="to run")
-    parser.add_argument("--table", action="store_true", help="only print and draw what is there")
-    parser.add_argument("--gather", action="store_true", help="gather what is there, run nothing")
+    parser.add_argument("--page", type=Path, help="a page whose tables to update")
+    parser.add_argument("--workers", type=int, default=2, help="number of parallel processes")
+    parser.add_argument("--methods", nargs="+", default=ORDER, choices=ORDER, help="methods to run")
+    parser.add_argument("--table", action="store_true", help="only print and draw results")
+    parser.add_argument("--gather", action="store_true", help="gather results; run nothing")
     parser.add_argument("--tune", action="store_true", help="try settings on another seed")
-    parser.add_argument("--quick", action="store_true", help="a glance: 15 seconds, 1 seed")
+    parser.add_argument("--quick", action="store_true", help="a quick look: 15 seconds, 1 seed")
     parser.add_argument("--cell", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cell:

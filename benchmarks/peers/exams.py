@@ -1,7 +1,7 @@
-"""The databases that all methods learn from, and how each is examined on them.
+"""The databases that all methods learn from, and how agents are evaluated on them.
 
-Every exam hands percepts to an agent in bulk, as the environment shows them, and asks for actions;
-what an agent makes of them, smaller images or features, is its own affair.
+An exam passes percepts to an agent in bulk, as the environment shows them, and gets actions; agents
+extract features or scale images themselves.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc import Database, Interactions, Percepts, Policy, collect
+from rlvc import Database, Interactions, Percepts, collect
 from rlvc.envs.campus.graph_world import CAMPUS
 from rlvc.envs.hill.dynamics import HILL
 from rlvc.envs.hill.scene import gauge_column, ground_column
@@ -26,11 +26,11 @@ from rlvc.tasks.hill import metrics as hill_measures
 from rlvc.tasks.hill.index import actions_of, actor
 from rlvc.tasks.navigation.metrics import MAX_STEPS
 from rlvc.vision import ExtractionCache
-from scenes import Batch, act_of_forest, act_of_policy, remembering
+from scenes import Batch, act_of, cached
 
 N = 10_000  # interactions
-EPISODES = 1000  # of the last exam, on the maze and on the hill
-GLANCE = 100  # of those on the way
+EPISODES = 1000  # of the final evaluation, on the maze and on the hill
+INTERIM_EPISODES = 100  # of the evaluations during learning
 
 Ints = NDArray[np.int64]
 Measures = dict[str, float | None]
@@ -38,12 +38,12 @@ Act = Callable[[Sequence[Any]], Ints]  # from percepts to actions
 
 
 def numbers(**values: float) -> Measures:
-    """Return measures for JSON, in which a number that does not exist is null."""
+    """Return measures for JSON; null stands for numbers that are not finite."""
     return {name: float(v) if np.isfinite(v) else None for name, v in values.items()}
 
 
 class Exam(ABC):
-    """A task with one seed: its environment, its database and its exam."""
+    """A task with one seed: its environment, its database and its evaluation."""
 
     gamma: float
     env_id: str
@@ -55,11 +55,11 @@ class Exam(ABC):
         self.n_actions = int(self.env.action_space.n)
 
     def new_env(self) -> gymnasium.Env[Any, Any]:
-        """Return the environment, anew."""
+        """Return a new environment."""
         return gymnasium.make(self.env_id, disable_env_checker=True, **self.options())
 
     def options(self) -> dict[str, Any]:
-        """Return what the environment is made with."""
+        """Return the arguments of the environment."""
         return {"pictures": self.pictures}
 
     def collect(self, n: int = N) -> Interactions:
@@ -68,39 +68,39 @@ class Exam(ABC):
 
     @abstractmethod
     def measure(self, act: Act, episodes: int = EPISODES) -> Measures:
-        """Return what an agent reaches that does the same whenever it perceives the same."""
+        """Return the measures of a deterministic agent."""
 
     @abstractmethod
     def roam(self, act: Act, episodes: int = EPISODES) -> Measures:
-        """Return what an agent reaches that leaves something to chance."""
+        """Return the measures of a stochastic agent."""
 
     def measure_policy(self, policy: AnyPolicy, database: Database, episodes: int) -> Measures:
-        """Return what a policy of this library reaches, in the quickest way."""
-        return self.measure(act_of(policy, database), episodes)
+        """Return the measures of a policy of this library, in the fastest way."""
+        return self.measure(agent_of(policy, database), episodes)
 
 
-def act_of(policy: AnyPolicy, database: Database) -> Act:
-    """Return the actions of a policy, with the extraction of its database."""
-    decide = act_of_policy(policy) if isinstance(policy, Policy) else act_of_forest(policy)
+def agent_of(policy: AnyPolicy, database: Database) -> Act:
+    """Return the actions of a policy, with the feature extraction of its database."""
+    decide = act_of(policy)
 
     def act(percepts: Sequence[Any]) -> Ints:
         store = Percepts()
         rows = np.asarray([store.add(one) for one in percepts])
-        seen = database.index_of(store, 1)
-        shown = seen.of_percepts(seen.table[rows])
-        return decide(Batch(lambda: shown, lambda: np.empty((0, 0), np.float32)))
+        index = database.index_of(store, 1)
+        index = index.of_percepts(index.table[rows])
+        return decide(Batch(lambda: index, lambda: np.empty((0, 0), np.float32)))
 
     return act
 
 
 def restless(act: Act, n_actions: int, rng: np.random.Generator, share: float = 0.05) -> Act:
-    """Return an agent that now and then acts at random instead, and so is not stuck for ever."""
+    """Return an agent that acts at random now and then, so that it is not stuck forever."""
 
-    def loose(percepts: Sequence[Any]) -> Ints:
+    def act_or_explore(percepts: Sequence[Any]) -> Ints:
         drawn = rng.integers(n_actions, size=len(percepts))
         return np.where(rng.random(len(percepts)) < share, drawn, act(percepts))
 
-    return loose
+    return act_or_explore
 
 
 class Maze(Exam):
@@ -113,7 +113,7 @@ class Maze(Exam):
         return np.random.default_rng([self.seed, 2])
 
     def measure(self, act: Act, episodes: int = EPISODES) -> Measures:
-        """Return success and steps, and in the last exam where decisions are not optimal."""
+        """Return success and steps; after learning, also the share of suboptimal decisions."""
 
         def at(positions: NDArray[np.float64]) -> Ints:
             return act([self.env.percept(p) for p in positions])
@@ -141,7 +141,7 @@ class Maze(Exam):
 
 
 class Campus(Exam):
-    """The campus; its exam are the views that no interaction shows."""
+    """The campus; agents are evaluated on the views that no interaction shows."""
 
     gamma, env_id, state = CAMPUS.gamma, "rlvc/Campus-v0", "state"
 
@@ -151,10 +151,10 @@ class Campus(Exam):
         pairs = [(s, view) for s, held in enumerate(views.division("test")) for view in held]
         self.states = np.asarray([s for s, _ in pairs])
         self.views = [views.image(*pair) for pair in pairs]
-        self._shown: dict[int, Any] = {}
+        self._extracted: dict[int, Any] = {}
 
     def options(self) -> dict[str, Any]:
-        """Return what the environment is made with."""
+        """Return the arguments of the environment."""
         return {"pictures": self.pictures, "views_seed": self.seed}
 
     def measure(self, act: Act, episodes: int = EPISODES) -> Measures:
@@ -162,24 +162,23 @@ class Campus(Exam):
         return numbers(error=error_of(act(self.views), self.states))
 
     def roam(self, act: Act, episodes: int = EPISODES) -> Measures:
-        """Return the same, each view shown many times."""
+        """Return the same, with each view shown many times."""
         times = 20
         return numbers(error=error_of(np.concatenate([act(self.views) for _ in range(times)]),
                                       np.tile(self.states, times)))  # fmt: skip
 
     def measure_policy(self, policy: AnyPolicy, database: Database, episodes: int) -> Measures:
-        """Extract the views once for all policies on a database with the same extractor."""
+        """Return the measures; features of the views are extracted once for each extractor."""
         key = id(database.extractor)
-        if key not in self._shown:
+        if key not in self._extracted:
             store = Percepts()
             rows = [store.add(view) for view in self.views]
             keypoints = ExtractionCache().extract(database.extractor, store)
-            self._shown[key] = store, np.asarray(rows), keypoints
-        store, rows, keypoints = self._shown[key]
-        seen = database.index_of(store, 1, keypoints=keypoints)
-        shown = seen.of_percepts(seen.table[rows])
-        decide = act_of_policy(policy) if isinstance(policy, Policy) else act_of_forest(policy)
-        batch = Batch(lambda: shown, lambda: np.empty((0, 0), np.float32))
+            self._extracted[key] = store, np.asarray(rows), keypoints
+        store, rows, keypoints = self._extracted[key]
+        index = database.index_of(store, 1, keypoints=keypoints)
+        index, decide = index.of_percepts(index.table[rows]), act_of(policy)
+        batch = Batch(lambda: index, lambda: np.empty((0, 0), np.float32))
         return self.measure(lambda _: decide(batch), episodes)
 
 
@@ -198,25 +197,25 @@ class Hill(Exam):
         def at(columns: Ints) -> Ints:
             return act([self.env.percept(state[tuple(pair)]) for pair in columns.tolist()])
 
-        again = remembering(at)
+        decide = cached(at)
 
         def drive(states: NDArray[np.float64]) -> Ints:
             columns = np.stack([ground_column(states[:, 0]), gauge_column(states[:, 1])], axis=1)
             state.update(zip(map(tuple, columns.tolist()), states, strict=True))
-            return again(columns)
+            return decide(columns)
 
         missed, steps = hill_measures.trials(drive, self._starts(episodes))
         return numbers(missed=missed, steps=steps)
 
     def roam(self, act: Act, episodes: int = EPISODES) -> Measures:
-        """Return the same of a driver who leaves something to chance."""
+        """Return the same for a stochastic agent."""
         missed, steps = hill_measures.trials(
             lambda states: act([self.env.percept(one) for one in states]), self._starts(episodes)
         )
         return numbers(missed=missed, steps=steps)
 
     def measure_policy(self, policy: AnyPolicy, database: Database, episodes: int) -> Measures:
-        """Look at all images once."""
+        """Return the measures; features of all images are extracted once."""
         drive = actor(actions_of(policy, self.env.strip))
         missed, steps = hill_measures.trials(drive, self._starts(episodes))
         return numbers(missed=missed, steps=steps)

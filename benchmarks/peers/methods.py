@@ -1,9 +1,9 @@
-"""The methods that are compared: this library, and its peers as their libraries have them.
+"""The methods that are compared: this library, and the implementations of other libraries.
 
-Each is a function of an exam, a watch and its settings, and returns what was learned. Networks see
-84 × 84 pixels in colour (the two cameras of the hill one below the other, 42 rows each), divided by
-255, and rewards divided by 100, the greatest of all tasks, where their libraries clip those of
-Atari to ±1. Whatever else is not the default of a library is named here.
+Each is a function of an exam, a watch and its settings, and returns what it learned. Networks get
+84 × 84 pixels in colour (the two cameras of the hill stacked vertically, 42 rows each), divided by
+255, and rewards divided by 100, the largest of all tasks, where their libraries clip those of Atari
+to ±1. All other deviations from the defaults of a library are named here.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Any
 import cv2
 import gymnasium
 import numpy as np
-from exams import Act, Exam, Ints, Measures, N, act_of
+from exams import Act, Exam, Ints, Measures, N, agent_of
 from numpy.typing import NDArray
 from watch import Watch
 
 from rlvc import RLVC, Forest, ForestPolicy, Interactions
-from rlvc.learning.forest import agree, out_of_bag_error
+from rlvc.learning.forest import out_of_bag_error, with_joint_values
 from rlvc.learning.mdp import map_interactions
 
-SIDE = 84  # pixels that a network sees
-FEW = 16  # pixels that trees see
-REWARD = 100.0  # the greatest
-ROOM = 250  # updates from one copy of the network to the next, and not 8,000 or 10,000
-BATCH = 256  # percepts that a network decides on together
+SIDE = 84  # pixels a side of the images for networks
+FEW = 16  # pixels a side of the images for trees
+REWARD = 100.0  # the largest
+TARGET_INTERVAL = 250  # updates between two copies of the network, instead of 8,000 or 10,000
+BATCH = 256  # percepts that a network decides on at once
 
 Settings = dict[str, Any]
 
@@ -40,11 +40,11 @@ class Learned:
     """What a method learned.
 
     Attributes:
-        measure: What it reaches in so many episodes.
-        act: From many percepts to actions.
-        decide: From one percept to an action.
-        size: Bytes of what is needed to act, as a file.
-        more: What else there is to tell.
+        measure: Returns the measures in a number of episodes.
+        act: Returns the actions on many percepts.
+        decide: Returns the action on one percept.
+        size: Bytes of a file of all that is needed to act.
+        more: Further numbers to report.
     """
 
     measure: Callable[[int], Measures]
@@ -61,7 +61,7 @@ Method = Callable[[Exam, Watch, Settings, Interactions | None], Learned]
 
 
 def warm_up() -> None:
-    """Compile what is to be timed, on two places and two actions."""
+    """Compile the kernels, on two places and two actions."""
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (2, 64, 64, 3), dtype=np.uint8)
     place, action = rng.integers(0, 2, (2, 200))
@@ -73,7 +73,7 @@ def warm_up() -> None:
 
 
 def size_of(policy: Any) -> int:
-    """Return the bytes of a policy's file."""
+    """Return the size of a policy's file in bytes."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "policy.rlvc"
         policy.save(file)
@@ -81,11 +81,11 @@ def size_of(policy: Any) -> int:
 
 
 def one(exam: Exam, watch: Watch, settings: Settings, data: Interactions | None) -> Learned:
-    """Learn one classifier; a point of its curve is a stage."""
+    """Learn one classifier; the points of its curve are stages."""
     assert data is not None
     learner = RLVC(gamma=exam.gamma, threads=1)
     database = learner.extract(data)
-    looking = watch.seconds
+    extraction = watch.seconds
     due = 1.0
     for stage in learner.stages(database):
         if stage.number >= due:
@@ -96,26 +96,26 @@ def one(exam: Exam, watch: Watch, settings: Settings, data: Interactions | None)
     policy, known = stage.policy(), stage.database
     return Learned(
         lambda n: exam.measure_policy(policy, known, n),
-        act_of(policy, known),
+        agent_of(policy, known),
         lambda percept: int(policy.predict(percept)[0]),
         size_of(policy),
-        {"looking": looking, "classes": policy.n_classes},
+        {"looking": extraction, "classes": policy.n_classes},
     )
 
 
 def forest(exam: Exam, watch: Watch, settings: Settings, data: Interactions | None) -> Learned:
-    """Learn a forest of 25; a point of its curve is a forest of fewer trees."""
+    """Learn a forest of 25 trees; the points of its curve are forests of fewer trees."""
     assert data is not None
     learner = RLVC(gamma=exam.gamma, threads=1)
     trainer = Forest(learner=learner, seed=exam.seed)
     database = learner.extract(data)
-    looking = watch.seconds
+    extraction = watch.seconds
     grown, policy = [], None
     for number in range(trainer.trees):
         grown.append(trainer.grow(database, number))
         if len(grown) in (1, 2, 4, 8, 16, trainer.trees):
             before = watch.seconds
-            trees = agree(grown, data, learner)
+            trees = with_joint_values(grown, data, learner)
             error = out_of_bag_error(grown, data, learner)
             policy = ForestPolicy.of(trees, error, trainer.uncertainty_penalty)
             if len(grown) < trainer.trees:
@@ -125,14 +125,14 @@ def forest(exam: Exam, watch: Watch, settings: Settings, data: Interactions | No
     final = policy
     return Learned(
         lambda n: exam.measure_policy(final, database, n),
-        act_of(final, database),
+        agent_of(final, database),
         lambda percept: int(final.predict(percept)[0]),
         size_of(final),
-        {"looking": looking, "classes": final.n_classes, "trees": len(grown)},
+        {"looking": extraction, "classes": final.n_classes, "trees": len(grown)},
     )
 
 
-# What networks see
+# Observations of networks
 
 
 def small(percept: Any) -> NDArray[np.uint8]:
@@ -153,7 +153,7 @@ def channels_first(percepts: Iterable[Any]) -> NDArray[np.uint8]:
 
 
 def in_batches(decide: Callable[[Sequence[Any]], Any]) -> Act:
-    """Return an agent that decides on many percepts, some at a time."""
+    """Return an agent that decides on many percepts, in batches."""
 
     def act(percepts: Sequence[Any]) -> Ints:
         parts = [decide(percepts[i : i + BATCH]) for i in range(0, len(percepts), BATCH)]
@@ -163,7 +163,7 @@ def in_batches(decide: Callable[[Sequence[Any]], Any]) -> Act:
 
 
 def bytes_of(module: Any) -> int:
-    """Return the bytes of a network's weights as a file."""
+    """Return the size of a file of a network's weights in bytes."""
     import torch
 
     buffer = io.BytesIO()
@@ -208,10 +208,10 @@ def _d3rlpy(
         action_size=exam.n_actions,
     )
     del images
-    looking = watch.seconds
+    extraction = watch.seconds
     agent = config(
         gamma=exam.gamma,
-        target_update_interval=ROOM,
+        target_update_interval=TARGET_INTERVAL,
         encoder_factory=PixelEncoderFactory(),
         observation_scaler=PixelObservationScaler(),
         reward_scaler=MultiplyRewardScaler(1 / REWARD),
@@ -227,7 +227,7 @@ def _d3rlpy(
         act,
         lambda percept: int(act([percept])[0]),
         bytes_of(agent.impl.modules.q_funcs),
-        {"looking": looking, "updates": updates},
+        {"looking": extraction, "updates": updates},
     )
 
 
@@ -235,7 +235,7 @@ def _d3rlpy(
 
 
 class Small(gymnasium.ObservationWrapper[Any, Any, Any]):
-    """Show what networks see."""
+    """Scale images for networks."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
@@ -247,24 +247,24 @@ class Small(gymnasium.ObservationWrapper[Any, Any, Any]):
 
 
 def sb3_dqn(exam: Exam, watch: Watch, settings: Settings, data: Interactions | None) -> Learned:
-    """Learn with Stable-Baselines3's DQN, while it acts.
+    """Learn online with Stable-Baselines3's DQN.
 
-    It starts to learn after 1,000 steps, explores for half of all steps, and keeps all of them; the
-    defaults, for a million steps, leave no room for that.
+    It starts to learn after 1,000 steps, explores for half of all steps, and keeps all of them; its
+    defaults are for a million steps.
     """
     from stable_baselines3 import DQN
 
     every = settings.get("train_freq", 4)
     agent = DQN(
         "CnnPolicy", _own_env(exam), gamma=exam.gamma, seed=exam.seed, device="cpu", buffer_size=N,
-        learning_starts=1000, exploration_fraction=0.5, target_update_interval=ROOM * every,
-        **settings,
+        learning_starts=1000, exploration_fraction=0.5,
+        target_update_interval=TARGET_INTERVAL * every, **settings,
     )  # fmt: skip
     return _sb3(agent, exam, watch, lambda: agent.policy.q_net)
 
 
 def sb3_ppo(exam: Exam, watch: Watch, settings: Settings, data: Interactions | None) -> Learned:
-    """Learn with Stable-Baselines3's PPO, while it acts."""
+    """Learn online with Stable-Baselines3's PPO."""
     from stable_baselines3 import PPO
 
     agent = PPO("CnnPolicy", _own_env(exam), gamma=exam.gamma, seed=exam.seed, device="cpu",
@@ -317,15 +317,15 @@ def few(percept: Any) -> NDArray[np.float32]:
 def fqi(exam: Exam, watch: Watch, settings: Settings, data: Interactions | None) -> Learned:
     """Learn by Fitted Q Iteration: 50 times 50 Extra-Trees for each action, on pixels.
 
-    With ``stuck``, an action that leads nowhere is believed to do so for ever, as this library
-    does; published Fitted Q Iteration does not.
+    With ``stuck``, an action that never led to another percept is treated as repeated forever, as
+    this library does; published Fitted Q Iteration does not.
     """
     import joblib
     from sklearn.ensemble import ExtraTreesRegressor
 
     assert data is not None
     rows = np.stack([few(percept) for percept in data.percepts])
-    looking = watch.seconds
+    extraction = watch.seconds
     absorbing_gamma = exam.gamma if settings["stuck"] else None
     steps = map_interactions(data, np.arange(len(rows)), absorbing_gamma)
     of_action = [np.flatnonzero(steps.action == action) for action in range(exam.n_actions)]
@@ -357,12 +357,12 @@ def fqi(exam: Exam, watch: Watch, settings: Settings, data: Interactions | None)
         act,
         lambda percept: int(act([percept])[0]),
         buffer.tell(),
-        {"looking": looking, "iterations": iterations},
+        {"looking": extraction, "iterations": iterations},
     )
 
 
 def at_random(exam: Exam, watch: Watch, settings: Settings, data: Interactions | None) -> Learned:
-    """Learn nothing."""
+    """Act at random, without learning."""
     rng = np.random.default_rng([exam.seed, 3])
     act: Act = lambda percepts: rng.integers(exam.n_actions, size=len(percepts))  # noqa: E731
     return Learned(

@@ -1,4 +1,4 @@
-"""The tables and pictures of what was gathered."""
+"""The tables and figures of the gathered results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlvc._core.atomic import atomic_write
 from rlvc.report.figures import house_style, new_figure, to_png
 from rlvc.report.figures.style import BLUE, GREEN, GREY, INK, ORANGE
 
-LOOKS = {
+STYLES = {
     "one": ("rlvc, one classifier", BLUE, "o"),
     "forest": ("rlvc, forest of 25", GREEN, "s"),
     "d3rlpy-dqn": ("d3rlpy DQN", ORANGE, "^"),
@@ -23,7 +23,7 @@ LOOKS = {
     "random": ("random actions", GREY, ""),
 }
 TITLES = {"maze": "Maze", "campus": "Campus", "hill": "Hill"}
-VIEWS = 264  # that the campus is examined on
+VIEWS = 264  # test views of the campus
 Z = 1.96  # of a 95% interval
 
 Result = dict[str, Any]
@@ -31,11 +31,11 @@ SHARES: dict[str, tuple[str, str, Callable[[float], str]]] = {
     "maze": ("success", "success", lambda v: f"{v:.3f}"),
     "campus": ("error", "wrong on new views", lambda v: f"{v:.1%}"),
     "hill": ("missed", "missed", lambda v: f"{v:.1%}"),
-}  # what is measured, how it is called, how it is written
+}  # the key of the measure, its name, and its format
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:
-    """Return the 95% interval of a share that was found in n trials.
+    """Return the 95% interval of a share of n trials.
 
     >>> [round(end, 3) for end in wilson(0.5, 100)]
     [0.404, 0.596]
@@ -64,7 +64,7 @@ def quality(task: str, rows: list[Result]) -> str:
 
 
 def seconds(value: float) -> str:
-    """Return seconds as a table has them."""
+    """Return seconds as text."""
     return f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
@@ -86,7 +86,7 @@ def task_table(task: str, results: list[Result]) -> str:
     ]  # fmt: skip
     lines = [f"### {TITLES[task]}, {ours[0]['pictures']}", "", "| | " + " | ".join(heads) + " |",
              "|---" * (len(heads) + 1) + "|"]  # fmt: skip
-    for method, (label, *_) in LOOKS.items():
+    for method, (label, *_) in STYLES.items():
         rows = [row for row in ours if row["method"] == method]
         if rows:
             cells = [quality(task, rows), *(_further(name, rows) for name in more), *_costs(rows)]
@@ -99,7 +99,7 @@ def task_table(task: str, results: list[Result]) -> str:
             f"PPO when it draws its actions, as while it learns: {spread(drawn, form)}.",
         ]
     best = [
-        f"{look[0]} {text}" for method, look in LOOKS.items()
+        f"{style[0]} {text}" for method, style in STYLES.items()
         if method not in ("one", "forest", "random")
         and (text := _best(task, [row for row in ours if row["method"] == method])) != "–"
     ]  # fmt: skip
@@ -107,7 +107,7 @@ def task_table(task: str, results: list[Result]) -> str:
         lines += ["", "The best point of a curve, picked with hindsight: " + "; ".join(best) + "."]
     for name in ("updates", "interactions", "iterations"):
         counts = [
-            f"{look[0]} {spread(found, lambda v: f'{v:,.0f}')}" for method, look in LOOKS.items()
+            f"{style[0]} {spread(found, lambda v: f'{v:,.0f}')}" for method, style in STYLES.items()
             if (found := [r[name] for r in ours if r["method"] == method and name in r])
         ]  # fmt: skip
         if counts:
@@ -125,7 +125,7 @@ def _further(name: str, rows: list[Result]) -> str:
 
 
 def _best(task: str, rows: list[Result]) -> str:
-    """Return the best that was reached on the way."""
+    """Return the best points of the curves."""
     name, _, form = SHARES[task]
     pick = max if task == "maze" else min
     return spread([pick(point[name] for point in row["curve"]) for row in rows], form)
@@ -135,21 +135,21 @@ def _costs(rows: list[Result]) -> list[str]:
     """Return the cells of time and size."""
     if rows[0]["method"] == "random":
         return ["–"] * 4
-    looking = [row["looking"] for row in rows if "looking" in row]
+    extraction = [row["looking"] for row in rows if "looking" in row]
     return [
         spread([row["seconds"] for row in rows], seconds),
-        seconds(float(np.mean(looking))) if looking else "–",
+        seconds(float(np.mean(extraction))) if extraction else "–",
         f"{1000 * np.mean([row['decision'] for row in rows]):.1f}",
         size(float(np.mean([row["bytes"] for row in rows]))),
     ]
 
 
 def tuning_table(tries: list[Result]) -> str:
-    """Return which settings were tried, and what came of them."""
+    """Return the table of the settings that were tried."""
     lines = ["| | setting | success | training, s |", "|---|---|---|---|"]
-    for row in sorted(tries, key=lambda one: list(LOOKS).index(one["method"])):
+    for row in sorted(tries, key=lambda one: list(STYLES).index(one["method"])):
         setting = ", ".join(f"`{name}` {value}" for name, value in row["settings"].items())
-        lines.append(f"| {LOOKS[row['method']][0]} | {setting} | {row['success']:.3f} | "
+        lines.append(f"| {STYLES[row['method']][0]} | {setting} | {row['success']:.3f} | "
                      f"{seconds(row['seconds'])} |")  # fmt: skip
     return "\n".join(lines)
 
@@ -164,7 +164,7 @@ def all_tables(found: dict[str, list[Result]]) -> dict[str, str]:
 
 
 def fill(page: str, tables: dict[str, str]) -> str:
-    """Return a page with its tables brought up to date; comments mark where they are.
+    """Return a page with updated tables; comments mark where they are.
 
     >>> fill("<!-- x -->old<!-- end of x -->", {"x": "new"}).split()
     ['<!--', 'x', '-->', 'new', '<!--', 'end', 'of', 'x', '-->']
@@ -178,7 +178,7 @@ def fill(page: str, tables: dict[str, str]) -> str:
 
 
 def draw_curves(results: list[Result]) -> bytes:
-    """Return what every method reaches over time: a line for each seed."""
+    """Draw the performance of every method over time: a line for each seed."""
     tasks = [task for task in TITLES if any(row["task"] == task for row in results)]
     with house_style():
         figure = new_figure(3.5 * len(tasks), 3.8)
@@ -186,7 +186,7 @@ def draw_curves(results: list[Result]) -> bytes:
         for number, task in enumerate(tasks):
             ax = figure.add_subplot(1, len(tasks), number + 1)
             name = SHARES[task][0]
-            for method, (label, colour, marker) in LOOKS.items():
+            for method, (label, colour, marker) in STYLES.items():
                 rows = [r for r in results if r["task"] == task and r["method"] == method]
                 for row in rows:
                     good = [p[name] if task == "maze" else 1 - p[name] for p in row["curve"]]
@@ -208,15 +208,15 @@ def draw_curves(results: list[Result]) -> bytes:
             ax.set_ylabel({"maze": "episodes that reach an exit",
                            "campus": "optimal decisions on new views",
                            "hill": "trials that reach the top"}[task])  # fmt: skip
-        order = [label for label, *_ in LOOKS.values() if label in entries]
+        order = [label for label, *_ in STYLES.values() if label in entries]
         figure.legend([entries[label] for label in order], order, loc="outside lower center",
                       ncols=4)  # fmt: skip
         return to_png(figure)
 
 
 def draw_costs(results: list[Result]) -> bytes:
-    """Return training time, decision time and size of every method on each task."""
-    methods = [m for m in LOOKS if m != "random" and any(r["method"] == m for r in results)]
+    """Draw training time, decision time and size of every method on each task."""
+    methods = [m for m in STYLES if m != "random" and any(r["method"] == m for r in results)]
     marks = {"maze": ("o", BLUE), "campus": ("s", ORANGE), "hill": ("^", GREEN)}
     columns = (
         ("training, seconds of the processor", "seconds", 1.0),
@@ -242,7 +242,7 @@ def draw_costs(results: list[Result]) -> bytes:
             ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             ax.minorticks_off()
             ax.set_title(title)
-        axes[0].set_yticks(range(len(methods)), [LOOKS[m][0] for m in methods])
+        axes[0].set_yticks(range(len(methods)), [STYLES[m][0] for m in methods])
         axes[0].tick_params(axis="y", labelcolor=INK)
         axes[0].invert_yaxis()
         handles, labels = axes[0].get_legend_handles_labels()
@@ -251,7 +251,7 @@ def draw_costs(results: list[Result]) -> bytes:
 
 
 def draw_all(found: dict[str, list[Result]], folder: Path) -> None:
-    """Draw all pictures."""
+    """Draw all figures."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, draw in (("peers-curves", draw_curves), ("peers-costs", draw_costs)):
         file = folder / f"{name}.png"

@@ -38,15 +38,12 @@ def fails(make: Any, message: str) -> None:
         make()
 
 
-def first_of(recipe: EnvConfig) -> Any:
-    env = recipe.make()
+def first_of(config: EnvConfig) -> Any:
+    env = config.make()
     check_spaces(env)
     observation, _ = env.reset(seed=0)
     assert env.observation_space.contains(observation)
     return observation
-
-
-# Recipes -----------------------------------------------------------------------------------------
 
 
 def test_an_id_is_enough() -> None:
@@ -57,12 +54,12 @@ def test_an_id_is_enough() -> None:
 
 
 def test_arguments_go_to_the_environment() -> None:
-    recipe = EnvConfig(env_id=CORRIDOR, arguments={"kind": "grey", "start": 4, "limit": 2})
-    env = recipe.make()
+    config = EnvConfig(env_id=CORRIDOR, arguments={"kind": "grey", "start": 4, "limit": 2})
+    env = config.make()
     assert env.action_space == spaces.Discrete(2, start=4)
     assert env.observation_space.shape == (SIDE, SIDE)
-    assert recipe.make(limit=1, render_mode="rgb_array").render_mode == "rgb_array"
-    assert recipe.arguments == {"kind": "grey", "start": 4, "limit": 2}
+    assert config.make(limit=1, render_mode="rgb_array").render_mode == "rgb_array"
+    assert config.arguments == {"kind": "grey", "start": 4, "limit": 2}
 
 
 def test_wrappers_go_on_from_the_inside() -> None:
@@ -76,15 +73,15 @@ def test_wrappers_go_on_from_the_inside() -> None:
 
 def test_a_wrapper_of_a_package() -> None:
     for wrap, side in (("RGBImgObsWrapper", 40), ("RGBImgObsWrapper(tile_size=12)", 60)):
-        recipe = EnvConfig(env_id=MINIGRID, wraps=[f"minigrid.wrappers:{wrap}"])
-        seen = as_percept(first_of(recipe))
+        config = EnvConfig(env_id=MINIGRID, wraps=[f"minigrid.wrappers:{wrap}"])
+        seen = as_percept(first_of(config))
         assert isinstance(seen, dict)
         assert seen["image"].shape == (side, side, 3)
 
 
 def test_what_is_drawn_can_be_what_is_seen() -> None:
-    recipe = EnvConfig(env_id=CORRIDOR, arguments={"kind": "vector"}, render=True)
-    seen = first_of(recipe)
+    config = EnvConfig(env_id=CORRIDOR, arguments={"kind": "vector"}, render=True)
+    seen = first_of(config)
     assert seen.shape == (2 * SIDE, 2 * SIDE, 3)
     assert any(np.array_equal(seen[::2, ::2], one) for one in PICTURES)
 
@@ -160,7 +157,7 @@ def test_a_size_that_is_none(text: str) -> None:
 # What goes wrong ---------------------------------------------------------------------------------
 
 
-CURE = " If a package brings it, name its module as well, such as minigrid:MiniGrid-Empty-8x8-v0."
+CURE = " If a package provides it, name its module as well, such as minigrid:MiniGrid-Empty-8x8-v0."
 MISSING = {
     "CartPol-v1": f"Environment `CartPol` doesn't exist. Did you mean: `CartPole`?{CURE}",
     "Nowhere-v0": f"Environment `Nowhere` doesn't exist.{CURE}",
@@ -181,7 +178,7 @@ def test_a_module_that_is_not_there(module: str) -> None:
     fails(
         EnvConfig(env_id=f"{module}:Maze-v0").make,
         f"The module '{module}' of the environment '{module}:Maze-v0' is not installed, nor is it "
-        "in this folder; install the package that brings it, for example: "
+        "in this folder; install the package that provides it, for example: "
         "pip install no_such_package.",
     )
 
@@ -244,7 +241,7 @@ def test_options_are_not_run(options: str, tmp_path: Path, monkeypatch: pytest.M
     text = f"{__name__}:Bright{options}"
     fails(
         EnvConfig(env_id=CORRIDOR, wraps=[text]).make,
-        f"The options of a wrapper must read (NAME=VALUE, …), with plain values; got {text!r}.",
+        f"The options of a wrapper must be (NAME=VALUE, …) with literal values; got {text!r}.",
     )
     assert list(tmp_path.iterdir()) == []
 

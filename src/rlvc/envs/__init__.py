@@ -1,11 +1,14 @@
-"""The paper's tasks as Gymnasium environments; their modules are imported when one is made.
+"""Environments: the paper's tasks for Gymnasium, and any other from a configuration.
 
-Modules here import from ``data`` and the layers below it.
+The modules of the paper's tasks are imported when one is made. ``make`` has ``EnvConfig``, and
+``optimum`` the optimal values. Modules here import from ``data`` and the layers below it.
 """
 
 from __future__ import annotations
 
 import gymnasium
+
+__all__ = ["ENTRY_POINTS", "register_envs"]
 
 ENTRY_POINTS = {
     "rlvc/Maze-v0": "rlvc.envs.maze:MazeEnv",

@@ -1,4 +1,4 @@
-"""What all environments share: episodes, checks of arguments, and drawings on request."""
+"""The base class of the paper's environments: episodes, checks of arguments, rendering."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ State = TypeVar("State", int, Floats)
 
 
 class TaskEnv(gymnasium.Env[Percept, np.int64], Generic[Percept, State]):
-    """An agent with a state that it does not know, and that it perceives by images.
+    """An environment whose state is hidden from the agent, which perceives images of it.
 
-    Truncation is left to a wrapper. The state is in the info of ``reset`` and ``step``.
+    The ``info`` of ``reset`` and ``step`` holds the state. Truncation is left to a wrapper.
 
     Args:
-        action_names: What each action does.
-        observation_space: Of the percepts.
+        action_names: The name of each action.
+        observation_space: The space of the percepts.
         render_mode: None, or ``rgb_array`` to have ``render`` draw the agent in its world.
     """
 
     state_name: ClassVar[str] = "state"
-    """The state in the info, and the option of ``reset`` to start in it."""
+    """The key of the state in ``info``, and the option of ``reset`` that sets it."""
 
     def __init__(
         self, action_names: tuple[str, ...], observation_space: Space[Any], render_mode: str | None
@@ -47,7 +47,7 @@ class TaskEnv(gymnasium.Env[Percept, np.int64], Generic[Percept, State]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Percept, dict[str, Any]]:
-        """Start an episode in a random state, or in the one of the options."""
+        """Start an episode in a random state, or in the one that the options name."""
         super().reset(seed=seed)
         for option in options or {}:
             if option != self.state_name:
@@ -57,7 +57,7 @@ class TaskEnv(gymnasium.Env[Percept, np.int64], Generic[Percept, State]):
         return self.percept(start), {self.state_name: copy(start)}
 
     def step(self, action: np.int64 | int) -> tuple[Percept, float, bool, bool, dict[str, Any]]:
-        """Act once, by the number of an action."""
+        """Take an action, given by its number."""
         if self._state is None:
             raise gymnasium.error.ResetNeeded("Call reset before step.")
         if not self.action_space.contains(action):
@@ -100,8 +100,8 @@ class TaskEnv(gymnasium.Env[Percept, np.int64], Generic[Percept, State]):
         """Return a drawing, without the agent before the first episode."""
 
 
-def two_numbers(value: object) -> Floats:
-    """Return two numbers as an array; NaN, twice, in place of anything else."""
+def as_pair(value: object) -> Floats:
+    """Return a pair of numbers as an array, or (NaN, NaN) if the value is not one."""
     try:
         pair = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):

@@ -12,11 +12,11 @@ from gymnasium import wrappers
 
 from rlvc._core.registry import load
 from rlvc.data.collect import Env
-from rlvc.data.spaces import is_visible_space, warn_of_ignored_entries
+from rlvc.data.spaces import is_image_space, warn_of_ignored_entries
 from rlvc.errors import EnvError
 
 NAME_THE_MODULE = (
-    " If a package brings it, name its module as well, such as minigrid:MiniGrid-Empty-8x8-v0."
+    " If a package provides it, name its module as well, such as minigrid:MiniGrid-Empty-8x8-v0."
 )
 
 
@@ -69,7 +69,7 @@ def _make(env_id: str, arguments: dict[str, Any]) -> Env:
         if colon and missing and f"{module}.".startswith(f"{missing}."):
             raise ValueError(
                 f"The module {module!r} of the environment {env_id!r} is not installed, nor is it "
-                "in this folder; install the package that brings it, for example: "
+                "in this folder; install the package that provides it, for example: "
                 f"pip install {module.partition('.')[0]}."
             ) from error
         raise
@@ -113,7 +113,7 @@ def _wrap(env: Env, text: str) -> Env:
 
 
 def _call(text: str) -> tuple[str, dict[str, Any]]:
-    """Return a name and the options after it; options are literals, and no code is run.
+    """Return a name and the options after it; these are literals, and no code is run.
 
     >>> _call("minigrid.wrappers:RGBImgObsWrapper(tile_size=16)")
     ('minigrid.wrappers:RGBImgObsWrapper', {'tile_size': 16})
@@ -124,18 +124,18 @@ def _call(text: str) -> tuple[str, dict[str, Any]]:
     try:
         call = ast.parse(f"f({rest}", mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
-            raise ValueError("only options with names are taken")
+            raise ValueError("options must be named")
         if None in [one.arg for one in call.keywords]:
             raise ValueError("options cannot be unpacked")
         return name, {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
     except (SyntaxError, ValueError) as error:
         raise ValueError(
-            f"The options of a wrapper must read (NAME=VALUE, …), with plain values; got {text!r}."
+            f"The options of a wrapper must be (NAME=VALUE, …) with literal values; got {text!r}."
         ) from error
 
 
 def parse_arguments(texts: Sequence[str]) -> dict[str, Any]:
-    """Return the arguments of texts such as ``frame_skip=4``; a value may be any text.
+    """Parse arguments such as ``frame_skip=4``; a value that is not a literal is a string.
 
     >>> parse_arguments(["frame_skip=4", "map_name=8x8", "is_slippery=False"])
     {'frame_skip': 4, 'map_name': '8x8', 'is_slippery': False}
@@ -153,7 +153,7 @@ def parse_arguments(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def parse_size(text: str) -> tuple[int, int]:
-    """Return the width and height of a text such as ``160x120``.
+    """Parse a width and a height such as ``160x120``.
 
     >>> parse_size("160x120")
     (160, 120)
@@ -168,7 +168,7 @@ def _stack(env: Env, n: int) -> Env:
     """Return an environment whose observations are its last images."""
     space = env.observation_space
     if isinstance(space, gymnasium.spaces.Dict):
-        images = [name for name, part in space.spaces.items() if is_visible_space(part)]
+        images = [name for name, part in space.spaces.items() if is_image_space(part)]
         if not images:
             return env  # check_spaces raises the error
         warn_of_ignored_entries(space)

@@ -13,8 +13,8 @@ class MazeEnv(PictureEnv):
     """Find the way out of a maze whose floor is a tapestry and whose walls are of glass.
 
     ## Description
-    An agent walks over a picture of 1280×1280 pixels, a montage of 10×10 tiles, and sees the part
-    of it that is around. Three walls of glass, (384, 0)-(384, 768), (768, 512)-(768, 1280) and
+    An agent walks over a picture of 1280×1280 pixels, a montage of 10×10 tiles, and perceives the
+    window around it. Three walls of glass, (384, 0)-(384, 768), (768, 512)-(768, 1280) and
     (768, 512)-(1088, 512), stop it and cannot be seen. It has to learn from what it sees which
     way leads to the nearer of two exits.
 

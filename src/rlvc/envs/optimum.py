@@ -17,7 +17,7 @@ from rlvc._core.arrays import Floats
 from rlvc.envs.planar_world import MOVES, PlanarWorld
 
 TOLERANCE: Final = 1e-9
-BATCH: Final = 512  # positions of a batch, whose noisy targets fit the processor's cache
+BATCH: Final = 512  # positions, so that their noisy targets fit the processor's cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +30,7 @@ class Axis:
     centres: Floats
     """The middle of each cell, shape (n,)."""
     knots: Floats
-    """Places, in ascending order, between which the fractional number of a cell is linear."""
+    """Places, in ascending order, between which the fractional number of the cell is linear."""
     numbers: Floats
     """That number at each knot: whole at a centre, and constant from there to a break."""
 
@@ -120,8 +120,8 @@ class Optimum:
         weights = np.stack([1 - down, down])[:, None] * np.stack([1 - right, right])
         n = len(positions)
         return (
-            np.hstack(list(cells.reshape(4, n, -1))),
-            np.hstack(list((weights * goes).reshape(4, n, -1))),
+            np.concatenate(cells.reshape(4, n, -1), axis=1),
+            np.concatenate((weights * goes).reshape(4, n, -1), axis=1),
             exits.reshape(n, -1).mean(axis=1),
             blocked.reshape(n, -1).mean(axis=1),
         )
@@ -131,12 +131,12 @@ class Optimum:
 def optimal_values(world: PlanarWorld, cell: float = 12.8, n_nodes: int = 16) -> Optimum:
     """Return the optimal values of a world, by value iteration to 1e-9 of the reward.
 
-    The result is kept for the next call with the same arguments.
+    Results are cached.
 
     Args:
         world: The dynamics.
         cell: Largest side of a cell, in pixels.
-        n_nodes: How many values stand for the noise on each coordinate; the cost is quadratic.
+        n_nodes: Number of values that stand for the noise on each coordinate; cost is quadratic.
 
     >>> world = PlanarWorld(width=60, height=20, step=20, noise=0, window=1,
     ...               walls=(), exits=((40, 0, 60, 20),))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from rlvc._core.arrays import Floats
 from rlvc.data.images import Image
-from rlvc.envs.base import TaskEnv, two_numbers
+from rlvc.envs.base import TaskEnv, as_pair
 from rlvc.envs.planar_world import ACTION_NAMES, PlanarWorld, Point
 
 Color = tuple[int, int, int]
@@ -23,7 +23,7 @@ SHIFT: Final = 4  # OpenCV takes whole numbers: sixteenths of a pixel
 
 
 class PictureEnv(TaskEnv[Image, Floats]):
-    """An agent that walks over a picture and sees the window around it.
+    """An agent that walks over a picture and perceives the window around it.
 
     The observation is the square of ``world.window`` pixels around the agent, at the nearest
     whole pixel; beyond its borders the picture continues by reflection. ``info["position"]`` is
@@ -50,12 +50,12 @@ class PictureEnv(TaskEnv[Image, Floats]):
                 f"picture of {type(self).__name__} must be uint8 of shape {shape}; "
                 f"got {picture.dtype} of shape {picture.shape}."
             )
-        seen = Box(0, 255, (world.window, world.window, 3), np.uint8)
-        super().__init__(ACTION_NAMES, seen, render_mode)
+        window = Box(0, 255, (world.window, world.window, 3), np.uint8)
+        super().__init__(ACTION_NAMES, window, render_mode)
         self.world = world
         self.picture = picture
         self._scene: Image | None = None
-        # Half a window on every side is enough for any place in the picture, edges included.
+        # Half a window on every side suffices for any position, also on the edges.
         self.margin = margin = (world.window + 1) // 2
         mode = cv2.BORDER_REFLECT_101
         padded = cv2.copyMakeBorder(picture, margin, margin, margin, margin, mode)
@@ -74,7 +74,7 @@ class PictureEnv(TaskEnv[Image, Floats]):
         return x + offset, y + offset
 
     def _checked(self, position: ArrayLike) -> Floats:
-        checked = two_numbers(position)
+        checked = as_pair(position)
         if not self.world.inside(checked[None])[0]:
             raise ValueError(
                 f"position of {type(self).__name__} must be (x, y) with 0 <= x <= "

@@ -22,7 +22,7 @@ MOVES.setflags(write=False)
 class PlanarWorld:
     """A rectangle with walls and exits, and how agents move in it.
 
-    All is in pixels of the picture, and y grows downward. The methods take many agents at once.
+    Lengths are in pixels, and y grows downward. The methods take many agents at once.
 
     >>> world = PlanarWorld(width=100, height=50, step=10, noise=0, window=8,
     ...               walls=(((50, 0), (50, 40)),), exits=((90, 0, 100, 10),))

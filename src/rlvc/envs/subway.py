@@ -13,7 +13,7 @@ class SubwayEnv(PictureEnv):
     """Leave a long corridor, around walls of glass, by the exit at either end.
 
     ## Description
-    An agent walks over a strip of 3041×384 pixels and sees the part of it that is around. Four
+    An agent walks over a strip of 3041×384 pixels and perceives the window around it. Four
     walls of glass, (600, 0)-(600, 250), (1200, 134)-(1200, 384), (1800, 0)-(1800, 250) and
     (2400, 134)-(2400, 384), leave a gap below and above in turn, and cannot be seen.
 

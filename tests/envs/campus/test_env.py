@@ -134,9 +134,8 @@ def test_render_scales_other_sizes(folder: Path) -> None:
 
 @pytest.mark.parametrize("state", [44, -1, 1.5, "10E", None])
 def test_bad_states_to_start_in(folder: Path, state: Any) -> None:
-    with pytest.raises(
-        ValueError, match=r"state of CampusEnv\.reset must be a whole number from 0 to 43; got"
-    ):
+    message = r"state of CampusEnv\.reset must be a whole number from 0 to 43; got"
+    with pytest.raises(ValueError, match=message):
         make(folder).reset(options={"state": state})
 
 

@@ -104,7 +104,6 @@ def test_links_join_neighbours(link: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("goal", [(1, 0), (0, 4), (-1, 0)])
 def test_goal_is_a_spot_and_a_heading(goal: tuple[int, int]) -> None:
-    with pytest.raises(
-        ValueError, match="goal of GraphWorld must be a spot from 0 to 0 and a heading"
-    ):
+    message = "goal of GraphWorld must be a spot from 0 to 0 and a heading"
+    with pytest.raises(ValueError, match=message):
         GraphWorld(places=((0, 0),), links=(), goal=goal)

@@ -228,10 +228,8 @@ def test_render_shows_the_hill_the_car_and_both_cameras() -> None:
 @pytest.mark.parametrize("state", [(-1.01, 0), (1, 0), (0, 3.01), (0, -4)])
 def test_states_beyond_the_limits(state: Any) -> None:
     env = HillEnv()
-    with pytest.raises(
-        ValueError,
-        match=r"state of HillEnv\.reset must be \(p, s\) with -1 <= p < 1 and \|s\| <= 3",
-    ):
+    message = r"state of HillEnv\.reset must be \(p, s\) with -1 <= p < 1 and \|s\| <= 3"
+    with pytest.raises(ValueError, match=message):
         env.reset(options={"state": state})
     assert env.percept(state) in env.observation_space  # such a state may end an episode
 

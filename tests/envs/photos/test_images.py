@@ -116,7 +116,7 @@ def test_unknown_name(make: Make) -> None:
 @BOTH
 @pytest.mark.parametrize("missing", ["nowhere/tiles", "nowhere.png", Path("nowhere")])
 def test_missing_path(make: Make, missing: str | Path) -> None:
-    with pytest.raises(ImageError, match=r"nowhere.* no image file and no folder\. Check"):
+    with pytest.raises(ImageError, match=r"nowhere.* neither an image file nor a folder\. Check"):
         make(missing)
 
 
@@ -148,10 +148,14 @@ def test_folder_without_images(make: Make, tmp_path: Path) -> None:
 
 
 @BOTH
-def test_photographs_without_their_package(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_photographs_without_their_package(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImageError, match="scikit-image, which is not installed"):
         make("photos")
+    write_color(tmp_path / "red.png", (255, 0, 0))
+    assert (make(tmp_path) == (255, 0, 0)).all()  # other pictures do not need it
 
 
 def test_size_of_a_strip() -> None:

@@ -19,7 +19,7 @@ from rlvc.envs.photos.views import Views, campus_views
 from rlvc.errors import ImageError
 from tests.support.photographs import write_color, write_picture, write_views
 
-PLACE = (256, 512)  # height and width of a photograph that shows a place all around
+PLACE = (256, 512)  # height and width of a panorama
 FEW = [(0, 0), (0, 23), (17, 5), (41, 11)]
 
 
@@ -238,10 +238,9 @@ def test_a_quarter_of_the_views_is_to_test_with(n: int, n_test: int) -> None:
 
 
 def test_missing_folders() -> None:
-    with pytest.raises(ImageError, match=r"Pictures 'no/such' are no folder\. Check the path"):
-        campus_views("no/such")
-    with pytest.raises(ImageError, match="are no folder"):
-        campus_views(Path("nowhere"))
+    for missing in ("no/such", Path("nowhere")):
+        with pytest.raises(ImageError, match=rf"'{missing}' is not a folder of views\. Check the"):
+            campus_views(missing)
     with pytest.raises(ValueError, match=r"Unknown pictures 'place'\. Did you mean 'places'\?"):
         campus_views("place")
 
@@ -252,9 +251,9 @@ def test_bad_seeds(seed: int) -> None:
         campus_views("photos", seed)
 
 
-def test_a_photograph_that_does_not_show_a_place_all_around(tmp_path: Path) -> None:
+def test_a_photograph_that_is_no_panorama(tmp_path: Path) -> None:
     file = write_picture(tmp_path / "flat.png", np.zeros((30, 40, 3)))
-    with pytest.raises(ImageError, match=r"flat\.png must show a place all around.*got 40×30"):
+    with pytest.raises(ImageError, match=r"flat\.png must be an equirectangular.*got 40×30"):
         Panoramas([file]).draw(0, np.random.default_rng(0))
 
 
@@ -272,10 +271,8 @@ def test_states_that_are_missing_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["11-N", "00", "north", "3-X", "0-NE", "-1N"])
 def test_folders_whose_names_are_not_understood(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
-    with pytest.raises(
-        ImageError,
-        match=rf"must be named by a spot from 0 to 10 and a heading \(N, E, S, W\).*got '{name}'",
-    ):
+    message = rf"must be named by a spot from 0 to 10 and a heading \(N, E, S, W\).*got '{name}'"
+    with pytest.raises(ImageError, match=message):
         campus_views(tmp_path)
 
 
@@ -296,9 +293,8 @@ def test_a_state_with_a_single_view(tmp_path: Path) -> None:
 def test_photographs_of_two_sizes_and_photographs_that_cannot_be_read(tmp_path: Path) -> None:
     root = write_views(tmp_path, n_views=2)
     write_color(root / "07-W" / "01.png", (0, 0, 0), (9, 8))
-    with pytest.raises(
-        ImageError, match=r"07-W.01\.png must be 16×12 pixels.*00-N.00\.png; got 8×9\. Scale"
-    ):
+    message = r"07-W.01\.png must be 16×12 pixels.*00-N.00\.png; got 8×9\. Scale"
+    with pytest.raises(ImageError, match=message):
         campus_views(root)
     (root / "07-W" / "01.png").write_bytes(b"no image")
     with pytest.raises(ImageError, match=r"07-W.01\.png is not an image that OpenCV can read"):

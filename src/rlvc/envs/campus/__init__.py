@@ -1,1 +1,1 @@
-"""The campus: views of a building at eleven spots."""
+"""The campus: its environment, dynamics and drawing."""

@@ -33,10 +33,10 @@ class CampusEnv(TaskEnv[Image, int]):
 
     ## Action Space
     `Discrete(3)`: 0 turn left, 1 turn right, 2 forward. Forward goes to the linked spot ahead;
-    where there is none, the agent stays. What an action does is certain.
+    where there is none, the agent stays. Actions are deterministic.
 
     ## Observation Space
-    `Box(0, 255, (480, 640, 3), uint8)`: a view of the state, RGB; photographs of the user's may
+    `Box(0, 255, (480, 640, 3), uint8)`: a view of the state, RGB; the user's photographs may
     have another size. `info["state"]` is 4 · spot + heading, headings in the order N, E, S, W.
 
     ## Rewards
@@ -54,7 +54,7 @@ class CampusEnv(TaskEnv[Image, int]):
     ## Arguments
     `pictures`: `"photos"`, `"places"`, or a folder with a sub-folder of photographs per state;
     see `rlvc.envs.photos.views.campus_views`. `views`: `"learn"`, the views to learn from, or
-    `"test"`, the others. `views_seed`: which views there are and which are to test with; a whole
+    `"test"`, the others. `views_seed`: the seed of the views and of their division, a whole
     number. `render_mode`: None or `"rgb_array"`.
 
     >>> import gymnasium, rlvc.envs
@@ -99,9 +99,9 @@ class CampusEnv(TaskEnv[Image, int]):
         return int(self.np_random.integers(CAMPUS.n_states))
 
     def _act(self, state: int, action: int) -> tuple[int, float, bool]:
-        tables = CAMPUS.next_state, CAMPUS.reward, CAMPUS.terminated
-        next_state, reward, terminated = (table[state, action].item() for table in tables)
-        return next_state, reward, terminated
+        pair = state, action
+        next_state, terminated = CAMPUS.next_state[pair], CAMPUS.terminated[pair]
+        return int(next_state), float(CAMPUS.reward[pair]), bool(terminated)
 
     def _draw(self, state: int | None) -> Image:
         return draw_campus(state, self._percept)

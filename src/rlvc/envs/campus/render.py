@@ -71,9 +71,9 @@ class _Map:
     def draw_building(self) -> None:
         corners = [(0.5, -0.42), (0.5, 0.42), (1.0, 0.42), (1.0, -0.42)]
         outline = self._pixels([self._at_goal(*corner) for corner in corners])
-        cv2.fillPoly(self.canvas, [outline + self._long(0.035)], SHADE)
+        cv2.fillPoly(self.canvas, [outline + self._length(0.035)], SHADE)
         cv2.fillPoly(self.canvas, [outline], BRICK)
-        cv2.polylines(self.canvas, [outline], True, ROOF, self._long(0.03))
+        cv2.polylines(self.canvas, [outline], True, ROOF, self._length(0.03))
         self._line(self._at_goal(0.5, -0.14), self._at_goal(0.5, 0.14), AMBER, 0.07)
         self._write("goal", self._at_goal(0.75, 0), 0.13, WHITE)
 
@@ -81,11 +81,11 @@ class _Map:
         for number, place in enumerate(CAMPUS.places):
             for color, radius in ((KERB, 0.22), (WHITE, 0.2)):
                 (centre,) = self._pixels([place]).tolist()
-                cv2.circle(self.canvas, centre, self._long(radius), color, -1, cv2.LINE_AA)
+                cv2.circle(self.canvas, centre, self._length(radius), color, -1, cv2.LINE_AA)
             self._write(str(number), place, 0.15, DARK)
         east, north = (middle + SIZE * FINER / self.step / 2 for middle in self.middle)
         foot, tip = self._pixels([(east - 0.3, north - 0.8), (east - 0.3, north - 0.45)]).tolist()
-        width = self._long(0.025)
+        width = self._length(0.025)
         cv2.arrowedLine(self.canvas, foot, tip, DARK, width, cv2.LINE_AA, tipLength=0.35)
         self._write("N", (east - 0.3, north - 0.3), 0.15, DARK)
 
@@ -93,16 +93,16 @@ class _Map:
         spot, heading = pose = divmod(state, len(HEADINGS))
         shape = [(0.34, 0.0), (-0.24, 0.22), (-0.13, 0.0), (-0.24, -0.22)]
         for color, size in ((DARK, 1.0), (WHITE, 0.86), (AMBER, 0.66)):
-            arrow = [self._from(pose, size * ahead, size * aside) for ahead, aside in shape]
+            arrow = [self._relative(pose, size * ahead, size * aside) for ahead, aside in shape]
             cv2.fillPoly(self.canvas, [self._pixels(arrow)], color, cv2.LINE_AA)
         below = self.middle[0], self.middle[1] - SIZE * FINER / self.step / 2 + 0.35
         self._write(f"at spot {spot}, facing {COMPASS[heading]}", below, 0.15, DARK)
 
     def _at_goal(self, ahead: float, aside: float) -> Point:
-        return self._from(CAMPUS.goal, ahead, aside)
+        return self._relative(CAMPUS.goal, ahead, aside)
 
-    def _from(self, pose: tuple[int, int], ahead: float, aside: float) -> Point:
-        """Return the place at a distance ahead and aside of an agent at a spot, with a heading."""
+    def _relative(self, pose: tuple[int, int], ahead: float, aside: float) -> Point:
+        """Return the place ahead and aside of an agent at a spot, with a heading."""
         (x, y), (east, north) = CAMPUS.places[pose[0]], AHEAD[pose[1]]
         return x + ahead * east - aside * north, y + ahead * north + aside * east
 
@@ -110,16 +110,16 @@ class _Map:
         shifts = (np.array(places) - self.middle) * (self.step, -self.step)
         return np.asarray(np.rint(shifts + SIZE * FINER / 2), np.int32)
 
-    def _long(self, steps: float) -> int:
+    def _length(self, steps: float) -> int:
         return max(1, round(steps * self.step))
 
     def _line(self, start: Point, end: Point, color: Color, width: float) -> None:
         a, b = self._pixels([start, end]).tolist()
-        cv2.line(self.canvas, a, b, color, self._long(width), cv2.LINE_AA)
+        cv2.line(self.canvas, a, b, color, self._length(width), cv2.LINE_AA)
 
     def _write(self, words: str, place: Point, height: float, color: Color) -> None:
         """Write words around a place, in letters of a height."""
-        size = self._long(height) / cv2.getTextSize("0", FONT, 1, 1)[0][1]
+        size = self._length(height) / cv2.getTextSize("0", FONT, 1, 1)[0][1]
         pen = max(1, round(1.6 * size))
         (width, above), _ = cv2.getTextSize(words, FONT, size, pen)
         ((x, y),) = self._pixels([place]).tolist()

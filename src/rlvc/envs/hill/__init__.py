@@ -1,1 +1,1 @@
-"""The car on the hill, shown by two cameras."""
+"""The car on the hill: its environment, dynamics, images and drawing."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from rlvc._core.arrays import Floats
 from rlvc.data.images import Image
-from rlvc.envs.base import TaskEnv, two_numbers
+from rlvc.envs.base import TaskEnv, as_pair
 from rlvc.envs.hill import scene
 from rlvc.envs.hill.dynamics import ACTION_NAMES, FIRST, HILL, TOP
 from rlvc.envs.hill.render import draw_hill
@@ -28,8 +28,8 @@ class HillEnv(TaskEnv[dict[str, Image], Floats]):
     distances differ.
 
     ## Action Space
-    `Discrete(2)`: 0 thrust left, 1 thrust right, with a force of 4, for 0.1 seconds. What an
-    action does is certain.
+    `Discrete(2)`: 0 thrust left, 1 thrust right, with a force of 4, for 0.1 seconds. Actions
+    are deterministic.
 
     ## Observation Space
     A `Dict` of two images, RGB: `ground`, `Box(0, 255, (128, 256, 3), uint8)`, a window that
@@ -87,7 +87,7 @@ class HillEnv(TaskEnv[dict[str, Image], Floats]):
         }
 
     def _checked(self, state: ArrayLike) -> Floats:
-        pair = two_numbers(state)
+        pair = as_pair(state)
         if not np.isfinite(pair).all():
             raise ValueError(
                 f"state of {type(self).__name__} must be (p, s), two numbers; got {state!r}."

@@ -78,20 +78,20 @@ def ground_column(positions: ArrayLike) -> Ints:
     [0, 563, 1024, 1024]
     """
     p = np.clip(np.asarray(positions, dtype=np.float64), FIRST, TOP)
-    return _whole((p - FIRST) / (TOP - FIRST) * LAST_GROUND)
+    return _round((p - FIRST) / (TOP - FIRST) * LAST_GROUND)
 
 
 def gauge_column(velocities: ArrayLike) -> Ints:
-    """Return how far the cursor is from the digit -3 for each velocity, from 0 to 360.
+    """Return the distance of the cursor from the digit -3 for each velocity, from 0 to 360.
 
-    Beyond the last digit on either side the cursor goes no further.
+    The cursor does not move beyond the last digit on either side.
 
     >>> gauge_column([-3.0, 0.5, 1.5, 3.2]).tolist()
     [0, 210, 270, 360]
     """
     limit = HILL.max_speed
     s = np.clip(np.asarray(velocities, dtype=np.float64), -limit, limit)
-    return _whole((s + limit) * PER_UNIT)
+    return _round((s + limit) * PER_UNIT)
 
 
 def ground_image(strip: Image, column: int) -> Image:
@@ -111,7 +111,8 @@ def gauge_image(column: int) -> Image:
     """
     image = gauge_face().copy()
     cursor = _cursor()
-    image[TIP - 1 :][: len(cursor), LEFT + column - len(cursor) // 2 :][:, : len(cursor)] = cursor
+    top, left = TIP - 1, LEFT + column - len(cursor) // 2
+    image[top : top + len(cursor), left : left + len(cursor)] = cursor
     return image
 
 
@@ -166,5 +167,5 @@ def _paint(image: Image, ink: Floats, color: Color) -> Image:
     return np.asarray(np.rint(mixed), np.uint8)
 
 
-def _whole(numbers: Floats) -> Ints:
+def _round(numbers: Floats) -> Ints:
     return np.asarray(np.floor(numbers + 0.5), np.int64)

@@ -1,1 +1,1 @@
-"""Percepts from outside: photographs and recorded interactions."""
+"""Pictures and views for the environments, made of photographs, and downloads of these."""

@@ -1,4 +1,4 @@
-"""A hand-held pinhole camera, its exposure and its noise, and what it sees of a panorama."""
+"""A hand-held pinhole camera, its exposure and its noise, and its views of panoramas."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PinholeCamera:
     def draw(cls, rng: np.random.Generator) -> PinholeCamera:
         """Return a random camera that is held roughly upright.
 
-        All is uniform: yaw within ±15°, pitch within ±8°, roll within ±5°, field 50-80°.
+        All angles are uniform: yaw within ±15°, pitch within ±8°, roll within ±5°, field 50-80°.
         """
         yaw, pitch, roll, field = rng.uniform((-15, -8, -5, 50), (15, 8, 5, 80)).tolist()
         return cls(yaw=yaw, pitch=pitch, roll=roll, field=field)
@@ -139,9 +139,8 @@ class Panoramas:
             height, width = photograph.shape[:2]
             if width != 2 * height or height % 4:
                 raise ImageError(
-                    f"Picture {file} must show a place all around, twice as wide as high, with a "
-                    f"height that is a multiple of 4; got {width}×{height}. "
-                    "Give an equirectangular photograph."
+                    f"Picture {file} must be an equirectangular panorama, twice as wide as high, "
+                    f"with a height that is a multiple of 4; got {width}×{height}."
                 )
             self._bands[spot] = photograph[height // 4 : -height // 4].copy()
         return self._bands[spot]

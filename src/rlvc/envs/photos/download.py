@@ -1,4 +1,4 @@
-"""Download photographs, and find those that are on this computer.
+"""Download photographs, and find those that are already on this computer.
 
 Nothing is downloaded unless :func:`get` is called, which is what ``rlvc data get`` does.
 """
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import platformdirs
-from filelock import FileLock
 
 from rlvc.errors import DownloadError, ImageError, unknown_name
 
@@ -23,9 +22,10 @@ if TYPE_CHECKING:
 
 COMMIT = "4396bb337d04980b2633ff98fb6dde83d74383bf"
 SOURCE = f"https://raw.githubusercontent.com/mpetroff/pannellum.org/{COMMIT}/static/images"
-TIMEOUT: Final = 30.0  # seconds to wait for a server that does not answer
+TIMEOUT: Final = 30.0  # seconds without an answer
 RETRIES: Final = 2  # of a transfer that fails
-CHUNK: Final = 2**16  # bytes that are received at a time
+CHUNK: Final = 2**16  # bytes read at a time
+TEMPORARY: Final = frozenset({408, 429, *range(500, 600)})  # HTTP status codes worth a retry
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class PictureSet:
 
     @property
     def n_bytes(self) -> int:
-        """How large all files are together."""
+        """The total size of the files."""
         return sum(file.n_bytes for file in self.files)
 
 
@@ -122,10 +122,7 @@ def cache_folder() -> Path:
 
 
 def local_folder(name: str) -> Path | None:
-    """Return the folder of a set in ``RLVC_DATA``, if it holds all files of the set.
-
-    What is in the files is the user's affair.
-    """
+    """Return the folder of a set in ``RLVC_DATA``, if it holds all files; these are not checked."""
     root = os.environ.get("RLVC_DATA")
     folder = expand(root or ".") / name
     is_complete = root and all((folder / file.name).is_file() for file in find_set(name).files)
@@ -133,7 +130,7 @@ def local_folder(name: str) -> Path | None:
 
 
 def cached_folder(name: str) -> Path | None:
-    """Return the folder of a set that was downloaded, if all of it was."""
+    """Return the folder of a set in the cache, if it holds all files of the set."""
     folder = cache_folder() / name
     is_complete = all(file.has_size(folder / file.name) for file in find_set(name).files)
     return folder.resolve() if is_complete else None
@@ -143,8 +140,8 @@ def find_folder(name: str) -> Path:
     """Return the folder that holds all files of a set: in ``RLVC_DATA``, or downloaded.
 
     Raises:
-        ValueError: A name that is not known.
-        ImageError: A set that is in neither place.
+        ValueError: The name is unknown.
+        ImageError: The set is in neither place.
     """
     if folder := local_folder(name) or cached_folder(name):
         return folder
@@ -164,17 +161,16 @@ def get(
 ) -> Path:
     """Download the missing files of a set from ``RLVC_DATA_URL``, by default from their source.
 
-    A file takes its place only when it is complete and its checksum is right. Files that are there
-    already are not downloaded again. Returns the folder that holds them.
+    A file appears only when it is complete and its checksum is right, so that any number of
+    processes may download at once. Returns the folder of the set.
 
     Args:
         name: The name of a set.
-        to: The folder that gets a folder of this name; by default the cache.
-        on_bytes: Called with the number of bytes of the set that are there, first before any
-            transfer.
+        to: The folder in which the folder of the set is created; by default the cache.
+        on_bytes: Called with the number of bytes that are present, first before any transfer.
 
     Raises:
-        ValueError: The name is not known, or the address is not of the web.
+        ValueError: The name is unknown, or the address is not an HTTP address.
         DownloadError: Files could not be received or written.
     """
     chosen = find_set(name)
@@ -187,21 +183,20 @@ def get(
     root = cache_folder() if to is None else expand(to)
     folder = root / name
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        with FileLock(lock := root / f".{name}.lock"):  # one process downloads, the others wait
-            missing = [file for file in chosen.files if not file.is_right(folder / file.name)]
-            done = chosen.n_bytes - sum(file.n_bytes for file in missing)
-            on_bytes(done)
-            for file in missing:
-                if to is None:  # no damaged file stays in the cache; another folder is the user's
-                    (folder / file.name).unlink(missing_ok=True)
-                _fetch(file, f"{address}/{file.name}", folder, on_bytes, done)
-                done += file.n_bytes
-            lock.unlink(missing_ok=True)
+        missing = [file for file in chosen.files if not file.is_right(folder / file.name)]
+        done = chosen.n_bytes - sum(file.n_bytes for file in missing)
+        on_bytes(done)
+        for file in missing:
+            path = folder / file.name
+            if to is None and not file.is_right(path):  # another process may have downloaded it
+                path.unlink(missing_ok=True)  # no damaged file stays in the cache
+            _fetch(file, f"{address}/{file.name}", folder, on_bytes, done)
+            done += file.n_bytes
     except OSError as error:
+        fact = getattr(error.__cause__, "strerror", None) or error.strerror or error
         raise DownloadError(
-            f"Data set {name!r} cannot be written to {root}: {error.strerror or error}. Free some "
-            "space or get permission there, or name another folder with --to or RLVC_CACHE."
+            f"Data set {name!r} cannot be written to {root}: {fact}. Free some space or get "
+            "permission there, or name another folder with --to or RLVC_CACHE."
         ) from error
     return folder.resolve()
 
@@ -209,23 +204,33 @@ def get(
 def _fetch(
     file: RemoteFile, url: str, folder: Path, on_bytes: Callable[[int], object], before: int
 ) -> None:
-    """Download a file with pooch: to a temporary file, which takes its place when it is right."""
+    """Download a file with pooch: to a temporary file, which is moved when it is right."""
     import pooch
     import requests
 
+    mismatch = DownloadError(
+        f"{url} did not send {file.name}: the size or the SHA-256 differs. Check that no login "
+        "page or proxy answers instead, and RLVC_DATA_URL if it is set; then try again."
+    )
+
     def download(url: str, path: str, _: object) -> None:
+        Path(path).unlink()  # it is private; a new file has the usual permissions
         response = requests.get(url, stream=True, timeout=TIMEOUT)
         with response, Path(path).open("wb") as out:
+            if not response.ok and response.status_code not in TEMPORARY:
+                raise DownloadError(
+                    f"{url} answered {response.status_code} {response.reason}. Check RLVC_DATA_URL "
+                    "if it is set, or set RLVC_DATA to a folder that has the files."
+                )
             response.raise_for_status()
             n_bytes = 0
             for chunk in response.iter_content(CHUNK):
                 n_bytes += out.write(chunk)
                 if n_bytes > file.n_bytes:
-                    raise ValueError(f"more than {file.n_bytes} bytes")
+                    raise mismatch
                 on_bytes(before + n_bytes)
-        Path(path).chmod(0o644)  # a temporary file is the user's alone
 
-    pooch.get_logger().setLevel("WARNING")  # it would print what it does
+    pooch.get_logger().setLevel("WARNING")  # by default, it prints each download
     registry, urls = {file.name: file.sha256}, {file.name: url}
     fetcher = pooch.create(folder, "", registry=registry, urls=urls, retry_if_failed=RETRIES)
     try:
@@ -233,29 +238,24 @@ def _fetch(
     except requests.RequestException as error:
         raise DownloadError(_explain(error, file, url)) from error
     except ValueError:
-        raise DownloadError(
-            f"What {url} sends is not {file.name}: its size or SHA-256 differs. Check that no "
-            "login page or proxy answers in its place, and RLVC_DATA_URL if it is set; then run it "
-            "again."
-        ) from None
+        raise mismatch from None
 
 
 def _explain(error: RequestException, file: RemoteFile, url: str) -> str:
-    """Return what went wrong in a transfer, with a cure."""
-    if error.response is not None:
-        code, reason = error.response.status_code, error.response.reason
-        cure = "Check RLVC_DATA_URL if it is set, or set RLVC_DATA to a folder that has the files"
-        if code >= 500 or code in {408, 429}:
-            cure = "Wait a little; run it again"
-        return f"{url} answers {code} {reason}. {cure}."
+    """Return why a transfer failed after all retries, and what to do."""
+    from requests.exceptions import ChunkedEncodingError
+
+    if (response := error.response) is not None:
+        return f"{url} answered {response.status_code} {response.reason}. Try again later."
     root: BaseException = error
     while cause := root.__cause__ or root.__context__:
         root = cause
     fact = getattr(root, "strerror", None) or str(root) or type(root).__name__
     if isinstance(root, TimeoutError):
         fact = f"no answer within {TIMEOUT:g} seconds"
+    elif isinstance(error, ChunkedEncodingError):
+        fact = "the connection was closed too early"
     return (
-        f"{file.name} could not be received from {urlsplit(url).netloc}: {fact}. "
-        "Check the network; run it again. "
-        "Without a network, set RLVC_DATA to a folder that has the files."
+        f"{file.name} could not be received from {urlsplit(url).netloc}: {fact}. Check the network "
+        "and try again. Without a network, set RLVC_DATA to a folder that has the files."
     )

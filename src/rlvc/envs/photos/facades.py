@@ -1,9 +1,9 @@
 """A small campus of facades with photographs on them, and views of it in true perspective.
 
 Every state faces another building: brick, windows, a door, a mural over both floors and four
-posters. No single thing tells where one is: two states share each mural, a poster hangs in about
-six places, and the wings beside the building, the hedges, the ground and the sky are everywhere
-the same. Lengths are in metres; x points right, y down and z ahead, and the ground is at y = 0.
+posters. Nothing alone identifies a state: two states share each mural, a poster hangs in about
+six places, and the wings beside the building, the hedges, the ground and the sky are the same
+everywhere. Lengths are in metres; x points right, y down and z ahead, and the ground is at y = 0.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Surface:
 
     texture: Image
     corner: tuple[float, float, float]
-    """Where its top left corner is."""
+    """The position of the top left corner."""
     across: tuple[float, float, float]
-    """The way from a pixel to the next one on the right."""
+    """The vector from a pixel to the next one on the right."""
     down: tuple[float, float, float]
-    """The way from a pixel to the next one below."""
+    """The vector from a pixel to the next one below."""
 
     def draw_on(self, view: Image, camera: PinholeCamera, position: Floats) -> None:
         """Draw the surface on the view of a camera at a position."""
@@ -81,11 +81,11 @@ class Surface:
         if left < right and top < bottom:
             to_part = np.array([[1, 0, -left], [0, 1, -top], [0, 0, 1]]) @ to_view
             part, size = view[top:bottom, left:right], (right - left, bottom - top)
-            how = cv2.INTER_LINEAR, cv2.BORDER_TRANSPARENT
-            cv2.warpPerspective(self.texture, to_part, size, part, *how)
+            flags, border = cv2.INTER_LINEAR, cv2.BORDER_TRANSPARENT
+            cv2.warpPerspective(self.texture, to_part, size, part, flags, border)
 
     def _reach(self, to_view: Floats, width: int, height: int) -> tuple[int, int, int, int]:
-        """Return a box that contains all visible pixels, since drawing time is per pixel."""
+        """Return a box around all visible pixels, since drawing takes time for each pixel."""
         n_rows, n_columns = self.texture.shape[:2]
         corners = [(x, y, 1) for x in (-1, n_columns) for y in (-1, n_rows)]
         x, y, depth = to_view @ np.transpose(corners)
@@ -126,7 +126,7 @@ def _building(state: int) -> tuple[Surface, ...]:
     """Return the facade of a state and the hedges in front of it."""
     rng = np.random.default_rng([SEED, state])
     width, height = N_BAYS * BAY, PLINTH + N_FLOORS * FLOOR + PARAPET
-    # The same bricks everywhere, in two colors: they must not tell one building from another.
+    # The same bricks everywhere, in two colors, so that they do not identify a building.
     color = (walls.RED, walls.SAND)[int(rng.integers(2))]
     wall = walls.brick_wall(width, height, color, np.random.default_rng(SEED))
     walls.add_ledges(wall)
@@ -152,7 +152,7 @@ def _building(state: int) -> tuple[Surface, ...]:
 
 @lru_cache(maxsize=1)
 def _wings() -> tuple[Surface, ...]:
-    """Return the roof and the wall of the low building that is behind all others."""
+    """Return the roof and the wall of the low building behind all others."""
     rng = np.random.default_rng(SEED)
     n_bays, floor = 16, 2.5
     width, height = n_bays * BAY, PLINTH + N_FLOORS * floor

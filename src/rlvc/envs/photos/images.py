@@ -1,7 +1,7 @@
-"""Pictures for the tasks: from photographs of an installed package, local data, or the user's own.
+"""Pictures for the tasks: from photographs in an installed package, local data, or the user's.
 
-The default ``photos`` needs no download: it is put together from photographs inside scikit-image,
-all in the public domain or CC0 by their docstrings there:
+The default ``photos`` needs no download: it is assembled from photographs in scikit-image, which
+are all in the public domain or CC0 according to their docstrings:
 
 - astronaut: Eileen Collins, NASA Great Images; public domain.
 - coffee: Rachel Michetti, courtesy of Pikolo Espresso Bar; CC0.
@@ -45,7 +45,7 @@ PHOTOGRAPHS = {
 }
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
 Files = Path | tuple[Path, ...]
-"""One image that is to fill a picture, or several side by side."""
+"""One image that fills a picture, or several side by side."""
 
 
 def maze_picture(pictures: str | Path = "photos") -> Image:
@@ -57,13 +57,14 @@ def maze_picture(pictures: str | Path = "photos") -> Image:
             and cropped centrally; or a folder of images, a montage in the order of their names.
 
     Raises:
-        ValueError: A name that is not known and is no path.
-        ImageError: Something that is missing or is not an image.
+        ValueError: An unknown name that is not a path.
+        ImageError: A file is missing or is not an image.
 
     >>> maze_picture("photos").shape
     (1280, 1280, 3)
     """
-    return _maze_picture(_find_files(pictures, {"photos": _photos, "coil": _coil}))
+    files = _find_files(pictures, {"photos": _photos, "coil": _coil})
+    return _photo_montage() if pictures == "photos" else _maze_picture(files)
 
 
 def strip_picture(pictures: str | Path = "photos", width: int = 3041, height: int = 384) -> Image:
@@ -78,8 +79,8 @@ def strip_picture(pictures: str | Path = "photos", width: int = 3041, height: in
         height: Pixels, at least 1.
 
     Raises:
-        ValueError: A name that is not known and is no path, or a size below 1.
-        ImageError: Something that is missing or is not an image.
+        ValueError: An unknown name that is not a path, or a size below 1.
+        ImageError: A file is missing or is not an image.
 
     >>> strip_picture("photos", width=640, height=64).shape
     (64, 640, 3)
@@ -97,10 +98,6 @@ def ground_picture(pictures: str | Path = "photos") -> Image:
     Args:
         pictures: As for :func:`strip_picture`, or ``coil``, the first ten objects of COIL-100 in
             ``RLVC_DATA`` side by side.
-
-    Raises:
-        ValueError: A name that is not known and is no path.
-        ImageError: Something that is missing or is not an image.
 
     >>> ground_picture("photos").shape
     (128, 1280, 3)
@@ -125,11 +122,10 @@ def _find_files(pictures: str | Path, known: Mapping[str, Callable[[], Files]]) 
         return path.resolve()
     if isinstance(pictures, Path) or path.suffix or len(path.parts) > 1:
         raise ImageError(
-            f"Pictures {str(pictures)!r} are no image file and no folder. "
+            f"Pictures {str(pictures)!r} are neither an image file nor a folder. "
             "Check the path, or use --pictures photos."
         )
-    choices = [*known, "the path to an image or to a folder of images"]
-    raise unknown_name("pictures", pictures, choices)
+    raise unknown_name("pictures", pictures, [*known, "the path to an image or a folder of images"])
 
 
 def _photos() -> tuple[Path, ...]:
@@ -154,7 +150,7 @@ def _street() -> Path:
 
 def photograph_folder() -> Path:
     """Return the folder of scikit-image's photographs."""
-    # Importing scikit-image takes longer than all the rest; its folder is all that is needed.
+    # Only the folder of scikit-image is needed, and importing it is slow.
     spec = importlib.util.find_spec("skimage")
     if spec is None or not spec.submodule_search_locations:
         raise ImageError(
@@ -169,18 +165,20 @@ def list_images(folder: Path) -> list[Path]:
     return sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES)
 
 
+@lru_cache(maxsize=1)
+def _photo_montage() -> Image:
+    counts = zip(_photos(), PHOTOGRAPHS.values(), strict=True)
+    tiles = [tile for file, n in counts for tile in richest_tiles(read_image(file), n)]
+    # Neighbours in a row are 37 apart in the list and neighbours in a column 370, that is 30
+    # the other way round a list of 100: no photograph of at most 30 tiles touches itself.
+    return _frozen(_montage([tiles[37 * cell % len(tiles)] for cell in range(len(tiles))]))
+
+
 @lru_cache(maxsize=8)
 def _maze_picture(files: Files) -> Image:
     if isinstance(files, Path):
         return _frozen(_cover(read_image(files), MAZE_SIDE, MAZE_SIDE))
-    if files == _photos():
-        counts = zip(files, PHOTOGRAPHS.values(), strict=True)
-        tiles = [tile for file, n in counts for tile in richest_tiles(read_image(file), n)]
-        # Neighbours in a row are 37 apart in the list and neighbours in a column 370, that is 30
-        # the other way round a list of 100: no photograph of at most 30 tiles touches itself.
-        return _frozen(_montage([tiles[37 * cell % len(tiles)] for cell in range(len(tiles))]))
-    # More than a hundred images would be read in vain: the rest has no place.
-    shown = files[: TILES_PER_SIDE**2]
+    shown = files[: TILES_PER_SIDE**2]  # there is no place for more
     return _frozen(_montage([_cover(read_image(file), TILE, TILE) for file in shown]))
 
 
@@ -193,7 +191,7 @@ def _strip_picture(files: Files, width: int, height: int) -> Image:
         parts.append(scale_to(image, max(1, round(image.shape[1] * height / len(image))), height))
         if sum(part.shape[1] for part in parts) >= width:
             break
-    # Images that are too few follow each other over and over.
+    # Too few images are repeated.
     return _frozen(np.take(np.concatenate(parts, axis=1), range(width), axis=1, mode="wrap"))
 
 
@@ -235,7 +233,7 @@ def richest_tiles(photograph: Image, n: int) -> list[Image]:
 
 
 def _montage(tiles: Sequence[Image]) -> Image:
-    """Lay the tiles out row by row, over and over if they are too few."""
+    """Lay the tiles out row by row; too few are repeated."""
     side = TILES_PER_SIDE
     rows = [[tiles[(row * side + i) % len(tiles)] for i in range(side)] for row in range(side)]
     return np.concatenate([np.concatenate(row, axis=1) for row in rows], axis=0)
@@ -251,13 +249,12 @@ def _cover(image: Image, width: int, height: int) -> Image:
 
 
 def scale_to(image: Image, width: int, height: int) -> Image:
-    """Return the image at another size."""
+    """Return an image scaled to another size."""
     shrinks = height < image.shape[0] or width < image.shape[1]
     method = cv2.INTER_AREA if shrinks else cv2.INTER_CUBIC
     return np.asarray(cv2.resize(image, (width, height), interpolation=method), np.uint8)
 
 
 def _frozen(image: Image) -> Image:
-    image = np.ascontiguousarray(image)
     image.setflags(write=False)
     return image

@@ -33,11 +33,11 @@ class Views:
     """Numbered views of every state, in two divisions; each is drawn once, when first needed.
 
     Args:
-        draw: Returns the view of a state by number, always the same for the same numbers.
+        draw: Returns a view of a state, by their numbers; must be deterministic.
         shape: Shape of every view, (height, width, 3).
-        n_views: How many views each state has, at least two.
-        seed: Of the division: a quarter of a state's views (rounded down, at least one) is to
-            test with.
+        n_views: The number of views of each state, at least two.
+        seed: Seed of the division: a quarter of the views of each state (rounded down, at least
+            one) are to test with.
 
     Attributes:
         shape: Shape of every view.
@@ -78,7 +78,7 @@ class Views:
 
     @property
     def n_states(self) -> int:
-        """How many states there are."""
+        """The number of states."""
         return len(self.learn)
 
     def division(self, name: str) -> tuple[tuple[int, ...], ...]:
@@ -88,7 +88,7 @@ class Views:
         return self.learn if name == "learn" else self.test
 
     def image(self, state: int, view: int) -> Image:
-        """Return a view by number, as a read-only array; many threads may ask at once."""
+        """Return a view by number, as a read-only array; this is thread-safe."""
         if not 0 <= state < self.n_states:
             raise IndexError(f"There are {self.n_states} states; there is no state {state}.")
         n_views = len(self.learn[state]) + len(self.test[state])
@@ -113,15 +113,15 @@ def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
 
     Args:
         pictures: ``photos``, facades that carry photographs of scikit-image; ``places``, 11
-            photographs that show a place all around, from ``RLVC_DATA`` or downloaded; or a
-            folder with one sub-folder of photographs per state, named by spot and heading, such
-            as ``00-N``, ``10E`` or ``3_w``, where all photographs have one size and a state has
-            two or more of them: three quarters to learn from.
-        seed: Of the cameras and of the division; a whole number, at least 0.
+            panoramas, from ``RLVC_DATA`` or downloaded; or a folder with one sub-folder of
+            photographs per state, named by spot and heading, such as ``00-N``, ``10E`` or
+            ``3_w``, where all photographs have one size and a state has two or more of them:
+            three quarters to learn from.
+        seed: Seed of the cameras and of the division; a whole number, at least 0.
 
     Raises:
-        ValueError: A name that is not known and is no path, or a bad seed.
-        ImageError: Something that is missing or is not an image.
+        ValueError: An unknown name that is not a path, or a bad seed.
+        ImageError: A folder or a file is missing or is not an image.
     """
     if not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ValueError(f"seed of campus_views must be a whole number, at least 0; got {seed!r}.")
@@ -138,7 +138,7 @@ def campus_views(pictures: str | Path = "photos", seed: int = 0) -> Views:
         return _views_in_folder(files, int(seed), stamps)
     if isinstance(pictures, Path) or path.exists() or path.suffix or len(path.parts) > 1:
         raise ImageError(
-            f"Pictures {str(pictures)!r} are no folder. Check the path, or use --pictures photos."
+            f"{str(pictures)!r} is not a folder of views. Check the path, or use --pictures photos."
         )
     raise unknown_name("pictures", pictures, ["photos", "places", "the path to a folder of views"])
 
@@ -160,7 +160,7 @@ def _drawn_views(draw: Callable[[int, np.random.Generator], Image], seed: int, s
 def _views_in_folder(
     files: tuple[tuple[Path, ...], ...], seed: int, stamps: tuple[tuple[int, int], ...]
 ) -> Views:
-    """Return views of photographs; the sizes and times of the files tell when they changed."""
+    """Return views of photographs; ``stamps`` change with the files, which are then read anew."""
     first = files[0][0]
     height, width, _ = read_image(first).shape
 

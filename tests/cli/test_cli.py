@@ -25,7 +25,6 @@ from tests.support.tasks import SMALL, small_task
 
 PICTURES = {"policy.png", "values.png", "learning.png", "features.png", "percept.png"}
 FILES = PICTURES | {"result.json", "policy.rlvc", "stages.csv"}
-Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check_result(result: dict[str, Any], task: str, interactions: int) -> None:
-    number = (int, float)
     measures = {"success", "mean_steps", "suboptimal"}
     assert {
         "task", "pictures", "seed", "interactions", "stages", "classes", "features", "seconds",
@@ -62,7 +60,7 @@ def check_result(result: dict[str, Any], task: str, interactions: int) -> None:
     assert len(result["history"]) == result["stages"] + 1
     for line in result["history"]:
         assert {"stage", "classes", "features", "residual"} <= set(line)
-        assert all(isinstance(line[key], number) for key in ("stage", "classes", "features"))
+        assert all(isinstance(line[key], (int, float)) for key in ("stage", "classes", "features"))
         assert line["residual"] >= 0.0
     assert result["versions"]["rlvc"] == rlvc.__version__
 
@@ -89,7 +87,7 @@ def test_the_maze_from_its_run_to_an_explanation(
     folder = tmp_path / "maze"
     done = call("run", "maze", "--interactions", 400, "--episodes", 5, "--out", folder)
     assert done.code == 0, done.err
-    for phase in ("explore", "look", "learn", "measure"):
+    for phase in ("explore", "extract", "learn", "measure"):
         assert re.search(rf"^{phase} .* s\b", done.out, re.M)
     assert f"rlvc explain {folder / 'policy.rlvc'} {folder / 'percept.png'}\n" in done.out
     assert f"rlvc report {folder} --open\n" in done.out
@@ -173,9 +171,7 @@ def test_the_folder_is_named_after_the_task_unless_given(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small", "unpainted")
-def test_classes_are_merged_when_told(
-    call: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_classes_are_merged_when_told(call: Any, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     call.succeed(*SMALL_RUN, "--compact", "--set", "post_process.epsilon=0.4", "--out", out)
     assert set(contents(out)) == FILES
@@ -308,9 +304,9 @@ def test_a_policy_of_grey_images_can_be_explained(call: Any, tmp_path: Path) -> 
          "metric, post_process, selector, shrinkage, solver, surrogates, threads, threshold."),
         (["maze", "--pictures", "photo"],
          "Unknown pictures 'photo'. Did you mean 'photos'? Known: coil, photos, the path to an "
-         "image or to a folder of images."),
+         "image or a folder of images."),
         (["subway", "--pictures", "coil"], "Unknown pictures 'coil'. Known: photos, street, the "
-         "path to an image or to a folder of images."),
+         "path to an image or a folder of images."),
     ],
 )  # fmt: skip
 def test_wrong_usage_of_run_is_explained(
@@ -376,7 +372,7 @@ def test_a_policy_for_nothing_in_particular_needs_a_task(
         (lambda path, data: path.write_text("hello"),
          "PATH is not a rlvc-policy file: rlvc did not write it."),
         (lambda path, data: path.write_bytes(data[: len(data) // 2]),
-         "PATH is damaged: its header does not fit, or bytes are missing at its end. Copy it again "
+         "PATH is damaged: its header is invalid, or bytes are missing at its end. Copy it again "
          "from an intact copy, or make it again."),
     ],
     ids=["missing", "folder", "text", "cut"],
@@ -418,8 +414,8 @@ def test_an_image_that_cannot_be_read_is_a_failure(
         ("campus", "places", "Pictures 'places' were not found: RLVC_DATA is not set, and they are "
          "not downloaded. Get them with: rlvc data get places; or set RLVC_DATA to a folder that "
          "holds places."),
-        ("maze", "no/where.png", "Pictures 'no/where.png' are no image file and no folder. Check "
-         "the path, or use --pictures photos."),
+        ("maze", "no/where.png", "Pictures 'no/where.png' are neither an image file nor a folder. "
+         "Check the path, or use --pictures photos."),
     ],
 )  # fmt: skip
 def test_pictures_that_are_not_there_are_a_failure(
@@ -495,10 +491,12 @@ def test_without_a_command_there_is_help(call: Any) -> None:
     assert "explain" in done.out + done.err
 
 
-def test_the_defaults_in_the_help_are_those_of_the_task(call: Any) -> None:
+def test_the_help_gives_the_defaults_and_groups_the_options(call: Any) -> None:
     text = re.sub(r"[│\s]+", " ", call("run", "--help").out)
     for default in ("photos", "10000", "(1000, on the hill 10000)", "default"):
         assert f"[default: {default}]" in text
+    panels = re.findall(r"╭─ ([\w ]+) ─", call("learn", "--help").out)
+    assert panels[2:] == ["The environment", "Exploring it", "Learning", "Watching"]
 
 
 def test_all_parameters_are_listed(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,7 +101,7 @@ def test_no_network_is_a_failure(
     monkeypatch.setenv("RLVC_DATA_URL", "http://127.0.0.1:9")
     assert call.fail(1, "data", "get", "street") == (
         "rlvc: charles-street.jpg could not be received from 127.0.0.1:9: Connection refused. "
-        "Check the network; run it again. "
+        "Check the network and try again. "
         "Without a network, set RLVC_DATA to a folder that has the files.\n"
     )
 

@@ -33,7 +33,7 @@ class PageBuilder:
 
     def describe(self, folder: Path) -> dict[str, Any]:
         self._callback.on_phase("draw", None)
-        self._callback.on_phase("look", 2)
+        self._callback.on_phase("extract", 2)
         self._callback.on_step()
         finished = folder / "result.json"
         live = folder / "live.json"
@@ -84,7 +84,7 @@ def test_a_report_is_one_file(given: str, call: Any, root: Path, opened: list[st
     printed = call.succeed("report", folder / given)
     page = folder / "report.html"
     assert "<title>maze · rlvc</title>" in page.read_text()
-    for phase in ("draw", "look", "write"):
+    for phase in ("draw", "extract", "write"):
         assert re.search(rf"^{phase} .* s\b", printed, re.M), printed
     assert printed.endswith(f"The report is in {page} (0.2 MB).\n")
     assert opened == []

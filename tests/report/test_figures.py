@@ -311,7 +311,7 @@ def test_a_long_path_shows_what_was_seen(n_seen: int, small_run: NavigationOutco
     ]
     assert len(shown) == MAX_SHOWN
     assert sum(not line.endswith("not seen") for line in shown) == min(n_seen, MAX_SHOWN)
-    assert f"The path of {MAX_SHOWN + 8} tests (8 of them are not shown)" in words
+    assert f"The path of {MAX_SHOWN + 8} tests (8 not shown)" in words
 
 
 def test_an_explanation_without_any_test_can_be_drawn(one_class: Policy) -> None:
@@ -397,7 +397,7 @@ def test_progress_shows_the_phases_the_stages_and_the_time() -> None:
     with console.capture() as capture, ProgressDisplay(console) as display:
         done = run_small(RLVC(threads=1), interactions=130, episodes=2, callbacks=[display])
     lines = [line.split() for line in capture.get().strip().split("\n")]
-    assert [line[0] for line in lines] == ["explore", "look", "learn", "measure"]
+    assert [line[0] for line in lines] == ["explore", "extract", "learn", "measure"]
     assert "130/130" in lines[0]
     images = done.result["percepts"]
     assert f"{images}/{images}" in lines[1]

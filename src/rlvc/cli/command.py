@@ -21,6 +21,7 @@ FREE: Final = (  # options that may change when a run is resumed
 )  # fmt: skip
 FLAGS: Final = ("--live", "--overwrite")  # options without a value, among those that are dropped
 DROPPED: Final = ("--live", "--overwrite", "--port", "--resume")  # they do not change the run
+PANELS: Final = (None, "The environment", "Exploring it", "Learning", "Watching")  # of the help
 
 
 def option(
@@ -40,19 +41,20 @@ def argument(about: str, *, default: Any = ..., metavar: str | None = None) -> A
 
 
 def with_options(function: Callable[[Any], None]) -> Callable[..., None]:
-    """Let Typer call a function of a dataclass ``options`` with its fields as options.
+    """Turn a function of a dataclass ``options`` into a Typer command with its fields as options.
 
-    Fields of a class come before those of its bases, in the help as well. A field that is neither
-    an option nor an argument gets the context of Typer.
+    The help lists the panels in the order of ``PANELS``, and in each panel the fields of a class
+    before those of its bases. A field that is neither an option nor an argument gets the context.
     """
     options = get_type_hints(function)["options"]
     hints = get_type_hints(options)
     none, kind = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
     declared = {one.name: one.metadata.get("typer", none) for one in fields(options)}
+    names = [name for one in options.__mro__ for name in inspect.get_annotations(one)]
+    names.sort(key=lambda name: PANELS.index(getattr(declared[name], "rich_help_panel", None)))
     parameters = [
         inspect.Parameter(name, kind, annotation=hints[name], default=declared[name])
-        for one in options.__mro__
-        for name in inspect.get_annotations(one)
+        for name in names
     ]
     command = functools.wraps(function)(lambda **given: function(options(**given)))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

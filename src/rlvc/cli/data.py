@@ -95,7 +95,7 @@ class ShardOptions(DataOptions, EngineOptions):
         metavar="SOURCE",
     )
     to: Path = option("The new folder to write to.", default=..., metavar="FOLDER")
-    shards: int = option("In how many parts: workers learn from one each.", default=1, min=1)
+    shards: int = option("The number of shards: each worker learns from one.", default=1, min=1)
 
 
 @with_options
@@ -147,7 +147,7 @@ def write_shards(options: ShardOptions) -> None:
 
 
 def check_source(source: str) -> None:
-    """Refuse a source that is no data, or shards already."""
+    """Refuse a source that is an environment, or shards already."""
     from rlvc.distributed.disk import is_shards
     from rlvc.tasks.custom.sources import is_data
 

@@ -19,7 +19,7 @@ from rlvc.cli.options import (
     exploring_option,
     learning_option,
 )
-from rlvc.cli.session import execute_run, find_place
+from rlvc.cli.session import choose_folder, execute_run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class LearnOptions(DataOptions, RunOptions, EnvOptions):
         "How many interactions to collect.", min=1, show_default="10000"
     )
     rounds: int | None = exploring_option(
-        "In how many rounds: the first explores at random, each of the others around what was "
+        "The number of rounds: the first explores at random, each of the others around the policy "
         "learned so far.",
         min=1,
         show_default="5",
@@ -59,7 +59,7 @@ def learn(options: LearnOptions) -> None:
     The folder gets policy.rlvc (the policy), result.json (all numbers), classes.png (what it does
     when it sees what), learning.png, features.png, stages.csv and rounds.csv (the curves),
     examples.rlvc (some percepts for `rlvc report`), and a percept to try `rlvc explain` on. All
-    that is wrong with data is listed before anything is learned or written.
+    problems of the data are listed before anything is learned or written.
 
     For example:
 
@@ -73,14 +73,13 @@ def learn(options: LearnOptions) -> None:
     """
     from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, check_exploration
     from rlvc.data.spaces import check_spaces
-    from rlvc.runs.curves import import_tensorboard
     from rlvc.tasks.custom.sources import is_data
     from rlvc.tasks.custom.task import EPISODES, CustomTask
 
     source, console = options.source, Console()
     gamma = [f"gamma={options.gamma}"] * (options.gamma is not None)
     learner = options.learner_of(CustomTask(source), *gamma)
-    folder = find_place(options, Path("runs") / folder_name(source))
+    folder = choose_folder(options, Path("runs") / folder_name(source))
     n = options.interactions or INTERACTIONS
     rounds = min(ROUNDS, n) if options.rounds is None else options.rounds
     epsilon = EPSILON if options.epsilon is None else options.epsilon
@@ -89,13 +88,11 @@ def learn(options: LearnOptions) -> None:
         learner.engine.start()
     check_options(options)
     if is_data(source):
-        check_apart(folder, source)
+        check_outside_data(folder, source)
         data = _open_data(options, learner, console)
     else:
         data = options.make_env(source)
         check_spaces(data)
-    if options.tensorboard:
-        import_tensorboard()
     task = CustomTask(
         source, data, source if is_data(source) else options.env_words(source),
         interactions=n, rounds=rounds, epsilon=epsilon,
@@ -130,15 +127,16 @@ def check_options(options: LearnOptions) -> None:
 
 
 def _open_data(options: LearnOptions, learner: Any, console: Console) -> Any:
-    """Return interactions, or a dataset of shards that is open."""
+    """Return interactions, or the database of a dataset of shards."""
     from rlvc.cli.progress import ProgressDisplay
     from rlvc.distributed.disk import is_shards, open_dataset
     from rlvc.tasks.custom.sources import read_data
 
     if is_shards(options.source):
         return learner.engine.open(open_dataset(options.source), learner.threads)
+    arguments = options.action_arguments()
     with ProgressDisplay(console) as display:
-        return read_data(options.source, callback=display, **options.action_arguments())
+        return read_data(options.source, callback=display, **arguments)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +153,7 @@ class CollectOptions(EnvOptions):
     interactions: int = option("How many interactions.", default=10_000, min=1)
     policy: Path | None = option("A policy file to follow; at random unless given.")
     epsilon: float | None = option("Share of random actions with a policy.", min=0.0, max=1.0)
-    seed: int = option("Of the environment and the actions.", default=0, min=0)
+    seed: int = option("The seed of the environment and the actions.", default=0, min=0)
 
 
 @with_options
@@ -175,7 +173,7 @@ def collect(options: CollectOptions) -> None:
     from rlvc.data.collect import collect as collect_interactions
     from rlvc.data.io.folder import check_new_folder, write_folder
     from rlvc.data.io.minari import check_minari_id, write_minari
-    from rlvc.policies.evaluate import check_fit
+    from rlvc.policies.evaluate import check_compatible
     from rlvc.policies.forest import load_policy
     from rlvc.tasks.custom.sources import MINARI
 
@@ -187,7 +185,7 @@ def collect(options: CollectOptions) -> None:
     env = options.make_env(options.env_id)
     policy = load_policy(options.policy) if options.policy else None
     if policy is not None:
-        check_fit(policy, env)
+        check_compatible(policy, env)
     with ProgressDisplay(console) as display:
         display.on_phase("collect", n)
         data = collect_interactions(
@@ -210,7 +208,7 @@ def collect(options: CollectOptions) -> None:
     )
 
 
-def check_apart(folder: Path, source: str) -> None:
+def check_outside_data(folder: Path, source: str) -> None:
     """Refuse to write results into the folder of the data, which would spoil both."""
     data = Path(source)
     if folder.resolve() == (data if data.is_dir() else data.parent).resolve() and data.exists():

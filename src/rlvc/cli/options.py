@@ -47,28 +47,28 @@ def port_option() -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class EnvOptions:
-    """How to make an environment."""
+    """The options that describe an environment."""
 
     render: bool = environment_option(
-        "Let the agent see what the environment draws, instead of its observations; for "
+        "Let the agent see what the environment renders, instead of its observations; for "
         "environments whose observations are not images.",
         "--render",
         default=False,
     )
     wrap: list[str] | None = environment_option(
-        "Put it in a wrapper, such as minigrid.wrappers:RGBImgObsWrapper, or with options as in "
+        "A wrapper to apply, such as minigrid.wrappers:RGBImgObsWrapper, or with arguments as in "
         "'MODULE:NAME(tile_size=16)'; may be repeated.",
         metavar="MODULE:NAME",
     )
     arg: list[str] | None = environment_option(
-        "An argument that it is made with, such as frame_skip=4; may be repeated.",
+        "An argument of the environment, such as frame_skip=4; may be repeated.",
         metavar="NAME=VALUE",
     )
     size: str | None = environment_option(
         "Resize its images, such as to 160x120.", metavar="WIDTHxHEIGHT"
     )
     frames: int = environment_option(
-        "How many of the last images the agent sees: 2 or more if what moves matters.",
+        "How many of the last images the agent sees: 2 or more if motion matters.",
         default=1,
         min=1,
         max=16,
@@ -87,8 +87,8 @@ class EnvOptions:
     def make_env(self, env_id: str, **more: Any) -> Any:
         """Return a new environment; its module may be in the current folder, as with ``python -m``.
 
-        That folder is searched after all that is installed, and only now: code that lies beside
-        data must not run.
+        That folder is searched last, and only during this call: a file beside the data must not
+        replace an installed module.
         """
         folder = str(Path.cwd())
         sys.path.append(folder)
@@ -98,11 +98,11 @@ class EnvOptions:
             sys.path.remove(folder)
 
     def make_visible(self, env_id: str) -> Any:
-        """Return a new environment that draws itself for people, if it can."""
+        """Return a new environment that renders RGB arrays, if it can."""
         if self.render or "render_mode" in self.env_config(env_id).arguments:
             return self.make_env(env_id)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that it cannot draw itself
+            warnings.simplefilter("ignore", UserWarning)  # that it cannot render
             try:
                 return self.make_env(env_id, render_mode="rgb_array")
             except (ValueError, TypeError):
@@ -124,7 +124,7 @@ class EnvOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """The parameters of the learner, and the execution backend."""
+    """The options for the parameters of the learner and the execution backend."""
 
     preset: str = learning_option(
         "default, or paper: the paper's literal choices.", default="default"
@@ -148,7 +148,7 @@ class EngineOptions:
     )
 
     def make_learner(self, base: RLVC, *changes: str) -> RLVC:
-        """Return a base learner, changed by settings and then by the options of the user."""
+        """Return a base learner, changed by settings and then by these options."""
         from rlvc.runs.config import make_learner
 
         if self.address is not None and self.engine != "ray":
@@ -160,30 +160,30 @@ class EngineOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(EngineOptions):
-    """What commands that start a run have in common."""
+    """The options of commands that start a run."""
 
     context: typer.Context
     seed: int = option("The same seed gives the same policy.", default=0, min=0)
-    out: Path | None = option("Folder for the results; runs/NAME unless given.")
+    out: Path | None = option("Folder for the results; one in runs/ unless given.")
     overwrite: bool = option(
         "Replace the results that are in the folder.", "--overwrite", default=False
     )
     resume: Path | None = option(
         "Resume a run that was interrupted in this folder, with the same options as before; it "
-        "ends with the policy that it would have ended with. If there is none, begin it there.",
+        "learns the same policy as without interruption. If there is none, begin it there.",
         metavar="DIR",
     )
     tensorboard: bool = option(
         "Write event files for TensorBoard as well.", "--tensorboard", default=False
     )
     live: bool = watching_option(
-        "Show the progress on a page in the browser; the page is for this machine only.",
+        "Show the progress on a page in the browser, served to this machine only.",
         "--live",
         default=False,
     )
     port: int | None = port_option()
     trees: int = learning_option(
-        "Learn a forest of so many trees as well: each may use some of the features and learns "
+        "Also learn a forest of this many trees: each may use some of the features and learns "
         "from some of the episodes, and all vote.",
         default=0,
         min=0,
@@ -196,7 +196,7 @@ class RunOptions(EngineOptions):
     )
 
     def learner_of(self, task: Task[Any], *changes: str) -> RLVC:
-        """Return the learner that the options make of that of a task."""
+        """Return the learner of a task, changed by these options."""
         compact = ["post_process=compaction"] * self.compact
         changes = *task.settings(self.preset), *changes, *compact
         return self.make_learner(task.base_learner(), *changes)
@@ -204,7 +204,7 @@ class RunOptions(EngineOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
-    """What files do not tell of their actions."""
+    """The options for actions that files do not define."""
 
     actions: str | None = option(
         "For a folder or arrays: how many actions there are, or their names in order with commas "

@@ -32,10 +32,10 @@ class EvaluateOptions(EnvOptions):
     task: str | None = option("The task; the one it was learned on unless given.")
     pictures: str | None = option("The pictures; those it was learned on unless given.")
     seed: int | None = option(
-        "Of the environment, of the starts and the noise, or of the views; new ones if not.", min=0
+        "The seed of the environment, or of starts, noise and views; new ones unless given.", min=0
     )
     episodes: int | None = option(
-        "How many episodes to walk, or trials to drive on the hill.",
+        "How many episodes, or trials on the hill, to measure with.",
         min=1,
         show_default="100 in ENV_ID, 1000, on the hill 10000",
     )
@@ -86,11 +86,11 @@ def evaluate(options: EvaluateOptions) -> None:
 def _evaluate_in_env(policy: AnyPolicy, options: EvaluateOptions) -> dict[str, Any]:
     """Return the measures of a policy in an environment."""
     from rlvc.cli.progress import ProgressDisplay
-    from rlvc.policies.evaluate import check_fit
+    from rlvc.policies.evaluate import check_compatible
     from rlvc.policies.evaluate import evaluate as evaluate_in_env
 
     env = options.make_env(str(options.env_id))
-    check_fit(policy, env)
+    check_compatible(policy, env)
     seed = {} if options.seed is None else {"seed": options.seed}
     episodes = options.episodes or 100
     with ProgressDisplay(Console(stderr=options.as_json)) as display:
@@ -115,7 +115,7 @@ class ExplainOptions:
 
 @with_options
 def explain(options: ExplainOptions) -> None:
-    """Say why a policy acts as it does on one percept, and draw it.
+    """Explain why a policy acts as it does on one percept, and draw the explanation.
 
     Prints the tests on the path through the classifier, the class and the values of the actions;
     or, of a forest, how the trees voted and which features decided. Writes the image, or the images
@@ -170,22 +170,22 @@ class PlayOptions(EnvOptions):
     policy: Path = policy_argument()
     env_id: str = env_argument()
     video: Path = option(
-        "The film to write, .mp4 or .gif.", default=Path("play.mp4"), metavar="FILE"
+        "The video to write, .mp4 or .gif.", default=Path("play.mp4"), metavar="FILE"
     )
     episodes: int = option("How many episodes to show.", default=1, min=1)
-    max_steps: int = option("Most steps of an episode to show.", default=1000, min=1)
-    fps: float = option("Decisions a second.", default=4.0, min=0.1, max=60.0)
-    seed: int = option("Of the environment.", default=1000, min=0)
+    max_steps: int = option("Cut off an episode after this many steps.", default=1000, min=1)
+    fps: float = option("Decisions per second.", default=4.0, min=0.1, max=60.0)
+    seed: int = option("The seed of the environment.", default=1000, min=0)
 
 
 @with_options
 def play(options: PlayOptions) -> None:
-    """Film a policy at work, and show at every step why it does what it does.
+    """Record a video of a policy, and show at every step why it acts as it does.
 
     Each frame has the percept with the features that decided marked on it, the tests, the class,
     and the values of the actions.
     """
-    from rlvc.policies.evaluate import check_fit
+    from rlvc.policies.evaluate import check_compatible
     from rlvc.policies.forest import load_policy
     from rlvc.report.video.play import play as play_frames
     from rlvc.report.video.write import check_video, write_video
@@ -193,17 +193,17 @@ def play(options: PlayOptions) -> None:
     check_video(options.video)
     policy, console, n_frames = load_policy(options.policy), Console(), 0
     env = options.make_visible(options.env_id)
-    check_fit(policy, env)
-    with console.status("filming") as status:
+    check_compatible(policy, env)
+    with console.status("recording") as status:
 
         def count() -> None:
             nonlocal n_frames
             n_frames += 1
-            status.update(f"filming, {n_frames} frames")
+            status.update(f"recording, {n_frames} frames")
 
         frames = play_frames(
             policy, env, episodes=options.episodes, seed=options.seed,
             max_steps=options.max_steps, fps=options.fps, on_frame=count,
         )  # fmt: skip
         write_video(options.video, frames, options.fps)
-    print_plain(console, f"The film is in {options.video} ({n_frames} frames).")
+    print_plain(console, f"The video is in {options.video} ({n_frames} frames).")

@@ -21,13 +21,8 @@ from rlvc.runs.resources import ResourceEstimate
 from rlvc.runs.run import POLICY, Outcome
 from rlvc.runs.summary import SummaryTable
 
-PHASES = {  # names for people, where they differ
-    "collect": "explore",
-    "extract": "look",
-    "evaluate": "measure",
-    "basic": "learn",
-    "primitive": "compare",
-}
+# How phases are shown, where that differs from their names.
+PHASES = {"collect": "explore", "evaluate": "measure", "basic": "learn", "primitive": "compare"}
 
 
 class ProgressDisplay(Callback):
@@ -134,8 +129,8 @@ def show_summary(console: Console, outcome: Outcome[Any], folder: Path) -> None:
     images = [files[SINGLE]] if SINGLE in files else [f"{c}={file}" for c, file in files.items()]
     print_plain(console, f"Ask why: rlvc explain {policy} {shlex.join(images)}")
     if result.get("rounds"):
-        film = shlex.quote(str(folder / "play.mp4"))
-        print_plain(console, f"Watch it: rlvc play {policy} {result['source']} --video {film}")
+        video = shlex.quote(str(folder / "play.mp4"))
+        print_plain(console, f"Watch it: rlvc play {policy} {result['source']} --video {video}")
 
 
 def show_table(console: Console, table: SummaryTable, *, align_first: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The commands that show a run in a browser: report, watch; and the page of a run that goes on."""
+"""The commands that show a run in a browser: report, watch; and the live page of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rlvc.errors import FileFormatError
 
 @dataclass(frozen=True, kw_only=True)
 class PageOptions:
-    """What commands that show a run have in common."""
+    """The options of commands that show a run."""
 
     run: Path = argument(
         "The folder of a run, such as runs/maze; or its result.json or policy.rlvc.", metavar="RUN"
@@ -43,11 +43,11 @@ class WatchOptions(PageOptions):
 
 @with_options
 def report(options: ReportOptions) -> None:
-    """Write one page about a run: what it learned, how, and why it acts as it does.
+    """Write one page about a run: what it learned, how, and why the policy acts as it does.
 
     The page is one file that needs no network and can be sent to others. It shows how learning
     went, the classifier, the features, what the policy does on the task, and why, step by step, on
-    any example. It needs nothing but the folder of a run, also while the run goes on.
+    any example. It needs only the folder of a run, which may still be in progress.
 
     For example:
 
@@ -85,11 +85,11 @@ def report(options: ReportOptions) -> None:
 
 @with_options
 def watch(options: WatchOptions) -> None:
-    """Show a run in the browser while it goes on.
+    """Show a run in the browser while it is in progress.
 
-    The page is the same as that of `rlvc report`, and follows what is learned. It is served to this
-    machine only, until you press Ctrl-C. The run need not have begun yet, but its folder must be
-    there. With `rlvc run --live` or `rlvc learn --live`, a run shows its page itself.
+    The page is the same as that of `rlvc report`, and is updated as the run learns. It is served to
+    this machine only, until you press Ctrl-C. The run need not have begun yet, but its folder must
+    exist. With `rlvc run --live` or `rlvc learn --live`, a run shows its page itself.
     """
     from rlvc.report.server import Server
     from rlvc.report.web.data import PageBuilder
@@ -116,9 +116,9 @@ def watch(options: WatchOptions) -> None:
 
 @contextmanager
 def live_page(folder: Path, is_live: bool, port: int | None) -> Iterator[Callable[[], None]]:
-    """Serve the page of a run that is about to begin, if that is wanted.
+    """Serve the page of a run that is about to begin, if requested.
 
-    Gives a function to call at the end, which keeps the page until Ctrl-C.
+    Yields a function to call at the end, which keeps the page until Ctrl-C.
     """
     if not is_live:
         yield lambda: None

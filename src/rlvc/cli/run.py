@@ -10,7 +10,7 @@ from rich.table import Table
 
 from rlvc.cli.command import argument, option, with_options
 from rlvc.cli.options import RunOptions
-from rlvc.cli.session import execute_run, find_place
+from rlvc.cli.session import choose_folder, execute_run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,15 +34,15 @@ class PaperTaskOptions(RunOptions):
 
 @with_options
 def run(options: PaperTaskOptions) -> None:
-    """Learn a task of the paper, measure the policy, and write pictures.
+    """Learn a task of the paper, measure the policy, and draw figures.
 
     The folder gets result.json (all numbers), policy.rlvc (the policy), stages.csv (the curves),
-    pictures of what the agent does and of how it was learned stage by stage, features.png (what it
-    looks for) and percept.png (a percept to try `rlvc explain` on). The campus is learned twice
-    from the same interactions, with a tree (basic.rlvc) and with compaction (policy.rlvc), and both
-    are compared. The hill has two cameras, so there are two images to explain, ground.png and
-    gauge.png. With --trees, policy.rlvc is the forest, and one.rlvc (on the campus compact.rlvc)
-    what it is without.
+    figures of the policy and of the learning stage by stage, features.png (the features that the
+    policy tests most) and percept.png (a percept to try `rlvc explain` on). The campus is learned
+    twice from the same interactions, with a tree (basic.rlvc) and with compaction (policy.rlvc),
+    and both are compared. The hill has two cameras, so there are two images to explain, ground.png
+    and gauge.png. With --trees, policy.rlvc is the forest, and one.rlvc (on the campus
+    compact.rlvc) the policy of a single classifier.
     """
     from rlvc.runs.task import tasks
 
@@ -51,7 +51,7 @@ def run(options: PaperTaskOptions) -> None:
         episodes=options.episodes,
     )  # fmt: skip
     learner = options.learner_of(task)
-    folder = find_place(options, Path("runs") / options.task)
+    folder = choose_folder(options, Path("runs") / options.task)
     with Console().status("getting ready"):
         learner.engine.start()
     execute_run(task, learner, options, folder)

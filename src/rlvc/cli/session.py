@@ -30,7 +30,7 @@ class Session:
     Attributes:
         folder: Where the results go.
         checkpoint: Where its work is saved.
-        facts: What the result says of it: the ``command`` that began it, how often it was
+        facts: Entries of the result: the ``command`` that began the run, how often it was
             ``resumed``, and all its ``options``.
         resume_command: The command line that resumes it.
         console: Where to print.
@@ -71,6 +71,7 @@ def execute_run(task: Task[Any], learner: RLVC, options: RunOptions, folder: Pat
     from rlvc.runs.live import LiveSnapshots
     from rlvc.runs.run import Run
 
+    curves = Curves(folder, options.tensorboard)
     with (
         open_session(folder, options) as session,
         live_page(folder, options.live, options.port) as keep_page,
@@ -83,7 +84,7 @@ def execute_run(task: Task[Any], learner: RLVC, options: RunOptions, folder: Pat
         with (
             interruptible(session.describe_interrupt, session.on_interrupt) as interrupt,
             snapshots,
-            Curves(folder, options.tensorboard) as curves,
+            curves,
             ProgressDisplay(session.console) as display,
         ):
             outcome = Run(
@@ -100,8 +101,8 @@ def execute_run(task: Task[Any], learner: RLVC, options: RunOptions, folder: Pat
         keep_page()
 
 
-def find_place(options: RunOptions, default: Path) -> Path:
-    """Return the folder of a run, from the options that may name it.
+def choose_folder(options: RunOptions, default: Path) -> Path:
+    """Return the folder of a run: the one that the options name, or a default.
 
     A folder in which no run can begin is refused here, before anything is read or collected.
     """
@@ -113,9 +114,9 @@ def find_place(options: RunOptions, default: Path) -> Path:
     out, resume, overwrite = options.out, options.resume, options.overwrite
     folder = resume or out or default
     if resume is not None and overwrite:
-        raise ValueError("--overwrite begins a run anew and --resume resumes one; choose.")
+        raise ValueError("--overwrite begins a new run, --resume resumes one; give one of them.")
     if resume is not None and out is not None and out.resolve() != resume.resolve():
-        raise ValueError(f"--resume of a run says its folder, {resume}; leave out --out {out}.")
+        raise ValueError(f"--resume names the folder of the run, {resume}; leave out --out {out}.")
     check_folder(folder, overwrite=overwrite or resume is not None)
     is_new = resume is None and not overwrite and not (folder / FOLDER).exists()
     if is_new and folder.is_dir():
@@ -176,14 +177,14 @@ def _resume(session: Session) -> bool:
     try:
         before = checkpoint.description()
     except DamagedFileError as error:
-        # All that was saved is compared with the data of the present run, so no harm is done.
-        session.say(f"{error} The run is assumed to be the present one.")
+        # Saved work is compared with the data of this run before it is used, so no harm is done.
+        session.say(f"{error} It is assumed to be this run.")
         before = {**asked, "format": "", "version": 0}
     if before is None:
         return False
     check_same(before, asked, session.folder)
     if before["versions"] != asked["versions"]:
-        session.say("Packages have changed since it began; it may end differently.")
+        session.say("Versions of packages have changed since it began; its policy may differ.")
     facts |= {"command": str(before["command"]), "resumed": int(before["resumed"]) + 1}
     checkpoint.tidy()
     checkpoint.save(RUN, {**before, **facts}, {})

@@ -1,6 +1,6 @@
-"""Reports of what was learned, on a page, in figures and in videos.
+"""Reports of a run and its policy: a page, figures and videos.
 
-``figures`` draws patches, features and explanations; ``video`` films a policy in an environment;
+``figures`` draws patches, features and explanations; ``video`` records a policy in an environment;
 ``web`` computes the data of the page of a run, which ``page`` renders and ``server`` serves.
 Modules here import from ``runs`` and the layers below it.
 """

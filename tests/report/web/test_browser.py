@@ -417,6 +417,7 @@ def test_the_first_view_comes_soon(browser: Browser, page: Page) -> None:
         return browser.seconds_to_first_view()
 
     assert any(seconds() < SECONDS for _ in range(TRIES))
+    assert page.file.stat().st_size < 15_000_000
 
 
 def test_a_large_graph_pans_and_zooms_without_visible_delay(

@@ -1,4 +1,4 @@
-"""Figures of what was learned, for use in a paper."""
+"""Figures of policies, features and learning curves, for use in a paper."""
 
 from rlvc.report.figures.arrangements import Arrangement, arrange, draw_arrangement, show_image
 from rlvc.report.figures.explanation import draw_explanation

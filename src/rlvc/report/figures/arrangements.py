@@ -44,14 +44,14 @@ def arrange(graph: FeatureGraph, features: LazyFeatures, number: int) -> list[Ar
     feature = graph[number]
     marks = features.find(number)
     if isinstance(feature, Composite):
-        row, mark = feature.row(), np.empty((1, 4))
+        parameters, mark = feature.parameters(), np.empty((1, 4))
         (firsts, left), (seconds, right) = (
             (features.find(part), arrange(graph, features, part)) for part in feature.parts
         )
         pairs: dict[Point, Arrangement] = {}
         for i, one in enumerate(left):
             for j, other in enumerate(right):
-                if pair_up(firsts[i : i + 1], seconds[j : j + 1], row, mark):
+                if pair_up(firsts[i : i + 1], seconds[j : j + 1], parameters, mark):
                     x, y = mark[0, :2].tolist()
                     lines = *one.lines, *other.lines, (one.middle, other.middle)
                     pair = Arrangement((x, y), one.points + other.points, lines)

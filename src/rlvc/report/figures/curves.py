@@ -37,12 +37,13 @@ def plot_stages(
     axes: Axes, history: list[dict[str, Any]], key: str, colour: str, label: str | None = None
 ) -> None:
     """Plot a number by stage."""
-    stage, value = [[line[k] for line in history] for k in ("stage", key)]
-    dot = "o" if len(stage) == 1 else ""  # a line of one point is invisible
-    axes.plot(stage, value, color=colour, linewidth=1.8, marker=dot, label=label)
+    stages = [line["stage"] for line in history]
+    values = [line[key] for line in history]
+    dot = "o" if len(stages) == 1 else ""  # a line of one point is invisible
+    axes.plot(stages, values, color=colour, linewidth=1.8, marker=dot, label=label)
 
 
-def sizes_of(result: dict[str, Any]) -> str:
+def size_in_words(result: dict[str, Any]) -> str:
     """Return the numbers of classes and features of a policy in words."""
     if "forest" not in result:
         return f"{result['classes']} visual classes by {result['features']['selected']} tests"

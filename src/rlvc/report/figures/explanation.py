@@ -33,7 +33,7 @@ OFFSETS: Final = ((9, 7), (9, -16), (-16, 7), (-16, -16))  # points, from a mark
 def draw_explanation(
     policy: AnyPolicy, percept: Percept, explanation: Explanation | ForestExplanation
 ) -> Figure:
-    """Draw the percept with the features that were found, the tests, and the values of the actions.
+    """Draw the percept with the features that were seen, the tests, and the values of the actions.
 
     The tests are those on the path through a classifier, or the most decisive ones of a forest. The
     images of several cameras are drawn one below the other.
@@ -45,29 +45,29 @@ def draw_explanation(
             trees = f"{one.n_trees} tree{'s' if one.n_trees > 1 else ''}"
             tests.append((rank, one.test))
             cells.append((rank, one.test, f"\n{one.gain:+.1f}, {trees}"))
-        heading = f"The most decisive features for the lead of {explanation.lead:.1f}"
+        heading = f"The most decisive features; the action leads by {explanation.lead:.1f}"
         title = "Mean values of the actions, and the vote"
         notes = [f"{n} of {explanation.ballots.sum()} trees" for n in explanation.ballots]
     else:
         tests = list(enumerate(explanation.tests, 1))
         cells = [(i, test, "") for i, test in explanation.shown()]
         left_out = len(tests) - len(cells)
-        note = f" ({left_out} of them are not shown)" if left_out else ""
+        note = f" ({left_out} not shown)" if left_out else ""
         heading = f"The path of {len(tests)} tests{note}"
         title = f"Class {explanation.visual_class}: values of the actions"
     with house_style():
         figure = new_figure(10.5, 6.4 if notes else 5.6)
         layout = GridSpec(1, 2, figure, width_ratios=(1.0, 1.05))
-        draw_images(figure, layout, policy, percept, tests)
+        _draw_images(figure, layout, policy, percept, tests)
         right = layout[1].subgridspec(2, 1, height_ratios=(4.2, 1.2 if notes else 1.0))
         upper, lower = figure.add_subplot(right[0]), figure.add_subplot(right[1])
         upper.set_title(heading)
-        draw_patches(upper, policy, cells)
-        draw_values(lower, explanation, title, notes)
+        _draw_patches(upper, policy, cells)
+        _draw_values(lower, explanation, title, notes)
         return figure
 
 
-def draw_images(
+def _draw_images(
     figure: Figure,
     layout: GridSpec,
     policy: AnyPolicy,
@@ -125,7 +125,7 @@ def _list_composites(
     axes.text(0, 1, "\n".join(lines[-6:]), va="top", fontsize=7.5, transform=axes.transAxes)
 
 
-def draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, FeatureTest, str]]) -> None:
+def _draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, FeatureTest, str]]) -> None:
     """Draw the patches of features, with their numbers, whether they were seen, and a note."""
     columns = 4
     axes.set(xlim=(0, columns), ylim=(max(1, -(-len(tests) // columns)), 0))
@@ -147,7 +147,7 @@ def draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, FeatureTe
         )  # fmt: skip
 
 
-def draw_values(axes: Axes, explanation: ActionChoice, title: str, notes: Sequence[str]) -> None:
+def _draw_values(axes: Axes, explanation: ActionChoice, title: str, notes: Sequence[str]) -> None:
     """Draw the values of the actions, with notes below their names."""
     actions = range(len(explanation.q))
     names = [explanation.name(a) for a in actions]

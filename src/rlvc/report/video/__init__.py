@@ -1,4 +1,4 @@
-"""Videos of a policy that acts in an environment: the frames and the files."""
+"""Videos of a policy that acts in an environment: frames and files."""
 
 from rlvc.report.video.canvas import Box, Canvas
 from rlvc.report.video.frames import EpisodeStep, draw_frame

@@ -18,8 +18,8 @@ from rlvc.report.video.canvas import TITLE, Box, Canvas
 
 GAP: Final = 32  # pixels between parts of a frame
 CIRCLE: Final = 15.0  # points, the diameter of a mark
-TAGS: Final = 4  # occurrences of a feature that get its number
-APART: Final = 70.0  # pixels between two of them
+TAGS: Final = 4  # occurrences of a feature that are numbered, at most
+APART: Final = 70.0  # pixels between two of them, at least
 CLOSE: Final = 24.0  # pixels between any two numbers, where possible
 OFFSETS: Final = ((18, -15), (18, 15), (-18, -15), (-18, 15), (0, 0))  # from a point to its number
 
@@ -41,7 +41,7 @@ def draw_cameras(
 ) -> Box:
     """Draw the images of all cameras in an area, with the features that were seen.
 
-    Returns the rest of the area, below the images.
+    Returns the part of the area below the images.
     """
     boxes = _arrange_images([image.shape for image in images.values()], area)
     features = LazyFeatures(policy.graph, policy.extractor, images)
@@ -102,7 +102,8 @@ def _draw_marks(
         tags += [(number, place) for place in places]
     lines = [(at(first), at(second)) for one in composites for first, second in one.lines]
     parts = [at(point) for one in composites for point in one.points]
-    middles, alone = [[at(one.middle) for one in kind] for kind in (composites, primitives)]
+    middles = [at(one.middle) for one in composites]
+    alone = [at(one.middle) for one in primitives]
     for ink, width in (("white", 3.2), (ORANGE, 1.6)):  # legible on any picture
         canvas.join(lines, ink, width)
         canvas.mark(parts, "o", CIRCLE / 2, mfc="none", mec=ink, mew=width)

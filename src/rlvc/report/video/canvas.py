@@ -38,7 +38,7 @@ class Box(NamedTuple):
     height: int
 
     def below(self, pixels: int) -> Box:
-        """Return the box without so many pixels at its top."""
+        """Return the box without this many pixels at its top."""
         return Box(self.x, self.y + pixels, self.width, max(self.height - pixels, 1))
 
     def fit(self, shape: tuple[int, ...]) -> Box:

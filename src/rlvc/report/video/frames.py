@@ -1,4 +1,4 @@
-"""One frame of a video: what the agent perceives, what decided, and what it does."""
+"""One frame of a video: the percept, the tests that decided, and the actions."""
 
 from __future__ import annotations
 
@@ -84,16 +84,16 @@ def _draw_header(canvas: Canvas, step: EpisodeStep) -> None:
     heading = f"Step {len(step.actions) + 1}" if step.decision else "The end"
     canvas.write(LEFT.x, 48, heading, 150, fontsize=20, weight="bold")
     canvas.write(LEFT.x + 170, 48, step.title, 600, fontsize=12, color=GREY)
-    gain = f" ({in_words(step.reward, sign='+')})" if step.reward else ""
-    text = f"reward so far {in_words(step.total)}{gain}"
+    gain = f" ({format_number(step.reward, sign='+')})" if step.reward else ""
+    text = f"reward so far {format_number(step.total)}{gain}"
     canvas.write(RIGHT, 48, text, fontsize=14, ha="right", color=BLUE if gain else INK)
     canvas.fill(LEFT.x, 64, RIGHT - LEFT.x, 1, LIGHT)
 
 
-def in_words(value: float, sign: str = "") -> str:
+def format_number(value: float, sign: str = "") -> str:
     """Return a number with at most two decimals, or one digit if it is closer to 0.
 
-    >>> in_words(100.0), in_words(0.961), in_words(-0.004), in_words(3.5, sign="+")
+    >>> format_number(100.0), format_number(0.961), format_number(-0.004), format_number(3.5, "+")
     ('100', '0.96', '-0.004', '+3.5')
     """
     if 0.0 < abs(value) < 0.01:
@@ -118,7 +118,7 @@ def _draw_world(canvas: Canvas, world: Image, below: Box, n_actions: int) -> Box
     return values
 
 
-# What decided ------------------------------------------------------------------------------------
+# The tests ---------------------------------------------------------------------------------------
 
 
 def _tests(decision: Decision | None) -> list[NumberedTest]:
@@ -170,10 +170,10 @@ def _draw_test(canvas: Canvas, policy: AnyPolicy, numbered: NumberedTest, area: 
         canvas.write(area.x, area.y + PATCH + 28, text, area.width, fontsize=8.5, color=GREY)
 
 
-# What it does ------------------------------------------------------------------------------------
+# The actions -------------------------------------------------------------------------------------
 
 
-def name_of(decision: Decision) -> str:
+def action_in_words(decision: Decision) -> str:
     """Return the chosen action in words."""
     return f"{'' if decision.action_names else 'action '}{decision.name(decision.best)}"
 
@@ -184,7 +184,7 @@ def _draw_values(canvas: Canvas, decision: Decision, area: Box) -> None:
         heading = f"{decision.ballots.sum()} trees vote"
     else:
         heading = f"Class {decision.visual_class}"
-    canvas.title(area, f"{heading}: “{name_of(decision)}” is worth most")
+    canvas.title(area, f"{heading}: “{action_in_words(decision)}” is worth most")
     n = len(decision.q)
     columns = -(-n // ROWS)
     rows = -(-n // columns)

@@ -14,7 +14,7 @@ from rlvc.data.collect import Env, reset, step
 from rlvc.data.images import Image, as_image
 from rlvc.data.observations import as_percept, one_percept
 from rlvc.policies.forest import AnyPolicy
-from rlvc.report.video.frames import EpisodeStep, draw_frame, in_words, name_of
+from rlvc.report.video.frames import EpisodeStep, action_in_words, draw_frame, format_number
 
 HOLD: Final = 2.0  # seconds for which the end of an episode is shown
 ALIKE: Final = 0.5  # largest deviation of two equal views, relative to that of one's pixels
@@ -42,7 +42,7 @@ def play(
         env: An environment whose observations are percepts of the policy.
         episodes: The number of episodes.
         seed: The seed of the environment.
-        max_steps: Truncate an episode after so many steps; None leaves that to the environment.
+        max_steps: Truncate an episode after this many steps; None leaves that to the environment.
         fps: Frames per second of the video.
         on_frame: Called for each frame.
     """
@@ -86,10 +86,10 @@ def _play_episodes(
             yield replace(now, decision=decision)
             observation, reward, has_ended, is_cut_off, _ = step(env, decision.action)
             total += reward
-            actions.append(name_of(decision))
+            actions.append(action_in_words(decision))
         steps = f"{len(actions)} step{'s' if len(actions) > 1 else ''}"
         how = "Ended" if has_ended else "Cut off"
-        yield replace(now, ending=f"{how} after {steps}, return {in_words(total)}")
+        yield replace(now, ending=f"{how} after {steps}, return {format_number(total)}")
 
 
 def _shows_more(env: Env, images: Iterable[Image]) -> bool:

@@ -30,7 +30,7 @@ POLICIES: Final = ("policy.rlvc", "one.rlvc", "compact.rlvc", "basic.rlvc")  # t
 
 
 class PageBuilder:
-    """Write the data of pages about run folders.
+    """Build the data of the pages of runs.
 
     Scenes and keypoints are cached, so that the page of an unfinished run is quickly updated.
     """
@@ -40,7 +40,7 @@ class PageBuilder:
         self._scene: tuple[Any, Scene, ExtractionCache] | None = None
 
     def describe(self, folder: Path) -> Json:
-        """Return all that the page of a run knows.
+        """Return the data of the page of a run.
 
         Raises:
             FileFormatError: There is no run in the folder, or it is damaged.
@@ -60,8 +60,8 @@ class PageBuilder:
             scene, cache = self._scene_of(folder, result, task, is_draft=is_draft)
         images, shown = list(scene.images), list[Json]()
         for name, policy in policies.items():
-            check_fit(policy, scene, folder)
-            self._callback.on_phase("look", cache.n_new(policy.extractor, scene.percepts))
+            check_task(policy, scene, folder)
+            self._callback.on_phase("extract", cache.n_new(policy.extractor, scene.percepts))
             one, more = describe_policy(
                 name, policy, scene.percepts, cache, len(images), self._callback.on_step
             )
@@ -81,7 +81,7 @@ class PageBuilder:
     def _scene_of(
         self, folder: Path, result: dict[str, Any], task: Task[Any], *, is_draft: bool
     ) -> tuple[Scene, ExtractionCache]:
-        """Return the scene of a run, and the keypoints of its percepts."""
+        """Return the scene of a run, and the cache of its keypoints."""
         file = folder / "examples.rlvc"
         stamp = stamp_of(file)
         key = (*(result.get(name) for name in ("task", "pictures", "seed")), is_draft, stamp)
@@ -93,7 +93,7 @@ class PageBuilder:
         return self._scene[1], self._scene[2]
 
 
-def check_fit(policy: AnyPolicy, scene: Scene, folder: Path) -> None:
+def check_task(policy: AnyPolicy, scene: Scene, folder: Path) -> None:
     """Raise a FileFormatError unless a policy was learned on the task of the scene."""
     known = {images.camera: images.shape for images in scene.percepts.images}
     n_actions = scene.task.get("n_actions", policy.n_actions)
@@ -144,10 +144,10 @@ def read_policies(folder: Path, *, is_draft: bool) -> dict[str, AnyPolicy]:
     files = [folder / name for name in POLICIES if (folder / name).is_file()]
     if not files:
         raise FileFormatError(f"There is no policy in {folder}; was {RESULT} moved there alone?")
-    return {name_of(policy): policy for policy in map(load_policy, files)}
+    return {describe_kind(policy): policy for policy in map(load_policy, files)}
 
 
-def name_of(policy: AnyPolicy) -> str:
+def describe_kind(policy: AnyPolicy) -> str:
     """Return the kind and the size of a policy in words."""
     if isinstance(policy, ForestPolicy):
         return f"forest of {len(policy.trees)} trees"

@@ -14,7 +14,7 @@ FITTED = ("threshold",)  # fitted to the percepts, like the parts that are chose
 
 
 def describe_overview(result: dict[str, Any], task: Task[Any]) -> Json:
-    """Return what the overview says of a run, as far as it is known."""
+    """Return the overview of a run, as far as its results are known."""
     measures = task.measures(result)
     return {
         "lead": task.lead,
@@ -115,5 +115,6 @@ def describe_settings(result: dict[str, Any], task: Task[Any]) -> list[list[Any]
 
 def _defaults(part: str) -> dict[str, dict[str, Any]]:
     """Return the default parameters of every kind of a part."""
-    made = [registry.make(name) for name in registry] if (registry := PARTS.get(part)) else []
+    registry = PARTS.get(part)
+    made = [registry.make(name) for name in registry] if registry else []
     return {type(one).__name__: as_json(one) for one in made}

@@ -1,4 +1,4 @@
-"""The scene of a page: percepts to ask about, where their pixels are, and a map of the task."""
+"""The scene of a page: percepts to explain, where their pixels are, and a map of the task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rlvc.report.web.encoding import Json
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a page shows of a task.
+    """The percepts, images and map of a task on a page.
 
     Attributes:
         percepts: The percepts whose features are extracted.
@@ -21,7 +21,7 @@ class Scene:
         labels: The names of these percepts.
         images: Pictures of the page.
         cameras: For each camera, where on these pictures its images are.
-        task: What the view of the task needs to know.
+        task: The data of the view of the task.
     """
 
     percepts: Percepts

@@ -1,4 +1,4 @@
-"""The live page of a run: what its folder holds, and when that changes."""
+"""The live page of a run, which follows the files in the folder of the run."""
 
 from __future__ import annotations
 

@@ -179,8 +179,7 @@ function featureExamples(model, feature) {
     (model.exhibits(percept, feature) ? shown : missed).push(percept);
   }
   if (!model.nPercepts)
-    return [el("p", { class: "quiet feature-none" },
-      "This run has no example percepts.")];
+    return [el("p", { class: "quiet feature-none" }, "This run has no example percepts.")];
   const item = (percept) => el("li", null, link(`at/example/${percept.number}`,
     picture(model, percept, camera, { marks: [{ feature }], label: model.label(percept.number) })));
   const isWide = model.cameras[camera].width > 1.6 * model.cameras[camera].height;

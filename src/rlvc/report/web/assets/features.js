@@ -20,7 +20,7 @@ function makeFeaturesView(model, state) {
   const cards = el("ul", { class: "feature-cards" });
   const hits = el("p", { class: "feature-hits", role: "status", "aria-live": "polite" });
   const more = el("button", { type: "button", name: "more", class: "feature-more", onclick: showMore });
-  const panel = el("aside", { class: "feature-panel panel", "aria-label": "The feature that is selected", hidden: true,
+  const panel = el("aside", { class: "feature-panel panel", "aria-label": "The selected feature", hidden: true,
     onscroll: () => (state.scroll = panel.scrollTop) });
   const list = el("div", { class: "feature-list" }, hits, cards, more);
   const node = el("div", { class: "feature-view" }, featureToolbar(model, state, () => search()),
@@ -28,7 +28,7 @@ function makeFeaturesView(model, state) {
   let facts = null;
   let found = [];
   let chosen = null;
-  let isUnknown = false; // the feature that the address names
+  let isUnknown = false; // whether the address names a feature that does not exist
 
   /** Return the card of a feature. */
   function card(feature) {
@@ -47,14 +47,14 @@ function makeFeaturesView(model, state) {
     show();
   }
 
-  /** Show as many cards as wanted, and say how many there are. */
+  /** Show the cards that match, up to a limit, and count them. */
   function show() {
     found = findFeatures(model, facts, state);
     fill(cards, found.slice(0, state.most).map(card));
     count();
   }
 
-  /** Say how many there are, and how many more to show. */
+  /** Show how many features match, and how many more can be shown. */
   function count() {
     const tested = found.filter((feature) => facts.isTested[feature]).length;
     const parts = found.length - tested;

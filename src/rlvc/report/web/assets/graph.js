@@ -168,7 +168,7 @@ class Graph {
     if (this.canvas.title !== text) this.canvas.title = text;
   }
 
-  /** Pan by so many pixels. */
+  /** Pan by some pixels. */
   pan(dx, dy) {
     this.view.x -= dx / this.view.k;
     this.view.y -= dy / this.view.k;

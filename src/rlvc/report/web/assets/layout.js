@@ -21,7 +21,7 @@ function shownNodes(tree, open) {
   return found;
 }
 
-/** Unfold the heaviest folded tests below a node until so many nodes are visible there. */
+/** Unfold the heaviest folded tests below a node until `most` nodes are visible there. */
 function unfoldHeaviest(tree, weight, open, from, most) {
   const met = new Set([from]);
   const folded = [];

@@ -7,7 +7,7 @@ function makeOverviewView(model, state) {
     el("div", { class: overview.lead ? "lead known" : "lead" }, el("h2", { class: "name" }, title), overview.lead ? el("p", null, overview.lead) : null),
     el("dl", { class: "headline" }, overview.headline.map(({ label, value }) =>
       el("div", null, el("dt", null, label), el("dd", null, value)))),
-    overview.measures ? el("section", { class: "panel wide" }, el("h3", null, "How good it is"), measureTable(overview.measures)) : null,
+    overview.measures ? el("section", { class: "panel wide" }, el("h3", null, "Performance"), measureTable(overview.measures)) : null,
     el("section", { class: "panel" }, el("h3", null, "The run"), factList(overview.facts), command(overview.command)),
     overview.seconds.length ? el("section", { class: "panel" }, el("h3", null, "Time spent"), timeBars(overview.seconds)) : null,
     el("section", { class: "panel" }, el("h3", null, "Versions"), factList(overview.versions)),

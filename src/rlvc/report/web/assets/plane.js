@@ -26,8 +26,7 @@ function makePlane(model, state, go) {
   const map = svg("svg", {
     class: "map plane", viewBox: `${-PLANE.left} ${-PLANE.top} ${wide} ${high}`, style: `--aspect:${wide / high}`,
     tabindex: 0, role: "application", "aria-roledescription": "map",
-    "aria-label": "Map of positions and velocities. "
-      + "Arrow keys move the selected state; with shift, farther.",
+    "aria-label": "Map of positions and velocities. Arrow keys move the selected state; with shift, farther.",
   }, layer, planeAxes(task), chosen);
   const scale = el("div");
   let decided = null;

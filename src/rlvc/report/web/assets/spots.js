@@ -77,7 +77,7 @@ function makeSpots(model, state, go) {
   const wrong = task.state.filter((_, i) => task.is_new[i] && !isGood(i)).length;
   const node = el("div", null, el("div", { class: "map-frame" }, map),
     el("p", { class: "legend" }, Object.entries(TURNS).map(([word, sign]) => el("span", null, `${sign} ${word}`)),
-      el("span", null, "a percentage: share of new views with the optimal action")),
+      el("span", null, "a percentage: share of new views with the optimal action, if below 100%")),
     el("p", { class: "quiet" }, "Choose a spot and a heading. The sign is the action on most of the views shown; "
       + `it is not optimal on ${number(wrong)} of the ${number(task.is_new.filter(Boolean).length)} new views shown.`));
   return { node, pick, mark, first: ["example", newest(0) ?? 0] };

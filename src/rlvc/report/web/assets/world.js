@@ -138,7 +138,7 @@ function worldExits(boxes) {
 
 /** Return the legend of the arrows. */
 function worldLegend(share) {
-  const signs = share === null ? [el("span", null, "→ action so far")]
+  const signs = share === null ? [el("span", null, "→ action of the policy so far")]
     : [el("span", null, `→ optimal decision (${percent(share)})`),
       el("span", { class: "other" }, "o→ not optimal")];
   return el("p", { class: "legend" }, signs,

@@ -1,4 +1,4 @@
-"""Checks of the parts that learn: classifiers, solvers, clusterings and what is around them."""
+"""Checks of the parts that learn: classifiers, solvers, generators, selectors and the rest."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from rlvc.features.incidence import Incidence
 from rlvc.features.kinds import Feature
 from rlvc.learning.aliasing import AliasingDetector, Residuals
 from rlvc.learning.compaction import PostProcess
-from rlvc.learning.generation.base import Generator
+from rlvc.learning.generation.base import Candidates, Generator
 from rlvc.learning.generation.clustering import Clustering
 from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate
 from rlvc.learning.rlvc import RLVC
-from rlvc.learning.selection.selector import FeatureSelector, Samples
+from rlvc.learning.selection.selector import FeatureSelector, Samples, SplitChoice
 from rlvc.learning.solvers.base import Solver
 from rlvc.testing.require import Require
 from rlvc.vision.detectors import Harris
+
+Attempts = list[tuple[bool, list[Feature]]]  # of a stage: whether known features, and new ones
 
 
 def check_classifier(classifier: Classifier, seed: int = 0) -> None:
@@ -31,32 +33,32 @@ def check_classifier(classifier: Classifier, seed: int = 0) -> None:
 
     >>> check_classifier(Tree())
     """
-    require = Require(classifier)
     rng = np.random.default_rng(seed)
     dense = rng.random((60, 6)) < 0.5  # which percept exhibits which feature
     classes, n_classes = np.zeros(60, np.int64), 1
-    for stage in range(6):
-        before, expected, n_before = classifier, classes, n_classes
-        if stage == 3:
-            labels = rng.permutation(np.arange(n_classes) % max(n_classes // 2, 1))
-            groups = [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
-            classifier, n_classes = classifier.merge(groups), len(groups)
-            ordered = sorted(groups, key=min)
-            classes = np.select([np.isin(classes, g) for g in ordered], [*range(n_classes)])
-        else:
-            chosen = rng.permutation(n_classes)[:3].tolist()
-            splits = [Split(number, int(rng.integers(6))) for number in chosen]
-            classifier, n_classes = classifier.refine(splits), n_classes + len(splits)
-            for new, split in enumerate(splits, start=n_before):
-                moves = (classes == split.visual_class) & dense[:, split.feature]
-                classes = np.where(moves, new, classes)
-        _require_classes(require, before, dense, expected, n_before)  # is as it was
-        _require_classes(require, classifier, dense, classes, n_classes)
-    numbers = rng.permutation(6)
-    renumbered = classifier.renumber(dict(enumerate(numbers.tolist())))
-    _require_classes(require, renumbered, dense[:, np.argsort(numbers)], classes, n_classes)
-    same = classifier.merge([[number] for number in range(n_classes)])
-    require(same is classifier, "merge must return the classifier itself if all classes stay")
+    with Require(classifier, "60 percepts and six features") as require:
+        for stage in range(6):
+            before, expected, n_before = classifier, classes, n_classes
+            if stage == 3:
+                labels = rng.permutation(np.arange(n_classes) % max(n_classes // 2, 1))
+                groups = [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
+                classifier, n_classes = classifier.merge(groups), len(groups)
+                ordered = sorted(groups, key=min)
+                classes = np.select([np.isin(classes, g) for g in ordered], [*range(n_classes)])
+            else:
+                chosen = rng.permutation(n_classes)[:3].tolist()
+                splits = [Split(number, int(rng.integers(6))) for number in chosen]
+                classifier, n_classes = classifier.refine(splits), n_classes + len(splits)
+                for new, split in enumerate(splits, start=n_before):
+                    moves = (classes == split.visual_class) & dense[:, split.feature]
+                    classes = np.where(moves, new, classes)
+            _require_classes(require, before, dense, expected, n_before)  # must not have changed
+            _require_classes(require, classifier, dense, classes, n_classes)
+        numbers = rng.permutation(6)
+        renumbered = classifier.renumber(dict(enumerate(numbers.tolist())))
+        _require_classes(require, renumbered, dense[:, np.argsort(numbers)], classes, n_classes)
+        same = classifier.merge([[number] for number in range(n_classes)])
+        require(same is classifier, "merge must return the classifier itself if all classes stay")
 
 
 def _require_classes(
@@ -74,7 +76,7 @@ def _require_classes(
     for row, visual_class in zip(dense.tolist(), expected.tolist(), strict=True):
         path, end = classifier.walk(row.__getitem__)
         require(end == visual_class, "walk must end in the class that refine and merge lead to")
-        require(all(row[f] == is_there for f, is_there in path), "walk must return its tests")
+        require(all(row[f] == outcome for f, outcome in path), "walk must return its tests")
         require({f for f, _ in path} <= usage.keys(), "features must be all that walk tests")
         usage.update({f: usage[f] + 1 for f, _ in path})
     for threads in (1, 2):
@@ -85,8 +87,7 @@ def _require_classes(
 
 
 def check_solver(solver: Solver) -> None:
-    """Check that ``solve`` returns a value of every pair, and solves a corridor of five cells."""
-    require = Require(solver)
+    """Check that ``solve`` returns a value for every pair, and solves some tiny problems."""
 
     def solve(sequence: MappedSequence, n_actions: int) -> tuple[MappedMDP, NDArray[np.float64]]:
         mdp = estimate(sequence, int(sequence.start.max()) + 1, n_actions)
@@ -96,35 +97,41 @@ def check_solver(solver: Solver) -> None:
         require.equal(again, q, "solve must return the same values for the same MDP")
         return mdp, q
 
-    mdp, q = solve(_corridor(), 3)  # the third action is never tried
-    untried = (q[~mdp.is_tried] == mdp.floor(0.8)).all()
-    require(untried, "a pair that was never tried must be worth mdp.floor(gamma)")
-    require((q[:, 1] > q[:, 0]).all(), "the way to the reward must be worth more than the way back")
-    number, flag = np.arange(2), np.ones(2, np.bool_)
-    zero = np.zeros_like(number)
-    _, q = solve(MappedSequence(number, zero, np.array([1.0, 9.0]), number[::-1], flag, flag), 1)
-    require(np.allclose(q, [[1.0], [9.0]]), "nothing may follow a terminal transition")
-    _, q = solve(MappedSequence(number, zero, np.zeros(2), number[::-1], ~flag, flag), 1)
-    require(not q.any(), "rewards of zero must be worth nothing")
+    number = np.tile([0, 1], 200)  # from the first class to the second one, again and again
+    end, action, reward = 1 - number, np.zeros_like(number), np.where(number, 9.0, 1.0)
+    always, is_second = np.ones(400, np.bool_), number == 1
+    with Require(solver, "an MDP of a few classes") as require:
+        mdp, q = solve(_corridor(), 3)  # the third action is never tried
+        untried = (q[~mdp.is_tried] == mdp.floor(0.8)).all()
+        require(untried, "a pair that was never tried must be worth mdp.floor(gamma)")
+        is_ahead = (q[:, 1] > q[:, 0]).all()
+        require(is_ahead, "the way to the reward must be worth more than the way back")
+        _, q = solve(MappedSequence(number, action, reward, end, always, always), 1)
+        require(np.allclose(q, [[1.0], [9.0]]), "nothing may follow a terminal transition")
+        _, q = solve(MappedSequence(number, action, reward, end, is_second, is_second), 1)
+        require(np.allclose(q, [[8.2], [9.0]], rtol=0.02), "rewards must be discounted by gamma")
+        _, q = solve(MappedSequence(number, action, 0.0 * reward, end, ~always, always), 1)
+        require(not q.any(), "rewards of zero must be worth nothing")
 
 
 def check_aliasing_detector(detector: AliasingDetector) -> None:
     """Check that ``detect`` returns a mask of classes, and none whose residuals do not vary."""
-    require = Require(detector)
     group = np.arange(60) % 12  # of three classes and four actions
-    for integers in (group * 7, np.random.default_rng(0).integers(-99, 99, 60)):
-        residuals = Residuals(integers, FixedPoint(2), group, np.zeros((3, 4))).sums()
-        mask = detector.detect(residuals, 10.0)
-        require.array(mask, (3,), np.bool_, "the mask (n_classes,)")
-        again = detector.detect(residuals, 10.0)
-        require.equal(again, mask, "detect must return the same mask for the same residuals")
-        if not residuals.variances().any():
-            require(not mask.any(), "no class may be aliased where no residuals vary")
+    rng = np.random.default_rng(0)
+    with Require(detector, "residuals of three classes") as require:
+        for integers in (group * 7, rng.integers(-99, 99, 60), rng.integers(-(10**9), 10**9, 60)):
+            residuals = Residuals(integers, FixedPoint(2), group, np.zeros((3, 4))).sums
+            mask = detector.detect(residuals, 10.0)
+            require.array(mask, (3,), np.bool_, "the mask (n_classes,)")
+            again = detector.detect(residuals, 10.0)
+            require.equal(again, mask, "detect must return the same mask for the same residuals")
+            if not residuals.variances().any():
+                require(not mask.any(), "no class may be aliased where no residuals vary")
+        require(mask.any(), "classes must be aliased where residuals vary by millions")
 
 
 def check_selector(selector: FeatureSelector) -> None:
     """Check that a selector finds the one feature that explains residuals, on one shard or two."""
-    require = Require(selector)
     rng = np.random.default_rng(0)
     dense = rng.random((40, 5)) < 0.5
     percepts, action = rng.integers(0, 40, 600), rng.integers(0, 2, 600)
@@ -138,28 +145,41 @@ def check_selector(selector: FeatureSelector) -> None:
         incidence, is_all = Incidence.from_dense(dense), part == slice(None)
         return Samples(residuals, percepts[part], incidence, is_aliased, threads, is_all)
 
-    total = samples(slice(None), 1).residuals.sums()
-    choice = selector.choose([selector.measure(samples(slice(None), 1))], total)
-    require.array(choice.feature, (3,), np.int64, "the features (n_classes,)")
-    require(choice.feature[0] == 2, "the feature that explains the residuals must be selected")
-    require(choice.feature[1] == -1, "classes that are not aliased must get -1")
-    require(((choice.p_value >= 0) & (choice.p_value <= 1)).all(), "p-values must be in [0, 1]")
-    again = selector.choose([selector.measure(samples(slice(None), 2))], total)
-    require.equal(again.feature, choice.feature, "the choice must not depend on the threads")
-    try:
-        shards = [selector.measure(samples(part, 1)) for part in (slice(250), slice(250, None))]
-    except ValueError:
-        return  # it needs all interactions at once, and says so
-    parts = selector.choose(shards, total)
-    require.equal(parts.feature, choice.feature, "the choice must not depend on the shards")
+    total = samples(slice(None), 1).residuals.sums
+    with Require(selector, "residuals of three classes") as require:
+        require(selector.min_samples >= 1, "min_samples must be at least 1")
+        choice = selector.choose([selector.measure(samples(slice(None), 1))], total)
+        _require_choice(require, choice)
+        again = selector.choose([selector.measure(samples(slice(None), 2))], total)
+        require.equal(again.feature, choice.feature, "the choice must not depend on the threads")
+        try:
+            shards = [selector.measure(samples(part, 1)) for part in (slice(250), slice(250, None))]
+        except ValueError:
+            return  # it needs all interactions at once, and says so
+        parts = selector.choose(shards, total)
+        require.equal(parts.feature, choice.feature, "the choice must not depend on the shards")
+
+
+def _require_choice(require: Require, choice: SplitChoice) -> None:
+    """Require a valid choice for three classes, of which the second is not aliased."""
+    require.instance(choice, SplitChoice, "the choice")
+    for name, column in choice._asdict().items():
+        dtype = np.float64 if name == "p_value" else np.int64
+        require.array(column, (3,), dtype, f"{name} (n_classes,) of the choice")
+    feature, action, p_value, _ = choice
+    require(feature[0] == 2, "the feature that explains the residuals must be selected")
+    require(feature[1] == -1, "classes that are not aliased must get -1")
+    require(-1 <= feature[2] < 5, "only candidates may be selected")
+    is_valid = np.where(feature >= 0, (action >= 0) & (action < 2), action == -1)
+    require(is_valid.all(), "action must be that of the residuals, or -1 where feature is -1")
+    require(((p_value >= 0) & (p_value <= 1)).all(), "p-values must be in [0, 1]")
 
 
 def check_generator(generator: Generator) -> None:
     """Check that a generator proposes valid features, the same ones in every run, and ends.
 
-    It is asked about the images of one class, with two marks that are near or far from each other.
+    It is run for two stages, on images of two marks that are near or far from each other.
     """
-    require = Require(generator)
     images, number = np.full((24, 64, 96, 3), 128, np.uint8), np.arange(24)
     for n, (x, y) in enumerate(np.random.default_rng(0).integers(24, 34, (24, 2))):
         images[n, y : y + 7, x : x + 7] = 255, 0, 0
@@ -169,25 +189,33 @@ def check_generator(generator: Generator) -> None:
     )
     database = RLVC(detector=Harris()).extract(data)
 
-    def propose(threads: int) -> list[tuple[bool, list[Feature]]]:
-        state, view = generator.start(), database.view(Tree(), threads=threads)
-        found = list[tuple[bool, list[Feature]]]()
-        while (one := state.generate(view, np.array([True]), len(found))) is not None:
-            found.append((one.known, list(one.new)))
-            require(len(found) < 100, "generate must return None when it has no more candidates")
-        return found
+    def propose(threads: int) -> list[Attempts]:
+        state, stages = generator.start(), list[Attempts]()
+        for classifier in (Tree(), Tree().refine([Split(0, 0)])):
+            view, found = database.view(classifier, threads=threads), Attempts()
+            is_aliased = np.arange(classifier.n_classes) == 0
+            while (one := state.generate(view, is_aliased, len(found))) is not None:
+                require.instance(one, Candidates, "what generate returns")
+                found.append((one.known, list(one.new)))
+                what = "generate must return None when it has no more candidates"
+                require(len(found) < 100, what)
+            stages.append(found)
+        return stages
 
-    found = propose(1)
-    require(found, "generate must return candidates at the first attempt")
-    require(sum(bool(new) for _, new in found) <= 1, "new features must all be in one attempt")
-    new = [feature for _, features in found for feature in features]
-    require(len(set(new)) == len(new), "a new feature must be named once")
-    known = set(database.graph.features)
-    require(known.isdisjoint(new), "features that are known must not be proposed as new")
-    height = FeatureGraph((*database.graph.features, *new)).height  # of parts that exist
-    require(all(height[len(known) :]), "new features must be made of known ones")
-    what = "generate must return the same candidates in every run, whatever the threads"
-    require(propose(2) == found, what)
+    known = database.graph.features
+    with Require(generator, "images of two marks") as require:
+        stages = propose(1)
+        require(stages[0], "generate must return candidates at the first attempt")
+        for attempts in stages:
+            is_single = sum(bool(new) for _, new in attempts) <= 1
+            require(is_single, "new features must all be in one attempt")
+            new = [feature for _, features in attempts for feature in features]
+            require(len(set(new)) == len(new), "a new feature must be named once")
+            require(set(known).isdisjoint(new), "known features must not be proposed as new")
+            height = FeatureGraph((*known, *new)).height  # of parts that exist
+            require(all(height[len(known) :]), "new features must be made of known ones")
+        what = "generate must return the same candidates in every run, whatever the threads"
+        require(propose(2) == stages, what)
 
 
 def check_clustering(clustering: Clustering, seed: int = 0) -> None:
@@ -195,26 +223,29 @@ def check_clustering(clustering: Clustering, seed: int = 0) -> None:
 
     The segments are drawn by ``seed``; some are empty, and some numbers are equal.
     """
-    require = Require(clustering)
     rng = np.random.default_rng(seed)
     lengths = rng.choice([0, 1, 2, 3, 5, 9, 20, 40], rng.integers(1, 9)).tolist()
     parts = [np.sort(rng.uniform(0, 200, n).round(rng.integers(-1, 9))) for n in lengths]
+    parts.append(np.repeat([10.0, 100.0], 20))  # two obvious clusters
     begin, values = np.cumsum([0, *map(len, parts)]), np.concatenate(parts)
     values.flags.writeable = False
-    labels = clustering.cluster(begin, values)
-    require.array(labels, (len(values), labels.shape[-1]), np.int64, "the labels (n, n_ways)")
-    for first, last, part in zip(begin, begin[1:], parts, strict=False):
-        alone = clustering.cluster(np.array([0, len(part)]), part)
-        what = "the labels of a segment must not depend on other segments"
-        require.equal(labels[first:last], alone, what)
-        for column in alone.T:
-            found = np.setdiff1d(column, -1).tolist()
-            require(found == [*range(len(found))], "labels must count from 0; -1 is for no cluster")
+    with Require(clustering, f"segments of lengths {np.diff(begin).tolist()}") as require:
+        labels = clustering.cluster(begin, values)
+        shape = len(values), *np.shape(labels)[-1:]
+        require.array(labels, shape, np.int64, "the labels (n, n_ways)")
+        for first, last, part in zip(begin, begin[1:], parts, strict=False):
+            alone = clustering.cluster(np.array([0, len(part)]), part)
+            what = "the labels of a segment must not depend on other segments"
+            require.equal(labels[first:last], alone, what)
+            for column in alone.T:
+                found = np.setdiff1d(column, -1).tolist()
+                what = "labels must count from 0; -1 is for no cluster"
+                require(found == [*range(len(found))], what)
+        require((alone >= 0).any(), "twenty times 10 and twenty times 100 must give a cluster")
 
 
 def check_post_process(post_process: PostProcess) -> None:
     """Check that a step returns the classifier itself or one in which classes are merged."""
-    require = Require(post_process)
     tree = Tree().refine([Split(0, 0)]).refine([Split(0, 1), Split(1, 1)])
     incidence = Incidence.from_dense(np.array([[0, 0], [1, 0], [0, 1], [1, 1]], np.bool_))
 
@@ -225,16 +256,17 @@ def check_post_process(post_process: PostProcess) -> None:
         mdp = estimate(sequence, classifier.n_classes, 1)
         return mdp, mdp.reward
 
-    first, second = post_process.start(), post_process.start()
-    if first is None or second is None:
-        return  # classifiers stay as they are
-    for number in (0, 1, 10, 20):
-        after = first(number, tree, solve, is_last=number == 20)
-        classes = after.classify(incidence)
-        merged = np.unique(classes).tolist() == [*range(after.n_classes)]
-        require(merged, "a step must only merge classes, and number them from 0 without gaps")
-        again = second(number, tree, solve, is_last=number == 20).classify(incidence)
-        require.equal(again, classes, "steps of two runs must not share state")
+    with Require(post_process, "a tree of four classes") as require:
+        first, second = post_process.start(), post_process.start()
+        if first is None or second is None:
+            return  # classifiers stay as they are
+        for number in (0, 1, 10, 20):
+            after = first(number, tree, solve, is_last=number == 20)
+            classes = after.classify(incidence)
+            merged = np.unique(classes).tolist() == [*range(after.n_classes)]
+            require(merged, "a step must only merge classes, and number them from 0 without gaps")
+            again = second(number, tree, solve, is_last=number == 20).classify(incidence)
+            require.equal(again, classes, "steps of two runs must not share state")
 
 
 def _corridor(n: int = 2000) -> MappedSequence:

@@ -1,14 +1,14 @@
-# The two commands of the README: `make run` and `make test`. Both need only Python and make.
+# `make run` and `make test` need nothing but Python and make.
 PYTHON ?= python3
 BIN := .venv/bin
 
 .PHONY: run test check kernels coverage benchmark docs clean
 
-run: .venv/run.stamp  ## learn the maze, show progress, write pictures and a page to runs/maze
+run: .venv/run.stamp  ## learn the maze; write figures and a report to runs/maze
 	$(BIN)/rlvc run maze --out runs/maze --overwrite
 	$(BIN)/rlvc report runs/maze
 
-test: .venv/dev.stamp  ## lint, types, layers and tests
+test: .venv/dev.stamp  ## linters, type checks, import layers and all tests
 	$(MAKE) --jobs 2 --output-sync check kernels
 	$(BIN)/python -m pytest -m "" -n 2 --dist loadfile
 
@@ -18,16 +18,16 @@ check: .venv/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-kernels: .venv/dev.stamp  ## compile them while the checks go on, once for all tests
+kernels: .venv/dev.stamp  ## compile the kernels once for all tests, while the checks run
 	$(BIN)/python tools/kernels.py
 
-coverage: .venv/dev.stamp  ## which lines no test runs; compiled kernels are not counted
+coverage: .venv/dev.stamp  ## lines that no test runs; compiled kernels are not counted
 	$(BIN)/python -m pytest -m "" -n 2 --dist loadfile --cov
 
-benchmark: .venv/run.stamp  ## the ratios to the floors
+benchmark: .venv/run.stamp  ## the costs, relative to their lower bounds
 	$(BIN)/python benchmarks/floors.py
 
-docs: .venv/dev.stamp  ## the site, into site/; open site/index.html
+docs: .venv/dev.stamp  ## build the site; open site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 .venv/bin/python:

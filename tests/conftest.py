@@ -1,4 +1,4 @@
-"""What several test files share."""
+"""Fixtures that several test files share."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def policy() -> Policy:
 
 @pytest.fixture(scope="module")
 def saved(policy: Policy) -> bytes:
-    """The file of the policy, which a module may replace by one of its own."""
+    """Return the file of the policy; a module may override it."""
     return bytes_of(policy)
 
 
 @pytest.fixture(scope="session")
 def page_about(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Page]:
-    """Return what learns a small task and writes its page, once for each kind of task."""
+    """Return a function that learns a small task and writes its page, once for each kind."""
     return cache(lambda kind: write_page(kind, tmp_path_factory.mktemp("page") / kind))
 
 
@@ -44,7 +44,7 @@ def call(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[CommandLine]:
-    """Give what runs a command line as a shell would, without starting a process."""
+    """Yield a function that runs a command line like a shell, without starting a process."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("RLVC_CACHE", str(tmp_path_factory.mktemp("cache")))
     for name in ("RLVC_DATA", "FORCE_COLOR", "TTY_COMPATIBLE"):
@@ -57,13 +57,13 @@ def call(
 
 @pytest.fixture
 def small() -> Iterator[None]:
-    """Let the small task be known."""
+    """Register the small task."""
     with small_task():
         yield
 
 
 @pytest.fixture
 def unpainted() -> Iterator[None]:
-    """Leave the figures out."""
+    """Skip the figures."""
     with without_figures():
         yield

@@ -13,22 +13,20 @@ from typing import TYPE_CHECKING, Any
 from rlvc.envs import register_envs
 
 if TYPE_CHECKING:
-    from rlvc.data.collect import Round, collect, explore
-    from rlvc.data.interactions import Interactions
-    from rlvc.data.io.folder import read_folder, write_folder
-    from rlvc.data.io.minari import read_minari, write_minari
-    from rlvc.data.io.npz import read_arrays
-    from rlvc.data.percepts import Percepts
+    from rlvc.data import Interactions, Percepts, Round, collect, explore
+    from rlvc.data.io import read_arrays, read_folder, read_minari, write_folder, write_minari
     from rlvc.distributed.disk import Dataset, open_dataset, write_dataset
-    from rlvc.learning.database import Database
-    from rlvc.learning.forest import Forest
-    from rlvc.learning.rlvc import RLVC
-    from rlvc.learning.stage import Stage
-    from rlvc.policies.evaluate import Evaluation, evaluate
-    from rlvc.policies.explanation import Explanation, ForestExplanation
-    from rlvc.policies.forest import ForestPolicy, load_policy
-    from rlvc.policies.policy import Policy
-    from rlvc.vision.io import load_vocabulary, save_vocabulary
+    from rlvc.learning import RLVC, Database, Forest, Stage
+    from rlvc.policies import (
+        Evaluation,
+        Explanation,
+        ForestExplanation,
+        ForestPolicy,
+        Policy,
+        evaluate,
+        load_policy,
+    )
+    from rlvc.vision import load_vocabulary, save_vocabulary
 
 __version__ = "0.1.0"
 
@@ -62,41 +60,35 @@ __all__ = [
     "write_minari",
 ]
 
-_HOMES = {
-    "RLVC": "rlvc.learning.rlvc",
-    "Database": "rlvc.learning.database",
-    "Dataset": "rlvc.distributed.disk",
-    "Evaluation": "rlvc.policies.evaluate",
-    "Explanation": "rlvc.policies.explanation",
-    "Forest": "rlvc.learning.forest",
-    "ForestExplanation": "rlvc.policies.explanation",
-    "ForestPolicy": "rlvc.policies.forest",
-    "Interactions": "rlvc.data.interactions",
-    "Percepts": "rlvc.data.percepts",
-    "Policy": "rlvc.policies.policy",
-    "Round": "rlvc.data.collect",
-    "Stage": "rlvc.learning.stage",
-    "collect": "rlvc.data.collect",
-    "evaluate": "rlvc.policies.evaluate",
-    "explore": "rlvc.data.collect",
-    "load_policy": "rlvc.policies.forest",
-    "load_vocabulary": "rlvc.vision.io",
-    "open_dataset": "rlvc.distributed.disk",
-    "read_arrays": "rlvc.data.io.npz",
-    "read_folder": "rlvc.data.io.folder",
-    "read_minari": "rlvc.data.io.minari",
-    "save_vocabulary": "rlvc.vision.io",
-    "write_dataset": "rlvc.distributed.disk",
-    "write_folder": "rlvc.data.io.folder",
-    "write_minari": "rlvc.data.io.minari",
+_ROOMS = {
+    "rlvc.data": ("Interactions", "Percepts", "Round", "collect", "explore"),
+    "rlvc.data.io": ("read_arrays", "read_folder", "read_minari", "write_folder", "write_minari"),
+    "rlvc.distributed.disk": ("Dataset", "open_dataset", "write_dataset"),
+    "rlvc.learning": ("RLVC", "Database", "Forest", "Stage"),
+    "rlvc.policies": (
+        "Evaluation",
+        "Explanation",
+        "ForestExplanation",
+        "ForestPolicy",
+        "Policy",
+        "evaluate",
+        "load_policy",
+    ),
+    "rlvc.vision": ("load_vocabulary", "save_vocabulary"),
 }
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for only then: ``import rlvc`` itself must stay cheap."""
+    """Import a public name on first use: ``import rlvc`` itself must stay cheap."""
     if name not in _HOMES:
         raise AttributeError(f"module 'rlvc' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names, so that notebooks and shells complete them."""
+    return sorted({*globals(), *__all__})
 
 
 register_envs()

@@ -1,4 +1,4 @@
-"""The errors that a caller may want to catch, and the sentences they are written in."""
+"""The errors that a caller may want to catch."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class FileFormatError(RlvcError):
 
 
 class DamagedFileError(FileFormatError):
-    """A file of rlvc of which bytes changed or are missing."""
+    """A file of rlvc in which bytes changed or are missing."""
 
 
 class InvalidFileError(FileFormatError):
-    """A file that rlvc did not write, of another format or version, or of inconsistent content.
+    """A file that rlvc did not write, of another format or version, or with inconsistent content.
 
-    Its bytes are as they were written, as far as is known.
+    As far as is known, its bytes are as they were written.
     """
 
 
@@ -36,7 +36,7 @@ class DownloadError(RlvcError):
 
 
 class EnvError(RlvcError):
-    """An environment that failed, or does not follow the API of Gymnasium."""
+    """An environment that failed or does not follow the Gymnasium API."""
 
 
 class StoppedError(RlvcError):
@@ -58,14 +58,10 @@ class DataError(RlvcError):
     def __str__(self) -> str:
         what, problems, note = self.args
         count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
-        more = len(problems) - SHOWN
-        return "\n  ".join(
-            [
-                f"{what} has {count}{f' ({note})' if note else ''}:",
-                *problems[:SHOWN],
-                *([f"and {more} more"] if more > 0 else []),
-            ]
-        )
+        lines = [f"{what} has {count}{f' ({note})' if note else ''}:", *problems[:SHOWN]]
+        if len(problems) > SHOWN:
+            lines.append(f"and {len(problems) - SHOWN} more")
+        return "\n  ".join(lines)
 
 
 def unknown_name(what: str, got: object, known: Iterable[str]) -> ValueError:

@@ -91,7 +91,7 @@ def test_what_is_not_plain_is_not_written(tmp_path: Path) -> None:
         ({"x": "a" * 2**24}, "its manifest has 167772.. bytes, more than 16777216"),
         ({"x": [0] * 2**20}, "its manifest has more than 1048576 values"),
     ):
-        with pytest.raises(ValueError, match=f"cannot be written: {why}. Put more into arrays."):
+        with pytest.raises(ValueError, match=f"cannot be written: {why}. Move data into arrays."):
             write_archive(tmp_path / "a", manifest, {})
     with pytest.raises(ValueError, match=r"^A file must have at most 60000 arrays; got 60001\.$"):
         write_archive(tmp_path / "a", HEADER, dict.fromkeys(map(str, range(60_001)), np.zeros(1)))
@@ -172,9 +172,9 @@ def test_another_format_or_version_is_named(tmp_path: Path) -> None:
         return path
 
     assert kind_of(write(format="tea")) == "tea"
-    assert refusal(path) == "FILE is not a soup file; it says 'tea'."
+    assert refusal(path) == "FILE is not a soup file; its format is 'tea'."
     for other in (None, 3, "a" * 10**6):
-        assert refusal(write(format=other)).endswith("; it says None.")
+        assert refusal(write(format=other)).endswith("; its format is None.")
         assert kind_of(path) is None
     assert refusal(write(version=4)) == (
         "FILE was made by a newer rlvc: it has version 4 of the format, and this rlvc reads "
@@ -190,9 +190,9 @@ def test_another_format_or_version_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("manifest", "why"),
     [
-        ("{", "its manifest is no JSON"),
-        ('{"a": "' + '\\"' * 10**6, "its manifest is no JSON"),
-        ('{"a": ' + "9" * 10**6 + "}", "its manifest is no JSON"),
+        ("{", "its manifest is not valid JSON"),
+        ('{"a": "' + '\\"' * 10**6, "its manifest is not valid JSON"),
+        ('{"a": ' + "9" * 10**6 + "}", "its manifest is not valid JSON"),
         ('{"a": ' * 100_000, "its manifest is nested deeper than 32"),
         ('{"a": ' + "[" * 32 + "]" * 32 + "}", "its manifest is nested deeper than 32"),
         ('{"a": ' + "[" * 31 + '"' + "[" * 9 + '"' + "]" * 31 + "}", None),
@@ -205,7 +205,7 @@ def test_another_format_or_version_is_named(tmp_path: Path) -> None:
 def test_a_manifest_that_is_none_is_refused(manifest: str, why: str | None, tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(pack(manifest, {}))
     if why is None:
-        assert refusal(tmp_path / "f") == "FILE is not a soup file; it says None."
+        assert refusal(tmp_path / "f") == "FILE is not a soup file; its format is None."
     else:
         assert refusal(tmp_path / "f").startswith(OTHER + why)
 
@@ -215,7 +215,7 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path) == "FILE is a folder; name a file in it."
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero")):
-        assert refusal(path) == "FILE is a device or a pipe; name an ordinary file."
+        assert refusal(path) == "FILE is a device or a pipe; name a regular file."
         assert kind_of(path) is None
     path = tmp_path / "f"
     path.write_bytes(b"")
@@ -236,7 +236,7 @@ def test_a_file_that_may_not_be_read_is_told(
     path = tmp_path / "f"
     write_archive(path, HEADER, {})
     monkeypatch.setattr("rlvc._core.archive.os.open", refuse)
-    with pytest.raises(PermissionError, match=r"let its owner allow you to read it: '.*f'$"):
+    with pytest.raises(PermissionError, match=r"ask its owner to let you read it: '.*f'$"):
         read_archive(path, KIND, VERSION)
     assert kind_of(path) is None
 

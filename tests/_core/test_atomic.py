@@ -9,11 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from rlvc._core import atomic as atomic_module
 from rlvc._core.atomic import atomic_file, atomic_write, remove_parts
+from rlvc._core.lock import lock_folder
 
 
 def test_a_file_is_written_with_its_folders_and_replaced(tmp_path: Path) -> None:
@@ -50,7 +52,7 @@ def test_what_is_no_ordinary_file_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"data")
     for name, why in (
         ("folder", r"folder is a folder; name a file in it\.$"),
-        ("pipe", r"pipe is a device or a pipe; name an ordinary file\.$"),
+        ("pipe", r"pipe is a device or a pipe; name a regular file\.$"),
         ("file/a", "a part of this path is a file; choose another place"),
     ):
         with pytest.raises(OSError, match=why):
@@ -64,7 +66,7 @@ def test_what_is_no_ordinary_file_is_not_replaced(tmp_path: Path) -> None:
     ("number", "cure"),
     [
         (errno.ENOSPC, "free some space or choose another disk"),
-        (errno.EACCES, "choose a place where you may write"),
+        (errno.EACCES, "choose a place that you can write to"),
     ],
 )
 def test_an_error_of_the_system_names_the_file_and_the_cure(
@@ -142,6 +144,14 @@ def test_a_part_that_is_taken_for_a_leftover_at_once_is_made_again(
     atomic_write(tmp_path / "a", b"data")
     assert (tmp_path / "a").read_bytes() == b"data"
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_folder_on_a_disk_without_locks_is_used_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("fcntl.flock", Mock(side_effect=OSError(errno.ENOLCK, "No locks")))
+    with lock_folder(tmp_path):
+        assert "cannot be locked" in caplog.text
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def test_no_more_than_a_few_pieces_are_taken_ahead(threads: int) -> None:
     for seen in range(1, 30):
         assert next(results) == seen
         assert taken - seen < 4 * threads
-    results.close()  # type: ignore[attr-defined]
+    del results
 
 
 def test_what_is_left_is_not_begun_when_nobody_wants_it() -> None:

@@ -15,7 +15,7 @@ from rlvc.learning.generation.clustering import CompleteLinkage, Hierarchical, c
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.selection.selector import Selector
 from rlvc.learning.solvers.base import solvers
-from rlvc.learning.solvers.dynamic_programming import ValueIteration
+from rlvc.learning.solvers.dynamic import ValueIteration
 from rlvc.learning.solvers.model_free import QLambda, QLearning, Sarsa
 from rlvc.vision import Harris, Invariants, Orb, Sift
 from rlvc.vision.descriptors import descriptors

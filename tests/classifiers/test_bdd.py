@@ -255,7 +255,7 @@ def test_without_cudd_plain_python_does_it(monkeypatch: pytest.MonkeyPatch) -> N
         two.functions("cudd")
 
 
-def test_a_test_that_comes_again_is_listed_and_counted_once() -> None:
+def test_a_repeated_test_is_listed_and_counted_once() -> None:
     again = Tree().refine([Split(0, 1)]).refine([Split(0, 2)]).merge([[0, 1], [2]])
     again = again.refine([Split(0, 1)])
     assert again.walk(lambda feature: feature == 1)[0] == [(1, True)]

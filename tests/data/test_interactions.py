@@ -61,9 +61,11 @@ def rows(**changed: Any) -> Interactions:
     return Interactions.from_arrays(**{**given, **changed})
 
 
-def test_actions_are_counted_from_their_start() -> None:
-    data = rows(actions=[5, 7], action_start=5, n_actions=4)
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.int32, np.uint64])
+def test_actions_are_counted_from_their_start(dtype: type[np.integer[Any]]) -> None:
+    data = rows(actions=np.array([5, 7], dtype), action_start=5, n_actions=4)
     assert (data.action.tolist(), data.action_start, data.n_actions) == ([0, 2], 5, 4)
+    assert data.action.dtype == np.int64
 
 
 @pytest.mark.parametrize(
@@ -73,8 +75,8 @@ def test_actions_are_counted_from_their_start() -> None:
         ({"rewards": [0, 1, 2]}, r"^reward of Interactions must have 2 entries; got 3\.$"),
         (
             {"actions": [0, -1]},
-            r"^action of Interactions must be in 0\.\.0; got -1 in row 1\. Correct it, or how many "
-            r"actions there are\.$",
+            r"^action of Interactions must be in 0\.\.0; got -1 in row 1\. Correct it, or the "
+            r"number of actions\.$",
         ),
         (
             {
@@ -87,17 +89,17 @@ def test_actions_are_counted_from_their_start() -> None:
         ({"actions": [[0], [1]]}, r"^action of .* must have 2 entries; got shape \(2, 1\)\.$"),
         (
             {"next_observations": pictures(3, shape=(4, 4, 3))},
-            r"^observations, next_observations must have as many rows; observations ends "
-            r"after 2\.$",
+            r"^observations, next_observations must have the same number of rows; observations "
+            r"ends after 2\.$",
         ),
         (
             {"next_observations": pictures(1, shape=(4, 4, 3))},
-            r"^observations, next_observations must have as many rows; next_observations ends "
-            r"after 1\.$",
+            r"^observations, next_observations must have the same number of rows; "
+            r"next_observations ends after 1\.$",
         ),
         (
             dict.fromkeys(("observations", "next_observations"), UNEVEN),
-            r"^a, b must have as many rows; b ends after 1\.$",
+            r"^a, b must have the same number of rows; b ends after 1\.$",
         ),
     ],
 )  # fmt: skip
@@ -138,13 +140,13 @@ def test_all_errors_of_a_database_are_raised_at_once() -> None:
             action_names=("a", "b", "c"),
         )  # fmt: skip
     assert str(caught.value).split("\n") == [
-        "action_names of Interactions must name 2 actions; got 3. Name as many as there are.",
+        "action_names of Interactions must name 2 actions; got 3. Name all or none.",
         "reward of Interactions must be finite; got nan in row 0, inf in row 1, nan in row 4, "
         "nan in row 5, nan in row 6 and 2 more. Correct it, or leave the episode out.",
         "reward of Interactions must be 0 or between 1e-100 and 1e100 in size; got 1e+200 in "
         "row 3. Scale the rewards: policies do not change.",
-        "action of Interactions must be in 5..6; got 4 in row 2, 9 in row 3. Correct it, or how "
-        "many actions there are.",
+        "action of Interactions must be in 5..6; got 4 in row 2, 9 in row 3. Correct it, or the "
+        "number of actions.",
     ]
 
 

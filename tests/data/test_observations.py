@@ -17,7 +17,7 @@ from rlvc import RLVC, Policy, collect, evaluate
 from rlvc.data import as_percept, check_spaces
 from rlvc.data.observations import frame_name, frame_of
 from rlvc.data.spaces import RENDER, SUPPORTED, warn_of_ignored_entries
-from rlvc.policies import check_fit
+from rlvc.policies import check_compatible
 from rlvc.report.video import play
 from tests.support.builders import pictures
 from tests.support.worlds import (
@@ -177,34 +177,29 @@ def test_frames_may_come_in_any_order_of_axes(policies: dict[str, Policy]) -> No
     ("kind", "observation", "message"),
     [
         (
-            "first colour",
-            PICTURES[0],
+            "first colour", PICTURES[0],
             "The frames of this policy are 2 of shape (48, 48, 3), such as (2, 48, 48, 3); got an "
             "observation of shape (48, 48, 3).",
         ),
         (
-            "first",
-            np.zeros((3, SIDE, SIDE), np.uint8),
+            "first", np.zeros((3, SIDE, SIDE), np.uint8),
             "The frames of this policy are 2 of shape (48, 48, 1), such as (2, 48, 48, 1); got an "
             "observation of shape (3, 48, 48).",
         ),
         (
-            "cameras",
-            {"front": PICTURES[0]},
+            "cameras", {"front": PICTURES[0]},
             "The cameras of this policy are ['front', 'rear']; got ['front'].",
         ),
         (
-            "cameras",
-            {"front": PICTURES[:2], "rear": GREYS[REAR]},
-            "The cameras of an observation must have as many images each.",
+            "cameras", {"front": PICTURES[:2], "rear": GREYS[REAR]},
+            "The cameras of an observation must have the same number of images.",
         ),
         (
-            "colour",
-            GREYS[0],
+            "colour", GREYS[0],
             "The channels of the observation must be 3, as in learning; got shape (48, 48).",
         ),
     ],
-)
+)  # fmt: skip
 def test_an_observation_that_does_not_fit(
     kind: str, observation: Any, message: str, policies: dict[str, Policy]
 ) -> None:
@@ -239,7 +234,7 @@ def test_a_stack_of_one_frame_and_planes_of_colour(
     env = Odd(kind, how)
     policy = RLVC(gamma=0.5, threads=1).learn(env, interactions=150, rounds=2)
     assert tuple(policy.shapes) == cameras
-    check_fit(policy, env)
+    check_compatible(policy, env)
     assert evaluate(policy, env, episodes=10).terminated.all()
     assert collect(env, 40, policy=policy, epsilon=0.0).terminated.sum() >= 15
     assert len(list(play(policy, env, fps=1.0))) >= 3
@@ -271,8 +266,8 @@ def test_frames_that_may_be_colours_are_warned_of(
 ) -> None:
     warn_of_ignored_entries(spaces.Box(0, 255, shape, np.uint8))
     assert caplog.messages == [
-        f"Observations of shape {shape} are taken for {n} grey frames. If they are the colours of "
-        "one image, bring them to (H, W, 3)."
+        f"Observations of shape {shape} are read as {n} grey frames. If they are the colours of "
+        "one image, convert them to (H, W, 3)."
     ]
 
 
@@ -294,6 +289,7 @@ def refuse(seen: spaces.Space[Any], message: str, actions: Any = None) -> None:
         (spaces.Box(-1.0, 1.0, (4,)), "Box(-1.0, 1.0, (4,), float32)"),
         (spaces.Box(0.0, 1.0, (64, 64, 3)), "Box(0.0, 1.0, (64, 64, 3), float32)"),
         (spaces.Box(0, 255, (128,), np.uint8), "Box(0, 255, (128,), uint8)"),
+        (spaces.Box(0, 255, (64, 64, 0), np.uint8), "Box([], [], (64, 64, 0), uint8)"),
         (spaces.Box(0, 255, (64, 64, 17), np.uint8), "Box(0, 255, (64, 64, 17), uint8)"),
         (spaces.Box(0, 255, (17, 64, 64), np.uint8), "Box(0, 255, (17, 64, 64), uint8)"),
         (spaces.Box(0, 255, (2, 2, 64, 64, 3), np.uint8), "Box(0, 255, (2, 2, 64, 64, 3), uint8)"),
@@ -325,11 +321,9 @@ def test_observations_without_images_are_refused(seen: spaces.Space[Any], text: 
 )
 def test_tiny_images_are_refused(shape: tuple[int, ...], size: str) -> None:
     tiny = spaces.Box(0, 255, shape, np.uint8)
-    tail = (
-        f"must have at least 12 × 12 pixels; got {size}, in which no feature can be seen. {RENDER}"
-    )
-    refuse(tiny, f"The images of the observation {tail}")
-    refuse(spaces.Dict({"eye": tiny}), f"The images of observation 'eye' {tail}")
+    tail = f"must have at least 12 × 12 pixels; got {size}, which is too small for any feature. "
+    refuse(tiny, f"The images of the observation {tail}{RENDER}")
+    refuse(spaces.Dict({"eye": tiny}), f"The images of observation 'eye' {tail}{RENDER}")
 
 
 def test_symbolic_observations_of_minigrid_are_refused() -> None:

@@ -84,9 +84,8 @@ def test_a_number_that_is_not_there_is_an_index_error() -> None:
     percepts = Percepts()
     percepts.add(pictures(1)[0])
     for number in (1, -1):
-        with pytest.raises(
-            IndexError, match=f"^The store holds 1 percepts; there is no number {number}"
-        ):
+        message = f"^The store holds 1 percepts; there is no number {number}"
+        with pytest.raises(IndexError, match=message):
             percepts[number]
         with pytest.raises(IndexError, match=r"^The store holds 1 images; there is no number "):
             percepts.images[0][number]
@@ -138,9 +137,8 @@ def test_the_camera_is_named() -> None:
     percepts.add({"Front": IMAGE, "rear": IMAGE})
     with pytest.raises(TypeError, match=r"^The dtype of camera 'Front' must be uint8; got int64"):
         percepts.add({"Front": IMAGE.astype(np.int64), "rear": IMAGE})
-    with pytest.raises(
-        ValueError, match=r"must be \['Front', 'rear'\], as before; got \['Front'\]\.$"
-    ):
+    message = r"must be \['Front', 'rear'\], as before; got \['Front'\]\.$"
+    with pytest.raises(ValueError, match=message):
         percepts.add({"Front": IMAGE})
     with pytest.raises(ValueError, match=r"^A percept must have at least one image; got an empty"):
         Percepts().add({})

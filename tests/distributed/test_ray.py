@@ -1,4 +1,4 @@
-"""The Ray engine: whoever does the work, and whoever is lost on the way, the policy is the same."""
+"""The Ray engine learns the same policy as the local one, even if workers are lost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rlvc.errors import DamagedFileError
 from rlvc.learning import Compaction, Local
 from rlvc.learning.selection.selector import Selector
 from rlvc.vision import ExtractionCache
-from tests.support.lost_workers import working
+from tests.support.lost_workers import worker_processes
 from tests.support.policies import bytes_of
 
 pytestmark = pytest.mark.ray
@@ -41,17 +41,17 @@ def cluster() -> Iterator[None]:
     ray.shutdown()
 
 
-def meet(n: int, env_id: str = "rlvc/Maze-v0") -> Interactions:
+def collected(n: int, env_id: str = "rlvc/Maze-v0") -> Interactions:
     return collect(gymnasium.make(env_id, disable_env_checker=True), n, seed=0)
 
 
 @pytest.fixture(scope="module")
 def maze() -> Database:
-    return RLVC().extract(meet(400))
+    return RLVC().extract(collected(400))
 
 
-def test_workers_see_what_threads_see() -> None:
-    data = meet(60)
+def test_workers_extract_the_same_keypoints_as_threads() -> None:
+    data = collected(60)
     learner = RLVC().fitted(data.percepts)
     extractor = learner.new_extractor(data.percepts)
     (one,) = ExtractionCache().extract(extractor, data.percepts)
@@ -88,7 +88,7 @@ def test_an_environment_is_learned_in_rounds() -> None:
     assert bytes_of(made[0]) == bytes_of(made[1])
 
 
-def test_trees_grow_side_by_side(maze: Database) -> None:
+def test_trees_grow_in_parallel(maze: Database) -> None:
     learner = RLVC(max_stages=6)
     done: list[None] = []
     forests = [
@@ -102,10 +102,10 @@ def test_trees_grow_side_by_side(maze: Database) -> None:
     assert bytes_of(forests[0]) == bytes_of(forests[1])
 
 
-def test_a_dataset_on_disk_is_never_here_as_a_whole(
+def test_a_dataset_on_disk_is_not_read_into_this_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learner, data = RLVC(max_stages=6), meet(200)
+    learner, data = RLVC(max_stages=6), collected(200)
     expected = bytes_of(learner.learn(data))
     write_dataset(data, tmp_path / "shards", 3, learner.new_extractor(data.percepts))
     opened = RAY.open(open_dataset(tmp_path / "shards"), 1)
@@ -127,7 +127,7 @@ def test_lost_workers_are_replaced(maze: Database) -> None:
     def kill() -> None:
         rng = np.random.default_rng(0)
         while not is_over.wait(float(rng.uniform(0.5, 1.5))) and len(killed) < 3:
-            if found := working():
+            if found := worker_processes():
                 killed.append(found[int(rng.integers(len(found)))][0])
                 os.kill(killed[-1], signal.SIGKILL)
 
@@ -142,7 +142,7 @@ def test_lost_workers_are_replaced(maze: Database) -> None:
         thread.join()
 
 
-def test_who_is_given_up_is_not_asked_again(maze: Database) -> None:
+def test_workers_that_cannot_be_restarted_are_not_used_again(maze: Database) -> None:
     import ray
 
     learner = RLVC(max_stages=2)
@@ -155,46 +155,46 @@ def test_who_is_given_up_is_not_asked_again(maze: Database) -> None:
     assert bytes_of(policy) == bytes_of(learner.learn(maze))
 
 
-def test_a_dataset_that_was_written_anew_is_not_the_old_one(tmp_path: Path) -> None:
+def test_a_replaced_dataset_is_noticed(tmp_path: Path) -> None:
     learner, folder, opened = RLVC(max_stages=3), tmp_path / "shards", list[Database]()
     for n in (60, 90, 120):
-        data = meet(n)
+        data = collected(n)
         write_dataset(data, folder, 1, learner.new_extractor(data.percepts))
         opened.append(RAY.open(open_dataset(folder), 1))
         if n > 60:  # the first one is not asked before it is gone
             assert bytes_of(learner.learn(opened[-1])) == bytes_of(learner.learn(data))
         shutil.rmtree(folder)
     write_dataset(data, folder, 1, learner.new_extractor(data.percepts))
-    with pytest.raises(DamagedFileError, match="was written anew since it was opened"):
+    with pytest.raises(DamagedFileError, match="has been replaced since it was opened"):
         learner.learn(opened[0])
 
 
-def test_a_worker_on_a_machine_without_the_shards_says_so(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="All machines must have them under this name"):
+def test_a_worker_without_the_dataset_raises_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="The path must be the same on all machines"):
         load_shard(str(tmp_path / "nowhere"), 0, FileInfo(0, 0, 0))
 
 
-def test_another_cluster_is_not_taken_for_the_one_that_is_named() -> None:
-    with pytest.raises(ConnectionError, match="works with another Ray cluster than head:6379"):
+def test_a_connection_to_another_cluster_is_refused() -> None:
+    with pytest.raises(ConnectionError, match="is connected to another Ray cluster than head:6379"):
         list(Ray(address="head:6379").run(abs, [-1], 1))
     assert list(Ray(address="auto", workers=2).run(abs, [-1], 1)) == [1]
 
 
-def test_what_needs_all_percepts_is_refused(maze: Database) -> None:
+def test_parts_that_need_all_percepts_are_refused(maze: Database) -> None:
     learner = RLVC(engine=RAY, max_stages=2, selector=Selector(test="ks"))
-    with pytest.raises(ValueError, match="test of Selector must be student or welch where sums"):
+    with pytest.raises(ValueError, match="test of Selector must be student or welch where "):
         learner.learn(maze)
     with pytest.raises(TypeError, match=r"are in shards elsewhere, .* Choose the engine local, or"):
         RAY.distribute(maze, 1).index  # noqa: B018
 
 
-def test_it_says_how_to_install_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_says_how_to_install_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"pip install 'rlvc\[ray\]'"):
         Ray().run(str, [1], 1)
 
 
-def test_a_cluster_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_cluster_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     import ray
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
@@ -207,12 +207,12 @@ def test_a_cluster_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyP
             Ray(address=address).start()
 
 
-def test_errors_come_from_workers_as_they_are() -> None:
+def test_errors_of_workers_are_raised_unchanged() -> None:
     with pytest.raises(ValueError, match=r"^invalid literal for int\(\) with base 10: 'x'$"):
         list(RAY.run(int, ["x"], 1))
 
 
-def test_the_command_line_has_engines(call: Any, tmp_path: Path) -> None:
+def test_the_command_line_chooses_the_engine(call: Any, tmp_path: Path) -> None:
     common = ["run", "hill", "--interactions", "80", "--episodes", "2", "--trees", "1"]
     common += ["--set", "max_stages=4"]
     workers = ("--set", "engine.workers=2")

@@ -21,7 +21,7 @@ def drawn(seed: int) -> FeatureGraph:
 
 
 def meaning(graph: FeatureGraph, number: int) -> object:
-    """Return a feature without numbers: what it is made of, all the way down."""
+    """Return a feature with its parts, recursively, in place of their numbers."""
     feature = graph[number]
     values = {f.name: getattr(feature, f.name) for f in dataclasses.fields(feature)}
     for name in ("first", "second", "part"):
@@ -37,7 +37,7 @@ def meaning(graph: FeatureGraph, number: int) -> object:
 
 @settings(deadline=None, max_examples=60)
 @given(seed=seeds)
-def test_adding_keeps_numbers_and_knows_what_is_known(seed: int) -> None:
+def test_adding_keeps_the_numbers_of_known_features(seed: int) -> None:
     graph = drawn(seed)
     rng = np.random.default_rng(seed)
     cut = int(rng.integers(0, len(graph)))
@@ -49,7 +49,7 @@ def test_adding_keeps_numbers_and_knows_what_is_known(seed: int) -> None:
     assert numbers == [*old, *new, *new[::-1]]
     assert grown == graph
     assert [grown.numbers[feature] for feature in grown.features] == list(range(len(graph)))
-    assert small == FeatureGraph(graph.features[:cut])  # which is a value
+    assert small == FeatureGraph(graph.features[:cut])  # graphs are immutable
     again, numbers = grown.add(offered)
     assert again is grown
     assert numbers == [*old, *new, *new[::-1]]
@@ -130,7 +130,7 @@ def test_the_symbols_of_an_extractor_become_features_once() -> None:
     assert grown.add_symbols(extractor) is grown
 
 
-def test_features_can_be_put_in_words() -> None:
+def test_features_are_described_in_words() -> None:
     graph = FeatureGraph((
         Primitive("", 3),
         Primitive("front", 0),
@@ -168,7 +168,7 @@ def test_features_can_be_put_in_words() -> None:
     ]  # fmt: skip
 
 
-def test_the_primitives_of_a_high_tower_are_found_at_once() -> None:
+def test_the_primitives_of_a_very_high_feature_are_found() -> None:
     features: list[Feature] = [Primitive("", 0), Primitive("", 1)]
     features += [pair(n, n + 1) for n in range(200)]
     graph = FeatureGraph(tuple(features))
@@ -176,7 +176,7 @@ def test_the_primitives_of_a_high_tower_are_found_at_once() -> None:
     assert graph.height[201] == 200
 
 
-def test_features_of_another_graph_keep_their_meaning() -> None:
+def test_joined_features_keep_their_meaning() -> None:
     graph = drawn(0)
     half = FeatureGraph(graph.features[: len(graph) // 2])
     joined, numbers = half.join(drawn(1))
@@ -219,11 +219,11 @@ def test_a_row_has_the_parameters_of_a_composite() -> None:
     plain = Composite(**given)  # type: ignore[arg-type]
     assert plain.parts == (4, 2)
     assert plain.reach == pytest.approx(4.0)
-    assert plain.row().tolist() == pytest.approx([4.0, 30.0, 0.5, 0.0, 0.0, 0.0, 0.0])
+    assert plain.parameters().tolist() == pytest.approx([4.0, 30.0, 0.5, 0.0, 0.0, 0.0, 0.0])
     turned = Composite(**given, turn=-90.0, turn_deviation=10.0)  # type: ignore[arg-type]
-    assert turned.row().tolist() == pytest.approx([4.0, 30.0, 0.5, -90.0, 0.1, 0.0, 0.0])
+    assert turned.parameters().tolist() == pytest.approx([4.0, 30.0, 0.5, -90.0, 0.1, 0.0, 0.0])
     scaled = Composite(**given, ratio=1.5, ratio_deviation=0.25)  # type: ignore[arg-type]
-    assert scaled.row().tolist() == pytest.approx([4.0, 30.0, 0.5, 0.0, 0.0, 1.5, 4.0])
+    assert scaled.parameters().tolist() == pytest.approx([4.0, 30.0, 0.5, 0.0, 0.0, 1.5, 4.0])
     assert len({plain, turned, scaled, dataclasses.replace(plain)}) == 3
 
 
@@ -267,11 +267,11 @@ def test_only_the_primitives_of_a_feature_are_searched_for_and_only_once(seed: i
     more, (several,) = graph.add([AtLeast(parts=tuple(left), least=1)])
     extractor = KnownSymbols()
     lazy_features(more, scene.percepts[0], extractor).exhibits(several)
-    assert extractor.log == [("exhibits", "left", n) for n in range(len(left))]  # and not where
+    assert extractor.log == [("exhibits", "left", n) for n in range(len(left))]  # but not located
     extractor = KnownSymbols()
     features = lazy_features(graph, scene.percepts[0], extractor)
     number = int(rng.integers(len(graph)))
-    there = features.exhibits(number)
+    is_exhibited = features.exhibits(number)
     feature = graph[number]
     if isinstance(feature, Primitive):
         assert extractor.log == [("exhibits", feature.camera, feature.symbol)]
@@ -279,8 +279,8 @@ def test_only_the_primitives_of_a_feature_are_searched_for_and_only_once(seed: i
         wanted = [graph[n] for n in graph.primitives(number)]
         names = [("find", p.camera, p.symbol) for p in wanted if isinstance(p, Primitive)]
         assert sorted(extractor.log) == sorted(names)
-    assert there == (len(features.find(number)) > 0)
+    assert is_exhibited == (len(features.find(number)) > 0)
     before = len(extractor.log)
     assert features.find(number) is features.find(number)
-    assert features.exhibits(number) == there
+    assert features.exhibits(number) == is_exhibited
     assert len(extractor.log) == before

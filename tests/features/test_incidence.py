@@ -15,10 +15,9 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def draw(rng: np.random.Generator, n_rows: int = 0) -> tuple[Bools, Incidence]:
-    """Draw a matrix, and the same in parts, of which some are empty and some mix their numbers."""
+    """Draw a matrix, dense and in parts, of which some are empty and some mix their numbers."""
     n_rows, width = n_rows or int(rng.integers(1, 12)), int(rng.integers(1, 5))
-    dense = np.zeros((n_rows, width), np.bool_)
-    dense[:] = rng.random(dense.shape) < 0.4
+    dense = rng.random((n_rows, width)) < 0.4
     matrix = Incidence.from_dense(dense)
     for _ in range(int(rng.integers(0, 5))):
         more = np.zeros((n_rows, width + int(rng.integers(0, 4))), np.bool_)
@@ -44,7 +43,7 @@ def same(one: Incidence, dense: Bools) -> None:
 
 @settings(deadline=None, max_examples=150)
 @given(seeds)
-def test_a_matrix_of_parts_is_the_whole(seed: int) -> None:
+def test_a_matrix_in_parts_equals_the_dense_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
     dense, matrix = draw(rng)
     n, width = dense.shape
@@ -64,7 +63,7 @@ def test_a_matrix_of_parts_is_the_whole(seed: int) -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(seeds, st.integers(0, 70), st.integers(1, 3))
-def test_sets_are_counted_in_one_pass_as_one_by_one(seed: int, n_sets: int, threads: int) -> None:
+def test_sets_of_features_are_counted(seed: int, n_sets: int, threads: int) -> None:
     rng = np.random.default_rng(seed)
     dense, matrix = draw(rng)
     sets = [np.flatnonzero(rng.random(dense.shape[1]) < 0.4) for _ in range(n_sets)]
@@ -84,14 +83,14 @@ def test_many_features_are_counted_without_an_overflow() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(seeds, st.integers(1, 3), st.integers(1, 3))
-def test_cooccurrences_are_counted(seed: int, n_jobs: int, threads: int) -> None:
+def test_cooccurrences_are_counted(seed: int, n_given: int, threads: int) -> None:
     rng = np.random.default_rng(seed)
     dense, matrix = draw(rng)
-    job = rng.integers(-1, n_jobs, len(dense))
-    features = rng.integers(0, dense.shape[1], n_jobs)
-    n, n_has, count, both = matrix.cooccurrences(job, features, threads)
+    pivot = rng.integers(-1, n_given, len(dense))
+    features = rng.integers(0, dense.shape[1], n_given)
+    n, n_has, count, both = matrix.cooccurrences(pivot, features, threads)
     for k, feature in enumerate(features):
-        members = dense[job == k]
+        members = dense[pivot == k]
         assert (n[k], n_has[k]) == (len(members), members[:, feature].sum())
         assert np.array_equal(count[k], members.sum(axis=0))
         assert np.array_equal(both[k], members[members[:, feature]].sum(axis=0))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -8,24 +9,15 @@ import pytest
 from hypothesis import given, settings
 from numpy.typing import NDArray
 
-from rlvc.features import (
-    AtLeast,
-    Composite,
-    Feature,
-    FeatureGraph,
-    FeatureIndex,
-    InCell,
-    OccurrenceTable,
-    Primitive,
-)
-from rlvc.features.kinds import MOST
+from rlvc.features import AtLeast, Composite, Feature, FeatureGraph, FeatureIndex, InCell, Primitive
+from rlvc.features.kinds import MAX_OCCURRENCES
 from tests.oracle import composites as oracle
 from tests.oracle.rlvc import TooCloseError
 from tests.support.scenes import HIGHEST, Scene, draw_graph, lazy_features, pair, seeds
 
 
 def primitives_first(graph: FeatureGraph) -> tuple[FeatureGraph, list[Feature], dict[int, int]]:
-    """Return the graph of the primitives, the features to add, and what each is called then."""
+    """Return the graph of the primitives, the features to add, and their new numbers by old."""
     kept = tuple(feature for feature in graph.features if isinstance(feature, Primitive))
     joined, numbers = FeatureGraph(kept).join(graph)
     return FeatureGraph(kept), list(joined.features[len(kept) :]), numbers
@@ -37,23 +29,18 @@ def assert_same_points(found: NDArray[np.float64], expected: Sequence[oracle.Poi
     np.testing.assert_allclose(found[:, 2:], rest, rtol=1e-9, atol=1e-9)
 
 
-def assert_same_places(one: OccurrenceTable, other: OccurrenceTable) -> None:
-    for name in ("begin", "feature", "marks"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), strict=True)
-    assert one.size == other.size
-
-
 def assert_same(one: FeatureIndex, other: FeatureIndex) -> None:
     assert one.graph == other.graph
     assert one.cameras == other.cameras
-    for here, there in zip(one.places, other.places, strict=True):
-        assert_same_places(here, there)
+    for mine, yours in zip(one.places, other.places, strict=True):
+        for name in ("begin", "feature", "marks"):
+            np.testing.assert_array_equal(getattr(mine, name), getattr(yours, name), strict=True)
+        assert mine.size == yours.size
     matrices = [(one.incidence, other.incidence), *zip(one.shown, other.shown, strict=True)]
-    for mine, yours in matrices:
+    for matrix, same in matrices:
         for name in ("indptr", "indices"):
-            ours, theirs = getattr(mine, name), getattr(yours, name)
-            np.testing.assert_array_equal(ours, theirs, strict=True)
-        assert mine.n_features == yours.n_features == len(one.graph)
+            np.testing.assert_array_equal(getattr(matrix, name), getattr(same, name), strict=True)
+        assert matrix.n_features == same.n_features == len(one.graph)
     for number in range(len(one.graph)):
         for mark, other_mark in zip(one.find(number), other.find(number), strict=True):
             np.testing.assert_array_equal(mark, other_mark, strict=True)
@@ -76,6 +63,9 @@ def test_occurrences_are_those_of_algorithm_5(cameras: tuple[str, ...], n_scenes
         index = scene.see(graph)
         assert index.cameras == cameras
         assert index.incidence.n_percepts == len(scene.table)
+        for places in index.places:
+            rows = itertools.pairwise(places.begin)
+            assert all((np.diff(places.feature[a:b]) >= 0).all() for a, b in rows)
         for row, percept in enumerate(scene.percepts):
             features = lazy_features(graph, percept)
             for number in range(len(graph)):
@@ -122,7 +112,7 @@ def test_features_may_be_added_at_once_or_one_by_one(seed: int) -> None:
     again, got = stepwise.add([features[-1], features[0], features[-1]])
     assert got == [len(mixed) - 1, len(primitives), len(mixed) - 1]
     assert_same(again, whole)
-    # A graph whose primitives come late says the same of the same features.
+    # The order of the features in a graph does not matter.
     other = scene.see(mixed)
     for old, new in numbers.items():
         for one, two in zip(other.find(old), whole.find(new), strict=True):
@@ -132,7 +122,7 @@ def test_features_may_be_added_at_once_or_one_by_one(seed: int) -> None:
         assert renamed == set(whole.incidence.row(row).tolist())
 
 
-# Some that are plain to see ----------------------------------------------------------------------
+# Examples ----------------------------------------------------------------------------------------
 
 
 def one_image(points: list[tuple[int, float, float]], size: tuple[int, int] = (32, 32)) -> Scene:
@@ -196,7 +186,7 @@ def test_what_lies_outside_the_frame_is_in_the_nearest_cell() -> None:
     assert found == [[[-1.0, 5.0]], [[15.5, 16.0]], [], [[32.0, 31.0]]]
 
 
-def test_several_occur_where_those_that_are_there_do() -> None:
+def test_at_least_features_occur_where_their_parts_do() -> None:
     scene = one_image([(0, 1, 1), (0, 9, 1), (1, 4, 5)])
     index, (far,) = scene.see(FeatureGraph(tuple(Primitive("", n) for n in range(3)))).add([pair()])
     wanted = [
@@ -205,17 +195,17 @@ def test_several_occur_where_those_that_are_there_do() -> None:
         (AtLeast(parts=(2, 0), least=2), []),
         (AtLeast(parts=(far, 2, 1), least=2), [(2.5, 3), (4, 5)]),
         (AtLeast(parts=(0,), least=1), [(1, 1), (9, 1)]),
-    ]  # a symbol that is there twice counts once
+    ]  # a symbol that occurs twice counts once
     index, numbers = index.add(one for one, _ in wanted)
     features = lazy_features(index.graph, scene.percepts[0])
-    for number, (several, places) in zip(numbers, wanted, strict=True):
+    for number, (at_least, places) in zip(numbers, wanted, strict=True):
         assert [tuple(row) for row in index.find(number)[1][:, :2].tolist()] == places
         assert [tuple(row) for row in features.find(number)[:, :2].tolist()] == places
-        there = sum(features.exhibits(part) for part in several.parts)
-        assert features.exhibits(number) == (there >= several.least) == bool(places)
+        n_parts = sum(features.exhibits(part) for part in at_least.parts)
+        assert features.exhibits(number) == (n_parts >= at_least.least) == bool(places)
 
 
-# Where there is more than is kept ----------------------------------------------------------------
+# The limit of occurrences ------------------------------------------------------------------------
 
 
 def any_two(number: int) -> Composite:
@@ -229,20 +219,20 @@ def test_no_more_occurrences_are_kept_than_allowed() -> None:
     scene = one_image([(0, x, y) for x, y in xy.tolist()])
     graph, _ = FeatureGraph((Primitive("", 0),)).add([any_two(0)])
     expected = oracle.occurrences(graph.features, 1, scene.percepts[0], most=2000)
-    assert len(expected) == 60 * 61 // 2 > MOST
+    assert len(expected) == 60 * 61 // 2 > MAX_OCCURRENCES
     # Without a bound, each of these would have the square of what the one before has.
     graph, numbers = graph.add(any_two(n) for n in range(1, 6))
     index = scene.see(graph)
-    assert_same_points(index.find(1)[1], expected[:MOST])
+    assert_same_points(index.find(1)[1], expected[:MAX_OCCURRENCES])
     features = lazy_features(graph, scene.percepts[0])
     for number in (1, *numbers):
         found = index.find(number)[1]
-        assert found.shape == (MOST, 4)
+        assert found.shape == (MAX_OCCURRENCES, 4)
         np.testing.assert_array_equal(features.find(number), found)
     assert index.incidence.row(0).tolist() == list(range(7))
 
 
-def test_thousands_of_points_are_no_trouble() -> None:
+def test_thousands_of_points_are_composed() -> None:
     rng = np.random.default_rng(0)
     xy = rng.random((4000, 2), np.float32).astype(float) * 300.0
     symbols = rng.integers(0, 2, 4000)
@@ -253,12 +243,12 @@ def test_thousands_of_points_are_no_trouble() -> None:
     features = lazy_features(graph, scene.percepts[0])
     for number in range(2, 5):
         found = index.find(number)[1]
-        assert 0 < len(found) <= MOST
+        assert 0 < len(found) <= MAX_OCCURRENCES
         assert len(np.unique(found[:, :2], axis=0)) == len(found)
         np.testing.assert_array_equal(features.find(number), found)
 
 
-# Nothing at all ----------------------------------------------------------------------------------
+# Empty cases -------------------------------------------------------------------------------------
 
 
 def test_images_without_points_show_nothing() -> None:

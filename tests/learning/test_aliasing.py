@@ -34,7 +34,7 @@ def test_aliased_is_algorithm_2(seed: int, n: int, largest: int, quarters: int) 
     fractions = [Fraction(int(d), 4) for d in delta]
     classes = (group // 2).tolist()
     tau = quarters / 4
-    residuals = Residuals(delta, FixedPoint(2), group, np.zeros((3, 2))).sums()
+    residuals = Residuals(delta, FixedPoint(2), group, np.zeros((3, 2))).sums
     expected = [oracle.aliased(V, sequence, classes, fractions, 2, tau) for V in range(3)]
     assert AbsoluteVariance(tau=tau).detect(residuals, 123.0).tolist() == expected
     assert RelativeVariance(tau=tau).detect(residuals, 1.0).tolist() == expected
@@ -62,7 +62,7 @@ def test_residuals_are_those_of_the_paper(seed: int) -> None:
     )
 
 
-def test_the_grid_has_room_for_any_residual_of_any_shard() -> None:
+def test_the_fixed_point_format_holds_any_residual_of_any_shard() -> None:
     # The largest reward, γ times the largest value and the largest q, whatever their signs: 16.2.
     one, yes = np.zeros(1, np.int64), np.array([True])
     here = MappedSequence(one, one, np.ones(1), one, yes, yes)
@@ -84,7 +84,7 @@ def test_no_interactions_have_no_percepts() -> None:
     assert (means.integers.tolist(), means.group.tolist(), percepts.tolist()) == ([], [], [])
 
 
-def test_detectors_have_names_and_thresholds_of_their_own() -> None:
+def test_detectors_have_names_and_default_thresholds() -> None:
     assert list(aliasing_detectors) == ["absolute", "relative"]
     assert aliasing_detectors.make("relative") == RelativeVariance(tau=1e-5)
     assert aliasing_detectors.make("absolute") == AbsoluteVariance(tau=0.0)
@@ -103,9 +103,9 @@ def test_residuals_in_threads_are_those_of_the_formula(seed: int, threads: int) 
     expected = found.fixed.encode(reward + 0.9 * ahead - q[start, action])
     assert np.array_equal(found.integers, expected)
     assert np.array_equal(found.group, start * 3 + action)
-    sums = found.sums()
-    assert sums is found.sums()  # added up once
+    sums = found.sums
+    assert sums is found.sums  # added up once
     assert int(sums.square.sum()) == sum(d * d for d in expected.tolist())
     assert sums.rms() == pytest.approx(np.sqrt(np.mean(found.values**2)))
     means, _ = found.by_percept(end)
-    assert int(means.sums().count.sum()) == len(means.integers) < n
+    assert int(means.sums.count.sum()) == len(means.integers) < n

@@ -269,7 +269,7 @@ def test_the_nearest_groups_are_united_first_and_ties_go_to_the_lower_values(
     assert [[ordered[V] for V in group] for group in found] == groups
 
 
-def test_the_relations_tell_different_things() -> None:
+def test_the_relations_differ() -> None:
     q = np.array(
         [
             [10.0, 0.0],
@@ -353,7 +353,7 @@ def test_classes_that_join_must_be_near_to_each_other_and_the_nearest_goes_first
 
 
 @EACH
-def test_what_a_member_does_not_know_is_no_reason_against_another(equivalence: str) -> None:
+def test_values_that_a_member_does_not_know_exclude_no_other(equivalence: str) -> None:
     rows = ((6.0, 9.0), (6.0, None), (None, 9.0), (0.0, 0.0), (100.0, 100.0))
     assert table(*rows).groups(equivalence, 0.0125) == [[0, 1, 2], [3], [4]]
 
@@ -401,7 +401,7 @@ def test_classes_that_know_different_actions_are_not_compared(equivalence: str) 
 @EACH
 @settings(deadline=None, max_examples=60)
 @given(seed=seeds, epsilon=st.sampled_from(EPSILONS), at=st.integers(0, 4))
-def test_an_action_that_nobody_tried_is_no_obstacle(
+def test_an_action_that_was_never_tried_is_ignored(
     equivalence: str, seed: int, epsilon: float, at: int
 ) -> None:
     values = Values.draw(seed)
@@ -416,7 +416,7 @@ def test_an_action_that_nobody_tried_is_no_obstacle(
 @EACH
 @settings(deadline=None, max_examples=60)
 @given(seed=seeds, epsilon=st.sampled_from(EPSILONS))
-def test_what_stands_for_an_unknown_value_does_not_matter(
+def test_the_placeholder_of_an_unknown_value_does_not_matter(
     equivalence: str, seed: int, epsilon: float
 ) -> None:
     values = Values.draw(seed)
@@ -487,7 +487,7 @@ def compacted_at(compaction: Compaction, n_stages: int) -> list[int]:
     return asked
 
 
-def test_compaction_comes_round_every_so_many_stages() -> None:
+def test_compaction_repeats_at_its_interval() -> None:
     assert compacted_at(Compaction(), 31) == [10, 20, 30]
     assert compacted_at(Compaction(every=1), 4) == [1, 2, 3, 4]  # one class at first
     assert compacted_at(Compaction(every=0), 4) == []
@@ -497,7 +497,7 @@ def sizes(stages: list[Stage]) -> list[int]:
     return [stage.classifier.n_classes for stage in stages]
 
 
-def test_splitting_and_merging_do_not_take_turns_for_ever(
+def test_splitting_and_merging_do_not_alternate_forever(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     learner = functools.partial(
@@ -557,7 +557,7 @@ def test_learning_with_compaction_ends(
         assert len(groups) == last.classifier.n_classes
 
 
-def test_one_relation_holds_on_the_way_and_another_at_the_end() -> None:
+def test_one_relation_holds_before_the_end_and_another_at_the_end() -> None:
     learner = functools.partial(
         literal, selector=Selector(alpha=0.05, min_samples=5, relevant=False), max_splits=0
     )
@@ -583,7 +583,7 @@ def test_the_relation_of_the_end_serves_at_the_last_stage_too() -> None:
 
 
 @pytest.mark.parametrize("is_last", [False, True])
-def test_compacting_asks_for_the_relation_of_its_time(is_last: bool) -> None:
+def test_compaction_uses_the_relation_of_the_stage(is_last: bool) -> None:
     data = forgetful()
     selector = Selector(min_samples=5, relevant=False)
     stages = list(literal(selector=selector, max_splits=0).stages(data))

@@ -12,7 +12,7 @@ from rlvc import RLVC, Forest, ForestPolicy, Interactions
 from rlvc.classifiers import Diagrams, Split
 from rlvc.features import Primitive
 from rlvc.learning import Compaction
-from rlvc.learning.forest import draw, draw_symbols, out_of_bag_error
+from rlvc.learning.forest import draw_share, draw_symbols, out_of_bag_error
 from rlvc.learning.forest_trees import GrownTree
 from rlvc.learning.selection.selector import Selector
 from tests.support.builders import (
@@ -32,9 +32,9 @@ PLAIN = literal()
 # What a tree may use -----------------------------------------------------------------------------
 
 
-def test_a_part_of_the_sightings_keeps_all_numbers() -> None:
-    looked = RLVC(threads=1).extract(database(COLOUR))
-    *_, last = RLVC(threads=1).stages(looked)
+def test_a_part_of_the_index_keeps_all_numbers() -> None:
+    extracted = RLVC(threads=1).extract(database(COLOUR))
+    *_, last = RLVC(threads=1).stages(extracted)
     index = last.database.index  # with features that have parts
     assert any(one.parts for one in index.graph.features)
     kept = draw_symbols(index.graph, 0.5, np.random.default_rng(0))
@@ -75,10 +75,10 @@ def test_interactions_of_some_episodes() -> None:
 
 def test_a_share_is_at_least_one_and_never_twice() -> None:
     rng = np.random.default_rng(0)
-    assert draw(np.arange(0), 0.5, rng).tolist() == []
-    assert draw(np.array([7]), 0.1, rng).tolist() == [7]
-    assert sorted(draw(np.arange(9), 1.0, rng).tolist()) == list(range(9))
-    assert len(set(draw(np.arange(100), 0.8, rng).tolist())) == 80
+    assert draw_share(np.arange(0), 0.5, rng).tolist() == []
+    assert draw_share(np.array([7]), 0.1, rng).tolist() == [7]
+    assert sorted(draw_share(np.arange(9), 1.0, rng).tolist()) == list(range(9))
+    assert len(set(draw_share(np.arange(100), 0.8, rng).tolist())) == 80
 
 
 def test_every_camera_keeps_its_share() -> None:
@@ -92,21 +92,21 @@ def test_every_camera_keeps_its_share() -> None:
     assert sorted(graph.camera[n] for n in np.flatnonzero(least)) == ["front", "rear"]
 
 
-def test_no_tree_uses_what_is_not_its_own() -> None:
+def test_a_tree_uses_only_its_own_symbols() -> None:
     learner = RLVC(threads=1)
-    looked = learner.extract(database(COLOUR))
+    extracted = learner.extract(database(COLOUR))
     forest = Forest(learner=learner, trees=6, symbols=0.3, episodes=0.5, seed=4)
-    episodes = np.unique(looked.interactions.episode)
+    episodes = np.unique(extracted.interactions.episode)
     drawn = []
     for number in range(forest.trees):
         rng = np.random.default_rng([4, number])
-        kept = draw_symbols(looked.index.graph, 0.3, rng)
-        known = draw(episodes, 0.5, rng)
-        one = forest.grow(looked, number)
+        kept = draw_symbols(extracted.index.graph, 0.3, rng)
+        known = draw_share(episodes, 0.5, rng)
+        one = forest.grow(extracted, number)
         primitives = [f for f in one.policy.features if isinstance(f, Primitive)]
         assert primitives
-        assert all(kept[looked.index.graph.numbers[f]] for f in primitives)
-        assert np.array_equal(one.is_known, np.isin(looked.interactions.episode, known))
+        assert all(kept[extracted.index.graph.numbers[f]] for f in primitives)
+        assert np.array_equal(one.is_known, np.isin(extracted.interactions.episode, known))
         assert one.policy.count.sum() == one.is_known.sum()
         drawn.append((kept.tobytes(), known.tobytes()))
     assert len(set(drawn)) == forest.trees
@@ -115,8 +115,8 @@ def test_no_tree_uses_what_is_not_its_own() -> None:
 def test_what_a_tree_knows_does_not_depend_on_the_other_episodes() -> None:
     learner = RLVC(threads=1)
     data = database([{"front": COLOUR[i // 2], "rear": GREY[i % 2]} for i in range(N_PLACES)])
-    looked = learner.extract(data)
-    one = Forest(learner=learner, symbols=0.3, episodes=0.02).grow(looked, 0)
+    extracted = learner.extract(data)
+    one = Forest(learner=learner, symbols=0.3, episodes=0.02).grow(extracted, 0)
     assert one.is_known.sum() == 8
     known = np.unique(data.start[one.is_known])
     assert 1 < len(known) < len(data.percepts)
@@ -145,26 +145,26 @@ def test_a_forest_learns_what_a_tree_does() -> None:
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     learner = RLVC(threads=1)
-    looked = learner.extract(database(COLOUR))
+    extracted = learner.extract(database(COLOUR))
     one = Forest(learner=learner, trees=5, seed=2)
-    alone = saved(one.learn(looked), tmp_path / "one")
+    alone = saved(one.learn(extracted), tmp_path / "one")
     for threads in (2, 3):
         many = replace(one, learner=replace(learner, threads=threads))
-        assert saved(many.learn(looked), tmp_path / "many") == alone
+        assert saved(many.learn(extracted), tmp_path / "many") == alone
     assert saved(one.learn(database(COLOUR)), tmp_path / "again") == alone
-    assert saved(replace(one, seed=3).learn(looked), tmp_path / "other") != alone
+    assert saved(replace(one, seed=3).learn(extracted), tmp_path / "other") != alone
 
 
 def test_the_first_trees_do_not_depend_on_how_many_follow() -> None:
     learner = RLVC(threads=1)
-    looked = learner.extract(database(COLOUR))
-    few, many = (Forest(learner=learner, trees=n).learn(looked) for n in (2, 4))
+    extracted = learner.extract(database(COLOUR))
+    few, many = (Forest(learner=learner, trees=n).learn(extracted) for n in (2, 4))
     for one, other in zip(few.trees, many.trees, strict=False):
         assert np.array_equal(one.q, other.q)
         assert np.array_equal(one.classifier.features, other.classifier.features)
 
 
-def test_the_learner_s_own_parts_are_used() -> None:
+def test_the_parts_of_the_learner_are_used() -> None:
     learner = RLVC(threads=1, post_process=Compaction(every=0), gamma=0.5)
     policy = Forest(learner=learner, trees=2).learn(database(COLOUR))
     assert {type(one.classifier) for one in policy.trees} == {Diagrams}
@@ -172,7 +172,7 @@ def test_the_learner_s_own_parts_are_used() -> None:
     assert policy.predict(COLOUR)[0].tolist() == RIGHT
 
 
-def test_the_cap_is_that_of_the_forest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_max_splits_is_that_of_the_forest(monkeypatch: pytest.MonkeyPatch) -> None:
     refined: list[int] = []
     refine = Diagrams.refine
 
@@ -251,11 +251,11 @@ def test_there_is_no_error_where_nothing_was_left_out() -> None:
     assert Forest(trees=2).learn(two).out_of_bag is None
 
 
-def test_more_of_a_lesson_leaves_less_error() -> None:
+def test_more_data_leaves_less_error() -> None:
     learner = RLVC(threads=1)
-    looked = learner.extract(database(COLOUR))
+    extracted = learner.extract(database(COLOUR))
     blank = replace(learner, max_stages=0)
-    errors = [Forest(learner=one, trees=4).learn(looked).out_of_bag for one in (blank, learner)]
+    errors = [Forest(learner=one, trees=4).learn(extracted).out_of_bag for one in (blank, learner)]
     assert errors[0] is not None
     assert errors[1] is not None
     assert errors[0] > 2 * errors[1]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rlvc.learning.joint_values import solve_together
+from rlvc.learning.joint_values import solve_jointly
 from rlvc.learning.mdp import MappedSequence
 
 GAMMA, FLOOR, N_ACTIONS, N_PERCEPTS = 0.8, -7.0, 3, 12
@@ -42,7 +42,7 @@ def literal_mean(
 @pytest.mark.parametrize("seed", range(8))
 def test_values_solve_the_equations_word_for_word(seed: int) -> None:
     steps, classes, n_classes = draw(seed)
-    solved = solve_together(steps, classes, n_classes, N_ACTIONS, GAMMA, FLOOR)
+    solved = solve_jointly(steps, classes, n_classes, N_ACTIONS, GAMMA, FLOOR)
     q = [values for values, _ in solved]
     n_checked = 0
     for of, (values, count) in zip(classes, solved, strict=True):
@@ -70,19 +70,19 @@ def test_one_tree_that_mixes_nothing_has_the_values_of_its_states() -> None:
         np.array([0, 1]), np.zeros(2, np.int64), np.array([0.0, 1.0]), np.array([1, 1]),
         np.array([False, True]), np.array([False, True]),
     )  # fmt: skip
-    ((q, count),) = solve_together(steps, [np.arange(2)], [2], 1, GAMMA, FLOOR)
+    ((q, count),) = solve_jointly(steps, [np.arange(2)], [2], 1, GAMMA, FLOOR)
     assert q.ravel() == pytest.approx([GAMMA, 1.0])
     assert count.ravel().tolist() == [1, 1]
 
 
-def test_trees_that_mix_different_percepts_tell_them_apart_together() -> None:
+def test_trees_that_mix_different_percepts_distinguish_them_jointly() -> None:
     # Two trees, each of which takes two of three percepts for one; only percept 2 is worth much.
     steps = MappedSequence(
         np.arange(3), np.zeros(3, np.int64), np.array([0.0, 0.0, 9.0]), np.arange(3),
         np.ones(3, np.bool_), np.ones(3, np.bool_),
     )  # fmt: skip
     classes = [np.array([0, 1, 1]), np.array([1, 0, 1])]
-    solved = solve_together(steps, classes, [2, 2], 1, GAMMA, FLOOR)
+    solved = solve_jointly(steps, classes, [2, 2], 1, GAMMA, FLOOR)
     mean = [
         np.mean([q[of[p], 0] for of, (q, _) in zip(classes, solved, strict=True)]) for p in range(3)
     ]

@@ -61,8 +61,7 @@ CASES = [
 ]
 
 
-# With what the paper has not: actions that are repeated for ever, features that stand in for one,
-# no splits that change nothing.
+# Beyond the paper: actions that repeat forever, surrogates, only relevant splits.
 MORE = [
     oracle.Rules(tau=0.5, close=1e-7, absorbing_self_loops=True),
     oracle.Rules("remaining", tau=0.5, close=1e-7, absorbing_self_loops=True, gamma=0.9),
@@ -295,7 +294,9 @@ def test_a_learner_stops_after_max_stages(caplog: pytest.LogCaptureFixture) -> N
     assert RLVC(max_stages=0).learn(database).n_classes == 1
 
 
-def test_who_is_ready_at_the_last_stage_was_not_stopped(caplog: pytest.LogCaptureFixture) -> None:
+def test_learning_that_ends_at_the_last_stage_does_not_warn(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     database = Problem.draw(3).database
     n_stages = len(list(RLVC(selector=LOOSE).stages(database)))
     with caplog.at_level(logging.WARNING, logger="rlvc"):
@@ -346,7 +347,7 @@ def test_percepts_that_appear_late_get_new_symbols() -> None:
     assert policy.predict(images)[0].tolist() == [0, 1, 2, 3]
 
 
-def test_all_rewards_zero_is_said_and_the_policy_still_acts(
+def test_zero_rewards_cause_a_warning_and_the_policy_still_acts(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     images = pictures(2)
@@ -367,7 +368,7 @@ def test_blank_percepts_are_a_class_like_any_other() -> None:
     assert policy.predict(images)[0].tolist() == [0, 1]
 
 
-def test_nothing_to_see_is_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_percepts_without_points_cause_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     images = np.zeros((2, 64, 64, 3), np.uint8)
     images[1] += 9
     with caplog.at_level(logging.WARNING, logger="rlvc"):

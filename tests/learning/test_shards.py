@@ -1,4 +1,4 @@
-"""A database in parts: whoever has them, the policy is that of the whole, bit for bit."""
+"""A database in shards: the policy is that of a single shard, bit for bit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SeveralShards:
 
     whole: Shard
     n_shards: int
-    lose: int = 0  # every so many answers, a shard forgets all that it knew
+    lose: int = 0  # number of answers after which a shard forgets its caches; 0 for never
     shard: Shard | None = None
     asked: int = 0
 
@@ -58,7 +58,7 @@ def spread(database: Database, n_shards: int, lose: int = 0) -> Database:
     return replace(database, client=SeveralShards(database.client.gather(), n_shards, lose))
 
 
-def look(env_id: str, n: int, learner: RLVC, seed: int = 0) -> Database:
+def extract(env_id: str, n: int, learner: RLVC, seed: int = 0) -> Database:
     env = gymnasium.make(env_id, disable_env_checker=True)
     return learner.extract(collect(env, n, seed=seed))
 
@@ -86,12 +86,12 @@ LEARNERS = {
 
 @pytest.fixture(scope="module")
 def maze() -> Database:
-    return look("rlvc/Maze-v0", 600, RLVC())
+    return extract("rlvc/Maze-v0", 600, RLVC())
 
 
 @pytest.fixture(scope="module")
 def hill() -> Database:
-    return look("rlvc/Hill-v0", 500, RLVC(gamma=0.75))
+    return extract("rlvc/Hill-v0", 500, RLVC(gamma=0.75))
 
 
 def walk(seed: int) -> Database:
@@ -114,7 +114,7 @@ def walk(seed: int) -> Database:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", ["default", "grid", "compact", "welch"])
-def test_parts_that_share_percepts_count_them_once(name: str, seed: int) -> None:
+def test_shards_that_share_percepts_count_them_once(name: str, seed: int) -> None:
     learner, strip = LEARNERS[name], walk(seed)
     stages = list(learner.stages(strip))
     assert stages[-1].number > 2
@@ -128,7 +128,7 @@ def test_parts_that_share_percepts_count_them_once(name: str, seed: int) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNERS)
-def test_parts_teach_what_the_whole_does(name: str, maze: Database) -> None:
+def test_shards_give_the_policy_of_a_single_one(name: str, maze: Database) -> None:
     learner = LEARNERS[name]
     stages = list(learner.stages(maze))
     assert stages[-1].number > 2
@@ -144,14 +144,14 @@ def test_parts_teach_what_the_whole_does(name: str, maze: Database) -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "canonical"])
-def test_two_cameras_share_images_between_parts(name: str, hill: Database) -> None:
+def test_two_cameras_share_images_between_shards(name: str, hill: Database) -> None:
     learner = replace(LEARNERS[name], gamma=0.75)
     policy = learner.learn(hill)
     assert policy.n_classes > 5
     same(policy, learner.learn(spread(hill, 4)))
 
 
-def test_several_may_learn_from_the_same_parts(maze: Database) -> None:
+def test_several_learners_may_share_shards(maze: Database) -> None:
     parts = spread(maze, 2)
     again = replace(parts)
     for learner in (
@@ -202,7 +202,9 @@ def test_a_shard_finds_features_once(maze: Database, monkeypatch: pytest.MonkeyP
 
 def test_what_needs_all_percepts_asks_for_one_shard(maze: Database) -> None:
     learner, parts = RLVC(max_stages=2), spread(maze, 3)
-    with pytest.raises(ValueError, match="test of Selector must be student or welch where sums"):
+    with pytest.raises(
+        ValueError, match="test of Selector must be student or welch where interactions"
+    ):
         replace(learner, selector=Selector(test="ks")).learn(parts)
     with pytest.raises(TypeError, match=r"in shards elsewhere, .* Choose the engine local, or"):
         replace(learner, generator=Quarters()).learn(parts)
@@ -224,7 +226,7 @@ class Quarters:
         return Candidates(new=[one for one in half if one not in view.graph.numbers])
 
 
-def test_a_part_that_is_lost_is_made_again(maze: Database) -> None:
+def test_a_lost_shard_is_made_again(maze: Database) -> None:
     learner = LEARNERS["default"]
     policy = learner.learn(maze)
     for lose in (2, 3, 7):

@@ -106,7 +106,7 @@ def test_probabilities_stay_probabilities(seed: int) -> None:
     assert (shrunk.reward[~mdp.is_tried] == 0.0).all()
 
 
-def test_nothing_is_borrowed_from_far_ancestors_or_where_nothing_is_asked() -> None:
+def test_nothing_is_borrowed_from_far_ancestors_or_without_shrinkage() -> None:
     rng = np.random.default_rng(0)
     tree, mdp = draw_tree(rng, 4), draw_mdp(rng, 4, 5000)
     assert shrink(mdp, tree, 0.0) is mdp

@@ -23,7 +23,7 @@ from rlvc.features import (
     Primitive,
 )
 from rlvc.learning.selection.selector import Selector, SplitChoice
-from rlvc.learning.surrogates import Surrogates, best_from, tally
+from rlvc.learning.surrogates import Surrogates, best_threshold, tally
 from rlvc.learning.view import SplitStatistics
 from tests.oracle import rlvc as oracle
 from tests.support.builders import Problem, blind_extractor, index_of, literal, percept_store
@@ -31,10 +31,8 @@ from tests.support.builders import Problem, blind_extractor, index_of, literal, 
 seeds = st.integers(0, 2**32 - 1)
 
 
-def sightings_with(
-    dense: Bools, more: list[Feature], shown: Bools, camera: str = ""
-) -> FeatureIndex:
-    """Return sightings of symbols and of some more features, which are where one says they are."""
+def index_with(dense: Bools, more: list[Feature], shown: Bools, camera: str = "") -> FeatureIndex:
+    """Return the index of symbols and of some more features, which occur where one says."""
     n_percepts, n_symbols = dense.shape
     graph, numbers = FeatureGraph(tuple(Primitive(camera, n) for n in range(n_symbols))).add(more)
     assert numbers == list(range(n_symbols, n_symbols + len(more)))
@@ -115,12 +113,12 @@ def test_tests_are_those_of_a_literal_transcription() -> None:
 
 @settings(deadline=None)
 @given(seed=seeds)
-def test_the_count_that_tells_best_is_found(seed: int) -> None:
+def test_the_best_threshold_is_found(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, most = int(rng.integers(1, 40)), int(rng.integers(1, 8))
     shown, delta = rng.integers(0, most + 1, n), rng.integers(-9, 10, n)
     min_samples = int(rng.integers(1, 5))
-    least, reduction = best_from(*tally(shown, delta, most), min_samples)
+    least, reduction = best_threshold(*tally(shown, delta, most), min_samples)
     rules = oracle.Rules(min_samples=min_samples, close=0.0)
     fractions = [Fraction(d) for d in delta.tolist()]
     expected, best = oracle.best_count(shown.tolist(), fractions, most, rules)
@@ -170,7 +168,7 @@ def test_parts_agree_and_the_best_is_first(seed: int) -> None:
         assert phi == pytest.approx(sorted(phi, reverse=True))
 
 
-def test_one_feature_is_all_that_is_tested_if_so_wanted() -> None:
+def test_surrogates_can_be_turned_off() -> None:
     problem = Problem.draw(0, n_copies=3)
     selector = Selector(alpha=0.05, correction="none", min_samples=5, relevant=False)
     alone, several = (
@@ -222,30 +220,30 @@ def test_a_percept_that_misses_a_feature_goes_the_same_way(features: int) -> Non
         assert all(right({0, 1, 2, 3, 4} - {missed}) for missed in range(5))
 
 
-# What may stand in for what ----------------------------------------------------------------------
+# Features that may be surrogates -----------------------------------------------------------------
 
 ALIKE = np.repeat([True, False], 10)[:, None]
 START = np.arange(20)
 DELTA = np.where(ALIKE[:, 0], 50, -50)
 
 
-def test_composites_and_located_features_may_stand_in() -> None:
+def test_composites_and_located_features_may_be_surrogates() -> None:
     pair = Composite(first=0, second=1, mean=9.0, deviation=1.0, likelihood=0.5)
     more: list[Feature] = [pair, InCell(part=0, level=1, column=0, line=0)]
     shown = np.hstack([ALIKE, ~ALIKE])
-    both = sightings_with(shown, more, np.hstack([ALIKE, ALIKE]))
+    both = index_with(shown, more, np.hstack([ALIKE, ALIKE]))
     assert extend(Surrogates(), both, 0, START, DELTA) == AtLeast(parts=(0, 2, 3), least=1)
     assert extend(Surrogates(), both, 3, START, DELTA) == AtLeast(parts=(3, 0, 2), least=1)
 
 
-def test_several_do_not_stand_in_and_nothing_stands_in_for_them() -> None:
+def test_at_least_features_neither_are_nor_have_surrogates() -> None:
     several = AtLeast(parts=(0, 1), least=1)
-    index = sightings_with(np.hstack([ALIKE, ALIKE]), [several], ALIKE)
+    index = index_with(np.hstack([ALIKE, ALIKE]), [several], ALIKE)
     assert extend(Surrogates(), index, 0, START, DELTA) == AtLeast(parts=(0, 1), least=1)
     assert extend(Surrogates(), index, 2, START, DELTA) is None
 
 
-def test_features_of_another_camera_do_not_stand_in() -> None:
+def test_features_of_another_camera_are_no_surrogates() -> None:
     both = np.hstack([ALIKE] * 4)
     one = index_of(Incidence.from_dense(both))
     graph = FeatureGraph(tuple(Primitive(name, n) for name in ("left", "right") for n in (0, 1)))
@@ -255,7 +253,7 @@ def test_features_of_another_camera_do_not_stand_in() -> None:
     assert extend(Surrogates(), two, 2, START, DELTA) == AtLeast(parts=(2, 3), least=1)
 
 
-def test_what_tells_less_does_not_stand_in() -> None:
+def test_features_that_split_worse_are_no_surrogates() -> None:
     # The second agrees with the first, but the percept on which it differs is met all the time.
     other = ALIKE.copy()
     other[0] = False

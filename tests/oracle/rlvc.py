@@ -1,9 +1,9 @@
 """A slow and literal transcription of the paper's pseudo-code (Algorithms 1 to 4, Section 4).
 
 Lists, sets, loops and fractions only, so that it can be read beside the paper. The misprints are
-corrected: ``r* <- r`` in the selector, and the mapped MDP's rewards are r_{t+1}. Three things are
-more than the paper has, and off unless the rules say otherwise: actions that lead nowhere are
-repeated for ever, several features stand in for one, and splits that change nothing are not made.
+corrected: ``r* <- r`` in the selector, and the mapped MDP's rewards are r_{t+1}. Three things go
+beyond the paper, and are off unless the rules say otherwise: actions that lead nowhere repeat
+forever, features have surrogates, and irrelevant splits are not made.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def is_stuck(i: Interaction, sequence: list[Interaction]) -> bool:
     return True
 
 
-def for_ever(sequence: list[Interaction], gamma: float) -> list[Interaction]:
-    """The interactions in which whoever is stuck stays so: r + γ r + γ² r …, and no future."""
+def absorbing(sequence: list[Interaction], gamma: float) -> list[Interaction]:
+    """The interactions in which an agent that is stuck stays so: r + γ r + γ² r …, and no more."""
     return [
         replace(i, r=i.r / (1 - Fraction(gamma)), terminated=True) if is_stuck(i, sequence) else i
         for i in sequence
@@ -305,7 +305,7 @@ def stage(
 ) -> Stage:  # fmt: skip
     """What one stage of RLVC finds out about m classes, of which C has that of every percept."""
     _, q = solved(sequence, C, m, n_actions, rules)
-    transitions = for_ever(sequence, rules.gamma) if rules.absorbing_self_loops else sequence
+    transitions = absorbing(sequence, rules.gamma) if rules.absorbing_self_loops else sequence
     delta = residuals(transitions, C, q, n_actions, rules.gamma)
     n_aliased = 0
     wanted: list[tuple[int, int, int, int]] = []
@@ -327,7 +327,7 @@ def solved(
     sequence: list[Interaction], C: list[int], m: int, n_actions: int, rules: Rules
 ) -> tuple[MDP, Q]:
     gamma = rules.gamma
-    transitions = for_ever(sequence, gamma) if rules.absorbing_self_loops else sequence
+    transitions = absorbing(sequence, gamma) if rules.absorbing_self_loops else sequence
     mdp = mapped_mdp(transitions, C, m, n_actions)
     return mdp, value_iteration(mdp, m, n_actions, gamma, floor(sequence, gamma))
 
@@ -347,7 +347,7 @@ def rlvc(
     while True:
         C = [classify(tree, symbols) for symbols in known.shows]
         found = stage(sequence, known.shows, C, m, n_actions, rules)
-        splits = forgiving(found, sequence, known, rules)
+        splits = with_surrogates(found, sequence, known, rules)
         stages.append(replace(found, splits=splits))
         if not splits or k == rules.max_stages:
             return tree, stages
@@ -357,12 +357,12 @@ def rlvc(
         k = k + 1
 
 
-# Several features for one ------------------------------------------------------------------------
+# Surrogates --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class AtLeast:
-    """At least so many of these features."""
+    """At least ``least`` of these features."""
 
     parts: tuple[int, ...]
     least: int
@@ -370,7 +370,7 @@ class AtLeast:
 
 @dataclass
 class Known:
-    """What each percept exhibits, tests for several features among it: they have numbers too."""
+    """What each percept exhibits, including at-least features, which have numbers too."""
 
     shows: list[set[int]]
     tests: dict[AtLeast, int] = field(default_factory=dict)
@@ -387,10 +387,10 @@ class Known:
         return self.tests[test]
 
 
-def forgiving(
+def with_surrogates(
     found: Stage, sequence: list[Interaction], known: Known, rules: Rules
 ) -> list[tuple[int, int]]:
-    """The splits of a stage, in which others stand in for the features that it found."""
+    """The splits of a stage, in which surrogates extend the features that it found."""
     splits = []
     tests = [
         several(V, f, a, sequence, found, known, rules)
@@ -632,7 +632,7 @@ def rlvc_with_merging(
         found = stage(sequence, known.shows, numbers(classes), len(classes), n_actions, rules)
         if is_over:
             return [*stages, replace(found, splits=[])]
-        found = replace(found, splits=forgiving(found, sequence, known, rules))
+        found = replace(found, splits=with_surrogates(found, sequence, known, rules))
         stages.append(found)
         if k == rules.max_stages:
             return stages

@@ -56,14 +56,14 @@ def learn_both_cameras(threads: int = 1) -> TwoCameras:
 
 
 @pytest.fixture(scope="module")
-def looked() -> Database:
+def extracted() -> Database:
     return RLVC(detector=Harris(), threads=1).extract(act(list(PICTURES), RIGHT))
 
 
 @pytest.fixture(scope="module", params=[Tree, Diagrams], ids=["tree", "diagrams"])
-def stage(request: pytest.FixtureRequest, looked: Database) -> Stage:
+def stage(request: pytest.FixtureRequest, extracted: Database) -> Stage:
     """The last stage of learning a classifier of each kind."""
-    last = list(learner(request.param).stages(looked))[-1]
+    last = list(learner(request.param).stages(extracted))[-1]
     assert type(last.classifier) is request.param
     return last
 
@@ -77,9 +77,9 @@ def policy(stage: Stage) -> Policy:
 
 
 @pytest.mark.slow
-def test_primitives_alone_cannot_tell_distances(looked: Database) -> None:
-    assert len({tuple(looked.incidence.row(n)) for n in range(len(PICTURES))}) == 1
-    policy = literal().learn(looked)
+def test_primitives_alone_cannot_tell_distances(extracted: Database) -> None:
+    assert len({tuple(extracted.incidence.row(n)) for n in range(len(PICTURES))}) == 1
+    policy = literal().learn(extracted)
     assert policy.n_classes == 1
 
 
@@ -106,7 +106,7 @@ def test_a_policy_keeps_the_features_that_decide_and_their_parts(policy: Policy)
         assert patch.std() > 0.0
 
 
-def test_one_percept_or_many_alone_or_in_bulk(
+def test_percepts_are_classified_in_bulk_as_one_by_one(
     stage: Stage, policy: Policy, saved: bytes, tmp_path: Path
 ) -> None:
     database = stage.database
@@ -121,7 +121,7 @@ def test_one_percept_or_many_alone_or_in_bulk(
         assert policy.explain(percept).visual_class == visual_class
 
 
-def test_percepts_seen_later_are_classified_in_bulk_as_alone(stage: Stage, policy: Policy) -> None:
+def test_new_percepts_are_classified_in_bulk_as_one_by_one(stage: Stage, policy: Policy) -> None:
     interactions = act([one.picture for one in draw_all(2, 5)], [0] * 20)
     index = stage.database.index_of(interactions.percepts, threads=1)
     bulk = stage.classifier.classify(index.incidence)
@@ -192,10 +192,10 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_same_data_give_the_same_bytes_everywhere(
-    policy: Policy, saved: bytes, two: TwoCameras, elsewhere: Path
+    policy: Policy, saved: bytes, two_cameras: TwoCameras, elsewhere: Path
 ) -> None:
     assert (elsewhere / type(policy.classifier).__name__).read_bytes() == saved
-    assert (elsewhere / "cameras").read_bytes() == bytes_of(two[2])
+    assert (elsewhere / "cameras").read_bytes() == bytes_of(two_cameras[2])
 
 
 # What is refused ---------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ NO_FEATURES: list[Any] = [None, 3, "symbol", [], {}, {"symbol": 0}, {"camera": "
 
 
 @pytest.mark.parametrize("change", [*CHANGES, *NO_FEATURES], ids=str)
-def test_a_feature_that_makes_no_sense_is_refused(
+def test_an_invalid_feature_is_refused(
     policy: Policy, saved: bytes, change: Any, tmp_path: Path
 ) -> None:
     if change in NO_FEATURES:
@@ -287,7 +287,9 @@ def test_features_that_do_not_fit_together_are_refused(
         assert loads(one, tmp_path / "forged") is None
 
 
-def test_several_are_not_made_of_several(policy: Policy, saved: bytes, tmp_path: Path) -> None:
+def test_at_least_features_are_not_parts_of_others(
+    policy: Policy, saved: bytes, tmp_path: Path
+) -> None:
     n, patch = len(policy.features), policy.patches[:1]
     arrays = {
         "usage": np.append(policy.usage, [0, 0]),
@@ -303,7 +305,7 @@ def test_several_are_not_made_of_several(policy: Policy, saved: bytes, tmp_path:
         assert (loaded is not None) == is_fine
 
 
-def test_what_makes_sense_is_not_refused(policy: Policy, saved: bytes, tmp_path: Path) -> None:
+def test_valid_features_are_accepted(policy: Policy, saved: bytes, tmp_path: Path) -> None:
     number = number_of_composite(policy)
     entry = entries(saved)[number]
     others: list[dict[str, Any]] = [
@@ -321,9 +323,7 @@ def test_what_makes_sense_is_not_refused(policy: Policy, saved: bytes, tmp_path:
         assert loaded.graph.describe(number) in str(loaded.explain(PICTURES[0]))
 
 
-def test_a_tower_of_features_has_a_greatest_height(
-    policy: Policy, saved: bytes, tmp_path: Path
-) -> None:
+def test_the_height_of_features_is_limited(policy: Policy, saved: bytes, tmp_path: Path) -> None:
     # Each of them would take twice as many words as the one before.
     entry, n = entries(saved)[number_of_composite(policy)], len(policy.features)
     for height, expected in ((8, True), (16, True), (17, False), (5000, False)):
@@ -355,7 +355,7 @@ NAMES = (
     deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-def test_a_forged_feature_is_refused_or_can_be_looked_for(
+def test_a_forged_feature_is_refused_or_can_be_searched_for(
     policy: Policy, saved: bytes, tmp_path: Path, data: st.DataObject
 ) -> None:
     features = copy.deepcopy(entries(saved))
@@ -374,13 +374,13 @@ def test_a_forged_feature_is_refused_or_can_be_looked_for(
 
 
 @pytest.fixture(scope="module")
-def two() -> TwoCameras:
+def two_cameras() -> TwoCameras:
     return learn_both_cameras()
 
 
 @pytest.mark.slow
-def test_composites_are_made_for_every_camera(two: TwoCameras) -> None:
-    views, right, policy = two
+def test_composites_are_made_for_every_camera(two_cameras: TwoCameras) -> None:
+    views, right, policy = two_cameras
     assert [int(policy.predict(view)[0]) for view in views] == right
     graph = policy.graph
     composites = [n for n, one in enumerate(graph.features) if isinstance(one, Composite)]
@@ -389,8 +389,8 @@ def test_composites_are_made_for_every_camera(two: TwoCameras) -> None:
         assert len({graph.camera[part] for part in graph.primitives(number)}) == 1
 
 
-def test_parts_of_two_cameras_are_refused(two: TwoCameras, tmp_path: Path) -> None:
-    policy, saved = two[2], bytes_of(two[2])
+def test_parts_of_two_cameras_are_refused(two_cameras: TwoCameras, tmp_path: Path) -> None:
+    policy, saved = two_cameras[2], bytes_of(two_cameras[2])
     number = max(n for n, one in enumerate(policy.features) if isinstance(one, Composite))
     entry, camera = entries(saved)[number], policy.graph.camera
     others = [n for n in range(number) if camera[n] != camera[number]]

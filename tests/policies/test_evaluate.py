@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -12,36 +11,20 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from rlvc import RLVC, Evaluation, Forest, Policy, collect, evaluate
-from rlvc.policies import CachedPolicy, check_fit
-from rlvc.policies.evaluate import LONGEST
-from tests.support.worlds import GREYS, KINDS, PICTURES, REAR, Always, Corridor
+from rlvc.policies import CachedPolicy, check_compatible
+from rlvc.policies.evaluate import MAX_STEPS
+from tests.support.worlds import (
+    GREYS,
+    KINDS,
+    PICTURES,
+    REAR,
+    Always,
+    Corridor,
+    Script,
+    Scripted,
+)
 
-
-class Told(gymnasium.Env[Any, np.int64]):
-    """Episodes whose rewards and ends are given; action 1 doubles the rewards."""
-
-    def __init__(self, episodes: list[tuple[list[float], bool, dict[str, Any]]]) -> None:
-        self.observation_space = spaces.Box(0, 255, PICTURES[0].shape, np.uint8)
-        self.action_space = spaces.Discrete(2)
-        self.episodes, self.number = episodes, -1
-        self.seeds: list[int | None] = []
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        self.seeds.append(seed)
-        self.number, self.t = self.number + 1, 0
-        return PICTURES[0], {"is_success": True}  # which says nothing yet
-
-    def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        rewards, is_ended, info = self.episodes[self.number]
-        reward = rewards[self.t] * (1 + int(action))
-        self.t += 1
-        is_over = self.t == len(rewards)
-        return PICTURES[0], reward, is_over and is_ended, is_over and not is_ended, info
-
-
-EPISODES: list[tuple[list[float], bool, dict[str, Any]]] = [
+EPISODES: list[Script] = [
     ([1.0], True, {}),
     ([0.0, 0.5], False, {}),
     ([0.25, -1.0, 0.0], True, {}),
@@ -54,7 +37,7 @@ EPISODES: list[tuple[list[float], bool, dict[str, Any]]] = [
 
 def test_episodes_are_summed_up() -> None:
     calls: list[int] = []
-    env = Told(EPISODES)
+    env = Scripted(EPISODES)
     found = evaluate(Always(1), env, episodes=4, seed=7, on_episode=lambda: calls.append(1))
     assert found.returns.tolist() == [2.0, 1.0, -1.5, 0.0]
     assert found.lengths.tolist() == [1, 2, 3, 10]
@@ -62,20 +45,23 @@ def test_episodes_are_summed_up() -> None:
     assert found.success is None
     assert env.seeds == [7, None, None, None]
     assert len(calls) == 4
-    assert evaluate(Always(0), Told(EPISODES), episodes=3).returns.tolist() == [1.0, 0.5, -0.75]
+    found = evaluate(Always(0), Scripted(EPISODES), episodes=3)
+    assert found.returns.tolist() == [1.0, 0.5, -0.75]
 
 
 @pytest.mark.parametrize("name", ["is_success", "success"])
-def test_success_is_what_the_environment_calls_it(name: str) -> None:
-    told = [(rewards, ends, {name: np.bool_(ends)}) for rewards, ends, _ in EPISODES]
-    found = evaluate(Always(0), Told(told), episodes=4)
+def test_success_is_what_the_environment_reports(name: str) -> None:
+    episodes = [(rewards, ends, {name: np.bool_(ends)}) for rewards, ends, _ in EPISODES]
+    found = evaluate(Always(0), Scripted(episodes), episodes=4)
     assert found.success is not None
     assert found.success.tolist() == [True, False, True, False]
-    told[2][2].clear()
-    assert evaluate(Always(0), Told(told), episodes=4).success is None  # it does not always say
+    episodes[2][2].clear()
+    assert (
+        evaluate(Always(0), Scripted(episodes), episodes=4).success is None
+    )  # not always reported
 
 
-def test_a_policy_is_measured_in_its_environment() -> None:
+def test_a_policy_is_evaluated_in_its_environment() -> None:
     policy = RLVC(gamma=0.5, threads=1).learn(collect(Corridor(start=2), 200))
     found = evaluate(policy, Corridor(start=2), episodes=30, seed=3)
     assert found.returns.tolist() == [1.0] * 30
@@ -89,23 +75,23 @@ def test_a_policy_is_measured_in_its_environment() -> None:
     assert set(lost.lengths[~lost.terminated].tolist()) == {5}
 
 
-def test_there_must_be_an_episode() -> None:
+def test_at_least_one_episode_is_required() -> None:
     with pytest.raises(ValueError, match=r"^episodes of evaluate must be at least 1; got 0\.$"):
         evaluate(Always(0), Corridor(), episodes=0)
 
 
-# How sure it is ----------------------------------------------------------------------------------
+# Confidence intervals ----------------------------------------------------------------------------
 
 
 def wilson(hits: int, n: int) -> tuple[float, float]:
-    """Return Wilson's score interval as textbooks have it."""
+    """Return Wilson's score interval by the textbook formula."""
     z = float(stats.norm.ppf(0.975))
     middle = (hits + z**2 / 2) / (n + z**2)
     half = z / (n + z**2) * (hits * (n - hits) / n + z**2 / 4) ** 0.5
     return middle - half, middle + half
 
 
-def test_intervals_are_those_of_the_textbooks() -> None:
+def test_intervals_match_textbook_formulas() -> None:
     rng = np.random.default_rng(0)
     returns, lengths = rng.normal(size=40), rng.integers(1, 100, 40)
     terminated, success = rng.random((2, 40)) < 0.3
@@ -130,7 +116,7 @@ def test_shares_stay_between_0_and_1() -> None:
     assert "success" not in found
 
 
-def test_values_that_are_all_equal_leave_no_doubt_and_one_says_nothing() -> None:
+def test_intervals_of_equal_values_and_of_a_single_value() -> None:
     equal = Evaluation(np.full(5, 0.1), np.full(5, 7), np.ones(5, np.bool_)).summary()
     assert equal["length"] == {"mean": 7.0, "low": 7.0, "high": 7.0}
     one = Evaluation(np.ones(1), np.ones(1, np.int64), np.ones(1, np.bool_)).summary()
@@ -138,7 +124,7 @@ def test_values_that_are_all_equal_leave_no_doubt_and_one_says_nothing() -> None
     assert one["terminated"]["low"] > 0.2
 
 
-# What fits ---------------------------------------------------------------------------------------
+# Compatible environments -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -149,30 +135,30 @@ def test_values_that_are_all_equal_leave_no_doubt_and_one_says_nothing() -> None
         (spaces.MultiDiscrete([2, 2]), "MultiDiscrete([2 2])"),
     ],
 )
-def test_a_policy_of_other_actions_does_not_fit(space: spaces.Space[Any], text: str) -> None:
+def test_other_actions_are_incompatible(space: spaces.Space[Any], text: str) -> None:
     policy = RLVC(threads=1).learn(collect(Corridor(start=2), 100))
     env = Corridor(start=2)
-    check_fit(policy, env)
+    check_compatible(policy, env)
     env.action_space = space
     message = (
         f"The actions of the environment must be those of the policy, 2 to 3; got {text}. "
         "Was it learned in another environment?"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        check_fit(policy, env)
+        check_compatible(policy, env)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "vector"])
-def test_a_policy_fits_where_it_was_learned(kind: str) -> None:
+def test_a_policy_is_compatible_with_its_environment(kind: str) -> None:
     policy = policy_of(kind)
-    check_fit(policy, Corridor(kind=kind, start=1))
+    check_compatible(policy, Corridor(kind=kind, start=1))
     for other in ("vector", "told"):
         if other != kind:
-            with pytest.raises(ValueError, match=r"^The images of the environment must be as the "):
-                check_fit(policy, Corridor(kind=other, start=1))
+            with pytest.raises(ValueError, match=r"^The images of the environment must be those "):
+                check_compatible(policy, Corridor(kind=other, start=1))
 
 
-def test_a_policy_of_other_images_does_not_fit() -> None:
+def test_other_images_are_incompatible() -> None:
     policy = policy_of("cameras")
     for kind, text in (
         ("colour", "48 × 48 × 3"),
@@ -182,14 +168,14 @@ def test_a_policy_of_other_images_does_not_fit() -> None:
          "48 × 48 × 1, rear frame 2 48 × 48 × 1"),
     ):  # fmt: skip
         message = (
-            "The images of the environment must be as the policy knows them, front 48 × 48 × 3, "
+            "The images of the environment must be those of the policy, front 48 × 48 × 3, "
             f"rear 48 × 48 × 1; got {text}. Make the environment with the same options: --wrap, "
             "--render, --size, --frames, --arg."
         )
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-            check_fit(policy, Corridor(kind=kind, start=1))
+            check_compatible(policy, Corridor(kind=kind, start=1))
     front = replace(policy, shapes={"front": (48, 48, 3)})
-    check_fit(front, Corridor(kind="cameras", start=1))  # it need not look at all of them
+    check_compatible(front, Corridor(kind="cameras", start=1))  # it need not use all of them
 
 
 # Stable-Baselines3 -------------------------------------------------------------------------------
@@ -198,7 +184,7 @@ def test_a_policy_of_other_images_does_not_fit() -> None:
 @pytest.mark.parametrize(
     "kind", ["colour", "grey", "cameras", "first", "first colour", "last colour", "nested"]
 )
-def test_stable_baselines_measures_the_same(kind: str) -> None:
+def test_stable_baselines_computes_the_same_returns(kind: str) -> None:
     evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
     vector = pytest.importorskip("stable_baselines3.common.vec_env")
     policy = policy_of(kind)
@@ -225,14 +211,14 @@ def policy_of(kind: str) -> Policy:
     return RLVC(gamma=0.5, threads=1).learn(collect(Corridor(kind=kind, start=1), 300))
 
 
-def test_stable_baselines_measures_a_forest() -> None:
+def test_stable_baselines_evaluates_a_forest() -> None:
     evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
     forest = Forest(learner=RLVC(gamma=0.5, threads=1), trees=3).learn(collect(Corridor(), 300))
     mean, _ = evaluation.evaluate_policy(forest, Corridor(), n_eval_episodes=5, warn=False)
     assert mean == 1.0
 
 
-def test_anything_that_predicts_can_be_measured() -> None:
+def test_any_predictor_can_be_evaluated() -> None:
     class Listed:
         def predict(self, observation: Any) -> tuple[NDArray[np.int64], Any]:
             return np.array([1]), None  # as for a batch of one
@@ -242,7 +228,7 @@ def test_anything_that_predicts_can_be_measured() -> None:
     )
 
 
-def test_an_episode_without_end_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_endless_episode_is_truncated(caplog: pytest.LogCaptureFixture) -> None:
     class Endless(Corridor):
         def step(self, action: np.int64) -> Any:
             observation, *_, info = super().step(action)
@@ -255,7 +241,7 @@ def test_an_episode_without_end_is_cut_off(caplog: pytest.LogCaptureFixture) -> 
         "2 of 2 episodes did not end within 30 steps and were truncated. Give the environment "
         "a limit, for example by gymnasium.wrappers.TimeLimit."
     ]
-    assert LONGEST == 10_000
+    assert MAX_STEPS == 10_000
 
 
 def test_a_cached_policy_predicts_once_per_percept() -> None:

@@ -101,7 +101,7 @@ def test_one_percept_or_a_batch(forest: ForestPolicy) -> None:
     assert many.tolist() == [int(forest.predict(image)[0]) for image in UNSEEN]
 
 
-def test_what_nobody_tried_never_wins_and_ties_go_to_the_lowest() -> None:
+def test_untried_actions_never_win_and_ties_go_to_the_lowest() -> None:
     trees = [
         (np.array([5.0, 1.0, 9.0]), np.array([True, True, False])),
         (np.array([-3.0, 1.0, 8.0]), np.array([True, True, False])),
@@ -113,7 +113,7 @@ def test_what_nobody_tried_never_wins_and_ties_go_to_the_lowest() -> None:
 
 
 @given(st.integers(0, 10_000), st.floats(0.0, 3.0))
-def test_caution_takes_standard_deviations_from_the_mean(
+def test_the_penalty_subtracts_standard_deviations_from_the_mean(
     seed: int, uncertainty_penalty: float
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -127,14 +127,14 @@ def test_caution_takes_standard_deviations_from_the_mean(
         assert q[at] == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-def test_what_trees_agree_on_is_taken_at_its_value() -> None:
+def test_values_on_which_trees_agree_are_not_penalized() -> None:
     known = np.ones(2, np.bool_)
     for value in (0.1, 1 / 3, 1e300):
         trees = [(np.full(2, value), known)] * 7
         assert combine_values(trees, 3.0)[0].tolist() == [value, value]
 
 
-def test_a_cautious_forest_takes_the_sure_action(forest: ForestPolicy) -> None:
+def test_the_penalty_favours_the_certain_action(forest: ForestPolicy) -> None:
     sure, risky = 1.0, (0.0, 0.0, 3.0, 3.0)
     trees = tuple(
         replace(one, q=np.tile([sure, value, -1.0], (len(one.q), 1)))
@@ -156,7 +156,7 @@ def test_a_tree_is_a_policy(forest: ForestPolicy) -> None:
         assert explanation.action_names == forest.action_names
 
 
-def test_several_cameras_are_looked_at_together() -> None:
+def test_trees_test_features_of_several_cameras() -> None:
     views = [{"front": COLOUR[i // 2], "rear": GREY[i % 2]} for i in range(N_PLACES)]
     policy = Forest(trees=3).learn(database(views))
     assert [int(policy.predict(view)[0]) for view in views] == RIGHT
@@ -165,7 +165,7 @@ def test_several_cameras_are_looked_at_together() -> None:
         policy.predict({"front": COLOUR[0]})
 
 
-def test_features_that_trees_share_are_there_once(forest: ForestPolicy) -> None:
+def test_features_shared_by_trees_are_stored_once(forest: ForestPolicy) -> None:
     assert len(set(forest.features)) == len(forest.features) == len(forest.patches)
     assert set(np.flatnonzero(forest.usage)) == set(forest.tested.tolist())
     trees = [forest.tree(n) for n in range(len(forest.trees))]
@@ -176,7 +176,7 @@ def test_features_that_trees_share_are_there_once(forest: ForestPolicy) -> None:
 # How it explains itself --------------------------------------------------------------------------
 
 
-def test_what_decides_follows_its_definition(forest: ForestPolicy) -> None:
+def test_decisive_tests_follow_their_definition(forest: ForestPolicy) -> None:
     n_decisive = 0
     for image in [*COLOUR[:3], *UNSEEN[:3]]:
         vote = forest.explain(image)
@@ -204,7 +204,7 @@ def test_a_vote_reads_as_sentences(forest: ForestPolicy) -> None:
     plain = replace(forest, uncertainty_penalty=0.0)
     assert str(plain.explain(COLOUR[1])).splitlines()[1].startswith("the mean values are left ")
     assert text[2].startswith("so the action is à droite, ahead by ")
-    assert text[3] == "what decided most, and what it is worth:"
+    assert text[3] == "the most decisive tests, with their gain:"
     assert text[4].startswith("1. +")
     bare = replace(forest, action_names=())
     assert "so the action is 3, ahead by" in str(bare.explain(COLOUR[1]))
@@ -214,7 +214,7 @@ def test_a_vote_reads_as_sentences(forest: ForestPolicy) -> None:
         forest.explain(COLOUR)
 
 
-def test_a_long_vote_says_what_it_leaves_out(forest: ForestPolicy) -> None:
+def test_a_long_vote_says_how_many_tests_it_leaves_out(forest: ForestPolicy) -> None:
     vote = forest.explain(COLOUR[1])
     long = replace(vote, decisive=vote.decisive[:1] * 14)
     assert isinstance(long, ForestExplanation)
@@ -230,7 +230,7 @@ def test_saving_and_loading_changes_nothing(forest: ForestPolicy, tmp_path: Path
     check_saving(forest, images, tmp_path / "one" / "policy.rlvc")
 
 
-def test_diagrams_and_no_error_can_be_saved(tmp_path: Path) -> None:
+def test_mixed_classifiers_without_an_error_can_be_saved(tmp_path: Path) -> None:
     learner = RLVC(threads=1, post_process=Compaction(every=0))
     made = Forest(learner=learner, trees=2, episodes=1.0).learn(database(COLOUR))
     mixed = replace(made, trees=(*made.trees, replace(made.trees[0], classifier=Tree())))
@@ -240,7 +240,7 @@ def test_diagrams_and_no_error_can_be_saved(tmp_path: Path) -> None:
     check_saving(mixed, UNSEEN, tmp_path / "p")
 
 
-def test_each_kind_says_how_to_load_the_other(
+def test_the_error_says_how_to_load_the_other_kind(
     policy: Policy, forest: ForestPolicy, tmp_path: Path
 ) -> None:
     policy.save(tmp_path / "one")
@@ -248,12 +248,12 @@ def test_each_kind_says_how_to_load_the_other(
     assert isinstance(load_policy(tmp_path / "one"), Policy)
     with pytest.raises(
         FileFormatError,
-        match=r"it says 'rlvc-forest'\. Load it with ForestPolicy\.load, or with rlvc\.load_policy",
+        match=r"is 'rlvc-forest'\. Load it with ForestPolicy\.load, or with rlvc\.load_policy",
     ):
         Policy.load(tmp_path / "many")
     with pytest.raises(
         FileFormatError,
-        match=r"it says 'rlvc-policy'\. Load it with Policy\.load, or with rlvc\.load_policy",
+        match=r"its format is 'rlvc-policy'\. Load it with Policy\.load, or with rlvc\.load_policy",
     ):
         ForestPolicy.load(tmp_path / "one")
     with pytest.raises(FileFormatError, match=r"^There is no file"):

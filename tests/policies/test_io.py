@@ -39,7 +39,7 @@ def test_saving_and_loading_changes_nothing(policy: Policy, tmp_path: Path) -> N
     check_saving(policy, images, tmp_path / "one" / "two" / "policy.rlvc")
 
 
-def test_cameras_and_names_survive(tmp_path: Path) -> None:
+def test_cameras_and_action_names_are_saved(tmp_path: Path) -> None:
     views = [{"b": COLOUR[i % 3], "a": GREY[i // 3]} for i in range(N_PLACES)]
     names = ("left", "à droite", "on")
     policy = RLVC(threads=1).learn(database(views, action_start=2, action_names=names))
@@ -50,7 +50,7 @@ def test_cameras_and_names_survive(tmp_path: Path) -> None:
     assert [int(loaded.predict(view)[0]) for view in views] == [a + 2 for a in RIGHT]
 
 
-def test_a_policy_that_sees_nothing_can_be_saved(tmp_path: Path) -> None:
+def test_a_policy_without_features_can_be_saved(tmp_path: Path) -> None:
     blank = np.zeros((N_PLACES, 64, 64, 3), np.uint8)
     policy = RLVC(threads=1).learn(database(blank))
     policy.save(tmp_path / "p")
@@ -128,7 +128,7 @@ def test_forged_arrays_are_refused(policy: Policy, saved: bytes, tmp_path: Path)
         assert loads(forge(saved, {}, arrays), tmp_path / "forged") is None, list(arrays)
 
 
-def test_features_that_would_fill_books_are_refused() -> None:
+def test_features_with_exponentially_long_names_are_refused() -> None:
     """Each of some features is a part of as many in the next layer, in which it is named anew."""
     features: list[Feature] = [Primitive("", symbol) for symbol in range(16)]
     for _ in range(5):
@@ -147,9 +147,9 @@ def test_one_kind_of_classifier_is_not_another(
     assert loads(forge(saved, {"classifiers": [other]}, {}), tmp_path / "other") is None
 
 
-def test_the_refusal_says_why(saved: bytes, tmp_path: Path) -> None:
+def test_the_error_says_what_is_wrong_with_a_file(saved: bytes, tmp_path: Path) -> None:
     (tmp_path / "kind").write_bytes(forge(saved, {"format": "soup"}, {}))
-    with pytest.raises(FileFormatError, match=r"is not a rlvc-policy file; it says 'soup'\.$"):
+    with pytest.raises(FileFormatError, match=r"not a rlvc-policy file; its format is 'soup'\.$"):
         Policy.load(tmp_path / "kind")
     typo = {"detector": {"name": "haris", "parameters": {}}}
     (tmp_path / "typo").write_bytes(forge(saved, typo, {}))
@@ -192,7 +192,7 @@ def plugged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("plugged")
-def test_what_a_plug_in_learned_or_lacks_is_kept(tmp_path: Path) -> None:
+def test_parameters_of_custom_parts_are_saved(tmp_path: Path) -> None:
     policy = RLVC(detector=Shifted(None), metric=Scaled()).learn(database(COLOUR))
     policy.save(tmp_path / "p")
     loaded = Policy.load(tmp_path / "p")
@@ -219,7 +219,7 @@ class NamelessTree(Tree):
         ),
         (
             Shifted(np.ones(2)), TypeError,
-            r"^shift of Shifted must be a number, a text or a bool",
+            r"^shift of Shifted must be a number, a string or a bool",
         ),
         (
             NamelessTree(), TypeError,
@@ -228,7 +228,7 @@ class NamelessTree(Tree):
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_kept_is_not_saved(
+def test_parts_that_cannot_be_saved_are_refused(
     policy: Policy, part: Any, error: type[Exception], message: str, tmp_path: Path
 ) -> None:
     extractor = policy.extractor.snapshot()
@@ -241,7 +241,7 @@ def test_what_cannot_be_kept_is_not_saved(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_policy_does_not_change_when_its_learner_goes_on() -> None:
+def test_a_policy_does_not_change_when_learning_continues() -> None:
     stages = RLVC(max_stages=1).stages(lambda k, _: database(COLOUR if k == 0 else pictures(6, 9)))
     first = next(stages).policy()
     before = bytes_of(first)

@@ -24,7 +24,7 @@ def test_one_percept_gives_an_array_without_dimensions(policy: Policy) -> None:
     assert int(action) == 1
 
 
-def test_a_batch_gives_as_many_actions(policy: Policy) -> None:
+def test_a_batch_gives_an_action_for_each_percept(policy: Policy) -> None:
     action, state = policy.predict(COLOUR, None, np.ones(N_PLACES, bool), deterministic=False)
     assert (action.shape, state) == ((N_PLACES,), None)
     assert action.dtype == np.int64
@@ -55,13 +55,13 @@ def test_several_cameras_come_alone_or_in_batches() -> None:
         ValueError, match=r"^The cameras of this policy are \['front', 'rear'\]; got \['front'\]\.$"
     ):
         policy.predict({"front": COLOUR[0]})
-    with pytest.raises(ValueError, match=r"^The cameras of an observation must have as many image"):
+    with pytest.raises(ValueError, match=r"^The cameras of an observation must have the same "):
         policy.predict({"front": COLOUR[:2], "rear": GREY[:1]})
-    with pytest.raises(ValueError, match=r"^The cameras of an observation must have as many image"):
+    with pytest.raises(ValueError, match=r"^The cameras of an observation must have the same "):
         policy.predict({"front": COLOUR[:1], "rear": GREY[0]})
 
 
-def test_any_layout_in_memory_will_do(policy: Policy) -> None:
+def test_any_memory_layout_is_accepted(policy: Policy) -> None:
     locked = COLOUR.copy()
     locked.flags.writeable = False
     assert policy.predict(locked)[0].tolist() == RIGHT
@@ -81,7 +81,7 @@ PARTS = [
 
 
 @pytest.mark.parametrize("parts", PARTS, ids=lambda parts: "-".join(parts[:3]))
-def test_one_image_or_many_alone_or_in_bulk(
+def test_percepts_are_classified_in_bulk_as_one_by_one(
     parts: tuple[str, str, str, float], tmp_path: Path
 ) -> None:
     detector, descriptor, metric, threshold = parts
@@ -168,7 +168,7 @@ def test_an_explanation_says_which_of_several_were_seen() -> None:
         assert test.seen == tuple(n for n in parts if n in here)
 
 
-def test_an_explanation_speaks_of_actions_as_the_environment_does() -> None:
+def test_an_explanation_numbers_and_names_actions_as_the_environment_does() -> None:
     numbered = RLVC(threads=1, shrinkage=0.0).learn(database(COLOUR, action_start=5))
     assert numbered.predict(COLOUR)[0].tolist() == [action + 5 for action in RIGHT]
     text = str(numbered.explain(COLOUR[1]))
@@ -178,7 +178,7 @@ def test_an_explanation_speaks_of_actions_as_the_environment_does() -> None:
     assert str(named.explain(COLOUR[1])).endswith("so the action is on")
 
 
-def test_what_was_never_tried_is_said() -> None:
+def test_an_explanation_names_untried_actions() -> None:
     images = COLOUR[[0] * 20]
     data = Interactions.from_arrays(
         images, [1] * 20, [2.0] * 20, [True] * 20, next_observations=images, n_actions=2
@@ -216,7 +216,7 @@ def test_a_batch_is_not_explained(policy: Policy) -> None:
         ({"front": COLOUR[0]}, TypeError, r"^The type of the observation must be an array; got d"),
     ],
 )  # fmt: skip
-def test_an_observation_of_another_kind_is_explained(
+def test_invalid_observations_are_refused(
     policy: Policy, observation: object, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):

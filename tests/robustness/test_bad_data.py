@@ -162,7 +162,7 @@ def test_sound_data_come_in_alike(way: str, tmp_path: Path) -> None:
 
 LEAVE_OUT = "Correct it, or leave the episode out."
 SCALE = "Scale the rewards: policies do not change."
-CORRECT = "Correct it, or how many actions there are."
+CORRECT = "Correct it, or the number of actions."
 EXTREME = "0 or between 1e-100 and 1e100 in size"
 WRONG_VALUES = {
     "arrays": [
@@ -198,7 +198,7 @@ def test_actions_that_cannot_be_counted(way: str, tmp_path: Path) -> None:
     (found,) = problems(way, log(action=[0, 1, 1, 2**40]), tmp_path)
     assert found == (
         f"n_actions of Interactions must be between 1 and 65536; got {2**40 + 1}. Number the "
-        "actions from 0, and say how many there are."
+        "actions from 0, and give their number."
     )
 
 
@@ -227,7 +227,7 @@ def test_one_interaction(way: str, tmp_path: Path) -> None:
 def test_one_action(way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     one = log(action=[0] * 4)
     assert actions_of(learn(WAYS[way](one, tmp_path / "log")), one) == [0, 0, 0]
-    assert "There is only one action: whatever is seen, it will be taken." in caplog.messages
+    assert "There is only one action: the policy will always take it." in caplog.messages
 
 
 @every_way
@@ -355,7 +355,7 @@ def test_episodes_that_overlap(kind: str, tmp_path: Path) -> None:
         read_folder(folder)
     assert list(caught.value.problems) == [
         "step is that of another row of its episode in rows 4, 5 and 6 (episode 0, step 0, episode "
-        "0, step 1, episode 0, step 2). Number the steps of an episode one by one."
+        "0, step 1, episode 0, step 2). Number the steps of an episode consecutively."
     ]
 
 
@@ -381,7 +381,7 @@ def test_rows_of_arrays_in_another_order_are_learned_from_one_by_one(
     data = from_npz(mixed, tmp_path / "log")
     assert caplog.messages == [
         "1 rows do not start where the row before them ended, though no episode ended there. Each "
-        "row is learned from on its own; if they should follow one another, sort them by episode "
+        "row is learned from on its own; if rows should be consecutive, sort them by episode "
         "and step."
     ]
     assert actions_of(learn(data), mixed) == actions_of(learn(from_arrays(sound, tmp_path)), sound)
@@ -399,8 +399,8 @@ def test_no_terminal_at_all(way: str, tmp_path: Path, caplog: pytest.LogCaptureF
     assert actions_of(policy, given)[:2] == [1, 1]
     assert policy.q.max() == pytest.approx(2.0)  # 1 + 0.5 · 2
     told = [
-        "Nothing is terminal: terminated is false in every row. If the task comes to an end, set "
-        "it where it does; otherwise rewards are assumed to continue forever."
+        "Nothing is terminal: terminated is false in every row. If the task has an end, set it "
+        "in that row; otherwise rewards are assumed to continue forever."
     ]
     assert caplog.messages == (told if way != "arrays" else [])
 
@@ -434,8 +434,8 @@ def test_all_that_is_wrong_with_arrays_is_told_at_once(tmp_path: Path) -> None:
         "rewards of from_arrays must be numbers; got <U1, such as 'a'.",
         "terminated of from_arrays must be 0 or 1; got 2.0 in row 2, nan in row 3.",
         "truncated of Interactions must have 4 entries; got shape (2, 2).",
-        "action of Interactions must be in 0..1; got 5 in row 1, -1 in row 2. Correct it, or how "
-        "many actions there are.",
+        "action of Interactions must be in 0..1; got 5 in row 1, -1 in row 2. Correct it, or the "
+        "number of actions.",
     ]
 
 

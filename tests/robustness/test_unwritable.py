@@ -137,9 +137,9 @@ def test_percepts_that_do_not_fit_on_the_disk() -> None:
         assert [percepts.add(image) for image in images[:5]] == [0, 1, 2, 3, 4]
         with pytest.raises(
             OSError,
-            match=r"^\[Errno 27\] File too large; image 5 of the percept does not fit in the "
-            r"temporary file beside those before\. Free some space there, or name another folder "
-            rf"with TMPDIR: '{re.escape(tempfile.gettempdir())}'$",
+            match=r"^\[Errno 27\] File too large; the temporary file has no space for image 5 of "
+            r"the percept\. Free some space there, or set TMPDIR to another folder: "
+            rf"'{re.escape(tempfile.gettempdir())}'$",
         ):
             percepts.add(images[5])
         assert len(percepts) == 5
@@ -225,8 +225,8 @@ def test_a_tiny_file_system_that_is_full(saved: bytes, tmp_path: Path) -> None:
         *done.stdout.splitlines()[8:9], "True",
     ]  # fmt: skip
     assert re.fullmatch(
-        r"\[Errno 28\] No space left on device; image \d+ of the percept does not fit in the "
-        rf"temporary file .* with TMPDIR: '{re.escape(str(disk))}'",
+        r"\[Errno 28\] No space left on device; the temporary file has no space for image \d+ of "
+        rf"the percept\. .* set TMPDIR to another folder: '{re.escape(str(disk))}'",
         done.stdout.splitlines()[8],
     )
     assert done.stderr == ""
@@ -265,7 +265,7 @@ def locked() -> Iterator[Path]:
         folder.chmod(0o755)
 
 
-DENIED = "[Errno 13] Permission denied; choose a place where you may write: "
+DENIED = "[Errno 13] Permission denied; choose a place that you can write to: "
 
 
 @pytest.mark.parametrize("kind", KINDS)

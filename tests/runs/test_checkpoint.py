@@ -17,7 +17,7 @@ from rlvc._core.checkpoint_store import PrefixedStore, Record
 from rlvc.data import Image
 from rlvc.errors import FileFormatError
 from rlvc.learning import Compaction
-from rlvc.learning.forest_trees import GrownTree, Trees
+from rlvc.learning.forest_trees import GrownTree, TreeStore
 from rlvc.learning.generation.composites import Composites
 from rlvc.policies import AnyPolicy
 from rlvc.runs import Checkpoint
@@ -36,7 +36,7 @@ class HaltError(Exception):
 
 
 class Halting(Checkpoint):
-    """A checkpoint on a machine that stops after a part was kept, by its number."""
+    """A checkpoint on a machine that stops after a number of records were saved."""
 
     def __init__(self, folder: Path, last: int = 10**9) -> None:
         super().__init__(folder)
@@ -74,7 +74,7 @@ def world(kind: str) -> Corridor:
 
 
 def learn(checkpoint: Checkpoint | None, kind: str = "colour") -> AnyPolicy:
-    """Learn in rounds, and a forest."""
+    """Learn in rounds, and grow a forest."""
     return run_custom(
         world(kind), RLVC(threads=1, max_splits=1), interactions=80, rounds=2, seed=5, episodes=0,
         trees=2, checkpoint=checkpoint,
@@ -89,8 +89,8 @@ def test_wherever_a_run_stops_it_ends_with_the_same_policy(kind: str, tmp_path: 
     assert bytes_of(learn(whole, kind)) == expected
     assert len(whole.names) > 10
     assert {name.partition("-")[0] for name in whole.names} == {"look", "learn", "forest"}
-    n_looks = sum(name.startswith("look") for name in whole.names)
-    assert n_looks == {"colour": 1, "cameras": 2, "drifting": 2}[kind]  # in each round if new
+    n_chunks = sum(name.startswith("look") for name in whole.names)
+    assert n_chunks == {"colour": 1, "cameras": 2, "drifting": 2}[kind]  # in each round if new
     every = {"colour": 1, "cameras": 100, "drifting": 7}[kind]
     for last in range(0, len(whole.names), every):
         folder = tmp_path / f"stopped-{last}"
@@ -114,7 +114,7 @@ def test_a_run_may_stop_again_and_again(tmp_path: Path) -> None:
     assert bytes_of(found) == expected
 
 
-def test_rounds_are_kept_before_they_are_learned_from(tmp_path: Path) -> None:
+def test_rounds_are_saved_before_they_are_learned_from(tmp_path: Path) -> None:
     steps = list[int]()
 
     class Counting(Corridor):
@@ -131,7 +131,7 @@ def test_rounds_are_kept_before_they_are_learned_from(tmp_path: Path) -> None:
         assert len(steps) == expected
 
 
-def test_a_part_that_is_damaged_is_made_again(
+def test_a_damaged_record_is_computed_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     whole = Halting(tmp_path / "run")
@@ -146,7 +146,7 @@ def test_a_part_that_is_damaged_is_made_again(
         file.write_bytes(data if name != names[1] else data[:-10])
     picture = next((folder / "round-2").rglob("*.png"))
     picture.write_bytes(b"")
-    (folder / "round-1" / "SHA256SUMS").unlink()  # so that nobody knows what it was
+    (folder / "round-1" / "SHA256SUMS").unlink()  # so that it cannot be checked
     with caplog.at_level(logging.WARNING):
         rest = Halting(tmp_path / "run")
         assert bytes_of(learn(rest)) == expected
@@ -163,7 +163,7 @@ def test_a_part_that_is_damaged_is_made_again(
         ("write_folder", ValueError("no such names")),
     ],
 )
-def test_what_cannot_be_kept_stops_the_keeping_and_not_the_run(
+def test_an_error_stops_the_checkpoints_and_not_the_run(
     what: str,
     error: Exception,
     tmp_path: Path,
@@ -223,7 +223,7 @@ def test_a_description_says_what_there_is(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_run_waits_until_more_is_kept(tmp_path: Path) -> None:
+def test_another_run_is_set_aside_until_a_record_is_saved(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     checkpoint.begin({"options": {"seed": 3}})
     checkpoint.save("learn-stage-0", {}, {})
@@ -259,7 +259,7 @@ def same(one: Stage, other: Stage) -> bool:
 
 
 @pytest.mark.parametrize("kind", LEARNERS)
-def test_stages_follow_from_what_they_decided(
+def test_stages_follow_from_their_decisions(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learner, notes = LEARNERS[kind](), Recorder()
@@ -308,7 +308,7 @@ def test_decisions_of_another_run_are_refused() -> None:
         (with_features, {"features": [{"camera": "", "symbol": 0}]}),
     ]
     for name, entries in wrong:
-        with pytest.raises(FileFormatError, match="Begin anew with --overwrite"):
+        with pytest.raises(FileFormatError, match="Start over with --overwrite"):
             list(learner.stages(data, changed(notes.parts, name, **entries)))
     other = replace(data.interactions, reward=data.interactions.reward[::-1].copy())
     with pytest.raises(FileFormatError, match="saved stages of this run"):
@@ -325,7 +325,7 @@ def test_trees_are_grown_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     expected = bytes_of(forest.learn(data, store=notes))
     assert sorted(notes.parts) == ["tree-0", "tree-1", "tree-2"]
     assert not any(name.startswith("vocabulary") for name in notes.parts["tree-0"][1])
-    del notes.parts["tree-1"]  # and so the one after it is grown again as well
+    del notes.parts["tree-1"]  # so the one after it is grown again as well
     numbers, grow = list[int](), Forest.grow
 
     def count_and_grow(forest: Forest, data: Database, number: int) -> GrownTree:
@@ -343,7 +343,7 @@ def test_trees_of_another_run_are_refused() -> None:
     data = forest.learner.extract(database(COLOUR))
     forest.learn(data, store=notes)
     manifest, arrays = notes.parts["tree-0"]
-    assert Trees(notes, data).load(0) is not None
+    assert TreeStore(notes, data).load(0) is not None
     wrong: list[dict[str, NDArray[Any]]] = [
         {"classes": arrays["classes"][1:]},
         {"classes": arrays["classes"] + 1000},
@@ -358,13 +358,13 @@ def test_trees_of_another_run_are_refused() -> None:
     for change in wrong:
         notes.parts["tree-0"] = manifest, {**arrays, **change}
         with pytest.raises(FileFormatError, match="saved trees of this run"):
-            Trees(notes, data).load(0)
+            TreeStore(notes, data).load(0)
     notes.parts["tree-0"] = {}, arrays
     with pytest.raises(FileFormatError, match="saved trees of this run"):
-        Trees(notes, data).load(0)
+        TreeStore(notes, data).load(0)
 
 
-# Looks
+# Keypoints
 
 
 def percept_store(images: NDArray[np.uint8]) -> Percepts:
@@ -375,27 +375,27 @@ def percept_store(images: NDArray[np.uint8]) -> Percepts:
 
 
 def halt_at(n: int) -> Mock:
-    """Return what raises an error at its n-th call."""
+    """Return a function that raises an error at its n-th call."""
     return Mock(side_effect=[*[None] * (n - 1), HaltError])
 
 
 @pytest.fixture
 def count(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Count the images that are looked at."""
-    keypoints, look_at = list[int](), FeatureExtractor.extract_image
+    """Count the images whose keypoints are extracted."""
+    calls, extract_image = list[int](), FeatureExtractor.extract_image
 
-    def count_and_look(extractor: FeatureExtractor, image: Image) -> Any:
-        keypoints.append(1)
-        return look_at(extractor, image)
+    def count_and_extract(extractor: FeatureExtractor, image: Image) -> Any:
+        calls.append(1)
+        return extract_image(extractor, image)
 
-    monkeypatch.setattr(FeatureExtractor, "extract_image", count_and_look)
-    return keypoints
+    monkeypatch.setattr(FeatureExtractor, "extract_image", count_and_extract)
+    return calls
 
 
-def test_what_was_seen_before_a_stop_is_not_looked_at_again(
+def test_keypoints_are_not_extracted_again_after_a_stop(
     count: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_module, "PAUSE", 0.0)  # keep every image by itself
+    monkeypatch.setattr(memory_module, "SAVE_INTERVAL", 0.0)  # save every image by itself
     percepts, learner, notes = percept_store(pictures(9)), RLVC(threads=1), Recorder()
     extractor = learner.new_extractor(percepts)
     (expected,) = ExtractionCache().extract(extractor, percepts)
@@ -414,7 +414,7 @@ def test_what_was_seen_before_a_stop_is_not_looked_at_again(
         assert np.array_equal(one, other, equal_nan=True)
 
 
-def test_what_waits_is_kept_when_looking_stops(count: list[int]) -> None:
+def test_pending_keypoints_are_saved_at_a_stop(count: list[int]) -> None:
     percepts, learner, notes = percept_store(pictures(9)), RLVC(threads=1), Recorder()
     extractor = learner.new_extractor(percepts)
     count.clear()
@@ -424,7 +424,7 @@ def test_what_waits_is_kept_when_looking_stops(count: list[int]) -> None:
     memory = ExtractionCache(notes)
     memory.extract(extractor, percepts)
     assert (len(count), len(notes.parts)) == (9, 2)
-    # When there are more, only these are looked at, and kept beside the others.
+    # Only new images are extracted, and saved beside the others.
     more = percept_store(pictures(12))
     assert memory.n_new(extractor, more) == 3
     memory.extract(extractor, more)
@@ -433,7 +433,7 @@ def test_what_waits_is_kept_when_looking_stops(count: list[int]) -> None:
     assert len(count) == 12
 
 
-def test_what_was_seen_on_other_images_is_refused() -> None:
+def test_keypoints_of_other_images_are_refused() -> None:
     percepts, learner, notes = percept_store(pictures(5)), RLVC(threads=1), Recorder()
     extractor = learner.new_extractor(percepts)
     ExtractionCache(notes).extract(extractor, percepts)
@@ -470,7 +470,7 @@ def test_chunks_are_saved_after_a_pause() -> None:
     chunks = CacheChunks(notes, "here", images, 0, lambda: now[0])
     for number in range(6):
         chunks.add(*extractor.extract_image(images[number]))
-        now[0] += 0.75 * memory_module.PAUSE
+        now[0] += 0.75 * memory_module.SAVE_INTERVAL
     assert list(notes.parts) == ["here-0", "here-3"]
     chunks.flush()
     chunks.flush()
@@ -482,7 +482,7 @@ def test_chunks_are_saved_after_a_pause() -> None:
     assert list(CacheChunks(notes, "here", images, 1).restore()) == []
 
 
-def test_callbacks_also_follow_what_is_only_repeated(tmp_path: Path) -> None:
+def test_callbacks_also_follow_what_is_only_restored(tmp_path: Path) -> None:
     whole, again = RecordingCallback(), RecordingCallback()
     for callback in (whole, again):
         run_custom(
@@ -497,7 +497,7 @@ def test_callbacks_also_follow_what_is_only_repeated(tmp_path: Path) -> None:
     ]
 
 
-def test_interactions_that_are_given_are_looked_at_once(tmp_path: Path, count: list[int]) -> None:
+def test_keypoints_of_data_are_extracted_once(tmp_path: Path, count: list[int]) -> None:
     data: Interactions = database(COLOUR)
     learner = RLVC(threads=1)
     for _ in range(2):

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from rlvc import RLVC
 from rlvc._core.params import as_json, rules
-from rlvc.features.kinds import HIGHEST
+from rlvc.features.kinds import MAX_HEIGHT
 from rlvc.learning import Compaction, Surrogates
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.generation.clustering import Hierarchical, clusterings
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.rlvc import CHOSEN
 from rlvc.learning.selection.selector import Selector
-from rlvc.learning.solvers.dynamic_programming import ModifiedPolicyIteration, ValueIteration
+from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration, ValueIteration
 from rlvc.learning.solvers.model_free import Sarsa
 from rlvc.runs import describe_parameters, make_learner, tasks
 from rlvc.runs.config import AUTO, PAPER, PARTS
@@ -46,7 +46,7 @@ def test_the_paper_chooses_by_remaining_variance_and_a_plain_t_test() -> None:
 
 def test_the_paper_composes_with_hierarchical_clustering_where_nothing_helps() -> None:
     assert make_learner("paper", [], RLVC()).generator == Canonical()
-    expected = Composites(clustering=Hierarchical(), together=False, height=HIGHEST)
+    expected = Composites(clustering=Hierarchical(), together=False, height=MAX_HEIGHT)
     assert make_learner("paper", ["generator=composites"], RLVC()).generator == expected
     settings = ["generator=composites", "generator.pairs=3", "generator.together=true"]
     expected = dataclasses.replace(expected, pairs=3, together=True)

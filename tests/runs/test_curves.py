@@ -12,7 +12,6 @@ from tensorboardX.proto.event_pb2 import Event
 
 from rlvc import RLVC
 from rlvc.runs import CallbackList, Curves, describe_stage
-from rlvc.runs.curves import import_tensorboard
 from tests.support.builders import COLOUR, database
 from tests.support.tasks import RecordingCallback
 
@@ -78,14 +77,14 @@ def test_event_files_of_an_earlier_run_do_not_stay(tmp_path: Path) -> None:
     assert list((tmp_path / "tensorboard").iterdir()) == []
 
 
-def test_tensorboard_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorboard_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
     with pytest.raises(
         ModuleNotFoundError,
         match=r"^tensorboardX is not installed; install it with: "
         r'pip install "rlvc\[tensorboard\]"\.$',
     ):
-        import_tensorboard()
+        Curves(tmp_path, tensorboard=True)
 
 
 # Both together -----------------------------------------------------------------------------------

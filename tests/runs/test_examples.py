@@ -18,7 +18,7 @@ from tests.support.mutations import forge, loader
 
 
 def met(percepts: Percepts, start: Any) -> Interactions:
-    """Return interactions that start where they are told to."""
+    """Return interactions with given starts."""
     start = np.asarray(start, np.int64)
     n = len(start)
     return Interactions(

@@ -34,7 +34,7 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def said(folder: Path) -> Any:
+def live(folder: Path) -> Any:
     return json.loads((folder / "live.json").read_text(encoding="utf-8"))
 
 
@@ -42,14 +42,14 @@ def n_classes(folder: Path) -> int:
     return Policy.load(folder / "live.rlvc").n_classes
 
 
-def test_a_snapshot_says_what_the_result_will(stages: list[Stage], tmp_path: Path) -> None:
+def test_a_snapshot_has_the_entries_of_the_result(stages: list[Stage], tmp_path: Path) -> None:
     with LiveSnapshots(tmp_path, FACTS, about={"task": "places"}, now=lambda: 0.0) as snapshots:
         snapshots.on_phase("learn", None)
         assert names(tmp_path) == set()
         snapshots.on_stage(stages[0])
         assert names(tmp_path) == {"live.json", "live.rlvc"}
         stage = stages[0]
-        found = said(tmp_path)
+        found = live(tmp_path)
         assert found.pop("versions")["rlvc"]
         assert found.pop("seconds") == {}
         assert found == {
@@ -64,7 +64,7 @@ def test_a_snapshot_says_what_the_result_will(stages: list[Stage], tmp_path: Pat
     assert names(tmp_path) == set()
 
 
-def test_the_newest_waits_its_turn_and_is_never_lost(stages: list[Stage], tmp_path: Path) -> None:
+def test_a_pending_snapshot_is_never_lost(stages: list[Stage], tmp_path: Path) -> None:
     now = [0.0]
     sizes = [stage.classifier.n_classes for stage in stages]
     with LiveSnapshots(tmp_path, FACTS, now=lambda: now[0]) as snapshots:
@@ -72,20 +72,20 @@ def test_the_newest_waits_its_turn_and_is_never_lost(stages: list[Stage], tmp_pa
         snapshots.on_stage(stages[0])
         now[0] += 0.9
         snapshots.on_stage(stages[1])
-        assert (n_classes(tmp_path), said(tmp_path)["updated"]) == (sizes[0], 1)
+        assert (n_classes(tmp_path), live(tmp_path)["updated"]) == (sizes[0], 1)
         now[0] += 0.2
         snapshots.on_stage(stages[2])
-        assert (n_classes(tmp_path), said(tmp_path)["updated"]) == (sizes[2], 2)
-        assert [line["stage"] for line in said(tmp_path)["history"]] == [0, 1, 2]
+        assert (n_classes(tmp_path), live(tmp_path)["updated"]) == (sizes[2], 2)
+        assert [line["stage"] for line in live(tmp_path)["history"]] == [0, 1, 2]
         snapshots.on_stage(stages[3])
-        assert (n_classes(tmp_path), said(tmp_path)["stages"]) == (sizes[2], 2)
+        assert (n_classes(tmp_path), live(tmp_path)["stages"]) == (sizes[2], 2)
         snapshots.on_phase("evaluate", 10)  # the end of learning
-        assert (n_classes(tmp_path), said(tmp_path)["stages"]) == (sizes[3], 3)
-        assert (said(tmp_path)["phase"], said(tmp_path)["updated"]) == ("evaluate", 3)
-        assert set(said(tmp_path)["seconds"]) == {"learn"}
+        assert (n_classes(tmp_path), live(tmp_path)["stages"]) == (sizes[3], 3)
+        assert (live(tmp_path)["phase"], live(tmp_path)["updated"]) == ("evaluate", 3)
+        assert set(live(tmp_path)["seconds"]) == {"learn"}
         before = (tmp_path / "live.rlvc").stat()
         snapshots.on_phase("write", None)  # nothing new was learned
-        assert said(tmp_path)["phase"] == "write"
+        assert live(tmp_path)["phase"] == "write"
         assert (tmp_path / "live.rlvc").stat().st_ino == before.st_ino
 
 
@@ -97,10 +97,10 @@ def test_merged_classes_can_be_watched_too(tmp_path: Path) -> None:
             snapshots.on_stage(stage)
         snapshots.on_phase("write", None)
         assert isinstance(Policy.load(tmp_path / "live.rlvc").classifier, Diagrams)
-        assert n_classes(tmp_path) == said(tmp_path)["classes"] == stage.classifier.n_classes
+        assert n_classes(tmp_path) == live(tmp_path)["classes"] == stage.classifier.n_classes
 
 
-def test_snapshots_that_take_long_come_seldom(
+def test_slow_snapshots_are_rare(
     stages: list[Stage], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, written = [0.0], list[float]()
@@ -118,7 +118,7 @@ def test_snapshots_that_take_long_come_seldom(
 
 
 @pytest.mark.parametrize("error", [None, RuntimeError(), KeyboardInterrupt()])
-def test_they_go_when_a_run_ends_whichever_way(
+def test_snapshots_are_removed_however_a_run_ends(
     error: BaseException | None, stages: list[Stage], tmp_path: Path
 ) -> None:
     def run() -> None:
@@ -137,9 +137,7 @@ def test_they_go_when_a_run_ends_whichever_way(
         assert names(tmp_path) == set()
 
 
-def test_what_an_earlier_run_left_goes_with_the_first_stage(
-    stages: list[Stage], tmp_path: Path
-) -> None:
+def test_the_first_stage_removes_an_earlier_run(stages: list[Stage], tmp_path: Path) -> None:
     for name in (*OLD, "mine.csv"):
         (tmp_path / name).write_text("old")
     with (
@@ -178,7 +176,7 @@ def test_a_full_disk_stops_the_snapshots_and_not_the_run(
                 now[0] += 60.0
                 snapshots.on_stage(stage)
         snapshots.on_phase("write", None)
-        assert said(tmp_path)["updated"] == 1
+        assert live(tmp_path)["updated"] == 1
     (message,) = caplog.messages
     assert message.startswith(
         "The run continues, but cannot be watched any more: its snapshots cannot be written "
@@ -193,7 +191,7 @@ def test_a_custom_task_is_followed_round_by_round(tmp_path: Path) -> None:
     class Follower(Callback):
         def on_phase(self, phase: str, total: int | None) -> None:
             if phase in ("collect 2", "evaluate"):
-                seen.append((said(tmp_path), Examples.load(tmp_path / "examples.rlvc")))
+                seen.append((live(tmp_path), Examples.load(tmp_path / "examples.rlvc")))
 
     with (
         Curves(tmp_path) as curves,

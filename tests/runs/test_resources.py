@@ -18,16 +18,16 @@ from rlvc.runs.resources import (
     PIXEL,
     PROGRAM,
     CameraStatistics,
-    estimate,
     usable_memory,
 )
+from rlvc.runs.resources import estimate_resources as estimate
 from rlvc.vision import Harris, Orb, Sift
 from tests.support.builders import blocks
 
 CAMERA = CameraStatistics((480, 640, 3), 1000, 100.0)
 
 
-def let_there_be(
+def set_free(
     monkeypatch: pytest.MonkeyPatch, memory: int = 10**15, disk: int = 10**15, other: int = 10**15
 ) -> None:
     """Set how much memory there is, and how much disk is free for results and temporary files."""
@@ -73,7 +73,7 @@ def test_few_small_images_need_no_temporary_file() -> None:
     assert needs.memory == pytest.approx(PROGRAM, rel=0.02)
 
 
-def test_what_is_to_be_collected() -> None:
+def test_an_estimate_before_anything_is_collected() -> None:
     learner, shapes = RLVC(threads=2), [(480, 640, 3)]
     whole = estimate_collection(shapes, 1000, learner)
     assert estimate_collection(shapes, 2000, learner).memory > whole.memory
@@ -81,7 +81,7 @@ def test_what_is_to_be_collected() -> None:
     assert estimate_collection(shapes, 1000, learner, images=50).memory < whole.memory
     few = estimate_collection(shapes, 50, learner)
     assert estimate_collection(shapes, 50, learner, images=1000) == few
-    # What is not chosen yet is what needs most; what was given is known.
+    # A detector that is not chosen yet counts as the one that needs most.
     harris, sift, little, much = (
         estimate_collection(shapes, 1000, replace(learner, detector=one)).memory
         for one in (Harris(), Sift(), Orb(max_points=10), Orb(max_points=5000))
@@ -90,7 +90,7 @@ def test_what_is_to_be_collected() -> None:
     assert little < much
 
 
-def test_data_are_looked_at() -> None:
+def test_an_estimate_depends_on_the_images() -> None:
     plain, rich = (estimate_learning(data(n), RLVC(threads=1)) for n in (12, 60))
     assert plain.memory < rich.memory
     assert plain.temporary < rich.temporary < 60 * 64 * 64 * 3 * 20  # patches of symbols
@@ -112,8 +112,8 @@ def test_shapes_come_from_the_space() -> None:
     assert shapes_of(spaces.Dict(left=image, speed=speed)) == {"left": (48, 64, 3)}
 
 
-def test_the_sentence_says_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    let_there_be(monkeypatch, memory=21_000 * MB)
+def test_the_description_says_how_much_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_free(monkeypatch, memory=21_000 * MB)
     needs = ResourceEstimate(800 * MB, 300 * MB, 19_000 * MB)
     said = needs.describe(Path("runs/maze"))
     assert said.startswith("This needs about 0.8 GB of memory (21 GB are free) and 0.3 GB of disk ")
@@ -123,16 +123,16 @@ def test_the_sentence_says_what_there_is(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_cannot_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs = ResourceEstimate(40_000 * MB, 3000 * MB, 5000 * MB)
-    let_there_be(monkeypatch)
+    set_free(monkeypatch)
     needs.check(tmp_path)
-    let_there_be(monkeypatch, memory=20_000 * MB)
+    set_free(monkeypatch, memory=20_000 * MB)
     with pytest.raises(MemoryError, match=r"about 40 GB of memory; 20 GB are free"):
         needs.check(tmp_path)
-    let_there_be(monkeypatch, disk=2000 * MB)
+    set_free(monkeypatch, disk=2000 * MB)
     with pytest.raises(OSError, match=r"of disk; 2.0 GB are free") as full:
         needs.check(tmp_path)
     assert str(full.value).endswith(f"--out): {tmp_path}.")
-    let_there_be(monkeypatch, other=4000 * MB)
+    set_free(monkeypatch, other=4000 * MB)
     with pytest.raises(OSError, match=r"about 5.0 GB for temporary files; 4.0 GB.*TMPDIR") as full:
         needs.check(tmp_path)
     assert str(full.value).endswith(f"TMPDIR: {tempfile.gettempdir()}.")
@@ -146,7 +146,7 @@ def test_results_and_temporary_files_may_be_on_one_disk(
         return SimpleNamespace(st_dev=0 if is_one_disk or place == tmp_path else 1)
 
     needs = ResourceEstimate(40_000 * MB, 3000 * MB, 5000 * MB)
-    let_there_be(monkeypatch, disk=7000 * MB, other=7000 * MB)
+    set_free(monkeypatch, disk=7000 * MB, other=7000 * MB)
     monkeypatch.setattr(Path, "stat", stat)
     if is_one_disk:
         with pytest.raises(OSError, match=r"about 8.0 GB of disk; 7.0 GB are free"):

@@ -60,7 +60,7 @@ def attentive() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unpainted: None) -> None:
-    """Work in a folder of its own, without pictures."""
+    """Work in an empty folder, without figures."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Stopping, "at", None)
     monkeypatch.setattr(Stopping, "steps", 0)
@@ -75,7 +75,7 @@ def names(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def test_a_run_that_is_stopped_says_how_to_go_on(call: Any, tmp_path: Path) -> None:
+def test_an_interrupted_run_says_how_to_resume_it(call: Any, tmp_path: Path) -> None:
     whole, stopped = tmp_path / "whole", tmp_path / "my run"
     assert call(*WORDS, "--out", whole).code == 0
     before = signal.getsignal(signal.SIGINT)
@@ -113,7 +113,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on(call: Any, tmp_path: Path) -> N
     overviews = [describe_overview(one, task_of(one)) for one in results]
     labels = [[one["label"] for one in overview["headline"]] for overview in overviews]
     assert [label for label in labels[0] if label not in labels[1]] == ["to learn"]
-    # Once more: it is finished.
+    # Now it is finished.
     done = call(*shlex.split(how)[1:])
     assert done.code == 0
     assert "is finished; there is nothing left to do." in " ".join(done.out.split())
@@ -124,7 +124,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on(call: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_as_it_was_begun(call: Any, tmp_path: Path) -> None:
+def test_a_run_is_resumed_with_the_same_options(call: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
     stop_at(40)
     assert call(*WORDS, "--out", out).code == 1
@@ -138,7 +138,7 @@ def test_a_run_goes_on_as_it_was_begun(call: Any, tmp_path: Path) -> None:
     ]
     for words, message in (
         (["--out", out], "holds a run that is not finished. Resume it:"),
-        (["--resume", out, "--overwrite"], "--overwrite begins a run anew and --resume resumes"),
+        (["--resume", out, "--overwrite"], "--overwrite begins a new run, --resume resumes one"),
         (["--resume", out, "--out", tmp_path / "other"], "leave out --out"),
         (["--out", tmp_path / "new", "--resume", tmp_path / "new"], "begins now"),
     ):
@@ -152,7 +152,7 @@ def test_a_run_goes_on_as_it_was_begun(call: Any, tmp_path: Path) -> None:
     assert json.loads((out / "result.json").read_text())["resumed"] == 0
 
 
-def test_another_engine_may_go_on(call: Any, tmp_path: Path) -> None:
+def test_a_run_may_be_resumed_by_another_engine(call: Any, tmp_path: Path) -> None:
     stop_at(40)
     assert call(*WORDS, "--set", "engine=local", "--out", tmp_path / "run").code == 1
     stop_at(None)
@@ -160,7 +160,7 @@ def test_another_engine_may_go_on(call: Any, tmp_path: Path) -> None:
     assert done.code == 0, done.err
 
 
-def test_a_run_that_ended_while_it_was_tidied_up_is_finished(call: Any, tmp_path: Path) -> None:
+def test_a_run_killed_while_it_cleans_up_is_finished(call: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
     words = [*WORDS[:2], "--interactions", 20, "--rounds", 1, "--episodes", 1]
     assert call(*words, "--out", out).code == 0
@@ -176,12 +176,12 @@ def test_a_run_that_ended_while_it_was_tidied_up_is_finished(call: Any, tmp_path
     assert "holds another run" in done.err
 
 
-def test_a_run_that_fails_can_be_gone_on_with(call: Any, tmp_path: Path) -> None:
+def test_a_run_that_failed_can_be_resumed(call: Any, tmp_path: Path) -> None:
     whole, out = tmp_path / "whole", tmp_path / "run"
     assert call(*WORDS, "--out", whole).code == 0
     stop_at(3)
     Stopping.fails = True
-    done = call(*WORDS, "--out", out)  # there is nothing to go on with
+    done = call(*WORDS, "--out", out)  # nothing is saved
     assert (done.code, names(out)) == (1, [])
     assert "saved" not in done.out + done.err
     stop_at(50)
@@ -207,13 +207,13 @@ def test_a_checkpoint_that_makes_no_sense_is_refused(call: Any, tmp_path: Path) 
     assert done.code == 2
     assert "holds a run that is not finished" in done.err
     assert names(out) == ["rlvc-checkpoint", "rlvc-checkpoint/run.rlvc"]
-    # If only that is damaged, the rest shall not be lost.
+    # If only the description is damaged, the rest is not lost.
     done = call(*WORDS, "--resume", out)
     assert done.code == 0
-    assert "The run is assumed to be the present one." in " ".join(done.out.split())
+    assert "It is assumed to be this run." in " ".join(done.out.split())
 
 
-def test_packages_that_changed_are_told(call: Any, tmp_path: Path) -> None:
+def test_changed_packages_are_mentioned(call: Any, tmp_path: Path) -> None:
     out, words = tmp_path / "run", [*WORDS[:2], "--interactions", 20, "--rounds", 1]
     stop_at(10)
     assert call(*words, "--out", out).code == 1
@@ -224,10 +224,10 @@ def test_packages_that_changed_are_told(call: Any, tmp_path: Path) -> None:
     checkpoint.begin({**begun, "versions": {"rlvc": "0.0.1"}})
     done = call(*words, "--resume", out)
     assert done.code == 0
-    assert "Packages have changed since it began" in done.out
+    assert "Versions of packages have changed since it began" in done.out
 
 
-def test_what_lies_in_a_folder_is_not_lost(call: Any, tmp_path: Path) -> None:
+def test_foreign_files_in_a_folder_are_not_lost(call: Any, tmp_path: Path) -> None:
     out = tmp_path / "mine"
     for name in ("percept-0.png", "stages.csv", "rlvc-checkpoint/mine.txt", "tensorboard/a"):
         (out / name).parent.mkdir(parents=True, exist_ok=True)
@@ -282,7 +282,7 @@ def test_a_disk_that_is_full_for_a_while_does_not_lock_a_run_out(
     assert "rounds.csv" in names(out)
 
 
-def test_a_helper_that_a_signal_killed_is_no_failure() -> None:
+def test_a_worker_killed_by_the_signal_is_no_failure() -> None:
     def fail(interrupt: Interrupt) -> None:
         interrupt.is_requested = True
         raise RuntimeError("a process of the pool is gone")
@@ -350,14 +350,14 @@ def test_a_second_signal_kills() -> None:
     assert [signal.getsignal(one) for one in SIGNALS] == before
 
 
-def test_what_keeps_nothing_stops_at_once() -> None:
+def test_phases_that_save_nothing_stop_at_once() -> None:
     with interruptible(lambda: "for a test", lambda: None) as interrupt:
         interrupt.on_phase("evaluate", None)
         with pytest.raises(StoppedError, match="for a test"):
             signal.raise_signal(signal.SIGINT)
 
 
-def test_signals_that_are_ignored_stay_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signals_that_are_ignored_stay_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with interruptible(str, lambda: None) as interrupt:

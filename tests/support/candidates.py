@@ -23,7 +23,7 @@ _NUMBERS = itertools.count()
 
 
 @dataclass(frozen=True)
-class Offer:
+class Proposal:
     """New features, and which percepts exhibit these and those that are known."""
 
     incidence: Incidence
@@ -53,7 +53,7 @@ class ArrayView:
         return len(self.index.cameras)
 
     @property
-    def source(self) -> object:
+    def client(self) -> object:
         return self.index.table.ctypes.data
 
     @property
@@ -79,20 +79,20 @@ class ArrayView:
         return self.features.count_cells(self.seen, wanted, camera, levels, height)
 
 
-def offer(
+def propose(
     state: GeneratorState,
     index: FeatureIndex,
     classes: Ints,
     is_aliased: Bools,
     attempt: int,
     threads: int = 1,
-) -> Offer | None:
-    """Return what a generator offers at some attempt of a stage."""
+) -> Proposal | None:
+    """Return what a generator proposes at some attempt of a stage."""
     view: Any = ArrayView(index, classes, len(is_aliased), threads)
     candidates = state.generate(view, is_aliased, attempt)
     if candidates is None:
         return None
-    return Offer(exhibit(view.features, view.seen, candidates, is_aliased), candidates.new)
+    return Proposal(exhibit(view.features, view.seen, candidates, is_aliased), candidates.new)
 
 
 def select(
@@ -105,4 +105,4 @@ def select(
 ) -> SplitChoice:
     """Return the best feature of every class, from interactions that are all in one shard."""
     samples = Samples(residuals, percepts, incidence, is_aliased, threads)
-    return selector.choose([selector.measure(samples)], residuals.sums())
+    return selector.choose([selector.measure(samples)], residuals.sums)

@@ -16,7 +16,7 @@ from rlvc._core.archive import read_archive
 from rlvc._core.checkpoint_store import CheckpointStore, Record
 from rlvc.classifiers import Tree
 from rlvc.learning.decisions import Decision, Decisions
-from rlvc.learning.forest_trees import GrownTree, Trees
+from rlvc.learning.forest_trees import GrownTree, TreeStore
 from rlvc.runs.checkpoint import FORMAT, VERSION
 from rlvc.vision import ExtractionCache, Harris, Invariants, Keypoints, Mahalanobis
 
@@ -83,7 +83,7 @@ def parts() -> Parts:
     policy = last.policy()
     policy = replace(policy, patches=policy.patches[:, :2, :2])  # small, to be broken elsewhere
     grown = GrownTree(policy, classes, np.ones(len(data.interactions), bool))
-    Trees(recorder, data).save(0, grown)
+    TreeStore(recorder, data).save(0, grown)
     return recorder.parts
 
 
@@ -113,7 +113,7 @@ def _refuse(*_: Any) -> Decision:
 
 def load_tree(path: Path) -> GrownTree:
     """Resume from a tree."""
-    found = Trees(OneFile(path), database()).load(0)
+    found = TreeStore(OneFile(path), database()).load(0)
     assert found is not None
     return found
 

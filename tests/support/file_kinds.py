@@ -30,7 +30,7 @@ from rlvc.vision import (
     Sift,
     SiftDescriptor,
 )
-from tests.support import checkpoints as kept
+from tests.support import checkpoints as records
 
 SIDE, LARGE = 48, 96  # pixels of images; ORB detects nothing near the border
 
@@ -213,12 +213,12 @@ def examples() -> list[Examples]:
 
 def checkpoints() -> list[tuple[str, Any, Callable[[Path], Any], Callable[[Any], None]]]:
     """Return the records of checkpoints, how to resume from each, and how to use it."""
-    parts = kept.parts()
+    parts = records.parts()
     return [
-        ("run", parts["run"], kept.load_run, lambda _: None),
-        ("stage", parts["stage-0"], kept.load_stage, kept.split),
-        ("tree", parts["tree-0"], kept.load_tree, lambda grown: act(grown.policy)),
-        ("keypoints", kept.keypoints_record(), kept.load_keypoints, kept.see),
+        ("run", parts["run"], records.load_run, lambda _: None),
+        ("stage", parts["stage-0"], records.load_stage, records.split),
+        ("tree", parts["tree-0"], records.load_tree, lambda grown: act(grown.policy)),
+        ("keypoints", records.keypoints_record(), records.load_keypoints, records.see),
     ]
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 
-def working() -> list[tuple[int, str]]:
+def worker_processes() -> list[tuple[int, str]]:
     """Return the processes of Ray that hold shards or do work for this one."""
     found = []
     for place in Path("/proc").iterdir():

@@ -159,26 +159,45 @@ class Always:
         return np.asarray(self.action), None
 
 
-class Fixed(gymnasium.Env[Any, np.int64]):
-    """Episodes of a known length, which earn 1 in each step; the picture is that of the step."""
+Script = tuple[list[float], bool, dict[str, Any]]  # rewards, whether the end is terminal, and info
 
-    def __init__(self, length: int = 3, *, is_cut: bool = False) -> None:
+
+class Scripted(gymnasium.Env[Any, np.int64]):
+    """Episodes whose rewards and ends are given; action 1 doubles the rewards.
+
+    The picture is that of the step, or the last one.
+    """
+
+    def __init__(self, episodes: list[Script]) -> None:
         self.observation_space = spaces.Box(0, 255, PICTURES[0].shape, np.uint8)
         self.action_space = spaces.Discrete(2)
-        self.length, self.is_cut = length, is_cut
+        self.episodes, self.number = episodes, -1
         self.seeds: list[int | None] = []
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         self.seeds.append(seed)
-        self.t = 0
-        return PICTURES[0], {}
+        self.number, self.t = self.number + 1, 0
+        return PICTURES[0], {"is_success": True}  # to be ignored
 
     def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        rewards, is_ended, info = self.episodes[self.number]
+        reward = rewards[self.t] * (1 + int(action))
         self.t += 1
-        is_over = self.t == self.length
-        return PICTURES[self.t], 1.0, is_over and not self.is_cut, is_over and self.is_cut, {}
+        is_over = self.t == len(rewards)
+        seen = PICTURES[min(self.t, N_CELLS)]
+        return seen, reward, is_over and is_ended, is_over and not is_ended, info
+
+
+class Fixed(Scripted):
+    """Episodes of a known length, which earn 1 in each step."""
+
+    def __init__(self, length: int = 3, *, is_cut: bool = False) -> None:
+        super().__init__([([1.0] * length, not is_cut, {})] * 100)
+
+    def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return super().step(np.int64(0))
 
 
 def tried(data: Interactions) -> NDArray[np.int64]:

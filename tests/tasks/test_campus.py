@@ -22,7 +22,7 @@ from rlvc.cli.progress import show_summary
 from rlvc.envs.campus.graph_world import CAMPUS
 from rlvc.envs.photos.views import Views, campus_views
 from rlvc.learning import Compaction, Keep
-from rlvc.learning.solvers.dynamic_programming import ValueIteration
+from rlvc.learning.solvers.dynamic import ValueIteration
 from rlvc.runs import write_run
 from rlvc.runs.task import NEW_SEED, evaluate_policy
 from rlvc.tasks import CampusOutcome, CampusTask, vote
@@ -189,7 +189,7 @@ def test_few_interactions_will_do(photographs: Path, interactions: int) -> None:
         assert found.result[version]["classes"] >= 1
         wrong = wrong_views(found.policies[version], views_of(photographs), "learn")
         assert found.result[version]["train_error"] == pytest.approx(sum(wrong) / (3 * 44))
-    assert found.result["percepts"] == 44 * 3  # those that were not met are measured all the same
+    assert found.result["percepts"] == 44 * 3  # measured whether they were met or not
 
 
 @pytest.mark.slow
@@ -337,7 +337,7 @@ def test_a_policy_is_evaluated_on_both_divisions(done: CampusOutcome, photograph
         "train_error": pytest.approx(compact["train_error"]),
         "test_error": pytest.approx(compact["test_error"]),
     }
-    # A folder is divided as it was to learn from, unless told otherwise.
+    # A folder is divided as for learning, unless a seed is given.
     assert evaluate_policy(policy) == found
     other = evaluate_policy(policy, seed=5)
     views = campus_views(str(photographs), 5)
@@ -492,7 +492,7 @@ def test_the_campus_from_its_run_to_an_explanation(
     out = tmp_path / "out"
     run = ("run", "campus", "--pictures", photographs, "--out", out)
     printed = call.succeed(*run, "--interactions", 200)
-    for phase in ("explore", "look", "test", "vote", "learn", "compact"):
+    for phase in ("explore", "extract", "test", "vote", "learn", "compact"):
         assert re.search(rf"^{phase} .* s\b", printed, re.M), phase
     result = check_folder(out)
     assert (result["interactions"], result["seed"]) == (200, 0)

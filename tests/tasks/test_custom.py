@@ -61,7 +61,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Keep what an environment shows, as somebody would who logs it on their own."""
+    """Record the observations of an environment, as a user would who logs them."""
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
@@ -249,6 +249,8 @@ def test_a_custom_task_from_data() -> None:
     assert isinstance(run.best, ForestPolicy)
     assert run.result["forest"]["trees"] == 2
     strict(json.dumps(run.result))
+    with pytest.raises(TypeError, match=r"^data of CustomTask must be a Gymnasium environment, I"):
+        run_custom("log.npz")
 
 
 def test_a_round_without_an_end_has_no_means() -> None:
@@ -374,7 +376,7 @@ def test_learning_from_an_environment(call: Any, root: Path) -> None:
     assert stages[-1]["classes"] == str(result["classes"])
     assert stages[-1]["interactions"] == "120"
     # What it says
-    for phase in ("explore 1", "look 1", "learn 1", "explore 3", "learn 3", "measure"):
+    for phase in ("explore 1", "extract 1", "learn 1", "explore 3", "learn 3", "measure"):
         assert re.search(rf"^{phase} .* s\b", printed, re.M), phase
     assert re.search(r"^round +interactions +classes +episodes +return +steps$", printed, re.M)
     assert re.search(r"^ +3 +120 +4 +", printed, re.M)
@@ -410,7 +412,7 @@ def test_learning_from_drawings_and_frames(call: Any, root: Path) -> None:
     assert call("evaluate", folder / "policy.rlvc", *words, "--episodes", 5, "--json").code == 0
     told = call.fail(2, "evaluate", folder / "policy.rlvc", *words[:-2], "--episodes", 5)
     assert told.endswith(
-        "rlvc: The images of the environment must be as the policy knows them, frame 1 "
+        "rlvc: The images of the environment must be those of the policy, frame 1 "
         "32 × 40 × 3, frame 2 32 × 40 × 3; got 32 × 40 × 3. Make the environment with the same "
         "options: --wrap, --render, --size, --frames, --arg.\n"
     )
@@ -432,7 +434,7 @@ def test_a_forest_and_other_choices(call: Any, root: Path) -> None:
     (events,) = (root / "one" / "tensorboard").iterdir()
     for tag in (b"stages/classes", b"stages/residual", b"rounds/return", b"rounds/episodes"):
         assert tag in events.read_bytes()
-    # Nothing of it stays when the folder is used again, for data.
+    # None of its files stay when the folder is used again, for data.
     write_folder(collect(Corridor(), 60), root / "log")
     call.succeed("learn", "log", "--out", "one", "--overwrite")
     assert {path.name for path in (root / "one").iterdir()} == DATA_FILES | {"tensorboard"}
@@ -518,8 +520,8 @@ def test_the_help_fits_a_terminal(call: Any) -> None:
         (
             ["no_such_package:Maze-v0"],
             "The module 'no_such_package' of the environment 'no_such_package:Maze-v0' is not "
-            "installed, nor is it in this folder; install the package that brings it, for example: "
-            "pip install no_such_package.",
+            "installed, nor is it in this folder; install the package that provides it, for "
+            "example: pip install no_such_package.",
         ),
         (
             ["minari:maze/random-v0"],
@@ -539,7 +541,7 @@ def test_an_environment_without_images_is_refused(call: Any, root: Path) -> None
     assert told.startswith("rlvc: The observations of the environment must be images; got Box(")
     assert "add --render" in told
     told = call.fail(2, "learn", "minigrid:MiniGrid-Empty-5x5-v0")
-    assert "got 7 × 7, in which no feature can be seen" in told
+    assert "got 7 × 7, which is too small for any feature" in told
     assert not (root / "runs").exists()
 
 
@@ -563,11 +565,12 @@ def test_a_folder_that_is_not_there(source: str, call: Any, root: Path) -> None:
     assert list(root.iterdir()) == []
 
 
-def test_extras_that_are_missing(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extras_that_are_missing(call: Any, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    assert call.fail(1, "learn", CORRIDOR, "--tensorboard") == (
-        'rlvc: tensorboardX is not installed; install it with: pip install "rlvc[tensorboard]".\n'
-    )
+    told = 'tensorboardX is not installed; install it with: pip install "rlvc[tensorboard]".'
+    for words in (["learn", CORRIDOR], ["run", "maze"]):
+        assert call.fail(1, *words, "--tensorboard") == f"rlvc: {told}\n"
+    assert list(root.glob("runs/*/*")) == []  # nothing was collected in vain
 
 
 # rlvc collect ------------------------------------------------------------------------------------
@@ -596,7 +599,7 @@ def test_collecting_around_a_policy(call: Any, root: Path, walker: Path) -> None
 @pytest.mark.parametrize(
     ("to", "message"),
     [
-        ("minari:corridor", "The id of a Minari dataset must read NAME-vVERSION, with optional "
+        ("minari:corridor", "The id of a Minari dataset must be NAME-vVERSION, with optional "
          "namespaces before it, such as maze/random-v0; got 'corridor'."),
         ("minari:corridor/here-v0", "There is a Minari dataset corridor/here-v0 already, and "
          "datasets are not overwritten. Choose another id, or remove it with: minari delete "
@@ -671,7 +674,7 @@ def test_a_film_of_a_policy(
     printed = call.succeed(*play, "film.gif", "--fps", 1, "--seed", 4)
     lengths = evaluate(load_policy(walker), Corridor(), episodes=1, seed=4).lengths
     n = int(lengths.sum()) + 2  # the end of an episode is shown for two seconds
-    assert printed.endswith(f"The film is in film.gif ({n} frames).\n")
+    assert printed.endswith(f"The video is in film.gif ({n} frames).\n")
     with PIL.Image.open(root / "film.gif") as film:
         assert film.size == (1280, 720)
     monkeypatch.setitem(
@@ -710,7 +713,7 @@ def test_a_small_grid_is_solved(call: Any, root: Path, caplog: pytest.LogCapture
 def test_modules_that_lie_beside_data_are_not_run(
     call: Any, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Many packages look for optional ones, which a stranger's folder might bring."""
+    """Many packages import optional ones, which a stranger's folder might contain."""
     log = root / "log"
     write_folder(collect(Corridor(), 60, seed=0), log)
     (log / "trap.py").write_text("raise SystemExit(77)")

@@ -50,7 +50,7 @@ FILES = FIGURES | {"policy.rlvc", "ground.png", "gauge.png", "result.json"}
 
 @pytest.fixture(scope="module")
 def recorded() -> RecordingCallback:
-    """What the callbacks of the run are told."""
+    """The callback that records the events of the run."""
     return RecordingCallback()
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rlvc import Interactions, collect
 from rlvc.envs.hill.dynamics import HILL
 from rlvc.envs.hill.env import HillEnv
-from rlvc.learning.solvers.dynamic_programming import PolicyIteration, ValueIteration
+from rlvc.learning.solvers.dynamic import PolicyIteration, ValueIteration
 from rlvc.tasks.hill import metrics as hill_measures
 from rlvc.tasks.hill.metrics import (
     compare,
@@ -34,7 +34,7 @@ Cell = tuple[int, int]
 
 
 class BlindHill(HillEnv):
-    """The same hill for those who look at the state only."""
+    """The same hill without images, for agents that know the state."""
 
     def percept(self, state: Any) -> dict[str, Any]:
         return {"nothing": np.zeros((1, 1, 3), np.uint8)}
@@ -54,7 +54,7 @@ def brake(states: States) -> Actions:
 
 
 def drive_alone(state: States, action: list[int], max_steps: int) -> int | None:
-    """How many steps one car takes to the top; None if it misses it."""
+    """Return how many steps one car takes to the top; None if it misses it."""
     for t in range(1, max_steps + 1):
         here = action[int(state[0] * 50 + 50)]
         (state,), (reward,), (terminated,) = HILL.move(state[None], [here])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, collect
 from rlvc.envs.planar_world import MAZE, MOVES, SUBWAY, PlanarWorld
-from rlvc.learning.solvers.dynamic_programming import PolicyIteration
+from rlvc.learning.solvers.dynamic import PolicyIteration
 from rlvc.runs import evaluate_policy, tasks
 from rlvc.runs.direct_perception import Actor
 from rlvc.tasks import Grid, NavigationOutcome, grid_over, measure, walk
@@ -51,7 +51,7 @@ def data() -> Interactions:
 
 
 def crosses(world: PlanarWorld, start: tuple[float, float], end: tuple[float, float]) -> bool:
-    """Tell whether a move along an axis leaves the picture or meets one of the upright walls."""
+    """Return whether a move along an axis leaves the picture or meets one of the upright walls."""
     (x, y), (u, v) = start, end
     if not (0 <= u <= world.width and 0 <= v <= world.height):
         return True
@@ -64,7 +64,7 @@ def crosses(world: PlanarWorld, start: tuple[float, float], end: tuple[float, fl
 def walk_alone(
     world: PlanarWorld, start: NDArray[np.float64], act: Callable[[float, float], int]
 ) -> int | None:
-    """Return after how many steps one agent is out, literally; None if it never is."""
+    """Return after how many steps one agent reaches an exit, literally; None if it never does."""
     x, y = start.tolist()
     for t in range(1, MAX_STEPS + 1):
         dx, dy = MOVES[act(x, y)].tolist()
@@ -299,7 +299,7 @@ def small_run() -> NavigationOutcome:
     return run_small(RLVC(threads=1))
 
 
-def test_what_is_seen_on_the_grid_is_what_the_policy_sees_one_by_one(
+def test_the_grid_is_evaluated_as_by_the_policy_one_by_one(
     small_run: NavigationOutcome,
 ) -> None:
     policy, found = small_run.policy, small_run.evaluation
@@ -312,17 +312,17 @@ def test_what_is_seen_on_the_grid_is_what_the_policy_sees_one_by_one(
         assert policy.q[visual_class].max() == value
 
 
-def test_looking_at_the_grid_gives_the_classes_of_the_policy(
+def test_the_index_of_the_grid_gives_the_classes_of_the_policy(
     env: SmallEnv, data: Interactions
 ) -> None:
     learner = RLVC(threads=2)
-    looked = learner.extract(data)
-    known = looked.extractor.n_symbols
+    extracted = learner.extract(data)
+    known = extracted.extractor.n_symbols
     grid = grid_over(SMALL)
     n_seen = 0
-    for stage in learner.stages(looked):
+    for stage in learner.stages(extracted):
         shown = index_of_grid(env, grid, stage.database, threads=2).incidence
-        assert looked.extractor.n_symbols == known  # it looks, it does not learn
+        assert extracted.extractor.n_symbols == known  # it learns no symbols
         classes = stage.classifier.classify(shown)
         policy = stage.policy()
         one_by_one = [int(policy.classify(env.percept(p))) for p in grid.positions[::2]]
@@ -331,7 +331,7 @@ def test_looking_at_the_grid_gives_the_classes_of_the_policy(
     assert n_seen > 3
 
 
-def test_an_actor_looks_where_it_stands(small_run: NavigationOutcome) -> None:
+def test_an_actor_acts_on_the_percepts_of_its_positions(small_run: NavigationOutcome) -> None:
     positions = SMALL.random_starts(11, np.random.default_rng(0))
     env, policy = small_run.evaluation.env, small_run.policy
     expected = [int(policy.predict(env.percept(p))[0]) for p in positions]

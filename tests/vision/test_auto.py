@@ -30,9 +30,9 @@ from rlvc.vision import (
     OrbDescriptor,
     Sift,
     SiftDescriptor,
+    auto,
     choose_extractor,
 )
-from rlvc.vision import auto as choosing
 from rlvc.vision.auto import distinctness, low_quantile, recurrence
 from tests.support.builders import blocks, pictures
 
@@ -40,22 +40,22 @@ SCENE = blocks(0, (96, 1200, 3), side=9)
 
 
 def windows(n: int, step: int = 12) -> list[NDArray[np.uint8]]:
-    """Return what a window sees that slides over the scene."""
+    """Return views of a window that slides over the scene."""
     return [SCENE[:, step * i : step * i + 96] for i in range(n)]
 
 
 def filmed(images: list[NDArray[np.uint8]], seed: int = 0) -> list[NDArray[np.uint8]]:
-    """Return images as a camera gives them: with noise."""
+    """Return images with the noise of a camera."""
     rng = np.random.default_rng(seed)
     return [(image + rng.normal(0, 4, image.shape)).clip(0, 255).astype(np.uint8)
             for image in images]  # fmt: skip
 
 
 def store_of(percepts: list[Any]) -> Percepts:
-    percepts_store = Percepts()
+    store = Percepts()
     for percept in percepts:
-        percepts_store.add(percept)
-    return percepts_store
+        store.add(percept)
+    return store
 
 
 # What the images determine ---------------------------------------------------------------------
@@ -84,8 +84,7 @@ def test_images_without_corners_get_sift() -> None:
 
 def test_images_without_corners_do_not_count() -> None:
     blank = [np.full((96, 96, 3), i, np.uint8) for i in range(20)]
-    mixed = [image for two in zip(blank, windows(20), strict=True) for image in two]
-    assert choose_extractor(store_of(mixed)) == DRAWN
+    assert choose_extractor(store_of([*blank, *windows(20)])) == DRAWN
 
 
 def test_one_filmed_camera_is_enough_for_sift() -> None:
@@ -95,14 +94,14 @@ def test_one_filmed_camera_is_enough_for_sift() -> None:
         (drawn, noisy, CAMERA),
         (noisy, drawn, CAMERA),
         (noisy, noisy, CAMERA),
-        (drawn, noisy[:1] * 20, DRAWN),  # that of which there is one image says nothing
+        (drawn, noisy[:1] * 20, DRAWN),  # a single image decides nothing
     ):
         pairs = [{"left": a, "right": b} for a, b in zip(left, right, strict=True)]
         assert choose_extractor(store_of(pairs)) == expected
 
 
-def test_distant_places_overlap_with_their_neighbours_in_time() -> None:
-    """An agent that is put somewhere else every few steps sees a scene without seeing it twice."""
+def test_consecutive_images_are_sampled_as_they_overlap() -> None:
+    """An agent that is reset every few steps may never see the same place in two episodes."""
     rng = np.random.default_rng(0)
     images = []
     for seed in range(40):
@@ -127,8 +126,7 @@ def test_few_of_many_images_are_sampled(n: int) -> None:
     processed: list[int] = []
 
     class Counted:
-        def __init__(self) -> None:
-            self.camera = ""
+        camera = ""
 
         def __len__(self) -> int:
             return n
@@ -137,7 +135,8 @@ def test_few_of_many_images_are_sampled(n: int) -> None:
             processed.append(number)
             return windows(40)[number % 40]
 
-    assert len(list(choosing._sample(Counted()))) == len(processed)  # type: ignore[arg-type]
+    sample = list(auto._sample(DRAWN.new_extractor(), Counted(), 1))  # type: ignore[arg-type]
+    assert len(sample) == len(processed)
     assert processed == sorted(set(processed))
     assert len(processed) == n if n <= 64 else 50 <= len(processed) <= 64
     assert (processed[0], processed[-1]) == (0, n - 1)
@@ -146,7 +145,7 @@ def test_few_of_many_images_are_sampled(n: int) -> None:
 
 
 def boards(*, lines: int = 30) -> list[NDArray[np.uint8]]:
-    """Return images of one figure that stands on another square of a board on each."""
+    """Return images of a board with a figure, on another square in each image."""
     images = []
     for y, x in itertools.product(range(12, 60, 12), range(12, 72, 12)):
         image = np.full((96, 96, 3), 30, np.uint8)
@@ -161,19 +160,19 @@ def descriptors_of(config: ExtractorConfig, images: list[NDArray[np.uint8]]) -> 
     return [extractor.extract_image(image)[1] for image in images]
 
 
-def test_corners_that_are_the_same_everywhere_leave_it_to_sift() -> None:
+def test_sift_is_chosen_if_corners_are_the_same_everywhere() -> None:
     images = boards(lines=60)
     corners, sift = (descriptors_of(config, images) for config in (DRAWN, CAMERA))
-    assert recurrence(corners) >= choosing.RECURRENCE  # it is drawn: that is not the reason
-    assert distinctness(corners) < choosing.APART
+    assert recurrence(corners) >= auto.MIN_RECURRENCE  # so it counts as drawn
+    assert distinctness(corners) < auto.MIN_DISTINCTNESS
     assert distinctness(sift) > distinctness(corners)
     assert choose_extractor(store_of(images)) == CAMERA
-    assert choose_extractor(store_of(images[: choosing.FEW - 1])) == DRAWN  # few images do not tell
-    assert distinctness(descriptors_of(DRAWN, windows(20))) >= choosing.APART
+    assert choose_extractor(store_of(images[: auto.MIN_IMAGES - 1])) == DRAWN
+    assert distinctness(descriptors_of(DRAWN, windows(20))) >= auto.MIN_DISTINCTNESS
 
 
 def test_sift_must_tell_more_images_apart_than_corners() -> None:
-    images = boards()  # without lines, all that is seen is the figure
+    images = boards()  # without lines, the figure is all there is
     corners, sift = (descriptors_of(config, images) for config in (DRAWN, CAMERA))
     assert distinctness(corners) == distinctness(sift) == 1 / 20
     assert choose_extractor(store_of(images)) == DRAWN
@@ -203,7 +202,7 @@ def test_recurrence_is_a_share_of_all_descriptors() -> None:
     assert recurrence([one, none, one]) == 1.0
 
 
-# What goes together ------------------------------------------------------------------------------
+# What suits what ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -225,7 +224,7 @@ def test_recurrence_is_a_share_of_all_descriptors() -> None:
     ids=str,
 )  # fmt: skip
 @pytest.mark.parametrize("images", [windows(20), filmed(windows(20))], ids=["drawn", "filmed"])
-def test_a_part_brings_those_that_go_with_it(
+def test_a_part_determines_those_that_suit_it(
     given: dict[str, Any], expected: tuple[Any, ...], images: list[Image]
 ) -> None:
     config = choose_extractor(store_of(images), **given)
@@ -233,14 +232,14 @@ def test_a_part_brings_those_that_go_with_it(
         assert getattr(config, name) is part
     rest = [name for name in ("detector", "descriptor", "metric") if name not in given]
     assert [getattr(config, name) for name in rest] == list(expected[:-1])
-    if expected[-1] is None:  # it comes from the data
+    if expected[-1] is None:  # it is chosen from the images
         assert 0.0 < config.threshold != 160.0
     else:
         assert config.threshold == expected[-1]
     assert choose_extractor(store_of(images), **given, threshold=7.5).threshold == 7.5
 
 
-def test_the_parts_that_go_together_are_of_different_kinds() -> None:
+def test_configurations_have_no_parts_in_common() -> None:
     configs = (DRAWN, CAMERA, BINARY)
     for name in ("detector", "descriptor", "metric"):
         assert len({type(getattr(config, name)) for config in configs}) == 3
@@ -278,14 +277,14 @@ class Chessboard:
 def test_custom_parts_get_parts_that_suit_any() -> None:
     drawn, noisy = store_of(windows(20, step=16)), store_of(filmed(windows(20, step=16)))
     lattice: Detector = Lattice()
+    colour: Descriptor = Colour()
     assert choose_extractor(drawn, detector=lattice).descriptor == Invariants()
     assert choose_extractor(noisy, detector=lattice).descriptor == SiftDescriptor()
-    colour: Descriptor = Colour()
     for percepts, detector in ((drawn, Harris()), (noisy, Sift())):
         config = choose_extractor(percepts, descriptor=colour)
         assert (config.detector, config.metric) == (detector, Euclidean())
-    assert choose_extractor(noisy, descriptor=colour, detector=Harris()).metric == Euclidean()
-    assert choose_extractor(noisy, descriptor=colour, detector=Harris()).detector == Harris()
+    config = choose_extractor(noisy, descriptor=colour, detector=Harris())
+    assert (config.detector, config.metric) == (Harris(), Euclidean())
 
 
 def test_parts_given_in_full_are_taken_as_they_are() -> None:
@@ -301,10 +300,11 @@ def test_parts_given_in_full_are_taken_as_they_are() -> None:
     assert choose_extractor(Blind(), detector=Sift()) == CAMERA  # type: ignore[arg-type]
 
 
-def test_the_threshold_of_unknown_parts_parts_few_pairs() -> None:
+def test_the_threshold_of_custom_parts_joins_few_pairs() -> None:
     percepts = store_of(list(pictures(30, shape=(96, 96, 3))))
     given: dict[str, Any] = {"detector": Lattice(), "descriptor": Colour(), "metric": Chessboard()}
     threshold = choose_extractor(percepts, **given).threshold
+    assert choose_extractor(percepts, **given, threads=3).threshold == threshold
     rows = np.concatenate([Colour().describe(i, Lattice().detect(i))[1] for i in percepts])  # type: ignore[arg-type]
     gaps = Chessboard().distances(rows, rows)[np.triu_indices(len(rows), 1)]
     assert 0 < (gaps <= threshold).mean() < 0.005
@@ -324,13 +324,13 @@ def test_a_low_quantile_is_below_all_if_these_are_few() -> None:
 
 
 def guess(images: list[NDArray[np.uint8]]) -> Interactions:
-    """Return one-step episodes in which it counts whether an image is of the first half."""
+    """Return one-step episodes that reward telling in which half of the list an image is."""
     rng = np.random.default_rng(0)
-    seen, said = rng.integers(0, len(images), 400), rng.integers(0, 2, 400)
-    right = (2 * seen >= len(images)).astype(int)
-    shown = [images[n] for n in seen]
+    number, action = rng.integers(0, len(images), 400), rng.integers(0, 2, 400)
+    right = (2 * number >= len(images)).astype(int)
+    shown = [images[n] for n in number]
     return Interactions.from_arrays(
-        shown, said, right == said, np.ones(400, np.bool_), next_observations=shown
+        shown, action, right == action, np.ones(400, np.bool_), next_observations=shown
     )
 
 

@@ -85,12 +85,12 @@ def test_images_without_points_are_known_as_well() -> None:
 
 @dataclass(frozen=True)
 class Counting:
-    """A detector that counts what it looks at."""
+    """A detector that counts its calls."""
 
-    seen: list[int]
+    calls: list[int]
 
     def detect(self, image: Any) -> Any:
-        self.seen.append(1)
+        self.calls.append(1)
         return DRAWN.detector.detect(image)
 
 
@@ -98,19 +98,19 @@ def test_rounds_process_every_percept_once() -> None:
     detector = Counting([])
     learner = RLVC(gamma=0.5, threads=1, detector=detector, descriptor=DRAWN.descriptor,
                    metric=DRAWN.metric, threshold=0.2)  # fmt: skip
-    learner.learn(Corridor(), interactions=200, rounds=4, epsilon=1.0)  # no policy looks as well
-    assert len(detector.seen) == 5
+    learner.learn(Corridor(), interactions=200, rounds=4, epsilon=1.0)  # no policy extracts as well
+    assert len(detector.calls) == 5
     cache, data = ExtractionCache(), collect(Corridor(), 100)
     one, other = learner.extract(data, cache), learner.extract(data)
     assert np.array_equal(one.incidence.indices, other.incidence.indices)
     assert len(data.percepts) == 5 < len(PICTURES)
-    detector.seen.clear()
+    detector.calls.clear()
     learner.extract(collect(Corridor(), 200), cache)
-    assert detector.seen == []
+    assert detector.calls == []
 
 
 class Fleeting(Images):
-    """A store whose images are made when they are asked for; it counts those that are alive."""
+    """A store that copies an image at each access and counts the copies that are alive."""
 
     def __init__(self, n: int) -> None:
         super().__init__()
@@ -137,9 +137,9 @@ def test_few_images_are_held_at_a_time(config: Any, threads: int) -> None:
     (keypoints,) = ExtractionCache().extract(extractor, images.percepts(), threads)
     assert images.fetched == 30
     extractor.learn(images, keypoints, threads)
-    seen = extractor.quantize(images.camera, keypoints, threads)
+    symbols = extractor.quantize(images.camera, keypoints, threads)
     assert images.fetched > 30
-    assert len(seen.begin) == 31
+    assert len(symbols.begin) == 31
     assert 1 <= images.most <= 2 * threads
     gc.collect()
     assert len(images.alive) == 0
@@ -150,4 +150,4 @@ def test_keypoints_waste_no_memory() -> None:
     (keypoints,) = ExtractionCache().extract(DRAWN.new_extractor(), percepts)
     columns = keypoints.points.xy, keypoints.points.scale, keypoints.row, keypoints.descriptors
     owners = [column if column.base is None else column.base for column in columns]
-    assert [sum(one.nbytes for one in owners)] == [sum(one.nbytes for one in columns)]  # no room
+    assert sum(one.nbytes for one in owners) == sum(one.nbytes for one in columns)

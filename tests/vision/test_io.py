@@ -18,8 +18,8 @@ from tests.support.mutations import forge, loader
 CONFIGS = {"invariants": DRAWN, "sift": CAMERA, "orb": replace(BINARY, threshold=20.0)}
 
 
-def learner(keypoints: str = "invariants") -> RLVC:
-    config = CONFIGS[keypoints]
+def learner(descriptor: str = "invariants") -> RLVC:
+    config = CONFIGS[descriptor]
     return RLVC(
         detector=config.detector, descriptor=config.descriptor, metric=config.metric,
         threshold=config.threshold, threads=1,
@@ -34,19 +34,18 @@ def through_a_file(extractor: FeatureExtractor, path: Path) -> FeatureExtractor:
     return loaded
 
 
-@pytest.mark.parametrize("keypoints", CONFIGS)
-def test_a_vocabulary_goes_on_as_if_it_had_never_been_saved(keypoints: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("descriptor", CONFIGS)
+def test_a_loaded_vocabulary_grows_as_the_saved_one(descriptor: str, tmp_path: Path) -> None:
     """What is learned with it next, on other images, is the same to the byte."""
-    extractors = [learner(keypoints).extract(database(pictures(6, 3))).extractor for _ in range(2)]
+    extractors = [learner(descriptor).extract(database(pictures(6, 3))).extractor for _ in range(2)]
     assert extractors[0].n_symbols > 0
     extractors[1] = through_a_file(extractors[1], tmp_path / "vocabulary")
     for number, extractor in enumerate(extractors):
         before = extractor.n_symbols
-        mine = learner(keypoints)
-        seen = mine.extract(database(COLOUR), extractor=extractor)
-        assert seen.extractor is extractor
+        grown = learner(descriptor).extract(database(COLOUR), extractor=extractor)
+        assert grown.extractor is extractor
         assert extractor.n_symbols > before
-        mine.learn(seen).save(tmp_path / str(number))
+        learner(descriptor).learn(grown).save(tmp_path / str(number))
     assert (tmp_path / "0").read_bytes() == (tmp_path / "1").read_bytes()
     assert load_policy(tmp_path / "0").n_classes > 1
 
@@ -165,8 +164,8 @@ def test_the_refusal_says_why(saved: bytes, tmp_path: Path) -> None:
         load_vocabulary(path)
     assert str(error.value) == f"{path} does not hold a vocabulary: it has no 'cameras'"
     path.write_bytes(forge(saved, {"threshold": "x"}, {}))
-    with pytest.raises(FileFormatError, match=r"it has 'x' where a number must be$"):
+    with pytest.raises(FileFormatError, match=r"it has 'x' where a number is expected$"):
         load_vocabulary(path)
     path.write_bytes(forge(saved, {"threshold": "x" * 10**6}, {}))
-    with pytest.raises(FileFormatError, match=r"it has a str where a number must be$"):
+    with pytest.raises(FileFormatError, match=r"it has a str where a number is expected$"):
         load_vocabulary(path)

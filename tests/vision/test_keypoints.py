@@ -18,7 +18,7 @@ def test_descriptors_of_another_kind_are_refused() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 40), max_size=60), max_size=60))
-def test_distinct_rows_are_numbered_as_they_are_met(parts: list[list[int]]) -> None:
+def test_distinct_rows_are_numbered_by_first_occurrence(parts: list[list[int]]) -> None:
     rows, column = UniqueRows(np.empty((0, 3), np.float32)), GrowableArray(np.empty(0, np.int32))
     numbers: dict[int, int] = {}
     for part in parts:

@@ -13,6 +13,7 @@ def test_patches_beyond_a_few_are_in_a_file() -> None:
     assert len(patches) == 5
     assert [int(patch.max()) for patch in patches] == [0, 1, 2, 3, 4]
     assert int(patches[-1].max()) == 4
+    assert [int(patch.min()) for patch in patches[1:4]] == [1, 2, 3]
     assert np.array_equal(np.stack(patches), np.stack(shown))
     with pytest.raises(IndexError, match="There are 5 patches; there is no number 5"):
         patches[5]

@@ -1,4 +1,4 @@
-"""The fast searches say exactly what comparing all rows says."""
+"""The fast searches find exactly what comparing all rows finds."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def agree(metric: Metric, centres: Rows, rows: Rows, threshold: float) -> int:
     st.sampled_from([1, 3, 15, 16, 17, 31, 33, 128, 130]),
     st.integers(0, 60),
 )
-def test_fast_is_plain(kind: str, seed: int, n: int, width: int, step: int) -> None:
+def test_fast_searches_are_exact(kind: str, seed: int, n: int, width: int, step: int) -> None:
     metric, rows = clusters(kind, n, width, step, seed)
     agree(metric, rows[::2], rows, float(step))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_ties_are_met(kind: str) -> None:
+def test_ties_are_near(kind: str) -> None:
     metric, rows = clusters(kind, 400, 40, 20)
     distances = metric.distances(rows, rows)
     assert (distances == 20).sum() > 50
@@ -88,7 +88,7 @@ def test_ties_are_met(kind: str) -> None:
 
 
 def test_long_rows_are_sketched() -> None:
-    """Otherwise the tests here would try less than they say."""
+    """Otherwise the tests of this module would not reach the sketched search."""
     short, long = np.zeros((2, LENGTH), np.uint8), np.zeros((2, LENGTH + 1), np.uint8)
     assert isinstance(make_search(Euclidean(), short, 1.0), SortedSearch)
     assert isinstance(make_search(Euclidean(), long, 1.0), SketchedSearch)
@@ -106,7 +106,7 @@ def test_any_number_of_centres(n: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("width", [4, 128])
-def test_no_centre_is_near_to_none(kind: str, width: int) -> None:
+def test_nothing_is_near_without_centres(kind: str, width: int) -> None:
     metric, rows = clusters(kind, 30, width, 9)
     assert agree(metric, rows[:0], rows, 9.0) == 0
 
@@ -136,16 +136,16 @@ def test_any_magnitude(scale: float, offset: float) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_neither_blocks_nor_threads_show(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_and_threads_change_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     metric, rows = clusters(kind, 500, 33, 12)
     chosen = Search(metric, rows[:0], 12.0).leaders(rows)
     counts, symbols = Search(metric, rows[chosen], 12.0).near(rows)
     for block in (7, 64, 333, 8192):
         monkeypatch.setattr(module, "BLOCK", block)
         for threads in (1, 2, 3):
-            words = Vocabulary(metric, 12.0)
-            assert words.extend(rows, threads).tolist() == chosen.tolist()
-            indptr, found = words.quantize(rows, threads)
+            vocabulary = Vocabulary(metric, 12.0)
+            assert vocabulary.extend(rows, threads).tolist() == chosen.tolist()
+            indptr, found = vocabulary.quantize(rows, threads)
             assert np.diff(indptr).tolist() == counts.tolist()
             assert found.tolist() == symbols.tolist()
 

@@ -55,7 +55,7 @@ def test_symbols_are_the_descriptors_up_to_the_threshold(
     words = vocabulary(name)
     added = words.extend(rows, threads)
     metric = metrics.make(name).fit(rows)
-    expected: list[int] = []  # one after the other, as the definition has it
+    expected: list[int] = []  # one by one, by definition
     for i in range(len(rows)):
         if not (metric.distances(rows[i : i + 1], rows[expected]) <= words.threshold).any():
             expected.append(i)
@@ -67,7 +67,7 @@ def test_symbols_are_the_descriptors_up_to_the_threshold(
     assert gaps[~np.eye(len(gaps), dtype=bool)].min() > words.threshold
     quantized = as_lists(words.quantize(rows, threads))
     assert quantized == by_hand(words, rows)
-    assert all(quantized)  # whatever was shown stands for something
+    assert all(quantized)  # every descriptor shows a symbol
     assert as_lists(words.quantize(words.centres)) == [[i] for i in range(words.n_symbols)]
 
 
@@ -105,7 +105,7 @@ def test_growing_never_changes_earlier_results(name: str) -> None:
 
 
 @EVERY
-def test_an_empty_vocabulary_knows_nothing(name: str) -> None:
+def test_an_empty_vocabulary_finds_nothing(name: str) -> None:
     words = vocabulary(name)
     rows = sample(name, 3)
     assert words.extend(rows[:0]).tolist() == []
@@ -131,7 +131,7 @@ def test_the_threshold_itself_is_near(
 
 
 class Counted(Images):
-    """Images that note which of them are read."""
+    """Images that record which of them are read."""
 
     def __init__(self) -> None:
         super().__init__("left", in_memory=0)

@@ -1,8 +1,8 @@
 """One file for many arrays: a safetensors file with a JSON manifest and a checksum.
 
 The metadata of the file has one entry, ``rlvc``: the manifest as JSON, which begins with the
-SHA-256 of the manifest and of all arrays. Nothing in a file can run, writes are atomic, and the
-same content always gives the same bytes. A file that is read is checked before it is used.
+SHA-256 of the manifest and of all arrays. Writes are atomic, and the same content always gives the
+same bytes. A file is checked when it is read, and no code from it is ever run.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ Arrays = Mapping[str, NDArray[Any]]
 MAX_BYTES: Final = 64 * 2**30  # of a file
 MAX_HEADER: Final = 2**25  # bytes of the header of safetensors, which holds the manifest
 MAX_MANIFEST: Final = 2**24  # bytes of a manifest
-MAX_VALUES: Final = 2**20  # in a manifest, each of which takes some hundred bytes as an object
+MAX_VALUES: Final = 2**20  # in a manifest; each takes about a hundred bytes as an object
 MAX_DEPTH: Final = 32  # of nested lists and objects in a manifest
 MAX_ARRAYS: Final = 60_000
 MAX_DIMENSIONS: Final = 32
-MAX_EMPTY: Final = 2**20  # the product of the other dimensions of an array without entries
+MAX_EMPTY: Final = 2**20  # the product of the nonzero dimensions of an empty array
 
 _DTYPES = {"BOOL", "I8", "U8", "I16", "U16", "F16", "I32", "U32", "F32", "I64", "U64", "F64"}
 _SEALED = re.compile(r'\{"sha256":"([0-9a-f]{64})",(.*)', re.DOTALL)
-_SIGNS = b'{"__metadata__":{"rlvc":"', b'{\\"sha256\\":\\"'  # what comes first in our files
-# Possessive, and to the end where a text does not end: its cost is that of reading once.
+_MAGIC = b'{"__metadata__":{"rlvc":"', b'{\\"sha256\\":\\"'  # how our files begin
+# Strings, or the rest of the text if one is not closed; possessive, to take linear time.
 _TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _STEPS = np.zeros(256, np.int8)  # what each character of JSON adds to the depth
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
 
 class FlawError(ValueError):
-    """What is wrong with a file; damage, unless it must have been written like that."""
+    """A flaw of a file: damage, or something that must have been written like that."""
 
     def __init__(self, why: str, *, is_damage: bool = False) -> None:
         super().__init__(why)
@@ -58,7 +58,7 @@ def write_archive(path: Pathlike, manifest: Mapping[str, Any], arrays: Arrays) -
     """Write a manifest and named arrays into one file."""
     text = json.dumps(manifest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     if flaw := _find_excess(text.encode()):
-        raise ValueError(f"{os.fspath(path)} cannot be written: {flaw}. Put more into arrays.")
+        raise ValueError(f"{os.fspath(path)} cannot be written: {flaw}. Move data into arrays.")
     if len(arrays) > MAX_ARRAYS:
         raise ValueError(f"A file must have at most {MAX_ARRAYS} arrays; got {len(arrays)}.")
     for name, array in arrays.items():
@@ -87,7 +87,7 @@ def _digest(text: str, arrays: Arrays) -> str:
 
 
 def kind_of(path: Pathlike) -> str | None:
-    """Return the format that a file says it has; None if it does not say."""
+    """Return the format that a file declares; None if it declares none."""
     try:
         begin, _ = _begin_of(Path(path))
         with _tensors(path, begin) as tensors:
@@ -106,8 +106,8 @@ def read_archive(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read a file of :func:`write_archive`, or raise a FileFormatError that says why not.
 
-    Nothing is allocated before the bytes for it are known to be in the file. The cures say what to
-    do about files of other formats.
+    No memory is allocated for data that is not in the file. The cures say what to do about files of
+    other formats.
 
     Raises:
         DamagedFileError: It is a file of rlvc, but bytes changed or are missing.
@@ -141,53 +141,53 @@ def read_archive(
         foreign = not is_ours and size <= max_bytes
         why = "rlvc did not write it" if foreign else flaw
         raise InvalidFileError(f"{source} is not a {kind} file: {why}.") from flaw
-    _check_kind(source, manifest, kind, version, cures or {})
+    check_format(source, manifest, kind, version, cures or {})
     return manifest, arrays
 
 
 def _begin_of(source: Path) -> tuple[bytes, int]:
-    """Return how an ordinary file begins, and its size; others might never end, or never begin."""
+    """Return the first bytes of a regular file and its size; refuse any other, which may block."""
     if source.is_dir():
         raise InvalidFileError(f"{source} is a folder; name a file in it.")
     if not source.exists():
         raise FileFormatError(f"There is no file {source}.")
     if not source.is_file():
-        raise InvalidFileError(f"{source} is a device or a pipe; name an ordinary file.")
+        raise InvalidFileError(f"{source} is a device or a pipe; name a regular file.")
     flags = os.O_RDONLY | getattr(os, "O_BINARY", getattr(os, "O_NONBLOCK", 0))
     try:
         handle = os.open(source, flags)
     except PermissionError as error:
-        message = f"{error.strerror}; let its owner allow you to read it"
+        message = f"{error.strerror}; ask its owner to let you read it"
         raise PermissionError(error.errno, message, str(source)) from error
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):  # it was another a moment ago
-            raise InvalidFileError(f"{source} is a device or a pipe; name an ordinary file.")
-        return file.read(8 + sum(map(len, _SIGNS))), found.st_size
+        if not stat.S_ISREG(found.st_mode):  # it was replaced a moment ago
+            raise InvalidFileError(f"{source} is a device or a pipe; name a regular file.")
+        return file.read(8 + sum(map(len, _MAGIC))), found.st_size
 
 
 def _is_ours(begin: bytes) -> bool:
-    """Tell whether a file begins like ours; of two signs one may be damaged, or cut off."""
+    """Return whether a file begins like ours; one part may be damaged, or both cut off."""
     length, rest = int.from_bytes(begin[:8], "little"), begin[8:]
-    is_cut = len(rest) < len(_SIGNS[0]) and _SIGNS[0].startswith(rest) and length <= MAX_HEADER
-    return is_cut or any(sign in rest for sign in _SIGNS)
+    is_cut = len(rest) < len(_MAGIC[0]) and _MAGIC[0].startswith(rest) and length <= MAX_HEADER
+    return is_cut or any(magic in rest for magic in _MAGIC)
 
 
 @contextmanager
 def _tensors(path: Pathlike, begin: bytes) -> Iterator[Any]:
-    """Open a file with safetensors, unless its header is so long that this would take long."""
+    """Open a file with safetensors, unless its header is too long to be parsed quickly."""
     if int.from_bytes(begin[:8], "little") > MAX_HEADER:
         raise FlawError(f"its header has more than {MAX_HEADER} bytes", is_damage=True)
     try:
         with safe_open(path, framework="numpy", backend="pread") as tensors:
             yield tensors
     except SafetensorError as error:
-        why = "its header does not fit, or bytes are missing at its end"
+        why = "its header is invalid, or bytes are missing at its end"
         raise FlawError(why, is_damage=True) from error
 
 
 def _split(metadata: Mapping[str, str] | None) -> tuple[str, str]:
-    """Return the checksum and the manifest that the metadata of a file hold."""
+    """Return the checksum and the manifest in the metadata of a file."""
     match = _SEALED.fullmatch((metadata or {}).get("rlvc", ""))
     if match is None:
         raise FlawError("it has no checksum", is_damage=True)
@@ -195,7 +195,7 @@ def _split(metadata: Mapping[str, str] | None) -> tuple[str, str]:
 
 
 def _array(tensors: Any, name: str) -> NDArray[Any]:
-    """Return an array of plain numbers and of a shape that suits NumPy."""
+    """Return an array, if it has plain numbers and a shape that NumPy supports."""
     about = tensors.get_slice(name)
     dtype, shape = about.get_dtype(), about.get_shape()
     if dtype not in _DTYPES:
@@ -214,15 +214,15 @@ def _parse(text: str) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise FlawError(f"its manifest is no JSON ({str(error)[:200]})") from error
+        raise FlawError(f"its manifest is not valid JSON ({str(error)[:200]})") from error
     return manifest
 
 
 def _find_excess(text: bytes) -> str:
-    """Return what is too large about a manifest before it is parsed; nothing if all is well."""
+    """Return which limit a manifest exceeds, before it is parsed; nothing if it exceeds none."""
     if len(text) > MAX_MANIFEST:
         return f"its manifest has {len(text)} bytes, more than {MAX_MANIFEST}"
-    # Those in texts are counted as well, which is too many if anything.
+    # Those inside strings are counted too, so the counts are never too low.
     n_values, n_quotes = sum(map(text.count, (b",", b":", b"[", b"{"))), text.count(b'"')
     if n_values > MAX_VALUES or n_quotes > 2 * MAX_VALUES:
         return f"its manifest has more than {MAX_VALUES} values"
@@ -236,14 +236,14 @@ def _format_of(manifest: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) and len(found) <= 100 else None
 
 
-def _check_kind(
+def check_format(
     source: Path, manifest: Mapping[str, Any], kind: str, version: int, cures: Mapping[str, str]
 ) -> None:
-    """Raise an InvalidFileError unless a manifest says the wanted format and version."""
+    """Raise an InvalidFileError unless a manifest declares this format and version."""
     found, number = _format_of(manifest), manifest.get("version")
     if found != kind:
         cure = cures.get(str(found), "")
-        raise InvalidFileError(f"{source} is not a {kind} file; it says {found!r}.{cure}")
+        raise InvalidFileError(f"{source} is not a {kind} file; its format is {found!r}.{cure}")
     if type(number) is int and number > version:
         raise InvalidFileError(
             f"{source} was made by a newer rlvc: it has version {str(number)[:20]} of the format, "

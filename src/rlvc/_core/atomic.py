@@ -20,11 +20,12 @@ if sys.platform != "win32":
 Pathlike = str | os.PathLike[str]
 
 _PART = re.compile(r"\.rlvc-[0-9a-f]{16}\.part")
+_DENIED = "choose a place that you can write to"
 _FILE = "a part of this path is a file; choose another place"
 _CURES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space or choose another disk"),
     errno.EFBIG: "a file may not be that large here; raise the limit or choose another disk",
-    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "choose a place where you may write"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _DENIED),
     **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), _FILE),
     errno.ENAMETOOLONG: "choose a shorter name",
 }
@@ -44,7 +45,7 @@ def atomic_file(path: Pathlike) -> Iterator[BinaryIO]:
         if target.is_dir():
             raise IsADirectoryError(f"{target} is a folder; name a file in it.")
         if target.exists() and not target.is_file():
-            raise OSError(f"{target} is a device or a pipe; name an ordinary file.")
+            raise OSError(f"{target} is a device or a pipe; name a regular file.")
         target.parent.mkdir(parents=True, exist_ok=True)
         part, handle = _new_part(target.parent)
         try:
@@ -64,24 +65,25 @@ def atomic_file(path: Pathlike) -> Iterator[BinaryIO]:
 
 @contextmanager
 def explain_os_errors(target: Path) -> Iterator[None]:
-    """Add the path and a cure to errors of the system."""
+    """Add the path and a cure to an OSError."""
     try:
         yield
     except OSError as error:
         if error.errno not in _CURES or error.strerror is None:
             raise
-        message = f"{error.strerror.removesuffix(cure := f'; {_CURES[error.errno]}')}{cure}"
+        cure = f"; {_CURES[error.errno]}"
+        message = error.strerror.removesuffix(cure) + cure
         raise type(error)(error.errno, message, str(target)) from error
 
 
 def atomic_write(path: Pathlike, data: bytes) -> None:
-    """Write a file: a reader finds either the old or the new content."""
+    """Write a file atomically."""
     with atomic_file(path) as file:
         file.write(data)
 
 
 def missing_folders(folder: Path) -> list[Path]:
-    """Return the folders to create so that one exists, the innermost first.
+    """Return the folders to create for a folder to exist, the innermost first.
 
     >>> missing_folders(Path.cwd())
     []
@@ -90,7 +92,7 @@ def missing_folders(folder: Path) -> list[Path]:
 
 
 def remove_empty(folders: Iterable[Path]) -> None:
-    """Remove folders up to the first that is not empty: others may have written to it."""
+    """Remove folders up to the first that is not empty, as others may have written to it."""
     with suppress(OSError):
         for folder in folders:
             folder.rmdir()
@@ -121,7 +123,7 @@ def atomic_folder(path: Pathlike) -> Iterator[Path]:
 
 
 def check_place(path: Path) -> None:
-    """Raise an OSError that says what to do unless something new can be written to a path."""
+    """Raise an OSError that says what to do unless a new file or folder can be written."""
     target = path.resolve()
     with explain_os_errors(path):
         parent = next(place for place in (target, *target.parents) if place.exists())
@@ -130,7 +132,7 @@ def check_place(path: Path) -> None:
 
 
 def check_space(folder: Path, n_bytes: int) -> None:
-    """Raise an OSError unless a folder has space for a file of so many bytes."""
+    """Raise an OSError unless a folder has space for a file of ``n_bytes``."""
     with tempfile.TemporaryFile(dir=folder) as file:
         if hasattr(os, "posix_fallocate"):  # respects quotas and limits
             os.posix_fallocate(file.fileno(), 0, n_bytes)
@@ -139,9 +141,9 @@ def check_space(folder: Path, n_bytes: int) -> None:
 
 
 def remove_parts(folder: Path) -> int:
-    """Remove the partial files of killed processes from a folder; return how many.
+    """Remove the partial files that killed processes left in a folder; return how many.
 
-    These have names of :func:`atomic_file` and are not locked.
+    They have the names that :func:`atomic_file` gives, and are not locked.
     """
     n = 0
     for path in folder.iterdir():
@@ -167,7 +169,7 @@ def _new_part(folder: Path) -> tuple[Path, int]:
 
 
 def _lock(handle: int, *, wait: bool) -> bool:
-    """Lock a file; return whether that worked, or whether the system has no locks."""
+    """Lock a file; return False if another process holds the lock."""
     if sys.platform != "win32":  # Windows removes no open file
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -1,7 +1,7 @@
 """Stores of checkpoints, from which a run resumes.
 
-A run loads a record by its name before it computes what the record holds. Records come from the
-same run on the same data, which is checked as far as possible.
+A run looks for a record by its name before it computes the content. Records come from the same run
+on the same data, which is checked as far as possible.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def require_same(holds: Any, what: str) -> None:
     """Raise an InvalidFileError unless a record is one of the run that resumes."""
     if not holds:
         raise InvalidFileError(
-            f"The saved {what} of this run are not those that it has now: its data, its "
-            "settings or its packages have changed. Begin anew with --overwrite."
+            f"The saved {what} of this run do not match the current ones: its data, its settings "
+            "or its packages have changed. Start over with --overwrite."
         )
 
 

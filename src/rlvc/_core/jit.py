@@ -1,4 +1,4 @@
-"""Compile kernels, and share work between threads."""
+"""Compile kernels, and divide work among threads."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ def _add_to_row(_: Any, array: Any, row: Any, first: Any, second: Any, third: An
 add_to_row = cast("Callable[[Any, Any, Any, Any, Any], None]", _add_to_row)
 
 
-def n_threads(asked: int) -> int:
-    """Return ``asked``, or the number of cores that this process may use if it is 0."""
-    if asked:
-        return asked
+def n_threads(requested: int) -> int:
+    """Return ``requested``, or the number of cores that this process may use if it is 0."""
+    if requested:
+        return requested
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -114,30 +114,29 @@ def run_threads(work: Callable[[T], R], pieces: Iterable[T], threads: int) -> It
     """
     threads = n_threads(threads)
     if threads == 1:
-        yield from map(work, pieces)
-        return
-    asked = (_pool(threads).submit(work, piece) for piece in pieces)
-    yield from results_in_order(asked, 4 * threads, Future.result, Future.cancel)
+        return map(work, pieces)
+    submitted = (_pool(threads).submit(work, piece) for piece in pieces)
+    return results_in_order(submitted, 4 * threads, Future.result, Future.cancel)
 
 
 def results_in_order(
-    asked: Iterable[T], most: int, wait: Callable[[T], R], cancel: Callable[[T], object]
+    submitted: Iterable[T], limit: int, wait: Callable[[T], R], cancel: Callable[[T], object]
 ) -> Iterator[R]:
-    """Yield the results of what was asked, in order; at most so many are waited for at a time.
+    """Yield the results of submitted work, in order, with at most ``limit`` pending at a time.
 
     >>> list(results_in_order(map(str, range(3)), 2, int, print))
     [0, 1, 2]
     """
-    waiting = deque[T]()
+    pending = deque[T]()
     try:
-        for one in asked:
-            waiting.append(one)
-            if len(waiting) >= most:
-                yield wait(waiting.popleft())
-        while waiting:
-            yield wait(waiting.popleft())
+        for one in submitted:
+            pending.append(one)
+            if len(pending) >= limit:
+                yield wait(pending.popleft())
+        while pending:
+            yield wait(pending.popleft())
     finally:
-        for one in waiting:
+        for one in pending:
             cancel(one)
 
 
@@ -161,7 +160,7 @@ def spread_threads(work: Callable[[T], R], pieces: list[T], threads: int) -> lis
     waiting, done = enumerate(pieces), dict[int, R]()
 
     def run(_: int) -> None:
-        for number, piece in waiting:  # of one iterator, so that each thread takes others
+        for number, piece in waiting:  # an iterator that all threads share
             done[number] = work(piece)
 
     share_threads(run, list(range(min(n_threads(threads), len(pieces)))), threads)
@@ -169,14 +168,14 @@ def spread_threads(work: Callable[[T], R], pieces: list[T], threads: int) -> lis
 
 
 def share_spans(work: Callable[[tuple[int, int]], R], n: int, threads: int) -> list[R]:
-    """Return what the work gives on each of a few spans (first, end) that make up ``range(n)``."""
+    """Return the results of the work on spans (first, end) of ``range(n)``, one per thread."""
     spans = [(piece.start, piece.stop) for piece in chunks(n, n_threads(threads))]
     return share_threads(work, spans, threads)
 
 
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return a pool that stays: starting threads costs as much as a stage."""
+    """Return a pool that is reused: starting threads takes as long as a stage."""
     return ThreadPoolExecutor(threads, thread_name_prefix="rlvc")
 
 
@@ -186,7 +185,7 @@ if hasattr(os, "register_at_fork"):  # a forked process inherits the pool withou
 
 @jit
 def take_rows(begin: Ints, values: NDArray[Any], rows: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
-    """Return the given ones of sparse rows, in this order; they may repeat.
+    """Return the chosen rows of a sparse array, in this order; rows may repeat.
 
     >>> take_rows(np.array([0, 2, 3]), np.array([5, 6, 7]), np.array([1, 0]))[1].tolist()
     [7, 5, 6]

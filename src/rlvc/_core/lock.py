@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +13,8 @@ from filelock import FileLock, Timeout
 
 from rlvc._core.atomic import explain_os_errors
 from rlvc.errors import RlvcError
+
+log = logging.getLogger(__name__)
 
 LOCK_FILE: Final = ".rlvc.lock"
 
@@ -23,7 +27,8 @@ class FolderLockedError(RlvcError):
 def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder that exists; the system releases the lock when the process ends.
 
-    A process that is killed leaves the file of the lock, but not the lock.
+    A process that is killed leaves the lock file, but not the lock. A file system without locks
+    only causes a warning.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, lock_folder(Path(folder)):
@@ -34,7 +39,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
     Raises:
         FolderLockedError: Another process holds the lock.
-        OSError: The lock cannot be written; the text says what to do.
+        OSError: The lock file cannot be written; the text says what to do.
     """
     lock = FileLock(folder / LOCK_FILE, timeout=0)
     try:
@@ -45,6 +50,10 @@ def lock_folder(folder: Path) -> Iterator[None]:
             f"Another run is writing into {folder}; wait for its end, or give another folder "
             "with --out."
         ) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP):
+            raise
+        log.warning("%s cannot be locked (%s): make sure that no other run uses it.", folder, error)
     try:
         yield
     finally:

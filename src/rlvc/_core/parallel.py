@@ -1,4 +1,4 @@
-"""Run work of seconds that is mostly Python in forked processes.
+"""Run work that takes seconds, mostly in Python, in forked processes.
 
 Threads would wait for the global interpreter lock. Forked processes start at once and share the
 memory of their parent; only results are sent back.
@@ -29,7 +29,7 @@ _work: Callable[[Any], Any] | None = None  # the work of a forked process
 def run_processes(work: Callable[[T], R], pieces: Sequence[T], processes: int) -> Iterator[R]:
     """Yield ``work(piece)`` for every piece, in order; in threads where forking is not safe.
 
-    Processes inherit the work; pieces and results are sent. 0 processes are one for each core.
+    Processes inherit the work; pieces and results are pickled. 0 processes mean one per core.
     """
     n = min(n_threads(processes), len(pieces))
     if n <= 1 or sys.platform != "linux":
@@ -54,7 +54,7 @@ def _begin(work: Callable[[Any], Any], parent: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End when the parent is gone, which may have been killed."""
+    """End when the parent is gone: it may have been killed."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

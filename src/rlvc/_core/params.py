@@ -38,7 +38,7 @@ class Rule:
         return "" if (left, right) == ("(-inf", "inf)") else f"in {left}, {right}"
 
     def allows(self, value: float) -> bool:
-        """Tell whether a number is finite and in the range."""
+        """Return whether a number is finite and in the range."""
         is_within = self.low <= value <= self.high and self.above < value < self.below
         return is_within and math.isfinite(value)
 
@@ -94,7 +94,7 @@ class Checked:
 def as_json(config: Any) -> dict[str, Any]:
     """Return a configuration for JSON: parts by their class and parameters, arrays left out.
 
-    >>> from rlvc.learning.solvers.dynamic_programming import ModifiedPolicyIteration
+    >>> from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
     >>> as_json(ModifiedPolicyIteration())
     {'tolerance': 1e-09, 'sweeps': 15}
     """

@@ -70,7 +70,7 @@ class Registry(Generic[Part]):
                 plain[name] = value
             elif not (learned and isinstance(value, np.ndarray)):
                 raise TypeError(
-                    f"{name} of {owner} must be a number, a text or a bool to be saved; "
+                    f"{name} of {owner} must be a number, a string or a bool to be saved; "
                     f"got {type(value).__name__}."
                 )
         return {"name": self.name_of(part), "parameters": plain}

@@ -15,9 +15,9 @@ Array = NDArray[np.uint8]
 
 
 class SpooledArrays:
-    """Numbered arrays of bytes, of which the first ``in_memory`` bytes are kept in memory.
+    """Numbered arrays of bytes: the first ``in_memory`` bytes in memory, the rest in a file.
 
-    Their file is removed with them, and threads may read at once.
+    The file is removed with this object. Threads may read concurrently.
 
     >>> arrays = SpooledArrays(in_memory=3)
     >>> for level in range(3):
@@ -55,14 +55,14 @@ class SpooledArrays:
             weakref.finalize(self, self._file.close)
         data, offset = memoryview(array.tobytes()), (self._n - len(self._kept)) * array.nbytes
         try:
-            while data:  # a full disk may take a part; the next call fails
+            while data:  # a full disk may take a part, and then fail
                 written = os.pwrite(self._file.fileno(), data, offset)
                 data, offset = data[written:], offset + written
         except OSError as error:
             raise OSError(
                 error.errno,
-                f"{error.strerror}; {what} does not fit in the temporary file beside those before. "
-                "Free some space there, or name another folder with TMPDIR",
+                f"{error.strerror}; the temporary file has no space for {what}. Free some space "
+                "there, or set TMPDIR to another folder",
                 tempfile.gettempdir(),
             ) from error
 

@@ -1,4 +1,4 @@
-"""Check what a file says before it is used."""
+"""Check the content of a file before it is used."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rlvc._core.registry import Registry
 from rlvc.errors import InvalidFileError
 
 MAX_TEXT: Final = 1000  # characters of a name
-MAX_SQUARED: Final = 1e100  # the largest of numbers that are squared
+MAX_SQUARED: Final = 1e100  # the largest number that is squared
 MAX_COUNT: Final = 2**40  # of anything that is counted
-MAX_SHOWN: Final = 300  # characters of what is wrong with a file
+MAX_SHOWN: Final = 300  # characters of an error about a file
 
 Count = Annotated[int, "count"]  # an integer from 0 to MAX_COUNT
 Part = TypeVar("Part")
@@ -46,7 +46,7 @@ _PLAIN: Final[dict[Any, tuple[str, Callable[[Any], bool]]]] = {
     float: ("a number", lambda value: type(value) in (int, float) and abs(value) < math.inf),
     bool: ("true or false", lambda value: type(value) is bool),
     str: (
-        f"a text of {MAX_TEXT} letters",
+        f"a string of at most {MAX_TEXT} characters",
         lambda value: type(value) is str and len(value) <= MAX_TEXT,
     ),
 }
@@ -62,12 +62,12 @@ def from_json(kind: Any, value: Any) -> Any:
     ((1, 2), 3.0)
     >>> from_json(int, 3.0)
     Traceback (most recent call last):
-    ValueError: it has 3.0 where an integer must be
+    ValueError: it has 3.0 where an integer is expected
     """
     if kind in _PLAIN:
         what, is_one = _PLAIN[kind]
         if not is_one(value):
-            raise ValueError(f"it has {_short(value)} where {what} must be")
+            raise ValueError(f"it has {_short(value)} where {what} is expected")
         return kind(value)
     if kind is Count:
         require(0 <= from_json(int, value) <= MAX_COUNT, "counts")
@@ -79,13 +79,13 @@ def from_json(kind: Any, value: Any) -> Any:
         return None if value is None else from_json(inner[0], value)
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
-            raise ValueError(f"it has {_short(value)} where a list must be")
+            raise ValueError(f"it has {_short(value)} where a list is expected")
         kinds = inner[:1] * len(value) if inner[-1] is ... else inner
         if len(kinds) != len(value):
             raise ValueError(f"a list has {len(value)} entries, not {len(kinds)}")
         return tuple(map(from_json, kinds, value))
     if not isinstance(value, dict):
-        raise ValueError(f"it has {_short(value)} where an object must be")
+        raise ValueError(f"it has {_short(value)} where an object is expected")
     if origin is Mapping:
         return {from_json(str, name): from_json(inner[1], one) for name, one in value.items()}
     given = {
@@ -115,7 +115,7 @@ def as_part(registry: Registry[Part], description: Any) -> Part:
 
 
 def _short(value: Any) -> str:
-    """Return what to call a value: any number of its letters may be wrong."""
+    """Return how an error shows a value, which may be very long."""
     if type(value) in (bool, float, type(None)) or (type(value) is str and len(value) <= 40):
         return repr(value)
     return f"a {type(value).__name__}"

@@ -25,10 +25,6 @@ class NodeArrays(NamedTuple):
     absent: Ints
 
 
-def _leaf(value: int) -> Ints:
-    return np.array([value], np.int64)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Nodes:
     """Tests for features that lead from a root, node 0, to leaves, the visual classes.
@@ -45,9 +41,9 @@ class Nodes:
     ([(7, True)], 1)
     """
 
-    feature: Ints = field(default_factory=lambda: _leaf(LEAF))
-    present: Ints = field(default_factory=lambda: _leaf(0))
-    absent: Ints = field(default_factory=lambda: _leaf(0))
+    feature: Ints = field(default_factory=lambda: np.array([LEAF], np.int64))
+    present: Ints = field(default_factory=lambda: np.array([0], np.int64))
+    absent: Ints = field(default_factory=lambda: np.array([0], np.int64))
 
     @property
     def n_nodes(self) -> int:

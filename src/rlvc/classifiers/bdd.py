@@ -49,9 +49,10 @@ class Diagrams(Nodes):
         B ∧ f becomes a new class with the next number, B ∧ ¬f stays. New features come last in the
         order.
         """
+        if not splits:
+            return self
         order = dict.fromkeys([*self.order.tolist(), *(split.feature for split in splits)])
-        refined = Nodes.refine(self, splits)
-        return replace(refined, order=np.asarray(list(order), np.int64)) if splits else self
+        return replace(Nodes.refine(self, splits), order=np.asarray(list(order), np.int64))
 
     def merge(self, groups: Sequence[Sequence[int]], backend: str = "auto") -> Diagrams:
         """Return the classifier in which the classes of each group are one: B₁ ∨ B₂.
@@ -82,7 +83,8 @@ class Diagrams(Nodes):
         for number, group in enumerate(chosen):
             group_of[group] = number
         nodes = Nodes(*_simplify(self, group_of, set(order)))
-        kept = [f for f in order if f in nodes.features]
+        tested = set(nodes.features.tolist())
+        kept = [f for f in order if f in tested]
         return Diagrams(*nodes.arrays, np.asarray(kept, np.int64))
 
     def _useful(self, groups: list[list[int]], backend: str) -> list[int]:
@@ -126,8 +128,7 @@ class Diagrams(Nodes):
     def renumber(self, numbers: dict[int, int]) -> Diagrams:
         """Return the same classifier with its features renumbered."""
         order = np.asarray([numbers[f] for f in self.order.tolist()], np.int64)
-        nodes = Nodes.renumber(self, numbers)
-        return Diagrams(nodes.feature, nodes.present, nodes.absent, order)
+        return replace(Nodes.renumber(self, numbers), order=order)
 
     def check(self, n_features: int) -> None:
         """Raise a ValueError unless all walks end and the order holds each tested feature once."""

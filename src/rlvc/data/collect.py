@@ -22,7 +22,7 @@ from rlvc.data.validation import LARGE, SMALL
 from rlvc.errors import EnvError, StoppedError
 
 Env = gymnasium.Env[Any, Any]
-INTERACTIONS, ROUNDS, EPSILON = 10_000, 5, 0.3  # the defaults of explore
+INTERACTIONS, ROUNDS, EPSILON = 10_000, 5, 0.3  # defaults of explore
 
 P = TypeVar("P", bound="Predictor")
 
@@ -36,7 +36,7 @@ class Predictor(Protocol):
 
 
 class Explorer:
-    """Interact with an environment; later interactions are added to the first ones.
+    """Interact with an environment, several times if needed; all interactions are kept.
 
     The arguments are those of :func:`collect`.
     """
@@ -69,8 +69,8 @@ class Explorer:
     ) -> Interactions:
         """Interact ``n`` more times and return all interactions so far.
 
-        The arguments are those of :func:`collect`. If ``curious``, random actions are drawn among
-        those tried least in the percept, and the policy is asked only once in each.
+        The arguments are those of :func:`collect`. If ``curious``, random actions are drawn from
+        those tried least in the percept, and the policy is asked only once for each percept.
         """
         if n < 1:
             raise ValueError(f"n of collect must be at least 1; got {n}.")
@@ -89,15 +89,15 @@ class Explorer:
                 if not curious or start not in known:
                     known[start] = np.asarray(policy.predict(observation)[0]).item() - first
                 action = known[start]
-            observation, reward, ends, cut, info = step(self.env, action + first)
+            observation, reward, terminated, truncated, info = step(self.env, action + first)
             self._tried[start][action] += 1
             end = self._percepts.add(as_percept(observation))
-            cut = cut or (t == n - 1 and not ends)
-            self._rows.append((start, action, reward, end, self._episode, ends, cut))
+            truncated = truncated or (t == n - 1 and not terminated)
+            self._rows.append((start, action, reward, end, self._episode, terminated, truncated))
             if self._state is not None:
                 self._states.append((_entry(before, self._state), _entry(info, self._state)))
             start = end
-            if (ends or cut) and t < n - 1:
+            if (terminated or truncated) and t < n - 1:
                 observation, info, start = self._reset()
             if on_step is not None:
                 on_step()
@@ -106,7 +106,7 @@ class Explorer:
     def restore(
         self, saved: Interactions, on_step: Callable[[], None] | None = None
     ) -> Interactions:
-        """Add a round that :meth:`last_round` returned, as if it were collected now."""
+        """Add a round that :meth:`last_round` returned, as if it had just been collected."""
         self._begin_round()
         numbers = np.array([self._percepts.add(percept) for percept in saved.percepts])
         columns = (
@@ -129,14 +129,15 @@ class Explorer:
         return replace(part, episode=part.episode - part.episode[0])
 
     def _begin_round(self) -> None:
-        """Seed the round: it depends on the seed and on the interactions so far alone."""
+        """Seed a round, which then depends only on the seed and on the interactions so far."""
         number, self._n_rounds = self._n_rounds, self._n_rounds + 1
         # The first seed is that of the environment; the exploration draws from another stream.
-        self._rng = np.random.default_rng([self._first_seed, 1, number][: 3 if number else 2])
+        stream = [self._first_seed, 1, number] if number else [self._first_seed, 1]
+        self._rng = np.random.default_rng(stream)
         self._seed = int(self._rng.integers(2**31)) if number else self._first_seed
 
     def _draw(self, start: int, curious: bool) -> int:
-        """Return a random action; if curious, one of those tried least in the percept."""
+        """Return a random action; if curious, one of those tried least in this percept."""
         if not curious:
             return int(self._rng.integers(self.space.n))
         tried = self._tried[start]
@@ -149,11 +150,11 @@ class Explorer:
 
     def _interactions(self) -> Interactions:
         names = names_of_actions(self.env)
-        found = Interactions.from_rows(self._percepts, self._rows, self.space, names)
+        data = Interactions.from_rows(self._percepts, self._rows, self.space, names)
         if not self._states:
-            return found
+            return data
         states = np.asarray(self._states, np.float64)
-        return replace(found, state=states[:, 0], next_state=states[:, 1])
+        return replace(data, state=states[:, 0], next_state=states[:, 1])
 
 
 def collect(
@@ -171,7 +172,7 @@ def collect(
     Args:
         env: Its observations are images (or dicts of images, or stacked frames), its actions
             ``Discrete``.
-        n: How many interactions to collect; the last one ends its episode.
+        n: The number of interactions to collect; the last one ends its episode.
         policy: The policy to follow; without one, all actions are random.
         epsilon: The share of random actions with a policy; 0.1 unless given.
         seed: Of the environment and of the exploration.
@@ -197,7 +198,7 @@ class RoundStore(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExplorationCallback:
-    """Functions that :func:`explore` calls on its way.
+    """Functions that :func:`explore` calls while it works.
 
     Attributes:
         on_round: Called before each round with its number and its number of interactions.
@@ -216,8 +217,8 @@ class Round(Generic[P]):
         number: Which round, counted from 1.
         interactions: All interactions so far; later rounds add percepts to their store.
         policy: The policy learned from them.
-        returns: The sums of rewards of this round's episodes, without one that the end of the round
-            cut off.
+        returns: The undiscounted returns of this round's episodes, without a last one that the end
+            of the round cut off.
         lengths: Their numbers of steps.
     """
 
@@ -239,31 +240,30 @@ def explore(
     callback: ExplorationCallback | None = None,
     store: RoundStore | None = None,
 ) -> Iterator[Round[P]]:
-    """Yield rounds that collect and learn: first at random, then around the policy so far.
+    """Yield rounds that collect and learn: first at random, then around the latest policy.
 
-    Random actions are drawn among those tried least in the current percept: a policy learned from
+    Random actions are drawn from those tried least in the current percept: a policy learned from
     its preferred actions knows little of the others and may go round in circles. Every round
-    learns from all interactions so far, so the last one learns as from the whole database.
+    learns from all interactions so far, so the last one learns from the whole database.
 
     Args:
         env: The environment.
-        learn: Return the policy for interactions; it must be deterministic, as it is asked once a
-            round in each percept.
-        interactions: How many over all rounds: half of them in the first, the rest in even parts.
+        learn: Returns the policy learned from interactions, which must be deterministic: it is
+            asked once per round for each percept.
+        interactions: The total number, half of it in the first round, the rest in even parts.
         rounds: How often to collect and learn.
         epsilon: The share of random actions from the second round on.
         seed: Of the environment and of the exploration.
-        callback: What to call before rounds and after interactions.
-        store: Where the interactions of rounds are saved; those found there are not collected
-            again.
+        callback: Functions to call before rounds and after interactions.
+        store: Saves the interactions of each round; rounds found there are not collected again.
     """
     check_exploration(interactions, rounds, epsilon)
     explorer, callback = Explorer(env, seed=seed), callback or ExplorationCallback()
     data: Interactions | None = None
     policy: P | None = None
-    for number, n in enumerate(share(interactions, rounds), 1):
+    for number, n in enumerate(round_sizes(interactions, rounds), 1):
         callback.on_round(number, n)
-        # Without any reward, no policy is better than chance.
+        # Without any reward, no policy beats chance.
         is_any_reward = data is not None and bool(data.reward.any())
         saved = store.load(number) if store else None
         if saved is not None:
@@ -291,10 +291,10 @@ def check_exploration(interactions: int, rounds: int, epsilon: float) -> None:
         raise ValueError(f"epsilon of learn must be in [0, 1]; got {epsilon}.")
 
 
-def share(interactions: int, rounds: int) -> list[int]:
+def round_sizes(interactions: int, rounds: int) -> list[int]:
     """Return the number of interactions of each round: half in the first, even parts in the others.
 
-    >>> share(10_000, 5), share(7, 3), share(3, 3), share(100, 1)
+    >>> round_sizes(10_000, 5), round_sizes(7, 3), round_sizes(3, 3), round_sizes(100, 1)
     ([5000, 1250, 1250, 1250, 1250], [3, 2, 2], [1, 1, 1], [100])
     """
     if rounds == 1:
@@ -333,7 +333,7 @@ def reset(env: Env, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
 
 
 def step(env: Env, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-    """Return the observation, reward, whether the episode terminated or truncated, and info.
+    """Return the observation, the reward, the flags terminated and truncated, and the info.
 
     Raises:
         EnvError: The environment failed or returned something invalid.
@@ -369,7 +369,7 @@ def _convert_errors(where: str) -> Iterator[None]:
 
 
 def _check_tuple(given: Any, n: int, whose: str, form: str) -> Any:
-    """Return what an environment returned, if it has ``n`` values."""
+    """Return a tuple from an environment, if it has ``n`` values."""
     if isinstance(given, tuple) and len(given) == n:
         return given
     got = f"{len(given)} values" if isinstance(given, tuple) else type(given).__name__

@@ -39,10 +39,10 @@ class Interactions:
         episode: (N,) number of the episode; the interactions of one are adjacent.
         terminated: (N,) whether s_{t+1} is terminal.
         truncated: (N,) whether the episode was cut after s_{t+1}.
-        n_actions: How many actions there are.
+        n_actions: The number of actions.
         action_start: The first action as the environment numbers them.
         action_names: The names of the actions, if they have any.
-        state: (N, d) the true state behind s_t, where it is known, for comparison.
+        state: (N, d) the true state behind s_t if it is known, for comparison only.
         next_state: (N, d) the true state behind s_{t+1}.
     """
 
@@ -65,8 +65,8 @@ class Interactions:
         if n == 0:
             raise ValueError(EMPTY)
         names = ("action", "reward", "end", "episode", "terminated", "truncated")
-        raise_all([*check_lengths(n, {name: getattr(self, name) for name in names})])
-        raise_all([*self._check_values()])  # needs columns of one length
+        raise_all(list(check_lengths(n, {name: getattr(self, name) for name in names})))
+        raise_all(list(self._check_values()))  # needs columns of the same length
 
     def _check_values(self) -> Iterator[ValueError]:
         """Yield the errors of the values of the columns."""
@@ -100,10 +100,10 @@ class Interactions:
 
     @property
     def is_stuck(self) -> Bools:
-        """(N,) whether that action, in that very percept, never led to another percept.
+        """(N,) whether this action, in this percept, never led to another percept.
 
-        A policy without memory then repeats the action for ever. Where chance lets a later try
-        succeed, the pair is not stuck.
+        A policy without memory then repeats the action forever. Where a later try succeeds by
+        chance, the pair is not stuck.
 
         >>> image = np.zeros((2, 4, 4, 3), np.uint8)
         >>> image[1] = 1
@@ -120,7 +120,7 @@ class Interactions:
         return ~leads_away[self.start, self.action]
 
     def of_episodes(self, numbers: ArrayLike) -> tuple[Interactions, Ints]:
-        """Return the interactions of the given episodes, in their order, and their percepts.
+        """Return the interactions of these episodes, in the same order, and their percepts.
 
         Percepts are renumbered in the order of their old numbers, which are the second value.
 
@@ -166,13 +166,13 @@ class Interactions:
         action_start: int = 0,
         action_names: tuple[str, ...] = (),
     ) -> Interactions:
-        """Make a database from one observation, action, reward and next observation per row.
+        """Create a database from one observation, action, reward and next observation per row.
 
         Observations are images, dicts of images or stacked frames; or a dict of arrays that have
         one of these in each row. Percepts are numbered in the order of their first occurrence: the
-        start of a row, its end, the next row. Actions are counted from ``action_start``; there are
-        as many as have names, or else one more than the highest. An episode ends where a row is
-        terminated or truncated. All errors are raised at once, a line each.
+        start of a row, its end, the next row. Actions are counted from ``action_start``; by default
+        there are as many as names, or else one more than the highest. An episode ends where a row
+        is terminated or truncated. All errors are raised at once, one per line.
 
         >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
         >>> Interactions.from_arrays(
@@ -184,9 +184,11 @@ class Interactions:
         both = {"observations": observations, "next_observations": next_observations}
         pairs, is_even = add_observations(percepts, both, errors)
         given = {"action": actions, "reward": rewards, "terminated": terminated}
-        given |= {} if truncated is None else {"truncated": truncated}
+        if truncated is not None:
+            given["truncated"] = truncated
         columns = read_columns(given, len(pairs), is_even, errors)
-        action, reward, ends, cut = columns.values()
+        action, reward, is_terminated, is_truncated = columns.values()
+        ends = is_terminated | is_truncated
         action = action - action_start
         if n_actions is None:
             n_actions = len(action_names) or int(action.max(initial=0)) + 1
@@ -194,7 +196,8 @@ class Interactions:
         raise_all(errors)
         return cls(
             percepts, pairs[:, 0], action, reward, pairs[:, 1],
-            np.cumsum(ends | cut) - (ends | cut), ends, cut, n_actions, action_start, action_names,
+            np.cumsum(ends) - ends, is_terminated, is_truncated,
+            n_actions, action_start, action_names,
         )  # fmt: skip
 
     @classmethod
@@ -205,9 +208,9 @@ class Interactions:
         actions: spaces.Discrete,
         action_names: tuple[str, ...] = (),
     ) -> Interactions:
-        """Make a database from rows of start, action (from 0), reward, end, episode and both ends.
+        """Create a database from rows of start, action, reward, end, episode and the two flags.
 
-        There must be at least one row.
+        Actions are counted from 0, and there must be at least one row.
         """
         types = (np.int64, np.int64, np.float64, np.int64, np.int64, np.bool_, np.bool_)
         columns: Iterator[NDArray[Any]] = map(np.asarray, zip(*rows, strict=True), types)
@@ -220,8 +223,8 @@ class Interactions:
     def to_d3rlpy(self) -> dict[str, NDArray[Any]]:
         """Return flat arrays that d3rlpy's ``MDPDataset`` takes as its arguments.
 
-        Observations come channel-first, those of several cameras of one size one below the other.
-        They hold one image per interaction, so they may need much memory.
+        Observations are channel-first; the channels of several cameras, which must have one size,
+        are concatenated. They hold one image per interaction, so they may need much memory.
 
         >>> image = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
         >>> arrays = Interactions.from_arrays(

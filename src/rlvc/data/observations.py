@@ -22,8 +22,8 @@ from rlvc.data.validation import name_rows
 
 Shapes = Mapping[str, tuple[int, ...]]  # of each camera's images
 
-DEEP = 16  # most frames of a stack; a longer side is that of an image
-SMALLEST = 12  # pixels; in smaller images no feature can be found
+MAX_FRAMES = 16  # of a stack; a longer axis is a side of an image
+MIN_SIDE = 12  # pixels; in smaller images no feature can be found
 
 
 def as_percept(observation: Any) -> Percept:
@@ -39,7 +39,7 @@ def as_percept(observation: Any) -> Percept:
         return shown
     cameras: dict[str, Image] = {}
     for name, part in observation.items():
-        if is_visible(part):
+        if is_image(part):
             cameras |= _by_frame(str(name), part)
     return cameras or dict(observation)  # without images, Percepts.add raises the error
 
@@ -59,7 +59,8 @@ def rows_of(observations: Any) -> Iterator[Any]:
         row = dict(zip(observations, parts, strict=True))
         if short := [name for name, part in row.items() if part is missing]:
             raise ValueError(
-                f"{', '.join(row)} must have as many rows; {', '.join(short)} ends after {number}."
+                f"{', '.join(row)} must have the same number of rows; "
+                f"{', '.join(short)} ends after {number}."
             )
         yield row
 
@@ -69,10 +70,10 @@ def add_observations(
 ) -> tuple[Ints, bool]:
     """Add the observations of each row to a store, such as those before and after an action.
 
-    All rows are read, one by one; an error of many rows is added once.
+    Rows are read one by one, and all of them; an error of many rows is added once.
 
     Returns:
-        The (n, n_columns) numbers of the percepts, and whether all columns have as many rows.
+        The (n, n_columns) numbers of the percepts, and whether all columns are equally long.
     """
     numbers, is_even = list[list[int]](), True
     found: dict[tuple[str, type[Exception], str], list[int]] = {}
@@ -115,29 +116,29 @@ def frame_of(camera: str) -> tuple[str, int] | None:
     return (found[1] or SINGLE, int(found[2])) if found else None
 
 
-def is_visible(part: object) -> bool:
-    """Tell whether an entry of a dict is an image that is large enough, or a stack of these."""
-    if not isinstance(part, np.ndarray) or part.dtype != np.uint8 or not frame_axis(part.shape):
+def is_image(part: object) -> bool:
+    """Return whether an entry of a dict is an image that is large enough, or a stack of these."""
+    if not isinstance(part, np.ndarray) or part.dtype != np.uint8 or not image_layout(part.shape):
         return False
-    return bool(min(size_of(part)) >= SMALLEST)
+    return bool(min(size_of(part)) >= MIN_SIDE)
 
 
-def frame_axis(shape: tuple[int, ...]) -> str:
-    """Return the axis of a stack's frames, first or last; none for one image, empty for neither."""
+def image_layout(shape: tuple[int, ...]) -> str:
+    """Return ``image``, or which axis of a stack has its frames, ``first`` or ``last``; else ""."""
     if len(shape) == 2 or (len(shape) == 3 and shape[2] in (1, 3)):
-        return "none"
-    if len(shape) == 3 and shape[2] <= DEEP < min(shape[:2]):
+        return "image"
+    if len(shape) == 3 and 0 < shape[2] <= MAX_FRAMES < min(shape[:2]):
         return "last"
     is_stack = len(shape) == 3 or (len(shape) == 4 and shape[3] in (1, 3))
-    return "first" if is_stack and shape[0] <= DEEP else ""
+    return "first" if is_stack and 0 < shape[0] <= MAX_FRAMES else ""
 
 
 def split_frames(part: object) -> list[Any]:
     """Return the frames of a stack, the oldest first; none for anything else."""
-    axis = frame_axis(part.shape) if isinstance(part, np.ndarray) else ""
-    if not isinstance(part, np.ndarray) or axis not in ("first", "last"):
+    layout = image_layout(part.shape) if isinstance(part, np.ndarray) else ""
+    if not isinstance(part, np.ndarray) or layout not in ("first", "last"):
         return []
-    if axis == "first":
+    if layout == "first":
         return list(part)
     step = 3 if part.shape[2] % 3 == 0 else 1
     return [part[:, :, i : i + step] for i in range(0, part.shape[2], step)]
@@ -172,7 +173,7 @@ def split_percepts(observation: Any, shapes: Shapes) -> tuple[list[dict[str, Ima
     split = [_split_images(name, part, shapes[name]) for name, part in parts.items()]
     images, is_batch = zip(*split, strict=True)
     if len(set(is_batch)) != 1 or len(set(map(len, images))) != 1:
-        raise ValueError("The cameras of an observation must have as many images each.")
+        raise ValueError("The cameras of an observation must have the same number of images.")
     return [dict(zip(parts, row, strict=True)) for row in zip(*images, strict=True)], is_batch[0]
 
 

@@ -13,7 +13,7 @@ from rlvc._core.spool import SpooledArrays
 from rlvc.data.images import Image, as_image
 
 Percept = Image | Mapping[str, Image]
-SINGLE = ""  # the camera's name where a percept is one image
+SINGLE = ""  # the name of the camera of percepts that are one image
 IN_MEMORY = 64 * 2**20  # bytes of images kept in memory; the rest goes to a temporary file
 
 
@@ -28,7 +28,7 @@ class Images:
     def __init__(self, camera: str = SINGLE, *, in_memory: int = IN_MEMORY) -> None:
         self.camera = camera
         self.shape: tuple[int, ...] | None = None
-        self.digests: list[bytes] = []  # one of each image
+        self.digests: list[bytes] = []  # of each image, by number
         self._numbers: dict[bytes, int] = {}
         self._arrays = SpooledArrays(in_memory)
 
@@ -37,11 +37,11 @@ class Images:
 
     @property
     def whose(self) -> str:
-        """What error messages call these images."""
+        """How error messages call these images."""
         return f"camera {self.camera!r}" if self.camera else "the percept"
 
     def add(self, array: object) -> int:
-        """Return the number of an image, storing it if it is new."""
+        """Return the number of an image; store it if it is new."""
         image = as_image(array, self.whose)
         if self.shape is None:
             self.shape = image.shape
@@ -54,12 +54,12 @@ class Images:
         if digest not in self._numbers:
             number = len(self)
             self._store(number, image)
-            self._numbers[digest] = number  # after the store, which a full disk may refuse
+            self._numbers[digest] = number  # only now, as a full disk may refuse the image
             self.digests.append(digest)
         return self._numbers[digest]
 
     def subset(self, numbers: Sequence[int]) -> Images | list[Image]:
-        """Return the images with the given numbers, to be sent to another process."""
+        """Return the images with these numbers, to send them to another process."""
         return [self[number] for number in numbers]
 
     def fingerprint(self, first: int, last: int) -> str:
@@ -85,7 +85,7 @@ def digest_of(image: Image) -> bytes:
 
 
 class ImagePlaceholders(Images):
-    """Images that are not in this process, but whose number and shape are known."""
+    """Images that are not in this process; only their number and shape are known."""
 
     def __init__(self, images: Images) -> None:
         super().__init__(images.camera)
@@ -117,9 +117,9 @@ class Percepts:
 
     @classmethod
     def of(cls, images: Sequence[Images], table: Ints) -> Percepts:
-        """Return the store of distinct percepts made of the images of cameras in their order.
+        """Return a store of distinct percepts, given the images of the cameras in their order.
 
-        The table (n, n_cameras) has the numbers of the images that make up each percept.
+        Row i of the (n, n_cameras) table has the numbers of the images that make up percept i.
         """
         store = cls()
         store._images = list(images)
@@ -141,7 +141,7 @@ class Percepts:
         return tuple(self._images)
 
     def add(self, percept: object) -> int:
-        """Return the number of a percept, storing it if it is new."""
+        """Return the number of a percept; store it if it is new."""
         parts = images_of(percept)
         cameras = tuple(sorted(parts))
         if not self._images:
@@ -166,10 +166,11 @@ class Percepts:
 
     def take(self, numbers: Ints) -> Percepts:
         """Return a store of the given percepts, in this order, with the same images."""
-        return Percepts.of(self._images, self.table()[numbers])
+        table = np.array([self._keys[number] for number in numbers.tolist()], np.int64)
+        return Percepts.of(self._images, table)
 
     def without_images(self) -> Percepts:
-        """Return the same percepts without their images, to be sent to other processes."""
+        """Return the same percepts without their images, to send them to other processes."""
         return Percepts.of([ImagePlaceholders(images) for images in self._images], self.table())
 
     @property
@@ -189,7 +190,7 @@ class Percepts:
 
 
 class PerceptPlaceholders(Percepts):
-    """Percepts that are not in this process, but whose number is known."""
+    """Percepts that are not in this process; only their number is known."""
 
     def __init__(self, n: int) -> None:
         super().__init__()

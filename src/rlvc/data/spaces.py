@@ -1,4 +1,4 @@
-"""Spaces of environments: whether observations are images and actions discrete; their names."""
+"""Spaces of environments: check that observations are images and actions discrete; names."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from rlvc.data.images import as_image
 from rlvc.data.observations import (
-    SMALLEST,
+    MIN_SIDE,
     as_percept,
-    frame_axis,
-    is_visible,
+    image_layout,
+    is_image,
     size_of,
     split_frames,
 )
@@ -30,8 +30,8 @@ SUPPORTED = (
     "stacked frames (n, H, W), (n, H, W, 3) or (H, W, n), and a Dict with some of these."
 )
 RENDER = (
-    "If the environment can draw itself, learn from its drawings: add --render, or in Python wrap "
-    "it in gymnasium.wrappers.AddRenderObservation."
+    "If the environment can render itself, learn from what it renders: add --render, or in Python "
+    "wrap it in gymnasium.wrappers.AddRenderObservation."
 )
 
 
@@ -77,16 +77,16 @@ def parts_of(space: gymnasium.Space[Any]) -> dict[str, gymnasium.Space[Any]]:
 def check_images(space: gymnasium.Space[Any], whose: str, cure: str = "") -> None:
     """Raise a TypeError unless a space has images that are large enough."""
     parts = parts_of(space)
-    if any(map(is_visible_space, parts.values())):
+    if any(map(is_image_space, parts.values())):
         return
     for name, part in parts.items():
         blank = _blank(part)
-        if blank is not None and frame_axis(blank.shape):
+        if blank is not None and image_layout(blank.shape):
             height, width = size_of(blank)
             which = f"observation {name!r}" if name else "the observation"
             raise TypeError(
-                f"The images of {which} must have at least {SMALLEST} × {SMALLEST} pixels; got "
-                f"{height} × {width}, in which no feature can be seen. {cure}".rstrip()
+                f"The images of {which} must have at least {MIN_SIDE} × {MIN_SIDE} pixels; got "
+                f"{height} × {width}, which is too small for any feature. {cure}".rstrip()
             )
     text = str(space)
     got = text if len(text) <= 200 else f"{text[:200]} …"
@@ -101,31 +101,31 @@ def shapes_of(space: gymnasium.Space[Any]) -> dict[str, tuple[int, ...]]:
     >>> shapes_of(spaces.Dict({"front": spaces.Box(0, 255, (84, 84), np.uint8)}))
     {'front': (84, 84, 1)}
     """
-    blank = {name: _blank(part) for name, part in parts_of(space).items() if is_visible_space(part)}
+    blank = {name: _blank(part) for name, part in parts_of(space).items() if is_image_space(part)}
     images = sorted(images_of(as_percept(blank)).items())
     return {camera: as_image(image).shape for camera, image in images}
 
 
 def warn_of_ignored_entries(space: gymnasium.Space[Any]) -> None:
-    """Warn of entries of observations that are left out, as they are not images."""
+    """Warn of entries of observations that are ignored because they are not images."""
     parts = parts_of(space)
     left_out = sorted(
-        name for name, part in parts.items() if name != SINGLE and not is_visible_space(part)
+        name for name, part in parts.items() if name != SINGLE and not is_image_space(part)
     )
     if left_out:
         log.warning("Only images are learned from; left out: %s.", ", ".join(left_out))
     for part in parts.values():
-        shape = (part.shape or ()) if is_visible_space(part) else ()
+        shape = (part.shape or ()) if is_image_space(part) else ()
         if len(shape) == 3 and split_frames(_blank(part)) and (shape[0] == 3 or shape[2] == 4):
             log.warning(
-                "Observations of shape %s are taken for %d grey frames. If they are the colours of "
-                "one image, bring them to (H, W, 3).", shape, min(shape),
+                "Observations of shape %s are read as %d grey frames. If they are the colours of "
+                "one image, convert them to (H, W, 3).", shape, min(shape),
             )  # fmt: skip
 
 
-def is_visible_space(space: gymnasium.Space[Any]) -> bool:
-    """Tell whether the elements of a space are images or stacks of frames."""
-    return is_visible(_blank(space))
+def is_image_space(space: gymnasium.Space[Any]) -> bool:
+    """Return whether the elements of a space are images or stacks of frames."""
+    return is_image(_blank(space))
 
 
 def _blank(space: gymnasium.Space[Any]) -> NDArray[np.uint8] | None:

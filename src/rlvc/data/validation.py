@@ -1,4 +1,4 @@
-"""Checks of interactions and of the data that they come from; all errors are reported at once."""
+"""Checks of interactions and of the data that they come from, which report all errors at once."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ log = logging.getLogger(__name__)
 
 SHOWN = 5  # rows that an error about arrays names
 LISTED = 10  # rows that a problem of a file names
-LETTERS = 60  # of a value that a message quotes
-SMALL, LARGE = 1e-100, 1e100  # sizes of a reward whose squares and sums are still numbers
-MOST_ACTIONS = 2**16
+MAX_QUOTED = 60  # characters of a value in a message
+SMALL, LARGE = 1e-100, 1e100  # sizes of rewards whose squares and sums neither under- nor overflow
+MAX_ACTIONS = 2**16
 
 EMPTY = "Interactions must hold at least one interaction; got none."
-ACTIONS = "Correct it, or how many actions there are."
+ACTIONS_CURE = "Correct it, or the number of actions."
 
 # The parameter of ``Interactions.from_arrays`` for a column, its type, the kinds of arrays that are
 # accepted, and what they are called.
@@ -35,7 +35,7 @@ _COLUMNS: dict[str, tuple[str, type[np.generic], str, str]] = {
     "truncated": ("truncated", np.bool_, "biuf", "true or false"),
 }
 
-Flaw = tuple[str, Bools, str]  # what values must be, which are not, and the cure
+Flaw = tuple[str, Bools, str]  # what values must be, which of them are not, and the cure
 
 
 def raise_all(errors: Sequence[Exception]) -> None:
@@ -52,7 +52,7 @@ def raise_all(errors: Sequence[Exception]) -> None:
 
 
 class ProblemCollector:
-    """Collect the problems of some data, a sentence each, to list all of them in one error.
+    """Collect the problems of a data source, one sentence each, to list them in one error.
 
     A problem of many rows is one sentence. People count the rows of files from 1.
 
@@ -71,7 +71,7 @@ class ProblemCollector:
         return bool(self.found)
 
     def add(self, *problems: object, has_rows: bool = False) -> None:
-        """Add problems, sentences or errors, and tell whether they name rows."""
+        """Add problems, which are sentences or errors; ``has_rows`` if they name rows."""
         self.found += map(str, problems)
         self._has_rows |= has_rows
 
@@ -84,7 +84,7 @@ class ProblemCollector:
         cure: str = "",
         episode: int | None = None,
     ) -> None:
-        """Add a problem of rows, or of an episode's steps, and their values, if there are any.
+        """Add a problem of rows, or of an episode's steps, with their values; none if no rows.
 
         Rows and steps are counted from 0.
         """
@@ -109,7 +109,7 @@ def read_columns(
 ) -> dict[str, NDArray[Any]]:
     """Return the columns of ``from_arrays`` as arrays; zeros stand for one that has errors.
 
-    There must be ``n`` rows; unless the observations are even, as many as there are actions.
+    There must be ``n`` rows, or as many as actions if observations and next observations differ.
     """
     columns = dict[str, NDArray[Any]]()
     for name, values in given.items():
@@ -119,7 +119,8 @@ def read_columns(
             errors.append(error)
     if not is_even and "action" in columns and columns["action"].ndim == 1:
         n = len(columns["action"])
-    errors += [] if n else [ValueError(EMPTY)]
+    if n == 0:
+        errors.append(ValueError(EMPTY))
     errors += check_lengths(n, columns)
     return {
         name: columns[name] if name in columns and columns[name].ndim == 1 else np.zeros(n, kind)
@@ -153,8 +154,8 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
         if is_wrong.any():
             got = quote_rows(given.ravel(), is_wrong)
             raise ValueError(f"{whose} of from_arrays must be 0 or 1; got {got}.")
-    if dtype is np.int64:
-        given = np.minimum(given, np.iinfo(np.int64).max)  # larger ones are no actions either
+    if given.dtype == np.uint64 and dtype is np.int64:
+        given = np.minimum(given, np.iinfo(np.int64).max)  # an invalid action all the same
     with np.errstate(over="ignore"):  # rewards that are too large become infinite
         return given.astype(dtype)
 
@@ -197,26 +198,28 @@ def check_values(
     yield from check_actions(n_actions, action_names)
     yield from check_flaws("reward", reward, find_bad_rewards(reward))
     number = action + action_start
-    flaw = find_out_of_range(number, action_start, n_actions, ACTIONS)
+    flaw = find_out_of_range(number, action_start, n_actions, ACTIONS_CURE)
     yield from check_flaws("action", number, [flaw])
 
 
-def check_actions(n_actions: int, names: tuple[str, ...]) -> Iterator[ValueError]:
-    """Yield an error for a number of actions out of range, or that differs from that of names."""
+def check_actions(
+    n_actions: int, names: tuple[str, ...], whose: str = "Interactions"
+) -> Iterator[ValueError]:
+    """Yield an error for a number of actions out of range, or other than the number of names."""
     if names and len(names) != n_actions:
         yield ValueError(
-            f"action_names of Interactions must name {n_actions} actions; got {len(names)}. "
-            "Name as many as there are."
+            f"action_names of {whose} must name {n_actions} actions; got {len(names)}. "
+            "Name all or none."
         )
-    if not 1 <= n_actions <= MOST_ACTIONS:
+    if not 1 <= n_actions <= MAX_ACTIONS:
         yield ValueError(
-            f"n_actions of Interactions must be between 1 and {MOST_ACTIONS}; got {n_actions}. "
-            "Number the actions from 0, and say how many there are."
+            f"n_actions of {whose} must be between 1 and {MAX_ACTIONS}; got {n_actions}. "
+            "Number the actions from 0, and give their number."
         )
 
 
 def check_episodes(interactions: Interactions) -> list[str]:
-    """Return what keeps interactions from being whole episodes, one after the other."""
+    """Return the reasons why interactions are not complete episodes, one after the other."""
     episode, n = interactions.episode, len(interactions)
     is_last = np.ones(n, np.bool_)
     is_last[:-1] = episode[1:] != episode[:-1]
@@ -239,18 +242,18 @@ def check_episodes(interactions: Interactions) -> list[str]:
 
 
 def warn_if_suspicious(interactions: Interactions) -> None:
-    """Warn of interactions that are valid, but never terminate or do not follow one another."""
+    """Warn of interactions that are valid, but never terminate or are not consecutive."""
     if not interactions.terminated.any():
         log.warning(
-            "Nothing is terminal: terminated is false in every row. If the task comes to an end, "
-            "set it where it does; otherwise rewards are assumed to continue forever."
+            "Nothing is terminal: terminated is false in every row. If the task has an end, set it "
+            "in that row; otherwise rewards are assumed to continue forever."
         )
     ends = interactions.terminated | interactions.truncated
     broken = np.count_nonzero(interactions.is_last[:-1] & ~ends[:-1])
     if broken:
         log.warning(
             "%d rows do not start where the row before them ended, though no episode ended there. "
-            "Each row is learned from on its own; if they should follow one another, sort them by "
+            "Each row is learned from on its own; if rows should be consecutive, sort them by "
             "episode and step.",
             broken,
         )
@@ -279,5 +282,5 @@ def name_rows(rows: Sequence[int], most: int = SHOWN, unit: str = "row") -> str:
 
 
 def shorten(text: str) -> str:
-    """Return a text that is quoted, cut if it is long."""
-    return text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…"
+    """Return a text to quote, truncated if it is long."""
+    return text if len(text) <= MAX_QUOTED else f"{text[: MAX_QUOTED - 1]}…"

@@ -1,7 +1,7 @@
 """Learning on many machines, and datasets on disk.
 
-``Ray`` is the engine whose workers hold the shards of a database; they answer the same questions as
-a shard in this process. ``disk`` has datasets as shards of Parquet files. Modules here import from
+``Ray`` is the engine whose workers hold the shards of a database and answer the same questions as a
+shard in this process. ``disk`` stores datasets as shards of Parquet files. Modules here import from
 ``learning`` and the layers below it.
 """
 

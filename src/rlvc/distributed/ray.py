@@ -19,7 +19,7 @@ from rlvc.distributed.disk import Dataset
 from rlvc.distributed.disk.format import FILE
 from rlvc.distributed.disk.tables import describe_file
 from rlvc.distributed.workers import (
-    LOSSES,
+    MAX_LOSSES,
     RayShards,
     addresses,
     check_address,
@@ -37,12 +37,12 @@ from rlvc.vision.extractor import FeatureExtractor
 R = TypeVar("R")
 T = TypeVar("T")
 
-BATCH: Final = 2**22  # bytes of images that are sent at a time
+BATCH: Final = 2**22  # bytes of images that are sent to a worker at a time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ray(Checked):
-    """Do the work on a Ray cluster, or in processes of this machine that Ray keeps.
+    """Do the work on a Ray cluster, or in processes that Ray starts on this machine.
 
     The policy is that of the local engine, byte for byte.
     """
@@ -50,17 +50,17 @@ class Ray(Checked):
     address: str = param(
         "", "of a cluster, or auto for the one on this machine; if empty, one is started here"
     )
-    workers: int = param(0, "how many workers; 0 for one for each core of the cluster", low=0)
-    shards: int = param(0, "how many parts; 0 for as many as there are workers", low=0)
+    workers: int = param(0, "number of workers; 0 for one per core of the cluster", low=0)
+    shards: int = param(0, "number of shards; 0 for one per worker", low=0)
 
     def start(self) -> Any:
-        """Connect to the cluster, or start one here; return the module of Ray."""
+        """Connect to the cluster, or start one here, and return the module of Ray."""
         ray = import_ray()
-        here = connection()
-        if self.address not in ("", "auto", addresses.get(here, self.address)):
+        connected_to = addresses.get(connection(), self.address)
+        if self.address not in ("", "auto", connected_to):
             raise ConnectionError(
-                f"This process works with another Ray cluster than {self.address} already. End "
-                "that first, with ray.shutdown()."
+                f"This process is connected to another Ray cluster than {self.address}. "
+                "Disconnect it first, with ray.shutdown()."
             )
         if not ray.is_initialized():
             quiet = {"log_to_driver": False, "logging_level": "ERROR"}
@@ -82,31 +82,32 @@ class Ray(Checked):
     def extract(
         self, extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
     ) -> Iterator[ImageKeypoints]:
-        """Yield the keypoints of some images, in their order; workers extract them."""
+        """Yield the keypoints of some images, in order; workers extract them."""
         fresh = FeatureExtractor(
             extractor.detector, extractor.descriptor, extractor.metric, extractor.threshold
         )
-        size = max(1, min(64, BATCH // math.prod(images.shape or ())))
+        size = max(1, min(64, BATCH // math.prod(images.shape or (1,))))
         batches = (images.subset(numbers[i : i + size]) for i in range(0, len(numbers), size))
         for batch in self.run(partial(_extract, fresh), batches, threads):
             yield from batch
 
     def distribute(self, database: Database, threads: int) -> Database:
-        """Return a database of this process in shards, which workers hold.
+        """Return a database of this process in shards that workers hold.
 
-        Each worker uses so many threads; 0 for one.
+        Each worker uses ``threads`` threads; 0 for one.
         """
         self.start()
-        whole, episode = database.client.gather(), database.interactions.episode
-        shards = min(self.shards or self.n_workers, 1 + int(np.count_nonzero(np.diff(episode))))
-        sources, workers = map(store_shard, whole.split(shards)), min(self.n_workers, shards)
-        client = RayShards(sources, workers, threads, database.client.n_base, lambda: whole)
+        whole = database.client.gather()
+        n_episodes = 1 + int(np.count_nonzero(np.diff(database.interactions.episode)))
+        n_shards = min(self.shards or self.n_workers, n_episodes)
+        sources, n_workers = map(store_shard, whole.split(n_shards)), min(self.n_workers, n_shards)
+        client = RayShards(sources, n_workers, threads, database.client.n_base, lambda: whole)
         return replace(database, client=client)
 
     def open(self, dataset: Dataset, threads: int) -> Database:
-        """Return a dataset of shards on disk, which workers read for themselves.
+        """Return a dataset on disk as a database, of which each worker reads its own shards.
 
-        All machines have it under the same name. Each worker uses so many threads; 0 for one.
+        Its path must be the same on all machines. Each worker uses ``threads`` threads; 0 for one.
         """
         self.start()
         extractor, interactions = dataset.extractor(), dataset.interactions()
@@ -120,24 +121,24 @@ class Ray(Checked):
         return Database(interactions, extractor, graph, client)
 
     def run(self, work: Callable[[T], R], pieces: Iterable[T], threads: int) -> Iterator[R]:
-        """Yield ``work(piece)`` for every piece, in order; workers get the work once.
+        """Yield ``work(piece)`` for every piece, in order.
 
-        A few more pieces than there are workers are on their way.
+        The work is sent once; at most two pieces per worker are sent ahead.
         """
         ray = self.start()
         shared = ray.put(work)
-        call = ray.remote(_call).options(max_retries=LOSSES)
+        call = ray.remote(_call).options(max_retries=MAX_LOSSES)
         asked = (call.remote(shared, piece) for piece in pieces)
         return results_in_order(asked, 2 * self.n_workers, fetch, partial(ray.cancel, force=True))
 
     @property
     def n_workers(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         return self.workers or max(1, int(self.start().cluster_resources().get("CPU", 1)))
 
 
 def _extract(extractor: FeatureExtractor, images: Images | list[Image]) -> list[ImageKeypoints]:
-    """Return the keypoints of some images, in a worker."""
+    """Return the keypoints of some images."""
     return [extractor.extract_image(images[i]) for i in range(len(images))]
 
 

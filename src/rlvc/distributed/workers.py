@@ -1,7 +1,7 @@
 """Ray workers that hold the shards of databases.
 
 A worker that is lost is replaced. The new one gets the same shards from Ray's object store, or from
-their files, and is asked the same question again, so that nothing changes but the time it takes.
+their files, and is asked the same question again, so the result does not change.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from rlvc.learning.shard import Shard
 P = ParamSpec("P")
 R = TypeVar("R")
 
-LOSSES: Final = 100  # times that a worker may be lost before it is given up
-PATIENCE: Final = 5.0  # seconds until a cluster must answer
+MAX_LOSSES: Final = 100  # times that a worker is replaced, or a piece of work tried again
+TIMEOUT: Final = 5.0  # seconds to wait for a cluster to answer
 
-_NAMES = itertools.count()  # of databases, so that workers can tell one from another
+_NUMBERS = itertools.count()  # of databases, by which workers tell them apart
 
-ShardSource = Callable[[], Shard]  # gets a shard, as often as a worker needs it
+ShardSource = Callable[[], Shard]  # called by each worker that needs the shard
 
 
 def store_shard(shard: Shard) -> ShardSource:
-    """Put a shard into Ray's object store, which outlives the worker that uses it.
+    """Put a shard into Ray's object store, which outlives the workers that use it.
 
-    It is pickled: arrays that Ray shares are read-only, for which kernels would be compiled again.
+    It is pickled, since the arrays that Ray itself shares are read-only, and kernels would be
+    compiled again for these.
     """
     return partial(_get_shard, import_ray().put(pickle.dumps(shard, pickle.HIGHEST_PROTOCOL)))
 
@@ -48,28 +49,28 @@ def _get_shard(reference: Any) -> Shard:
 
 
 def load_shard(folder: str, number: int, stamp: FileInfo) -> Shard:
-    """Return a shard of a dataset on disk, or raise an error unless the dataset is there.
+    """Return a shard of a dataset on disk.
 
-    All machines have the folder under the same name. The stamp is that of ``dataset.json``, which
-    tells the dataset from another one in the same folder.
+    The folder has the same path on all machines. The stamp describes ``dataset.json``: another one
+    means that another dataset has been written to the folder.
     """
     try:
         found = describe_file(Path(folder) / FILE)
     except FileNotFoundError as error:
         raise FileNotFoundError(
-            f"A worker finds no shards in {folder}. All machines must have them under this name: "
+            f"A worker found no dataset at {folder}. The path must be the same on all machines: "
             "move the dataset to a shared folder."
         ) from error
     if found != stamp:
         raise DamagedFileError(
-            f"{folder} was written anew since it was opened. Start learning again."
+            f"{folder} has been replaced since it was opened. Open it again and restart learning."
         )
     data = read_shard(folder, number)
     return Shard(data.interactions, data.index, data.numbers)
 
 
 class Worker:
-    """A process that holds shards of databases; it loads them when they are first asked."""
+    """A process that holds shards of databases; a shard is loaded when it is first asked."""
 
     def __init__(self) -> None:
         self._shards: defaultdict[int, dict[int, Shard]] = defaultdict(dict)  # of each database
@@ -80,10 +81,10 @@ class Worker:
         sources: dict[int, ShardSource],
         threads: int,
         question: str,
-        asked: tuple[tuple[Any, ...], dict[str, Any]],
+        arguments: tuple[tuple[Any, ...], dict[str, Any]],
     ) -> list[Any]:
-        """Return what some shards of a database answer."""
-        args, kwargs = asked
+        """Return the answers of some shards of a database to a question."""
+        args, kwargs = arguments
         shards = self._shards[database]
         for number, source in sources.items():
             if number not in shards:
@@ -92,22 +93,22 @@ class Worker:
         return [getattr(shards[number], question)(*args, **kwargs) for number in sources]
 
     def forget(self, database: int) -> None:
-        """Forget the shards of a database that is no longer used."""
+        """Drop the shards of a database that is no longer used."""
         self._shards.pop(database, None)
 
 
 class RayShards:
-    """Asks the shards of a database, which workers hold.
+    """Asks the shards of a database that workers hold.
 
     Args:
         sources: Where a worker gets each shard from.
-        workers: How many workers share them.
-        threads: How many threads each worker uses; 0 for one.
-        n_base: How many features every shard has from the start.
-        gather: Brings all of them into this process.
+        workers: The number of workers that share them.
+        threads: The number of threads of each worker; 0 for one.
+        n_base: The number of features that every shard has from the start.
+        gather: Returns one shard in this process that has everything.
     """
 
-    shard = None  # none that has everything is in this process
+    shard = None  # there is none in this process
 
     def __init__(
         self,
@@ -120,23 +121,23 @@ class RayShards:
         self._workers, self._connection = get_workers(workers), connection()
         numbered = list(enumerate(sources))
         self._sources = [dict(numbered[i::workers]) for i in range(workers)]
-        self._name, self._threads = next(_NAMES), threads or 1
+        self._number, self._threads = next(_NUMBERS), threads or 1
         self.n_base, self.gather = n_base, gather
-        weakref.finalize(self, _release, self._workers, self._connection, self._name)
+        weakref.finalize(self, _release, self._workers, self._connection, self._number)
 
     def ask(
         self, question: Callable[Concatenate[Shard, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> list[R]:
-        """Return what each shard answers, in the order of the shards."""
+        """Return the answer of each shard, in order."""
         ray = import_ray()
         if connection() != self._connection:
             raise ConnectionError(
-                "The workers that hold this database are gone, as Ray was shut down. Learn from "
-                "the interactions or from the dataset again."
+                "The workers that held this database ended when Ray was shut down. Start learning "
+                "from the interactions or the dataset again."
             )
-        asked = ray.put((args, kwargs))
+        arguments = ray.put((args, kwargs))
         waiting = [
-            worker.answer.remote(self._name, sources, self._threads, question.__name__, asked)
+            worker.answer.remote(self._number, sources, self._threads, question.__name__, arguments)
             for worker, sources in zip(self._workers, self._sources, strict=True)
         ]
         answers: dict[int, R] = {}
@@ -145,13 +146,13 @@ class RayShards:
         return [answers[number] for number in sorted(answers)]
 
 
-Connection = tuple[str, str]  # a node of a cluster, and this process as it knows it
-addresses: dict[Connection | None, str] = {}  # of the clusters
-_workers: dict[Connection, list[Any]] = {}  # kept, as starting a process takes longer than a stage
+Connection = tuple[str, str]  # the ids of a node of a cluster and of the job that is this process
+addresses: dict[Connection | None, str] = {}  # of the clusters, as the user named them
+_workers: dict[Connection, list[Any]] = {}  # reused, as starting one takes longer than a stage
 
 
 def connection() -> Connection | None:
-    """Return what tells a connection to a cluster from one before; None if there is none."""
+    """Return the current connection to a cluster; None if there is none."""
     ray = import_ray()
     if not ray.is_initialized():
         return None
@@ -160,28 +161,28 @@ def connection() -> Connection | None:
 
 
 def get_workers(n: int) -> list[Any]:
-    """Return ``n`` workers; those that do not exist yet are started."""
+    """Return ``n`` workers, of which those that do not exist yet are started."""
     ray, here = import_ray(), connection()
-    assert here is not None  # an engine connects before it asks for workers
+    assert here is not None  # Ray.start has connected
     known = _workers.setdefault(here, [])
     make = ray.remote(Worker).options(
-        max_restarts=LOSSES, max_task_retries=LOSSES, scheduling_strategy="SPREAD"
+        max_restarts=MAX_LOSSES, max_task_retries=MAX_LOSSES, scheduling_strategy="SPREAD"
     )
     known += [make.remote() for _ in range(n - len(known))]
     return known[:n]
 
 
-def _release(workers: Sequence[Any], used: Connection | None, database: int) -> None:
+def _release(workers: Sequence[Any], then: Connection | None, database: int) -> None:
     """Let workers forget a database, unless Ray was shut down since they were started."""
-    if connection() == used:
+    if connection() == then:
         for worker in workers:
             worker.forget.remote(database)
 
 
 def import_ray() -> Any:
-    """Return Ray, or say how to install it."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no statistics
-    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # the first one is raised
+    """Import Ray and return it; the error says how to install it."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # fetch raises the first one
     try:
         import ray
     except ImportError as error:
@@ -192,14 +193,14 @@ def import_ray() -> Any:
 
 
 def check_address(address: str) -> None:
-    """Raise an OSError if no server listens at an address; Ray itself would wait for very long."""
+    """Raise an OSError unless a server listens at an address; Ray itself waits much longer."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
-        socket.create_connection((host, int(port)), PATIENCE).close()
+        socket.create_connection((host, int(port)), TIMEOUT).close()
 
 
 def fetch(asked: Any) -> Any:
-    """Wait for results and return them; an exception in a worker is raised here."""
+    """Wait for results and return them; raise the exception of a worker here."""
     ray = import_ray()
     try:
         return ray.get(asked)
@@ -209,8 +210,8 @@ def fetch(asked: Any) -> Any:
         raise
     except ray.exceptions.RayError as error:
         if isinstance(error, ray.exceptions.RayActorError):
-            _workers.clear()  # lost for good; others are started next time
+            _workers.clear()  # they do not come back; new ones are started next time
         raise OSError(
-            f"Ray could not finish the work: {error} If workers run out of memory, use more "
-            "machines, or fewer workers on each: engine.workers says how many."
+            f"Ray could not finish the work: {error} If workers ran out of memory, use more "
+            "machines, or fewer workers (engine.workers)."
         ) from error

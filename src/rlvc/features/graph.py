@@ -59,13 +59,13 @@ class FeatureGraph:
         return np.asarray(primitives, np.int32)  # symbols are added in their order
 
     def add(self, features: Iterable[Feature]) -> tuple[FeatureGraph, list[int]]:
-        """Return the graph with more features, and their numbers; known ones are not repeated."""
+        """Return the graph with more features, and their numbers; known features keep theirs."""
         known = dict(self.numbers)
         numbers = [known.setdefault(feature, len(known)) for feature in features]
         if len(known) == len(self):
             return self, numbers
         graph = FeatureGraph(tuple(known))
-        # Stages add few features to many, so what is known is not computed again.
+        # Stages add few features to many, so known values are not computed again.
         graph.__dict__["numbers"] = known
         graph.__dict__["camera"] = _cameras(graph.features, self.camera)
         graph.__dict__["height"] = _heights(graph.features, self.height)
@@ -75,12 +75,12 @@ class FeatureGraph:
         """Return the graph with a feature for each symbol of an extractor."""
         return self.add(
             Primitive(camera, symbol)
-            for camera, words in extractor.vocabularies.items()
-            for symbol in range(words.n_symbols)
+            for camera, vocabulary in extractor.vocabularies.items()
+            for symbol in range(vocabulary.n_symbols)
         )[0]
 
     def only(self, wanted: Iterable[int]) -> tuple[FeatureGraph, dict[int, int]]:
-        """Return the graph of the given features and their parts, and from old to new numbers."""
+        """Return the graph of the wanted features and their parts, and their new numbers by old."""
         kept: set[int] = set()
         pending = list(wanted)
         while pending:
@@ -89,12 +89,11 @@ class FeatureGraph:
                 kept.add(number)
                 pending += self.features[number].parts
         numbers = {old: new for new, old in enumerate(sorted(kept))}
-        return FeatureGraph(
-            tuple(_renumber(self.features[old], numbers) for old in numbers)
-        ), numbers
+        features = tuple(_renumber(self.features[old], numbers) for old in numbers)
+        return FeatureGraph(features), numbers
 
     def join(self, other: FeatureGraph) -> tuple[FeatureGraph, dict[int, int]]:
-        """Return the graph with the features of another, and from its numbers to the new ones.
+        """Return the graph with the features of another, and their new numbers by old.
 
         >>> other = FeatureGraph((Primitive("", 1), Primitive("", 0)))
         >>> FeatureGraph((Primitive("", 0),)).join(other)[1]
@@ -149,7 +148,7 @@ class FeatureGraph:
         return len({self.camera[part] for part in self.features[number].parts}) <= 1
 
     def is_arranged(self, number: int) -> bool:
-        """Tell whether a feature, or the first part of an at-least feature, is not a symbol."""
+        """Tell whether a feature (the first part of an at-least feature) is more than a symbol."""
         feature = self.features[number]
         if isinstance(feature, AtLeast):
             return self.is_arranged(feature.parts[0])

@@ -1,8 +1,7 @@
 """The incidence matrix: which percept exhibits which feature, as sparse rows.
 
-Every stage of learning adds a few features to a matrix that may fill most of the memory. So a
-matrix may consist of several parts with different features, and adding features copies no large
-part.
+Every stage of learning adds a few features to a matrix that may fill most of the memory, so a
+matrix may consist of several parts with different features: adding features copies no large part.
 """
 
 from __future__ import annotations
@@ -72,8 +71,8 @@ class Incidence:
             threads: How many threads to use; the result does not depend on it.
         """
         largest = max(map(len, sets), default=0)
-        small = np.uint8 if largest < 2**8 else np.uint32  # one for each percept and set
-        total = np.zeros((len(sets), self.n_percepts if rows is None else len(rows)), small)
+        dtype = np.uint8 if largest < 2**8 else np.uint32  # small, as there are many counts
+        total = np.zeros((len(sets), self.n_percepts if rows is None else len(rows)), dtype)
         rows = np.empty(0, np.int64) if rows is None else rows
         for first in range(0, len(sets), 64):  # a bit of a word for each set
             wanted = np.zeros(self.n_features, np.uint64)
@@ -108,10 +107,10 @@ class Incidence:
         for one in self.parts:
             find = functools.partial(_find_features, one.rows, pivot, features, has)
             share_spans(find, self.n_percepts, threads)
-        n, n_has = (
-            np.bincount(which + 1, minlength=len(features) + 1)[1:] for which in (pivot, pivot[has])
-        )
-        shape = 2, len(features), self.n_features
+        n_given = len(features)
+        n = np.bincount(pivot + 1, minlength=n_given + 1)[1:]
+        n_has = np.bincount(pivot[has] + 1, minlength=n_given + 1)[1:]
+        shape = 2, n_given, self.n_features
         found = np.zeros(shape, np.int64)  # without the given feature, and with it
         for one in self.parts:
             work = functools.partial(_count_cooccurrences, one.rows, pivot, has, shape)
@@ -125,7 +124,7 @@ class Incidence:
         return Incidence(*functools.reduce(_join_rows, parts), self.n_features)
 
     def only(self, wanted: Bools) -> Incidence:
-        """Return the matrix in which only the wanted features are exhibited; numbers stay.
+        """Return the matrix in which only the wanted features are exhibited; numbers are kept.
 
         >>> shown = Incidence.from_dense(np.array([[1, 1], [0, 1]]))
         >>> shown.only(np.array([False, True])).indptr.tolist()
@@ -135,16 +134,16 @@ class Incidence:
         return Incidence(*functools.reduce(_join_rows, parts), self.n_features)
 
     def join(self, other: Incidence) -> Incidence:
-        """Return the matrix of what percepts exhibit here or in another matrix with the same rows.
+        """Return the matrix of what percepts exhibit in this matrix or another with the same rows.
 
-        If the other's features have higher numbers, as is usual, the first part is not copied: all
-        that is joined to it becomes the second part.
+        If the other's features have higher numbers, as is usual, the first part is not copied:
+        everything joined to it becomes the second part.
         """
         first, *added = self.parts
         new = Incidence.union(other.parts)
         if not new._is_above(first):
             return Incidence.union([*self.parts, new])
-        for one in added:
+        for one in reversed(added):
             if new._is_above(one):
                 n_features = max(one.n_features, new.n_features)
                 rows = _join_rows(one.rows, new.rows) if len(new.indices) else one.rows
@@ -159,7 +158,7 @@ class Incidence:
         return bool(lowest >= other.n_features or lowest > other.indices.max(initial=-1))
 
     def append(self, other: Incidence) -> Incidence:
-        """Do what :meth:`join` does if the other's features have higher numbers, without copies.
+        """Return what :meth:`join` returns, without a copy; the other's features must be higher.
 
         The other becomes a further part, which suits large matrices.
         """

@@ -11,7 +11,7 @@ from rlvc._core.arrays import Bools, Ints
 from rlvc.data.percepts import Percepts
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
-from rlvc.features.kinds import MOST, AtLeast, Feature, Primitive
+from rlvc.features.kinds import MAX_OCCURRENCES, AtLeast, Feature, Primitive
 from rlvc.features.occurrences import (
     Found,
     OccurrenceTable,
@@ -65,10 +65,10 @@ class FeatureIndex:
             locate_symbols(graph.symbols(images.camera), occurrences, images.shape or (0, 0))
             for images, occurrences in zip(percepts.images, symbols, strict=True)
         )
-        return cls.at(graph, percepts.cameras, places, percepts.table())
+        return cls.from_occurrences(graph, percepts.cameras, places, percepts.table())
 
     @classmethod
-    def at(
+    def from_occurrences(
         cls,
         graph: FeatureGraph,
         cameras: tuple[str, ...],
@@ -80,7 +80,7 @@ class FeatureIndex:
         shown = tuple(Incidence(*distinct_features(one.begin, one.feature), n) for one in places)
         incidence = _of_percepts(shown, table, n)
         higher = [n for n, one in enumerate(graph.features) if not isinstance(one, Primitive)]
-        return cls(graph, cameras, places, table, shown, incidence)._show(higher)
+        return cls(graph, cameras, places, table, shown, incidence)._with_features(higher)
 
     def add(self, features: Iterable[Feature]) -> tuple[FeatureIndex, list[int]]:
         """Return the index of the graph with more features, and their numbers."""
@@ -91,7 +91,7 @@ class FeatureIndex:
         """Return the index of a graph that has the features of this one first, then others."""
         if len(graph) == len(self.graph):
             return self
-        return replace(self, graph=graph)._show(range(len(self.graph), len(graph)))
+        return replace(self, graph=graph)._with_features(range(len(self.graph), len(graph)))
 
     def first(self, graph: FeatureGraph) -> FeatureIndex:
         """Return the index of a graph that has only the first features of this one."""
@@ -105,8 +105,8 @@ class FeatureIndex:
         """Return the index as if only some symbols were exhibited; the graph stays as it is.
 
         Args:
-            symbols: (n_features,) which primitive features are left; of the others, those whose
-                parts are all left.
+            symbols: (n_features,) which primitive features to keep; other features are kept if all
+                their parts are.
         """
         wanted = symbols.copy()
         for number, feature in enumerate(self.graph.features):
@@ -137,7 +137,7 @@ class FeatureIndex:
         if number not in known:
             for part in self.graph[number].parts:
                 self.find(part, known)
-            known[number] = self._find(number, known, MOST)
+            known[number] = self._find(number, known, MAX_OCCURRENCES)
         return known[number]
 
     def places_of(
@@ -162,8 +162,8 @@ class FeatureIndex:
             return np.empty(0, np.int64), np.empty((0, 4))
         return derive(feature, [known[part] for part in feature.parts], places.size, most)
 
-    def _show(self, numbers: Sequence[int]) -> FeatureIndex:
-        """Return the index with the given features of the graph added to the matrices."""
+    def _with_features(self, numbers: Sequence[int]) -> FeatureIndex:
+        """Return the index with features of the graph added to the matrices."""
         known: dict[int, Found] = {}
         plain: dict[int, Ints] = {}
         for number in numbers:
@@ -171,10 +171,10 @@ class FeatureIndex:
                 for part in self.graph[number].parts:
                     self.find(part, known)
                 plain[number] = self._find(number, known, 1)[0]
-        grown = self._join(plain)
+        grown = self._with_images(plain)
         several: dict[int, Ints] = {}
         for camera, images in zip(self.cameras, grown.shown, strict=True):
-            counted = {  # their parts are features that have been added by now
+            counted = {  # the matrices have their parts by now
                 number: feature
                 for number in numbers
                 if isinstance(feature := self.graph[number], AtLeast)
@@ -183,10 +183,10 @@ class FeatureIndex:
             parts = [np.asarray(feature.parts, np.int64) for feature in counted.values()]
             for number, count in zip(counted, images.counts(parts), strict=True):
                 several[number] = np.flatnonzero(count >= counted[number].least)
-        return grown._join(dict(sorted(several.items())))
+        return grown._with_images(dict(sorted(several.items())))
 
-    def _join(self, images: dict[int, Ints]) -> FeatureIndex:
-        """Return the index with the images that exhibit features of the graph added."""
+    def _with_images(self, images: dict[int, Ints]) -> FeatureIndex:
+        """Return the index with features added to the matrices, given the images of each."""
         if not images:
             return self
         n, new = len(self.graph), list[Incidence]()
@@ -204,7 +204,7 @@ class FeatureIndex:
 
 
 def _of_percepts(shown: Sequence[Incidence], table: Ints, n_features: int) -> Incidence:
-    """Return which percept exhibits which feature, given which image exhibits which."""
+    """Return which percept exhibits which feature, given the same for images."""
     if not shown:
         return Incidence(np.zeros(len(table) + 1, np.int64), np.empty(0, np.int32), n_features)
     if len(shown) == 1 and np.array_equal(table[:, 0], np.arange(shown[0].n_percepts)):

@@ -11,7 +11,7 @@ import numpy as np
 
 from rlvc._core.validate import from_json, require
 from rlvc.features.graph import FeatureGraph
-from rlvc.features.kinds import HIGHEST, AtLeast, Composite, Feature, InCell, Primitive
+from rlvc.features.kinds import MAX_HEIGHT, AtLeast, Composite, Feature, InCell, Primitive
 from rlvc.vision.extractor import FeatureExtractor
 
 MAX_NAMED: Final = 2**21  # features in the descriptions of all features
@@ -68,8 +68,8 @@ def check_features(graph: FeatureGraph, n_symbols: Mapping[str, int], first: int
             require(feature.ratio is None or abs(feature.ratio) < 1000.0, "features")
             for deviation in (feature.deviation, feature.turn_deviation, feature.ratio_deviation):
                 require(deviation is None or 0.0 < deviation < math.inf, "features")
-            require(np.isfinite(feature.row()).all(), "features")
-    require(max(graph.height, default=0) <= HIGHEST, "features")
+            require(np.isfinite(feature.parameters()).all(), "features")
+    require(max(graph.height, default=0) <= MAX_HEIGHT, "features")
     _check_descriptions(graph, first)
 
 
@@ -86,9 +86,9 @@ def _check_descriptions(graph: FeatureGraph, first: int) -> None:
         return known[number]
 
     named = [count(number) for number in range(first, len(graph))]
-    require(max(named, default=0) <= 2 ** (HIGHEST + 1) and sum(named) <= MAX_NAMED, "features")
+    require(max(named, default=0) <= 2 ** (MAX_HEIGHT + 1) and sum(named) <= MAX_NAMED, "features")
 
 
 def symbols_of(extractor: FeatureExtractor) -> dict[str, int]:
     """Return the number of symbols of each camera."""
-    return {camera: words.n_symbols for camera, words in extractor.vocabularies.items()}
+    return {camera: one.n_symbols for camera, one in extractor.vocabularies.items()}

@@ -2,8 +2,8 @@
 
 A *primitive* feature is a symbol. A *composite* has two parts, features themselves, at a typical
 distance; it occurs at the midpoints of those pairs of occurrences whose distance is likely enough.
-An *in-cell* feature is one in a part of the frame. An *at-least* feature tolerates that some of its
-parts are missed.
+An *in-cell* feature is one in a cell of a grid over the frame. An *at-least* feature tolerates that
+some of its parts are missed.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-HIGHEST = 16  # height of a feature: its description may double in length with every part
-MOST = 1000  # occurrences of a composite on one image; further ones are dropped
+from rlvc._core.arrays import Bools, Floats, Ints
 
-Row = NDArray[np.float64]
-Marks = NDArray[np.float64]  # (n, 4) occurrences: x, y, scale, angle (NaN where there is none)
+MAX_HEIGHT = 16  # of a feature: its description may double in length with every level
+MAX_OCCURRENCES = 1000  # of a composite on one image; further ones are dropped
+
+Marks = Floats  # (n, 4) occurrences: x, y, scale, angle (NaN where there is none)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +84,11 @@ class Composite:
         """How far from the mean a distance may be, pixels."""
         return self.deviation * math.sqrt(-2.0 * math.log(self.likelihood))
 
-    def row(self) -> Row:
-        """Return the parameters for the compiled code; see :func:`is_likely`."""
+    def parameters(self) -> Floats:
+        """Return −2 ln ν, then mean and 1/deviation of distance, turn and ratio (0, 0 if any)."""
         numbers = [-2.0 * math.log(self.likelihood), self.mean, 1.0 / self.deviation]
-        for mean, deviation in (
-            (self.turn, self.turn_deviation),
-            (self.ratio, self.ratio_deviation),
-        ):
+        optional = (self.turn, self.turn_deviation), (self.ratio, self.ratio_deviation)
+        for mean, deviation in optional:
             numbers += [0.0, 0.0] if mean is None or deviation is None else [mean, 1.0 / deviation]
         return np.asarray(numbers, np.float64)
 
@@ -102,8 +100,8 @@ class InCell:
     Attributes:
         part: The number of the feature.
         level: The grid has 2^level columns and as many rows.
-        column: Column of the cell, from the left.
-        line: Row of the cell, from the top.
+        column: The column of the cell, from the left.
+        line: The row of the cell, from the top.
     """
 
     part: int
@@ -116,15 +114,16 @@ class InCell:
         """The number of the one part."""
         return (self.part,)
 
-    def is_inside(self, marks: Marks, size: tuple[int, int]) -> NDArray[np.bool_]:
-        """Tell which occurrences lie in the cell, on an image of a (width, height)."""
-        cell = cells_of(marks[:, :2], size, self.level)
-        return np.asarray((cell == (self.column, self.line)).all(axis=1))
+    def is_inside(self, marks: Marks, size: tuple[int, int]) -> Bools:
+        """Tell which occurrences lie in the cell, on an image of this width and height."""
+        column, line = cells_of(marks[:, :2], size, self.level).T
+        is_inside: Bools = (column == self.column) & (line == self.line)
+        return is_inside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtLeast:
-    """At least so many of several features of one camera.
+    """A minimum number of several features of one camera.
 
     It occurs where its parts occur, if enough of them do.
 
@@ -140,7 +139,8 @@ class AtLeast:
 Feature = Primitive | Composite | InCell | AtLeast
 
 
-def cells_of(xy: NDArray[np.float64], size: tuple[int, int], level: int) -> NDArray[np.int64]:
-    """Return the (n, 2) column and line of positions on a grid of 2^level cells a side."""
+def cells_of(xy: Floats, size: tuple[int, int], level: int) -> Ints:
+    """Return (n, 2) the column and line of each position on a grid of 2^level × 2^level cells."""
     cells = np.floor(xy / size * 2**level).astype(np.int64)
-    return np.asarray(np.clip(cells, 0, 2**level - 1))
+    nearest: Ints = np.minimum(np.maximum(cells, 0), 2**level - 1)  # faster than np.clip if few
+    return nearest

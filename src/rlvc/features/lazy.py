@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rlvc.data.images import Image
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import AtLeast, Marks, Primitive
-from rlvc.features.occurrences import derive, marks
+from rlvc.features.occurrences import derive, to_marks
 from rlvc.vision.detectors import InterestPoints
 from rlvc.vision.extractor import FeatureExtractor
 from rlvc.vision.search import Search
@@ -52,7 +52,7 @@ class LazyFeatures:
         self._exhibited: dict[int, bool] = {}
 
     def exhibits(self, number: int) -> bool:
-        """Tell whether the percept exhibits a feature; this is the cost of one test of a policy."""
+        """Tell whether the percept exhibits a feature; a policy calls this for each test."""
         if number not in self._exhibited:
             feature = self._graph[number]
             if isinstance(feature, Primitive):
@@ -78,16 +78,16 @@ class LazyFeatures:
         if isinstance(feature, Primitive):
             points, rows, search = self._extract(feature.camera)
             points = points.take(search.matches(rows, feature.symbol))
-            return marks(points.xy, points.scale, points.angle)
+            return to_marks(points)
         if not self._graph.is_in_one_camera(number):
             return np.empty((0, 4), np.float64)  # positions in two cameras cannot be compared
         height, width = self._percept[self._graph.camera[number]].shape[:2]
         parts = [self._found[part] for part in feature.parts]
-        found = [(np.zeros(len(marks), np.int64), marks) for marks in parts]  # on image 0
+        found = [(np.zeros(len(one), np.int64), one) for one in parts]  # on image 0
         return derive(feature, found, (width, height))[1]
 
     def _extract(self, camera: str) -> tuple[InterestPoints, NDArray[Any], Search]:
-        """Return the keypoints of a camera's image, and what compares them with its symbols."""
+        """Return the points of a camera's image, their prepared descriptors, and the search."""
         if camera not in self._keypoints:
             points, descriptors = self._extractor.extract_image(self._percept[camera])
             search = self._extractor.vocabularies[camera].search

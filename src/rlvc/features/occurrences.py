@@ -1,4 +1,4 @@
-"""Where features occur on images; the occurrences of a composite are the paper's Algorithm 5."""
+"""Where features occur on images; composites are found by the paper's Algorithm 5."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rlvc._core.arrays import Ints
+from rlvc._core.arrays import Bools, Floats, Ints, Ints32
 from rlvc._core.jit import jit, take_rows
-from rlvc.features.kinds import MOST, AtLeast, Composite, InCell, Marks, Row
+from rlvc.features.kinds import MAX_OCCURRENCES, AtLeast, Composite, InCell, Marks
+from rlvc.vision.detectors import InterestPoints
 from rlvc.vision.extractor import SymbolOccurrences
 
 BLOCK = 256  # images whose occurrences are sorted at a time
-Found = tuple[Ints, Marks]  # (n,) images in ascending order, (n, 4) what occurs there
+Found = tuple[Ints, Marks]  # (n,) images in ascending order, (n, 4) the occurrences on them
 
 
 class OccurrenceTable(NamedTuple):
-    """Where features occur on the images of one camera: image by image, feature by feature.
+    """Where features occur on the images of one camera, sorted by image, then by feature.
 
     Attributes:
         begin: (n_images + 1,) where the occurrences of each image begin.
@@ -28,7 +28,7 @@ class OccurrenceTable(NamedTuple):
     """
 
     begin: Ints
-    feature: NDArray[np.int32]
+    feature: Ints32
     marks: Marks
     size: tuple[int, int]
 
@@ -42,8 +42,8 @@ class OccurrenceTable(NamedTuple):
         rows = np.flatnonzero(self.feature == number)
         return np.searchsorted(self.begin, rows, side="right") - 1, self.marks[rows]
 
-    def only(self, wanted: NDArray[np.bool_]) -> OccurrenceTable:
-        """Return the occurrences of the wanted features, given by a Boolean for each."""
+    def only(self, wanted: Bools) -> OccurrenceTable:
+        """Return the occurrences of the wanted features, given by a Boolean for each feature."""
         kept = wanted[self.feature]
         before = np.concatenate([[0], np.cumsum(kept)])
         return OccurrenceTable(before[self.begin], self.feature[kept], self.marks[kept], self.size)
@@ -69,11 +69,11 @@ class OccurrenceTable(NamedTuple):
 
 
 def locate_symbols(
-    numbers: NDArray[np.int32], symbols: SymbolOccurrences, shape: Sequence[int]
+    numbers: Ints32, symbols: SymbolOccurrences, shape: Sequence[int]
 ) -> OccurrenceTable:
     """Return where symbols occur, given their feature numbers.
 
-    It sorts a few images at a time, to save memory.
+    A few images are sorted at a time, to save memory.
     """
     n = len(symbols.symbol)
     feature, occurrences = np.empty(n, np.int32), np.empty((n, 4), np.float64)
@@ -84,61 +84,54 @@ def locate_symbols(
         found = numbers[symbols.symbol[rows]]
         order = np.lexsort((found, np.repeat(np.arange(len(begin) - 1), np.diff(begin))))
         feature[rows], point = found[order], symbols.point[rows][order]
-        occurrences[rows] = marks(points.xy[point], points.scale[point], points.angle[point])
+        occurrences[rows] = to_marks(points.take(point))
     return OccurrenceTable(symbols.begin, feature, occurrences, (shape[1], shape[0]))
 
 
-def marks(xy: NDArray[np.float32], scale: NDArray[np.float32], angle: NDArray[np.float32]) -> Marks:
-    """Return occurrences from the positions, scales and angles of points."""
-    return np.column_stack([xy, scale, angle]).astype(np.float64)
+def to_marks(points: InterestPoints) -> Marks:
+    """Return the positions, scales and angles of points as occurrences."""
+    return np.column_stack([points.xy, points.scale, points.angle]).astype(np.float64)
 
 
 @jit
-def distinct_features(begin: Ints, feature: NDArray[np.int32]) -> tuple[Ints, NDArray[np.int32]]:
+def distinct_features(begin: Ints, feature: Ints32) -> tuple[Ints, Ints32]:
     """Return the features of each image, each once, given all of them in ascending order."""
     out = np.zeros(len(begin), np.int64)
-    n = 0
-    for image in range(len(begin) - 1):
-        for i in range(begin[image], begin[image + 1]):
-            n += i == begin[image] or feature[i] != feature[i - 1]
-        out[image + 1] = n
-    distinct = np.empty(n, np.int32)
+    distinct = np.empty(len(feature), np.int32)
     n = 0
     for image in range(len(begin) - 1):
         for i in range(begin[image], begin[image + 1]):
             if i == begin[image] or feature[i] != feature[i - 1]:
                 distinct[n] = feature[i]
                 n += 1
-    return out, distinct
+        out[image + 1] = n
+    return out, distinct[:n].copy()
 
 
 def derive(
     feature: Composite | InCell | AtLeast,
     parts: Sequence[Found],
     size: tuple[int, int],
-    most: int = MOST,
+    most: int = MAX_OCCURRENCES,
 ) -> Found:
     """Return the occurrences of a feature, given those of its parts, on images of one camera.
 
-    Args:
-        feature: The feature.
-        parts: The occurrences of each part.
-        size: The width and height of the images.
-        most: How many occurrences of a composite to return of each image: the first ones.
+    ``size`` is the width and height of the images. Of a composite, only the first ``most``
+    occurrences on each image are returned.
     """
     if isinstance(feature, Composite):
         first, second = parts
-        return compose(*first, *second, feature.row(), np.empty((most, 4), np.float64))
+        return compose(*first, *second, feature.parameters(), np.empty((most, 4), np.float64))
     if isinstance(feature, InCell):
         ((image, found),) = parts
         inside = feature.is_inside(found, size)
         return image[inside], found[inside]
     image = np.concatenate([one for one, _ in parts])
-    found = np.concatenate([marks for _, marks in parts])
+    found = np.concatenate([one for _, one in parts])
     part = np.repeat(np.arange(len(parts)), [len(one) for one, _ in parts])
     pairs = np.unique(np.column_stack([image, part]), axis=0)
-    is_there = np.bincount(pairs[:, 0]) >= feature.least
-    rows = np.flatnonzero(is_there[image])
+    is_shown = np.bincount(pairs[:, 0]) >= feature.least
+    rows = np.flatnonzero(is_shown[image])
     rows = rows[np.argsort(image[rows], kind="stable")]
     return image[rows], found[rows]
 
@@ -149,7 +142,7 @@ def compose(
     first: Marks,
     second_image: Ints,
     second: Marks,
-    row: NDArray[np.float64],
+    parameters: Floats,
     buffer: Marks,
 ) -> Found:
     """Return the occurrences of a composite on all images, at most ``len(buffer)`` on each."""
@@ -165,13 +158,13 @@ def compose(
         if at > second_image[j]:
             j += 1
             continue
-        i_last, j_last = i, j
-        while i_last < len(first_image) and first_image[i_last] == at:
-            i_last += 1
-        while j_last < len(second_image) and second_image[j_last] == at:
-            j_last += 1
-        found = pair_up(first[i:i_last], second[j:j_last], row, buffer)
-        i, j = i_last, j_last
+        i_end, j_end = i, j
+        while i_end < len(first_image) and first_image[i_end] == at:
+            i_end += 1
+        while j_end < len(second_image) and second_image[j_end] == at:
+            j_end += 1
+        found = pair_up(first[i:i_end], second[j:j_end], parameters, buffer)
+        i, j = i_end, j_end
         while n + found > len(image):
             image = np.concatenate((image, np.empty_like(image)))
             out = np.concatenate((out, np.empty_like(out)))
@@ -193,17 +186,17 @@ def relate(first: Marks, i: int, second: Marks, j: int) -> tuple[float, float, f
 
 
 @jit
-def is_likely(distance: float, turn: float, ratio: float, row: Row) -> bool:
+def is_likely(distance: float, turn: float, ratio: float, parameters: Floats) -> bool:
     """Tell whether two occurrences are likely parts of a composite: Σ z² ≤ −2 ln ν."""
-    z = (distance - row[1]) * row[2]
+    z = (distance - parameters[1]) * parameters[2]
     total = z * z
-    if row[4] > 0.0:
-        z = wrap(turn - row[3]) * row[4]
+    if parameters[4] > 0.0:
+        z = wrap(turn - parameters[3]) * parameters[4]
         total += z * z
-    if row[6] > 0.0:
-        z = (ratio - row[5]) * row[6]
+    if parameters[6] > 0.0:
+        z = (ratio - parameters[5]) * parameters[6]
         total += z * z
-    return bool(total <= row[0])  # false where an angle is missing
+    return bool(total <= parameters[0])  # false where an angle is missing
 
 
 @jit
@@ -213,17 +206,17 @@ def wrap(angle: float) -> float:
 
 
 @jit
-def pair_up(first: Marks, second: Marks, row: Row, out: Marks) -> int:
-    """Write the occurrences of a composite, given those of its parts; return how many there are.
+def pair_up(first: Marks, second: Marks, parameters: Floats, out: Marks) -> int:
+    """Write the occurrences of a composite, given those of its parts; return their number.
 
     They are the distinct midpoints, ordered by the first part's occurrences, then by the second's;
-    as many as ``out`` has rows.
+    at most as many as ``out`` has rows.
     """
     n = 0
     for i in range(len(first)):
         for j in range(len(second)):
             distance, turn, ratio = relate(first, i, second, j)
-            if not is_likely(distance, turn, ratio, row):
+            if not is_likely(distance, turn, ratio, parameters):
                 continue
             x, y = (first[i, 0] + second[j, 0]) / 2.0, (first[i, 1] + second[j, 1]) / 2.0
             is_new = True

@@ -1,10 +1,11 @@
-"""Learning: the paper's Algorithm 1, and a part for each box of its figure.
+"""Learning: the paper's Algorithm 1, with one part for each box of its figure.
 
-``RLVC`` runs the stages. It asks a ``Database``, whose shards answer, and what a classifier makes
-of it, a ``View``. ``mdp`` estimates the mapped MDP that ``solvers`` solve, ``aliasing`` tells which
-classes to split, ``generation`` offers features, ``selection`` chooses among them, ``surrogates``
-stand in for them, and ``compaction`` merges classes. A ``Stage`` is what all this finds; a
-``Forest`` learns many classifiers. Modules here import from ``policies`` and the layers below it.
+``RLVC`` runs the stages on a ``Database``, whose shards compute sums over the percepts; a ``View``
+is the database under one classifier. ``mdp`` estimates the mapped MDP, ``solvers`` solve it,
+``aliasing`` detects the classes to split, ``generation`` proposes features, ``selection`` chooses
+among them, ``surrogates`` back them up, and ``compaction`` merges classes. A ``Stage`` holds the
+results of one iteration; a ``Forest`` learns many classifiers. Modules here import from
+``policies`` and the layers below it.
 """
 
 from rlvc.learning.aliasing import AbsoluteVariance, AliasingDetector, RelativeVariance

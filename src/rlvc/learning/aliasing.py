@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -18,18 +18,17 @@ from rlvc.data.interactions import Interactions
 from rlvc.learning.mdp import MappedSequence
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Residuals:
-    """The Bellman residuals Δ_t of a stage, on a grid on which sums are exact.
+    """The Bellman residuals Δ_t of a stage, in fixed point, so that sums are exact.
 
     Attributes:
         integers: (N,) Δ_t in units of ``2 ** -fixed.exponent``.
-        fixed: The grid.
+        fixed: The fixed-point format.
         group: (N,) the pair of each interaction, class · n_actions + action.
         q: (n_classes, n_actions) the values that they are residuals of.
         gamma: The discount factor.
-        threads: How many threads sum them up; no result depends on it.
-        known: Their sums, once they were asked for.
+        threads: The number of threads that sum them up; no result depends on it.
     """
 
     integers: Ints
@@ -38,7 +37,6 @@ class Residuals:
     q: Floats
     gamma: float = 0.0
     threads: int = 1
-    known: list[ResidualSums] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def values(self) -> Floats:
@@ -56,26 +54,25 @@ class Residuals:
         total = np.zeros(len(pairs), np.int64)
         np.add.at(total, which, self.integers)
         mean = np.rint(total / np.bincount(which)).astype(np.int64)
-        return replace(self, integers=mean, group=pairs // width, known=[]), pairs % width
+        return replace(self, integers=mean, group=pairs // width), pairs % width
 
+    @functools.cached_property
     def sums(self) -> ResidualSums:
-        """Return what adds up over parts of the interactions."""
-        if not self.known:
-            sums = group_sums(self.group, self.integers, self.q.size, self.threads)
-            count, total, square = (one.reshape(self.q.shape) for one in sums)
-            self.known.append(ResidualSums(count, total, square, self.fixed, self.q, self.gamma))
-        return self.known[0]
+        """Their sums for every (class, action)."""
+        sums = group_sums(self.group, self.integers, self.q.size, self.threads)
+        count, total, square = (one.reshape(self.q.shape) for one in sums)
+        return ResidualSums(count, total, square, self.fixed, self.q, self.gamma)
 
 
 @dataclass(frozen=True, slots=True)
 class ResidualSums:
-    """The sums of residuals: all that tells which classes are aliased; they add up over shards.
+    """The sums of residuals, from which aliased classes are detected; they add up over shards.
 
     Attributes:
-        count: (n_classes, n_actions) how many there are of each pair.
+        count: (n_classes, n_actions) the number of residuals of each pair.
         total: (n_classes, n_actions) their sums.
         square: (n_classes, n_actions) the sums of their squares.
-        fixed: The grid of the sums.
+        fixed: The fixed-point format.
         q: (n_classes, n_actions) the values that they are residuals of.
         gamma: The discount factor.
     """
@@ -105,7 +102,7 @@ class ResidualSums:
 def variance_of(count: Ints, total: Ints, square: Ints) -> Floats:
     """Return (Σx² − (Σx)² / n) / n, never below zero; 0 where n is 0 or all x are equal."""
     n = np.maximum(count, 1).astype(np.float64)
-    mean = np.rint(total / n).astype(np.int64)  # shifting by a whole number keeps the sums exact
+    mean = np.rint(total / n).astype(np.int64)  # shifting by an integer keeps the sums exact
     s = total - count * mean
     q = square - 2 * mean * total + count * mean * mean
     return np.asarray(np.maximum(q - s.astype(np.float64) * s / n, 0.0) / n)
@@ -127,21 +124,21 @@ def bellman_residuals(
     """
     value = q.max(axis=1)
     scale = scale or Scale.of(sequence.reward)
-    # A bound that every shard of the interactions knows without seeing the others'.
+    # A bound that every shard can compute without the others.
     largest = scale.largest + gamma * float(np.abs(value).max()) + float(np.abs(q).max())
     fixed = FixedPoint.for_squares(largest, scale.n)
     n = len(sequence.start)
     integers, group = np.empty(n, np.int64), np.empty(n, np.int64)
     dense = np.ascontiguousarray(q, np.float64)
     work = functools.partial(
-        _differ, sequence, dense, value, gamma, fixed.factors(), integers, group
+        _write_residuals, sequence, dense, value, gamma, fixed.factors(), integers, group
     )
     share_spans(work, n, threads)
     return Residuals(integers, fixed, group, q, gamma, threads)
 
 
 @jit
-def _differ(
+def _write_residuals(
     sequence: MappedSequence,
     q: Floats,
     value: Floats,
@@ -161,28 +158,28 @@ def _differ(
         group[t] = start[t] * q.shape[1] + action[t]
 
 
-ReturnSums = tuple[int, int, int]  # how many numbers, their sum, the sum of their squares
+ReturnSums = tuple[int, int, int]  # the number of returns, their sum, the sum of their squares
 
 
 def sum_returns(interactions: Interactions, gamma: float, scale: Scale) -> ReturnSums:
     """Return the sums of the discounted returns of whole episodes; they add up over shards."""
-    integers = _grid(gamma, scale).encode(interactions.returns(gamma))
+    integers = _fixed(gamma, scale).encode(interactions.returns(gamma))
     return len(integers), int(integers.sum()), int((integers * integers).sum())
 
 
 def variance_of_returns(shards: Iterable[ReturnSums], gamma: float, scale: Scale) -> float:
     """Return the variance of all returns, given the sums of the shards."""
     sums = np.asarray(list(shards), np.int64).sum(axis=0, keepdims=True)
-    (variance,) = np.ldexp(variance_of(*sums.T), -2 * _grid(gamma, scale).exponent)
+    (variance,) = np.ldexp(variance_of(*sums.T), -2 * _fixed(gamma, scale).exponent)
     return float(variance)
 
 
-def _grid(gamma: float, scale: Scale) -> FixedPoint:
+def _fixed(gamma: float, scale: Scale) -> FixedPoint:
     return FixedPoint.for_squares(scale.largest / (1.0 - gamma), scale.n)
 
 
 class AliasingDetector(Protocol):
-    """Tell which visual classes mix percepts that must be told apart."""
+    """Detect visual classes that mix percepts which should be distinguished."""
 
     def detect(self, residuals: ResidualSums, scale: float) -> Bools:
         """Return a mask (n_classes,); ``scale`` is the variance of the returns of the database."""
@@ -202,12 +199,12 @@ class RelativeVariance(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AbsoluteVariance(Checked):
-    """A class is aliased if σ²(Δ) of some action exceeds τ, as the paper has it."""
+    """A class is aliased if σ²(Δ) of some action exceeds τ, as in the paper."""
 
     tau: float = param(0.0, "threshold, in units of reward² (τ)", low=0.0)
 
     def detect(self, residuals: ResidualSums, scale: float) -> Bools:
-        """Return the classes above the threshold, whatever the scale."""
+        """Return the classes above the threshold; the scale is ignored."""
         return np.asarray(residuals.variances().max(axis=1) > self.tau)
 
 

@@ -22,15 +22,15 @@ Solve = Callable[[Classifier], tuple[MappedMDP, Floats]]
 
 
 class Step(Protocol):
-    """Rework the classifiers of one run between its stages."""
+    """Transform the classifiers of one run between its stages."""
 
     def __call__(
         self, number: int, classifier: Classifier, solve: Solve, *, is_last: bool
     ) -> Classifier:
-        """Return another classifier, or the very same one to leave it.
+        """Return another classifier, or the same object to keep it.
 
         Args:
-            number: The stage that the classifier is for.
+            number: The stage that will use the classifier.
             classifier: The refined classifier.
             solve: Maps and solves the MDP of any classifier on the current database.
             is_last: Whether no class will be refined after this.
@@ -42,16 +42,16 @@ class PostProcess(Protocol):
     """The paper's post-processing: what happens to a classifier between two stages."""
 
     def start(self) -> Step | None:
-        """Return what reworks the classifiers of one run; None to leave them alone."""
+        """Return the step of one run; None to keep all classifiers."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """No post-processing: classifiers stay as they were refined."""
+    """No post-processing: classifiers stay as they are."""
 
     def start(self) -> None:
-        """Return None: there is nothing to do."""
+        """Return None, as there is no step."""
 
 
 def value_gaps(q: Floats) -> Floats:
@@ -84,20 +84,20 @@ def equivalent(q: Floats, is_tried: Bools, equivalence: str, epsilon: float) -> 
     """Return groups of classes that are ε-equivalent.
 
     Equivalence up to ε is not transitive, so a chain of neighbours must not become one class.
-    The groups are those of hierarchical clustering with complete linkage: beginning with every
-    class by itself, the two groups whose farthest members are nearest become one, as long as these
-    are equivalent.
+    The groups are those of hierarchical clustering with complete linkage: starting from single
+    classes, the two groups whose farthest members are nearest become one, as long as these are
+    equivalent.
 
-    Values are known of actions that were tried, so classes in which the same actions were tried are
+    Only the values of tried actions are known, so classes in which the same actions were tried are
     compared. A class in which fewer were tried first joins the group of such classes that is
-    nearest in the values of those actions, if it is within ε of every member in whatever both know;
-    there it learns the rest. The nearest classes go first.
+    nearest in the values of those actions, if it is within ε of every member in all values that
+    both know; it adopts the group's other values. The nearest classes go first.
 
-    Ties are settled by the values, in ascending order. Nothing depends on the numbers of classes.
+    Ties go to the lowest values. Nothing depends on the numbers of classes.
 
     Args:
         q: (n_classes, n_actions) optimal state–action values.
-        is_tried: (n_classes, n_actions) which of them the database knows.
+        is_tried: (n_classes, n_actions) which of them were tried.
         equivalence: Names of relations joined by ``+``; all of them must hold.
         epsilon: The largest gap, as a fraction of the range of the optimal values.
 
@@ -136,7 +136,7 @@ def _join(
 ) -> list[int]:
     """Add rows to the groups whose farthest member is nearest; return those too far from all.
 
-    The nearest go first, and those that come later must be near to them, too.
+    The nearest go first; later ones must be near to these, too.
     """
     if values.shape[1] == 0 or not groups:
         return rows
@@ -161,7 +161,7 @@ def _join(
 
 def _cluster(q: Floats, numbers: list[int], equivalence: str, limit: float) -> list[list[int]]:
     """Return the groups of complete linkage of some classes, by their numbers."""
-    if len(numbers) < 2:  # as is the one row of which nothing is known
+    if len(numbers) < 2:  # such as the only row without known values
         return [numbers] if numbers else []
     gaps = np.max([GAPS[name](q) for name in equivalence.split("+")], axis=0)
     links = hierarchy.linkage(squareform(gaps, checks=False), method="complete")
@@ -176,15 +176,15 @@ def _cluster(q: Floats, numbers: list[int], equivalence: str, limit: float) -> l
 class Compaction:
     """Merge equivalent classes every few stages, and once at the end.
 
-    Splitting and merging could take turns for ever. So classes are merged on the way only as long
-    as each time more of them are left than the time before; after that they are only split, which
-    comes to an end since percepts are finite in number, and merged once more at the end.
+    Splitting and merging could alternate forever. So classes are merged before the end only as long
+    as each compaction leaves more of them than the last one; then they are only split, which ends
+    because the number of percepts is finite, and merged once more at the end.
 
-    Classes that have their value and their best action in common may differ in other actions, and
-    then they would be split again. So on the way all values must agree, unless told otherwise.
+    Classes with the same value and the same best action may differ in other actions, and then they
+    would be split again. So before the end, the values of all actions must agree by default.
     """
 
-    every: int = param(10, "stages from one compaction to the next; 0: only at the end", low=0)
+    every: int = param(10, "stages between compactions; 0 to compact only at the end", low=0)
     epsilon: float = param(
         0.003,
         "largest gap between equivalent classes, as a fraction of the range of the optimal values "
@@ -193,20 +193,20 @@ class Compaction:
     )
     equivalence: str = param(
         "value+policy",
-        "what must be nearly the same: the optimal value, the value under each other's optimal "
+        "what must be nearly equal: the optimal value, the value under each other's optimal "
         "action, the values of all actions, or several of these",
         choices=EQUIVALENCES,
     )
     on_the_way: str = param(
         "action-value",
-        "the same, before the end: what a weaker relation merges is split again (the paper: the "
-        "same relation)",
+        "the same before the end, where classes merged by a weaker relation would be split again "
+        "(the paper: the same relation)",
         choices=EQUIVALENCES,
     )
     backend: str = param(
         "auto",
-        "who computes with diagrams: CUDD where dd comes with it, else plain Python; the classes "
-        "are the same",
+        "what computes diagrams: CUDD if dd comes with it, else plain Python; the classes are the "
+        "same",
         choices=BACKENDS,
     )
 
@@ -215,8 +215,8 @@ class Compaction:
         check_backend(self.backend)
 
     def start(self) -> Step:
-        """Return what compacts the classifiers of one run."""
-        return _Alternation(self)
+        """Return the step of one run."""
+        return _CompactionStep(self)
 
     def compact(self, classifier: Classifier, solve: Solve, *, is_last: bool) -> Classifier:
         """Return the classifier with equivalent classes merged; itself if there are none."""
@@ -227,22 +227,22 @@ class Compaction:
 
 
 @dataclass(slots=True)
-class _Alternation:
-    """When to compact: the state of one run."""
+class _CompactionStep:
+    """Decide when to compact; the state of one run."""
 
     compaction: Compaction
     n_left: int = 0  # classes after the last compaction
-    is_open: bool = True  # whether the next one may happen before the end
+    is_growing: bool = True  # whether compaction may happen before the end
 
     def __call__(
         self, number: int, classifier: Classifier, solve: Solve, *, is_last: bool
     ) -> Classifier:
         every = self.compaction.every
-        is_due = self.is_open and every > 0 and number % every == 0
+        is_due = self.is_growing and every > 0 and number % every == 0
         if not (is_due or is_last):
             return classifier
         compacted = self.compaction.compact(classifier, solve, is_last=is_last)
-        self.is_open = compacted.n_classes > self.n_left
+        self.is_growing = compacted.n_classes > self.n_left
         self.n_left = compacted.n_classes
         return compacted
 

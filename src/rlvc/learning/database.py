@@ -1,7 +1,7 @@
-"""The database that learning asks.
+"""The database to learn from.
 
-A database has its percepts in shards. It asks all of them the same questions and adds up their
-answers; usually there is one shard, in this process.
+Its percepts are in shards. It asks all of them the same questions and adds up their answers;
+usually there is one shard, in this process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rlvc.vision.keypoints import Keypoints
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_NUMBERS = itertools.count()  # of views, so that shards can tell one from those before
+_NUMBERS = itertools.count()  # of views, by which shards recognize them
 
 
 class ShardClient(Protocol):
@@ -42,40 +42,40 @@ class ShardClient(Protocol):
 
     @property
     def n_base(self) -> int:
-        """How many features every shard has from the start."""
+        """The number of features that every shard has from the start."""
         ...
 
     @property
     def shard(self) -> Shard | None:
-        """The shard that has everything, if it is in this process."""
+        """The only shard, if it is in this process; else None."""
         ...
 
     def ask(
         self, question: Callable[Concatenate[Shard, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> list[R]:
-        """Return what each shard answers to a question, a method of :class:`Shard`, in order."""
+        """Return the answers of all shards, in order, to a method of :class:`Shard`."""
         ...
 
     def gather(self) -> Shard:
-        """Return one shard in this process that has everything."""
+        """Return all shards as a single one in this process."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LocalShard:
-    """Ask the one shard in this process."""
+    """The client of the only shard, in this process."""
 
     shard: Shard
 
     @property
     def n_base(self) -> int:
-        """How many features it has from the start."""
+        """The number of features that it has from the start."""
         return len(self.shard.base.graph)
 
     def ask(
         self, question: Callable[Concatenate[Shard, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> list[R]:
-        """Return what it answers."""
+        """Return its answer."""
         return [question(self.shard, *args, **kwargs)]
 
     def gather(self) -> Shard:
@@ -85,13 +85,13 @@ class LocalShard:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """Interactions, and what is known about their percepts.
+    """Interactions, and the features of their percepts.
 
     Attributes:
         interactions: ⟨s, a, r, s′⟩, percepts by number.
-        extractor: What the percepts were processed with.
+        extractor: The extractor of the percepts' symbols.
         graph: The features known so far.
-        client: Asks the shards, which have what the percepts show.
+        client: Asks the shards, which know the features of each percept.
     """
 
     interactions: Interactions
@@ -107,19 +107,19 @@ class Database:
 
         Args:
             interactions: ⟨s, a, r, s′⟩, percepts by number.
-            index: What the percepts show of the features known so far.
-            extractor: What the percepts were processed with.
+            index: The features of the percepts.
+            extractor: The extractor of their symbols.
         """
         return cls(interactions, extractor, index.graph, LocalShard(Shard(interactions, index)))
 
     @property
     def known(self) -> KnownFeatures:
-        """The features, as shards are told of them."""
+        """The features, for questions to shards."""
         return KnownFeatures(self.graph, self.client.n_base)
 
     @property
     def index(self) -> FeatureIndex:
-        """What the percepts show of the features known so far.
+        """The features of the percepts.
 
         Raises:
             TypeError: The percepts are in several shards, or in another process.
@@ -128,7 +128,7 @@ class Database:
 
     @property
     def incidence(self) -> Incidence:
-        """Which percept exhibits which feature; of one shard in this process."""
+        """Which percept exhibits which feature; as :attr:`index`, of a shard in this process."""
         return self.index.incidence
 
     def variance(self, gamma: float) -> float:
@@ -139,28 +139,28 @@ class Database:
     def view(
         self, classifier: Classifier, absorbing_gamma: float | None = None, threads: int = 1
     ) -> View:
-        """Return the interactions as a classifier shows them.
+        """Return the view of the database under a classifier.
 
         Args:
-            classifier: From what percepts exhibit to visual classes.
+            classifier: Maps the features of percepts to visual classes.
             absorbing_gamma: See :func:`rlvc.learning.mdp.map_interactions`.
-            threads: How many threads to use; no result depends on it.
+            threads: The number of threads to use; no result depends on it.
         """
         interactions, client = self.interactions, self.client
         scale = Scale.of(interactions.reward)
-        if absorbing_gamma is not None:  # some rewards may be taken forever
+        if absorbing_gamma is not None:  # some rewards may repeat forever
             scale = replace(scale, largest=scale.largest / (1.0 - absorbing_gamma))
         spec = ViewSpec(next(_NUMBERS), self.known, classifier, absorbing_gamma, scale, threads)
         counts = add_up(client.ask(Shard.count_transitions, spec))
-        source = functools.partial(_sequence, client, spec)
-        return View(self, spec, estimate_from(counts, interactions.n_actions, scale, source))
+        load = functools.partial(_load_sequence, client, spec)
+        return View(self, spec, estimate_from(counts, interactions.n_actions, scale, load))
 
     def map(self, classifier: Classifier, absorbing_gamma: float | None = None) -> MappedMDP:
-        """Return the MDP that a classifier makes of the interactions."""
+        """Return the mapped MDP under a classifier."""
         return self.view(classifier, absorbing_gamma).mdp
 
     def classes(self, classifier: Classifier, threads: int = 1) -> Ints:
-        """Return the (n_percepts,) visual classes of the percepts, whatever the threads."""
+        """Return the (n_percepts,) visual classes of the percepts, for any number of threads."""
         answers = self.client.ask(Shard.classes, self.known, classifier, threads)
         if len(answers) == 1:
             return answers[0][1]
@@ -170,11 +170,11 @@ class Database:
         return classes
 
     def usage(self, classifier: Classifier) -> Ints:
-        """Return on how many percepts each of the classifier's features is tested."""
+        """Return the number of percepts on which each of the classifier's features is tested."""
         return add_up(self.client.ask(Shard.usage, self.known, classifier))
 
     def spots(self, numbers: Sequence[int]) -> list[Spot | None]:
-        """Return where some features are first seen; None where they are not."""
+        """Return where some features first occur; None for those that never do."""
         if not numbers:
             return []
         answers = self.client.ask(Shard.spots, self.known, numbers)
@@ -182,12 +182,12 @@ class Database:
         return [min(spots, key=lambda spot: spot.image, default=None) for spots in found]
 
     def add(self, features: Iterable[Feature]) -> tuple[Database, list[int]]:
-        """Return the database in which some more features are known, and the number of each."""
+        """Return the database with more features, and their numbers."""
         graph, numbers = self.graph.add(features)
         return replace(self, graph=graph), numbers
 
     def gather(self) -> Database:
-        """Return it in the memory of this process; itself if it is there."""
+        """Return the database in the memory of this process; itself if it is there."""
         if self.client.shard is not None:
             return self
         return replace(self, client=LocalShard(self.client.gather()))
@@ -195,25 +195,25 @@ class Database:
     def index_of(
         self, percepts: Percepts, threads: int = 0, keypoints: list[Keypoints] | None = None
     ) -> FeatureIndex:
-        """Return what other percepts show of the features known here; nothing is learned."""
+        """Return the index of other percepts, for the features known here; none are learned."""
         keypoints = keypoints or ExtractionCache().extract(self.extractor, percepts, threads)
         seen = self.extractor.find_symbols(percepts, keypoints, threads, learn=False)
         return FeatureIndex.of(self.graph, percepts, seen)
 
 
 def _only_shard(client: ShardClient) -> Shard:
-    """Return the shard that has everything, or say why there is none."""
+    """Return the only shard, or raise an error if it is not in this process."""
     if client.shard is None:
         raise TypeError(
-            "The percepts of this database are in shards elsewhere, and this needs all of them in "
-            "the memory of this process. Choose the engine local, or a part that asks for sums: "
-            "the generators canonical and composites, Selector and Surrogates do."
+            "The percepts of this database are in shards elsewhere, but this needs all of them in "
+            "the memory of this process. Choose the engine local, or a part that works with sums, "
+            "such as the generators canonical and composites, Selector and Surrogates."
         )
     return client.shard
 
 
-def _sequence(client: ShardClient, spec: ViewSpec) -> MappedSequence:
-    """Return the interactions of all shards, one after the other."""
+def _load_sequence(client: ShardClient, spec: ViewSpec) -> MappedSequence:
+    """Return the mapped interactions of all shards, one after the other."""
     found = client.ask(Shard.sequence, spec)
     if len(found) == 1:
         return found[0]

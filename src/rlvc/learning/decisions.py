@@ -1,7 +1,7 @@
-"""Resume learning: the decisions of every stage, kept in a checkpoint store.
+"""Resume learning: the decisions of every stage, saved in a checkpoint store.
 
-A stage is costly because of all the features that it compares. Which ones won is all that is kept:
-the rest follows from the interactions, and is computed again.
+A stage is costly because it compares many features. Only the chosen ones are saved: the rest
+follows from the interactions, and is computed again.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from rlvc.learning.view import View
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a stage decides.
+    """The decision of a stage.
 
     Attributes:
         n_refinable: How many classes some feature would split.
-        splits: The classes that are split now.
-        database: The interactions, with the features that split known.
+        splits: The classes to split now, with their features.
+        database: The interactions, with the features of the splits.
     """
 
     n_refinable: int
@@ -38,10 +38,10 @@ Decide = Callable[[View, ResidualSums, Bools], Decision]
 
 
 class Decisions:
-    """Read the decision of a stage from a checkpoint store, or make it and write it there.
+    """Load the decision of a stage from a checkpoint store, or make it and save it there.
 
     Args:
-        store: Where decisions are kept.
+        store: Where decisions are saved.
         decide: Makes a decision.
     """
 
@@ -51,22 +51,22 @@ class Decisions:
     def __call__(
         self, stage: int, view: View, residuals: ResidualSums, is_aliased: Bools
     ) -> Decision:
-        """Return what a stage decides."""
+        """Return the decision of a stage."""
         known = stage, view.database, len(is_aliased), residuals.rms()
         decision = self.load(*known)
         if decision is None:
             decision = self._decide(view, residuals, is_aliased)
-            self._keep(decision, *known)
+            self._save(decision, *known)
         return decision
 
     def load(self, stage: int, database: Database, n_classes: int, rms: float) -> Decision | None:
-        """Return what a stage decided in an earlier run; None if it did not get so far.
+        """Return the decision of a stage in an earlier run; None if it did not get so far.
 
         Args:
             stage: The number of the stage.
             database: Its interactions.
-            n_classes: How many classes there are.
-            rms: The root mean square of the residuals, which tells whether all is as it was.
+            n_classes: The number of classes.
+            rms: The root mean square of the residuals, which shows that nothing has changed.
         """
         found = self._store.load(f"stage-{stage}")
         if found is None:
@@ -77,10 +77,10 @@ class Decisions:
         with explain_mismatch("stages"):
             return _read(manifest, database, n_classes)
 
-    def _keep(
+    def _save(
         self, decision: Decision, stage: int, database: Database, n_classes: int, rms: float
     ) -> None:
-        """Keep what a stage decided."""
+        """Save the decision of a stage."""
         new = decision.database.graph.features[len(database.graph) :]
         manifest = {
             "classes": n_classes,
@@ -93,7 +93,7 @@ class Decisions:
 
 
 def _read(manifest: dict[str, Any], database: Database, n_classes: int) -> Decision:
-    """Return the decision that a manifest describes, or raise an error if it makes no sense."""
+    """Return the decision that a manifest describes, or raise an error if it is invalid."""
     new = [read_feature(entry) for entry in manifest["features"]]
     graph, numbers = database.graph.add(new)
     n_known = len(database.graph)

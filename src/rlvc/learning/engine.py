@@ -1,8 +1,8 @@
 """Execution backends: the cores of this machine, or workers on many machines.
 
-An engine extracts keypoints from images, places the shards that do the sums of every stage, and
-grows the trees of a forest. The policy is the same with any of them: what a stage needs are sums of
-integers, and these do not depend on who added up what.
+An engine extracts keypoints from images, holds the shards that compute the sums of every stage, and
+grows the trees of a forest. All engines learn the same policy: a stage needs sums of integers only,
+which do not depend on how they are distributed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Engine(Protocol):
     """An execution backend: a frozen dataclass that can be registered by name."""
 
     def start(self) -> None:
-        """Be ready to work, or raise an error that says what is missing."""
+        """Get ready to work, or raise an error that says what is missing."""
         ...
 
     def extract(
@@ -38,7 +38,7 @@ class Engine(Protocol):
         """Yield the keypoints of some images, in their order.
 
         Args:
-            extractor: What extracts them.
+            extractor: The extractor.
             images: The images of one camera.
             numbers: Which of them.
             threads: How many threads to use; 0 for all cores.
@@ -46,7 +46,7 @@ class Engine(Protocol):
         ...
 
     def distribute(self, database: Database, threads: int) -> Database:
-        """Return a database in memory with its shards where their sums are done."""
+        """Return a database in memory with its shards where their sums are computed."""
         ...
 
     def open(self, dataset: Dataset, threads: int) -> Database:
@@ -60,7 +60,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Local:
-    """Do all work in the memory of this machine, with as many threads as the learner may use.
+    """Do all work on this machine, with as many threads as the learner may use.
 
     Threads run compiled kernels; the trees of a forest grow in forked processes.
 

@@ -1,8 +1,8 @@
-"""Forests: many classifiers on parts of the symbols and of the episodes, which vote.
+"""Forests: many classifiers that vote, each learned from some of the symbols and episodes.
 
-A single classifier depends on which feature happened to be the best one where several were nearly
-as good, and a percept that lacks this one feature goes astray. The trees of a forest each may use
-some of the symbols only, and learn from some of the episodes, so that they err in different ways.
+Where several features are nearly as good, a single classifier depends on which one happened to be
+the best, and misclassifies percepts that lack it. Each tree of a forest may use only some of the
+symbols, and learns from some of the episodes, so that the trees err in different ways.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import Primitive
 from rlvc.learning.database import Database
 from rlvc.learning.engine import Local
-from rlvc.learning.forest_trees import GrownTree, Trees
-from rlvc.learning.joint_values import solve_together
+from rlvc.learning.forest_trees import GrownTree, TreeStore
+from rlvc.learning.joint_values import solve_jointly
 from rlvc.learning.mdp import map_interactions
 from rlvc.learning.rlvc import RLVC
 from rlvc.learning.stage import draw_patches, spots_of
@@ -39,7 +39,7 @@ from rlvc.vision.cache import ExtractionCache
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forest:
-    """Learn many classifiers that vote; the number of threads is the learner's.
+    """Learn many classifiers that vote, with the number of threads of the learner.
 
     >>> rng = np.random.default_rng(0)
     >>> images = rng.integers(0, 256, (2, 64, 64, 3), dtype=np.uint8)  # two places, two actions:
@@ -54,7 +54,7 @@ class Forest:
     """
 
     learner: RLVC = field(default_factory=RLVC)
-    trees: int = param(25, "how many trees there are", low=1)
+    trees: int = param(25, "number of trees", low=1)
     symbols: float = param(
         0.7, "share of each camera's symbols that a tree may use", above=0.0, high=1.0
     )
@@ -62,23 +62,21 @@ class Forest:
         0.63, "share of the episodes that a tree is grown on", above=0.0, high=1.0
     )
     max_splits: int = param(
-        10, "most classes of a tree refined in a stage, largest first; 0 for no limit", low=0
+        10, "maximum classes of a tree refined in a stage, largest first; 0 for no limit", low=0
     )
     relevant: bool = param(
         False,
-        "let trees split only where the value or the best action would change, as one classifier "
-        "does to stay small",
+        "let trees split only where the value or the best action would change, as single "
+        "classifiers do to stay small",
     )
-    together: bool = param(
-        True, "solve for the values of all trees together, from all interactions"
-    )
+    together: bool = param(True, "solve for the values of all trees jointly, from all interactions")
     uncertainty_penalty: float = param(
         0.25,
-        "how many standard deviations over the trees the vote takes from the mean value of an "
-        "action: what they do not agree on is uncertain",
+        "number of standard deviations over the trees that is subtracted from the mean value of "
+        "an action: where trees disagree, the value is uncertain",
         low=0.0,
     )
-    seed: int = param(0, "of what each tree may use and learns from", low=0)
+    seed: int = param(0, "seed of the symbols and episodes of each tree", low=0)
 
     def __post_init__(self) -> None:
         check(self)
@@ -96,21 +94,22 @@ class Forest:
         seed: int = 0,
         store: CheckpointStore = NULL_STORE,
     ) -> ForestPolicy:
-        """Return the forest that interactions teach.
+        """Return the forest learned from interactions.
 
         Args:
             data: A static database, or an environment to interact with.
             on_tree: Called after each tree.
-            interactions: With an environment, how many interactions to collect.
-            rounds: In how many rounds: each but the first follows the forest learned so far.
-            epsilon: The share of random actions in these.
-            seed: Of the environment and of the exploration.
-            store: With a static database, who keeps each tree; what is found is not grown again.
+            interactions: With an environment, the number of interactions to collect.
+            rounds: With an environment, the number of rounds of collection; all but the first
+                follow the forest learned so far.
+            epsilon: The share of random actions in these rounds.
+            seed: Seed of the environment and of the exploration.
+            store: With a static database, where trees are saved; saved trees are not grown again.
         """
         if isinstance(data, gymnasium.Env):
-            memory = ExtractionCache()
+            cache = ExtractionCache()
             *_, last = explore(
-                data, lambda met: self.learn(self.learner.extract(met, memory), on_tree),
+                data, lambda met: self.learn(self.learner.extract(met, cache), on_tree),
                 interactions=interactions, rounds=rounds, epsilon=epsilon, seed=seed,
             )  # fmt: skip
             return last.policy
@@ -122,9 +121,9 @@ class Forest:
                 f"got {type(data).__name__}."
             )
         database, grown = data.gather(), list[GrownTree]()
-        trees = Trees(store, database)
-        while len(grown) < self.trees and (known := trees.load(len(grown))) is not None:
-            grown.append(known)
+        trees = TreeStore(store, database)
+        while len(grown) < self.trees and (saved := trees.load(len(grown))) is not None:
+            grown.append(saved)
             on_tree()
         engine, threads = self.learner.engine, self.learner.threads
         grow = partial(self.grow, without_images(database))
@@ -136,15 +135,15 @@ class Forest:
         error = out_of_bag_error(grown, database.interactions, self.learner)
         policies = [one.policy for one in grown]
         if self.together:
-            policies = agree(grown, database.interactions, self.learner)
+            policies = with_joint_values(grown, database.interactions, self.learner)
         return ForestPolicy.of(policies, error, self.uncertainty_penalty)
 
     def grow(self, database: Database, number: int) -> GrownTree:
-        """Return one tree of the forest; it depends on the seed and on its number alone."""
+        """Return one tree of the forest; it only depends on the seed and on its number."""
         rng = np.random.default_rng([self.seed, number])
         interactions, index = database.interactions, database.index
         symbols = draw_symbols(index.graph, self.symbols, rng)
-        episodes = draw(np.unique(interactions.episode), self.episodes, rng)
+        episodes = draw_share(np.unique(interactions.episode), self.episodes, rng)
         part, percepts = interactions.of_episodes(episodes)
         shown = index.only(symbols).of_percepts(index.table[percepts])
         selector: Any = self.learner.selector
@@ -168,24 +167,24 @@ class Forest:
 
 
 def without_images(database: Database) -> Database:
-    """Return a database without images, to be sent to those who grow trees."""
-    interactions = database.interactions
-    blind = replace(interactions, percepts=interactions.percepts.without_images())
-    return Database.of(blind, database.index, database.extractor.snapshot())
+    """Return a database without images, for the processes that grow trees."""
+    percepts = database.interactions.percepts.without_images()
+    interactions = replace(database.interactions, percepts=percepts)
+    return Database.of(interactions, database.index, database.extractor.snapshot())
 
 
 def with_patches(tree: GrownTree, database: Database) -> GrownTree:
-    """Return a tree that was grown without images, with what its features look like."""
+    """Return a tree that was grown without images, with the patches of its features."""
     policy, percepts = tree.policy, database.interactions.percepts
     patches = draw_patches(policy.graph, tree.spots, database.extractor, percepts)
     return replace(tree, policy=replace(policy, patches=patches), spots={})
 
 
-def draw(numbers: Ints, share: float, rng: np.random.Generator) -> Ints:
+def draw_share(numbers: Ints, share: float, rng: np.random.Generator) -> Ints:
     """Return a share of some numbers, at least one, drawn without replacement.
 
-    To draw with replacement would make some interactions count twice, and what is seen twice looks
-    like more evidence than it is.
+    With replacement, some interactions would count twice, and look like more evidence than they
+    are.
     """
     return rng.permutation(numbers)[: max(1, round(share * len(numbers)))]
 
@@ -196,15 +195,17 @@ def draw_symbols(graph: FeatureGraph, share: float, rng: np.random.Generator) ->
     drawn = np.zeros(len(graph), np.bool_)
     cameras = np.asarray(graph.camera, np.str_)
     for camera in sorted(set(graph.camera)):
-        drawn[draw(np.flatnonzero(is_symbol & (cameras == camera)), share, rng)] = True
+        drawn[draw_share(np.flatnonzero(is_symbol & (cameras == camera)), share, rng)] = True
     return drawn
 
 
-def agree(grown: Sequence[GrownTree], interactions: Interactions, learner: RLVC) -> list[Policy]:
-    """Return the policies of the trees with the values that are solved for together."""
+def with_joint_values(
+    grown: Sequence[GrownTree], interactions: Interactions, learner: RLVC
+) -> list[Policy]:
+    """Return the policies of the trees, with the values that are solved for jointly."""
     percepts = np.arange(len(interactions.percepts))
     steps = map_interactions(interactions, percepts, learner.absorbing_gamma)
-    solved = solve_together(
+    solved = solve_jointly(
         steps,
         [one.classes for one in grown],
         [one.policy.n_classes for one in grown],
@@ -223,11 +224,11 @@ def out_of_bag_error(
     """Return the error of a forest on interactions that its trees did not learn from.
 
     For each interaction, Q̄ is the mean over the trees that did not learn from its episode. The
-    error is the root mean square of r + γ max Q̄(s′, ·) − Q̄(s, a), in proportion to the standard
-    deviation of the returns: 0 is perfect, and where chance rules it cannot be reached.
-    Interactions for which these trees know nothing of (s, a), or of s′ where it goes on, are left
-    out; None if none remain. No test data is needed, and it can be compared between forests on the
-    same interactions.
+    error is the root mean square of r + γ max Q̄(s′, ·) − Q̄(s, a), divided by the standard
+    deviation of the returns: 0 is perfect, but out of reach where transitions or rewards are
+    random. Interactions for which these trees never tried (s, a), or anything in s′ if the episode
+    continues, are left out; None if none remain. It needs no test data, and is comparable between
+    forests on the same interactions.
     """
     spread = float(np.std(interactions.returns(learner.gamma)))
     percepts = np.arange(len(interactions.percepts))
@@ -237,14 +238,14 @@ def out_of_bag_error(
     rows = np.arange(len(steps.start))
     best = np.where(is_known, ahead, -np.inf).max(axis=1)
     best[steps.terminated] = 0.0
-    counts = is_here_known[rows, steps.action] & np.isfinite(best)
-    if spread == 0.0 or not counts.any():
+    is_counted = is_here_known[rows, steps.action] & np.isfinite(best)
+    if spread == 0.0 or not is_counted.any():
         return None
     gap = steps.reward + learner.gamma * best - here[rows, steps.action]
-    return float(np.sqrt(np.mean(gap[counts] ** 2)) / spread)
+    return float(np.sqrt(np.mean(gap[is_counted] ** 2)) / spread)
 
 
 def _out_of_bag(one: GrownTree, percepts: Ints) -> tuple[NDArray[np.float64], Bools]:
-    """Return the values of interactions' percepts, and which of them a tree has a say in."""
+    """Return a tree's values of interactions' percepts, and which are tried and out of bag."""
     classes = one.classes[percepts]
     return one.policy.q[classes], (one.policy.count[classes] > 0) & ~one.is_known[:, None]

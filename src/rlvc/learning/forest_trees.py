@@ -1,4 +1,4 @@
-"""The trees of a forest as they are grown one after the other, and kept on the way."""
+"""The trees of a forest while it grows, saved in a checkpoint store."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rlvc.policies.policy import Policy
 
 @dataclass(frozen=True, slots=True)
 class GrownTree:
-    """One tree, and what its part of the database was.
+    """One tree, and the part of the database that it learned from.
 
     Attributes:
-        policy: What it learned.
+        policy: Its policy.
         classes: (n_percepts,) the visual classes of all percepts of the database.
-        is_known: (N,) of which interactions it learned.
-        spots: Where features are first seen, by their number in the policy, if it has no patches.
+        is_known: (N,) which interactions it learned from.
+        spots: Where features first occur, by their number in the policy, if it has no patches.
     """
 
     policy: Policy
@@ -32,17 +32,17 @@ class GrownTree:
     spots: Mapping[int, Spot] = field(default_factory=dict)
 
 
-class Trees:
-    """Keep the trees that one database grows.
+class TreeStore:
+    """Save and load the trees of one database in a checkpoint store.
 
-    Each is kept as a policy without its vocabulary, which is that of the database.
+    A tree is saved as a policy without its vocabulary, which is that of the database.
     """
 
     def __init__(self, store: CheckpointStore, database: Database) -> None:
         self._store, self._database = store, database
 
     def load(self, number: int) -> GrownTree | None:
-        """Return a tree that was kept; None if it was not."""
+        """Return a saved tree; None if there is none of this number."""
         found = self._store.load(f"tree-{number}")
         if found is None:
             return None
@@ -50,15 +50,15 @@ class Trees:
             return self._read(found)
 
     def save(self, number: int, grown: GrownTree) -> None:
-        """Keep a tree."""
+        """Save a tree."""
         manifest, arrays = describe_policy(grown.policy)
         arrays = {name: one for name, one in arrays.items() if not name.startswith("vocabulary/")}
         arrays |= {"classes": grown.classes, "is_known": grown.is_known}
         self._store.save(f"tree-{number}", manifest, arrays)
 
-    def _read(self, part: Record) -> GrownTree:
-        """Return the tree that a part describes, or raise an error if it makes no sense."""
-        manifest, arrays = part
+    def _read(self, record: Record) -> GrownTree:
+        """Return the tree that a record describes, or raise an error if it is invalid."""
+        manifest, arrays = record
         policy = Policy(**restore_policy(manifest, arrays, self._database.extractor.snapshot()))
         data, classes, is_known = self._database.interactions, arrays["classes"], arrays["is_known"]
         require_same(classes.dtype == np.int64 and classes.shape == (len(data.percepts),), "trees")

@@ -1,14 +1,14 @@
-"""The values of a forest, solved for all trees together.
+"""The values of a forest, solved for all trees jointly.
 
-Alone, a tree takes each of its classes for a state, though it may mix percepts of different worth,
-and the next values that it learns from are those of its own classes. Together, trees tell percepts
-apart that each of them mixes. So every tree learns its values anew, from all interactions, with the
-mean of all trees for what comes next:
+Alone, a tree treats each of its classes as a state, though it may mix percepts of different values,
+and it bootstraps from these classes. Together, trees distinguish percepts that a single tree mixes.
+So the values of every tree are solved again, from all interactions, bootstrapping from the mean of
+all trees:
 
     Q_k(c, a) = mean over the interactions of (c, a) of r + γ max_a′ Q̄(s′, a′)
 
-with Q̄ the mean over the trees in which the action was tried. These are means of means, so that the
-equations have one solution, and repeating them leads to it.
+with Q̄ the mean over the trees in which the action was tried. These are means of means, so the
+equations have one solution, and iterating them converges to it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from rlvc._core.arrays import Floats, Ints
 from rlvc.learning.mdp import MappedSequence
 
 TOLERANCE = 1e-6  # change at which to stop, as a fraction of the largest return
-MOST = 10_000  # repetitions, should γ be very close to 1
+MAX_SWEEPS = 10_000  # should γ be very close to 1
 
 
-def solve_together(
+def solve_jointly(
     steps: MappedSequence,
     classes: Sequence[Ints],
     n_classes: Sequence[int],
@@ -38,10 +38,10 @@ def solve_together(
     Args:
         steps: The interactions, with percepts for classes.
         classes: For each tree, the (n_percepts,) visual classes.
-        n_classes: How many each tree has.
-        n_actions: How many actions there are.
+        n_classes: The number of classes of each tree.
+        n_actions: The number of actions.
         gamma: Discount factor, in [0, 1).
-        floor: What an untried pair is worth.
+        floor: The value of a pair that was never tried.
     """
     first = np.concatenate([[0], np.cumsum(n_classes)])  # classes are numbered tree after tree
     ends, end = np.unique(steps.end, return_inverse=True)
@@ -54,7 +54,7 @@ def solve_together(
     n_voters = tried[table].sum(axis=0)
     q = np.zeros((int(first[-1]), n_actions))
     largest = float(np.abs(steps.reward).max(initial=0.0)) / (1.0 - gamma)
-    for _ in range(MOST):
+    for _ in range(MAX_SWEEPS):
         mean = np.add.reduce(q[table], axis=0) / np.maximum(n_voters, 1)
         value = np.where(n_voters > 0, mean, -np.inf).max(axis=1)
         value[~np.isfinite(value)] = floor

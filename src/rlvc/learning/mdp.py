@@ -1,4 +1,4 @@
-"""The Markov decision process that a classifier makes of the interactions (the paper's M_k)."""
+"""The mapped MDP: the interactions with visual classes for states (the paper's M_k)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rlvc.data.interactions import Interactions
 
 
 class MappedSequence(NamedTuple):
-    """The interactions as the classifier shows them: ⟨C(s_t), a_t, r_{t+1}, C(s_{t+1})⟩.
+    """The interactions between visual classes: ⟨C(s_t), a_t, r_{t+1}, C(s_{t+1})⟩.
 
     Attributes:
         start: (N,) visual class of s_t.
@@ -37,11 +37,11 @@ class MappedSequence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EffectiveTransitions:
-    """What the interactions are taken to say, whatever the classes.
+    """The interactions in which some actions may be taken to repeat forever.
 
     Attributes:
-        reward: (N,) what follows from each.
-        terminated: (N,) whether nothing comes after it.
+        reward: (N,) the reward; of an action that repeats forever, its return.
+        terminated: (N,) whether nothing follows; true of an action that repeats forever.
         is_last: (N,) whether the next row does not continue the episode.
     """
 
@@ -56,12 +56,12 @@ class EffectiveTransitions:
         absorbing_gamma: float | None,
         is_stuck: Bools | None = None,
     ) -> EffectiveTransitions:
-        """Return what interactions say; for ``absorbing_gamma`` see :func:`map_interactions`.
+        """Return the effective transitions of interactions.
 
         Args:
             interactions: ⟨s, a, r, s′⟩.
-            absorbing_gamma: The discount factor, or None.
-            is_stuck: (N,) which lead nowhere, where more is known than these interactions.
+            absorbing_gamma: See :func:`map_interactions`.
+            is_stuck: (N,) which lead nowhere, if other interactions are known, too.
         """
         reward, terminated = interactions.reward, interactions.terminated
         if absorbing_gamma is not None:
@@ -71,7 +71,7 @@ class EffectiveTransitions:
         return cls(reward, terminated, interactions.is_last)
 
     def map(self, interactions: Interactions, classes: Ints) -> MappedSequence:
-        """Return the interactions as the classes of their percepts show them."""
+        """Return the interactions between the classes of their percepts."""
         start, end = classes[interactions.start], classes[interactions.end]
         return MappedSequence(
             start, interactions.action, self.reward, end, self.terminated, self.is_last
@@ -81,59 +81,59 @@ class EffectiveTransitions:
 def map_interactions(
     interactions: Interactions, classes: Ints, absorbing_gamma: float | None = None
 ) -> MappedSequence:
-    """Return the interactions as the classes of their percepts show them.
+    """Return the interactions between the classes of their percepts.
 
     Args:
         interactions: ⟨s, a, r, s′⟩.
         classes: (n_percepts,) the visual class of each percept.
         absorbing_gamma: The discount factor with which an action that leads nowhere repeats
             forever: such an interaction ends there, with a return of r / (1 − γ). None to assume,
-            as the paper does, that the next try may lead on.
+            as the paper does, that the next try may lead elsewhere.
     """
     return EffectiveTransitions.of(interactions, absorbing_gamma).map(interactions, classes)
 
 
 @dataclass(frozen=True, slots=True)
 class MappedMDP:
-    """Relative frequencies in a mapped sequence.
+    """The mapped MDP, estimated by relative frequencies.
 
-    A pair that was never tried has no transition and no reward; :meth:`floor` is what its value is
-    taken to be, so that it never looks better than what was seen.
+    A (class, action) pair that was never tried has no transition and no reward. Its value is
+    :meth:`floor`, so that it never looks better than the pairs that were tried.
 
     Attributes:
         count: (n_classes, n_actions) how often each pair was tried, η(V, a).
         reward: (n_classes, n_actions) mean reinforcement, R_k(V, a); 0 where never tried.
         transition: (n_classes · n_actions, n_classes) sparse probabilities T_k(V, a, V′). A row
             sums to the share of its interactions that did not terminate.
-        scale: Of the rewards.
-        source: Brings what it was estimated from, for methods without a model. That is large, and
-            an MDP may be kept for long.
+        scale: The scale of the rewards.
+        load_sequence: Returns the sequence that it was estimated from, for model-free methods; it
+            is too large to be kept with the MDP.
     """
 
     count: Ints
     reward: Floats
     transition: sparse.csr_array
     scale: Scale
-    source: Callable[[], MappedSequence]
+    load_sequence: Callable[[], MappedSequence]
 
     @property
     def sequence(self) -> MappedSequence:
-        """What it was estimated from."""
-        return self.source()
+        """The sequence that it was estimated from."""
+        return self.load_sequence()
 
     @property
     def n_classes(self) -> int:
-        """How many visual classes there are."""
+        """The number of visual classes."""
         return len(self.count)
 
     @property
     def n_actions(self) -> int:
-        """How many actions there are."""
+        """The number of actions."""
         return int(self.count.shape[1])
 
     @property
     def is_tried(self) -> Bools:
-        """(n_classes, n_actions) whether the pair was ever seen."""
+        """(n_classes, n_actions) whether the pair was ever tried."""
         return self.count > 0
 
     def floor(self, gamma: float) -> float:
@@ -146,19 +146,19 @@ class MappedMDP:
         return best
 
     def backup(self, value: Floats, gamma: float) -> Floats:
-        """Return R + γ T V, the H transform, with the floor where nothing was tried."""
+        """Return R + γ T V, the H transform; :meth:`floor` for pairs that were never tried."""
         ahead = (self.transition @ value).reshape(self.count.shape)
         return np.where(self.is_tried, self.reward + gamma * ahead, self.floor(gamma))
 
 
 @dataclass(frozen=True, slots=True)
 class TransitionCounts:
-    """What an MDP is estimated from: whole numbers, which add up over parts of a sequence.
+    """The integers from which an MDP is estimated; they add up over parts of a sequence.
 
     Attributes:
         count: (n_classes · n_actions,) how often each pair was tried.
         total: The sum of its rewards, in fixed point.
-        steps: (n_classes · n_actions, n_classes) how often it went on to each class.
+        steps: (n_classes · n_actions, n_classes) how often it led to each class.
     """
 
     count: Ints
@@ -169,21 +169,21 @@ class TransitionCounts:
     def of(
         cls, sequence: MappedSequence, n_classes: int, n_actions: int, scale: Scale
     ) -> TransitionCounts:
-        """Return the tally of a sequence, or of a part of one whose rewards have a scale."""
+        """Return the counts of a sequence, or of a part of one whose rewards have a scale."""
         size = n_classes * n_actions
         if size * n_classes <= max(len(sequence.start), DENSE):
             count, total = np.zeros(size, np.int64), np.zeros(size, np.int64)
-            every = np.zeros((size, n_classes), np.int64)
-            _tally(sequence, n_actions, _fixed(scale).factors(), count, total, every)
-            return cls(count, total, sparse.csr_array(every))
+            dense = np.zeros((size, n_classes), np.int64)
+            _count_steps(sequence, n_actions, _fixed(scale).factors(), count, total, dense)
+            return cls(count, total, sparse.csr_array(dense))
         pair = sequence.start * n_actions + sequence.action
         total = np.zeros(size, np.int64)
         np.add.at(total, pair, _fixed(scale).encode(sequence.reward))
-        goes_on = ~sequence.terminated
-        key = pair[goes_on] * np.int64(n_classes) + sequence.end[goes_on]
-        met, times = np.unique(key, return_counts=True)
-        where = (met // n_classes, met % n_classes)
-        steps = sparse.csr_array((times, where), shape=(size, n_classes))
+        continues = ~sequence.terminated
+        keys = pair[continues] * np.int64(n_classes) + sequence.end[continues]
+        keys, times = np.unique(keys, return_counts=True)
+        entries = (times, (keys // n_classes, keys % n_classes))
+        steps = sparse.csr_array(entries, shape=(size, n_classes))
         return cls(np.bincount(pair, minlength=size), total, steps)
 
     def __add__(self, other: TransitionCounts) -> TransitionCounts:
@@ -192,11 +192,11 @@ class TransitionCounts:
         )
 
 
-DENSE = 1 << 16  # entries of a matrix for which it is not worth while to sort
+DENSE = 1 << 16  # entries of a matrix up to which counting is faster than sorting
 
 
 @jit
-def _tally(
+def _count_steps(
     sequence: MappedSequence,
     n_actions: int,
     factors: tuple[float, float],
@@ -225,24 +225,24 @@ def estimate(
     [[1, 0]]
     """
     scale = scale or Scale.of(sequence.reward)
-    tally = TransitionCounts.of(sequence, n_classes, n_actions, scale)
-    return estimate_from(tally, n_actions, scale, lambda: sequence)
+    counts = TransitionCounts.of(sequence, n_classes, n_actions, scale)
+    return estimate_from(counts, n_actions, scale, lambda: sequence)
 
 
 def estimate_from(
-    tally: TransitionCounts, n_actions: int, scale: Scale, source: Callable[[], MappedSequence]
+    counts: TransitionCounts, n_actions: int, scale: Scale, load: Callable[[], MappedSequence]
 ) -> MappedMDP:
-    """Return the mapped MDP of a sequence, given its tally."""
-    tries = np.maximum(tally.count, 1)
-    steps = sparse.csr_array(tally.steps, copy=True)
+    """Return the mapped MDP of a sequence, given its counts."""
+    tries = np.maximum(counts.count, 1)
+    steps = sparse.csr_array(counts.steps, copy=True)
     steps.sort_indices()
     rows = np.repeat(tries, np.diff(steps.indptr))
     transition = sparse.csr_array(
         (steps.data / rows, steps.indices, steps.indptr), shape=steps.shape
     )
     shape = (-1, n_actions)
-    reward = (_fixed(scale).decode(tally.total) / tries).reshape(shape)
-    return MappedMDP(tally.count.reshape(shape), reward, transition, scale, source)
+    reward = (_fixed(scale).decode(counts.total) / tries).reshape(shape)
+    return MappedMDP(counts.count.reshape(shape), reward, transition, scale, load)
 
 
 def _fixed(scale: Scale) -> FixedPoint:

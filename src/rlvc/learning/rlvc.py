@@ -33,7 +33,7 @@ from rlvc.learning.generation.composites import Composites
 from rlvc.learning.mdp import MappedMDP
 from rlvc.learning.selection.selector import FeatureSelector, Selector, SplitChoice
 from rlvc.learning.solvers.base import Solver
-from rlvc.learning.solvers.dynamic_programming import ModifiedPolicyIteration
+from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
 from rlvc.learning.stage import Stage
 from rlvc.learning.surrogates import Surrogates
 from rlvc.learning.view import SplitStatistics, View
@@ -47,17 +47,17 @@ from rlvc.vision.metrics import Metric
 
 log = logging.getLogger(__name__)
 
-
-Source = Callable[[int, Policy | None], Interactions]
+InteractionSource = Callable[[int, Policy | None], Interactions]
+Data = Database | Interactions | InteractionSource
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RLVC:
     """Learn a visual control policy from interactions.
 
-    Every box of the paper's figure is an argument, with a default that needs no tuning, and so is
-    who does the work. A detector, descriptor or metric that is None is chosen from the percepts:
-    see :meth:`fitted`.
+    Every box of the paper's figure is an argument with a default that needs no tuning, and so is
+    the execution backend. A detector, descriptor or metric that is None is chosen from the
+    percepts: see :meth:`fitted`.
 
     >>> rng = np.random.default_rng(0)
     >>> images = rng.integers(0, 256, (2, 64, 64, 3), dtype=np.uint8)  # two places, two actions:
@@ -76,8 +76,8 @@ class RLVC:
     metric: Metric | None = None
     threshold: float = param(
         0.0,
-        "distance up to which descriptors are the same symbol; 0 for what suits the metric and "
-        "the descriptors",
+        "distance up to which descriptors are the same symbol; 0 to choose one that suits the "
+        "metric and the descriptors",
         low=0.0,
     )
     solver: Solver = field(default_factory=ModifiedPolicyIteration)
@@ -91,17 +91,17 @@ class RLVC:
     gamma: float = param(0.9, "discount factor (γ)", low=0.0, below=1.0)
     absorbing_self_loops: bool = param(
         True,
-        "an action that never led to another percept is repeated for ever, worth r / (1 − γ); "
-        "right where nothing moves unless the agent does (the paper: false)",
+        "an action that never led to another percept is taken to repeat forever, worth "
+        "r / (1 − γ); right where nothing moves unless the agent does (the paper: false)",
     )
     shrinkage: float = param(
         3.0,
-        "weight, in interactions, with which the values of a class are drawn towards those of what "
-        "it was split from, once learning is over; 0 for classes on their own (the paper)",
+        "weight, in interactions, with which the values of a class shrink towards those of its "
+        "ancestors in the tree, once learning is over; 0 for no shrinkage (the paper)",
         low=0.0,
     )
     max_splits: int = param(
-        5, "most classes refined in a stage, largest first; 0 for no limit", low=0
+        5, "maximum number of classes refined in a stage, largest first; 0 for no limit", low=0
     )
     max_stages: int = param(1000, "stages after which learning stops in any case", low=0)
     threads: int = param(0, "threads to use; 0 for all cores", low=0)
@@ -122,27 +122,28 @@ class RLVC:
 
     def learn(
         self,
-        data: Database | Interactions | Source | gymnasium.Env[Any, Any],
+        data: Data | gymnasium.Env[Any, Any],
         *,
         interactions: int = INTERACTIONS,
         rounds: int = ROUNDS,
         epsilon: float = EPSILON,
         seed: int = 0,
     ) -> Policy:
-        """Return the policy that interactions teach: that of the last stage.
+        """Return the policy learned from interactions: that of the last stage.
 
         Args:
-            data: A static database; or an environment to interact with; or a function of the stage
-                and of the policy so far that returns fresh interactions for every stage.
-            interactions: With an environment, how many interactions to collect.
-            rounds: In how many rounds: each but the first follows the policy learned so far.
-            epsilon: The share of random actions in these.
-            seed: Of the environment and of the exploration.
+            data: A static database; an environment to interact with; or a function of the stage
+                number and of the policy so far that returns fresh interactions for every stage.
+            interactions: With an environment, the number of interactions to collect.
+            rounds: With an environment, the number of rounds of collection; all but the first
+                follow the policy learned so far.
+            epsilon: The share of random actions in these rounds.
+            seed: Seed of the environment and of the exploration.
         """
         if isinstance(data, gymnasium.Env):
-            memory = ExtractionCache()
+            cache = ExtractionCache()
             *_, last = explore(
-                data, lambda met: self.learn(self.extract(met, memory)),
+                data, lambda met: self.learn(self.extract(met, cache)),
                 interactions=interactions, rounds=rounds, epsilon=epsilon, seed=seed,
             )  # fmt: skip
             return last.policy
@@ -150,14 +151,12 @@ class RLVC:
             pass
         return stage.policy()
 
-    def stages(
-        self, data: Database | Interactions | Source, store: CheckpointStore = NULL_STORE
-    ) -> Iterator[Stage]:
+    def stages(self, data: Data, store: CheckpointStore = NULL_STORE) -> Iterator[Stage]:
         """Yield the stages of Algorithm 1, until no class is refined any more.
 
         Args:
-            data: See :meth:`learn`.
-            store: Where the decisions of stages are kept; those found there are not made again.
+            data: See :meth:`learn`; not an environment.
+            store: Where the decision of every stage is saved; saved decisions are not made again.
         """
         run, classifier = _Run(self, data, store), self.classifier
         for k in range(self.max_stages + 1):
@@ -180,9 +179,9 @@ class RLVC:
     def choose_splits(
         self, generator: GeneratorState, view: View, residuals: ResidualSums, is_aliased: Bools
     ) -> Decision:
-        """Return which classes are split, and by what.
+        """Return which classes to split, and by which features.
 
-        Classes that no candidate of one attempt splits are shown those of the next.
+        The generator is asked again for classes that none of its candidates so far splits.
         """
         choice, offered = SplitChoice.none(len(is_aliased)), list[Candidates]()
         while True:
@@ -210,17 +209,17 @@ class RLVC:
         graph: FeatureGraph | None = None,
         on_begin: Callable[[int], None] | None = None,
     ) -> Database:
-        """Return the database of interactions: which percept exhibits which symbol.
+        """Extract the symbols of the percepts, and return the database to learn from.
 
         Each distinct image is processed once. Several learners can share the result.
 
         Args:
-            interactions: What to learn from.
+            interactions: The interactions.
             cache: Keypoints extracted before; images in it are not processed again.
             on_image: Called after each image.
-            extractor: An extractor that knows symbols already; a new one unless given.
-            graph: The features known already.
-            on_begin: Called first, with the number of images that are processed.
+            extractor: An extractor that already knows symbols; a new one by default.
+            graph: Features that are already known.
+            on_begin: Called first, with the number of images to process.
         """
         percepts, cache = interactions.percepts, cache or ExtractionCache()
         extractor = extractor or self.new_extractor(percepts)
@@ -230,48 +229,48 @@ class RLVC:
         found = extractor.find_symbols(percepts, keypoints, self.threads)
         index = FeatureIndex.of((graph or FeatureGraph()).add_symbols(extractor), percepts, found)
         database = Database.of(interactions, index, extractor)
-        _warn_of_trivial(database)
+        _warn_if_trivial(database)
         return database
 
     @property
     def absorbing_gamma(self) -> float | None:
-        """With what an action that leads nowhere is discounted; see :func:`map_interactions`."""
+        """The ``absorbing_gamma`` of :func:`rlvc.learning.mdp.map_interactions`."""
         return self.gamma if self.absorbing_self_loops else None
 
     def fitted(self, percepts: Percepts) -> RLVC:
-        """Return the learner with a detector, a descriptor, a metric and a threshold for percepts.
+        """Return the learner with a detector, descriptor, metric and threshold that suit percepts.
 
-        Given ones stay. See :func:`rlvc.vision.auto.choose_extractor`.
+        Those that were given stay. See :func:`rlvc.vision.auto.choose_extractor`.
         """
         return self.with_extractor(self.new_extractor(percepts))
 
     def with_extractor(self, extractor: FeatureExtractor) -> RLVC:
-        """Return the learner that sees with an extractor's detector, descriptor and metric."""
+        """Return the learner with the detector, descriptor and metric of an extractor."""
         return replace(
             self, detector=extractor.detector, descriptor=extractor.descriptor,
             metric=extractor.metric, threshold=extractor.threshold,
         )  # fmt: skip
 
     def new_extractor(self, percepts: Percepts) -> FeatureExtractor:
-        """Return an extractor for percepts, without any symbols."""
+        """Return an extractor that suits percepts, without any symbols."""
         return choose_extractor(
             percepts, detector=self.detector, descriptor=self.descriptor, metric=self.metric,
-            threshold=self.threshold,
+            threshold=self.threshold, threads=self.threads,
         ).new_extractor()  # fmt: skip
 
-    def source(
-        self, data: Database | Interactions | Source
+    def database_source(
+        self, data: Data
     ) -> Callable[[int, Stage | None, Database | None], Database]:
-        """Return what brings the database of a stage: that of the one before, or a fresh one.
+        """Return a function that fetches the database of a stage: the previous or a fresh one.
 
-        It is called with the number of the stage, the stage before and the database known then.
+        Its arguments are the number of the stage, the previous stage, and the database with the
+        features known after that.
         """
         if isinstance(data, Interactions):
             data = self.extract(data)
         if isinstance(data, Database):
-            static = (
-                data if data.client.shard is None else self.engine.distribute(data, self.threads)
-            )
+            is_local = data.client.shard is not None
+            static = self.engine.distribute(data, self.threads) if is_local else data
             return lambda number, stage, database: database or static
         if not callable(data):
             raise TypeError(
@@ -285,7 +284,7 @@ class RLVC:
             interactions = fresh(number, stage.policy() if stage else None)
             if not isinstance(interactions, Interactions):
                 raise TypeError(
-                    "The function that brings fresh interactions must return Interactions; "
+                    "The function that provides fresh interactions must return Interactions; "
                     f"got {type(interactions).__name__}."
                 )
             if database is None:
@@ -296,28 +295,25 @@ class RLVC:
 
 
 class _Run:
-    """One run of a learner: its database as features become known, and the state of its parts.
+    """The state of one run of a learner: its database, and what its parts remember.
 
     Attributes:
-        variance: Of the returns of the interactions: the scale of aliasing.
+        variance: The variance of the returns of the interactions, the scale of aliasing.
     """
 
     variance: float
 
-    def __init__(
-        self, learner: RLVC, data: Database | Interactions | Source, store: CheckpointStore
-    ) -> None:
-        self._learner, self._fetch = learner, learner.source(data)
-        choose = partial(learner.choose_splits, learner.generator.start())
-        self._choose = choose
-        self._saved = None if store is NULL_STORE else Decisions(store, choose)
+    def __init__(self, learner: RLVC, data: Data, store: CheckpointStore) -> None:
+        self._learner, self._fetch = learner, learner.database_source(data)
+        self._choose = partial(learner.choose_splits, learner.generator.start())
+        self._decisions = None if store is NULL_STORE else Decisions(store, self._choose)
         self._post_process = learner.post_process.start()
         self._stage: Stage | None = None
         self._decision: Decision | None = None
         self._interactions: Interactions | None = None
 
     def evaluate(self, number: int, classifier: Classifier) -> tuple[View, Floats]:
-        """Return the interactions of a stage as a classifier shows them, and the optimal values."""
+        """Return the view of a stage under a classifier, and the optimal values."""
         learner = self._learner
         known = None if self._decision is None else self._decision.database
         database = self._fetch(number, self._stage, known)
@@ -330,16 +326,18 @@ class _Run:
     def decide(
         self, number: int, view: View, residuals: ResidualSums, is_aliased: Bools
     ) -> list[Split]:
-        """Return the classes that are split, now or in the run that is resumed."""
-        found = view, residuals, is_aliased
-        self._decision = self._saved(number, *found) if self._saved else self._choose(*found)
+        """Return the classes to split, as saved by the run that is resumed or chosen now."""
+        if self._decisions is None:
+            self._decision = self._choose(view, residuals, is_aliased)
+        else:
+            self._decision = self._decisions(number, view, residuals, is_aliased)
         return self._decision.splits
 
     def stage(
         self, number: int, view: View, q: Floats, residuals: ResidualSums, is_aliased: Bools,
         splits: list[Split],
     ) -> Stage:  # fmt: skip
-        """Return what a stage found."""
+        """Return the results of a stage."""
         assert self._decision is not None
         self._stage = Stage(
             number, view.database, view.spec.classifier, view.mdp, q, self._learner,
@@ -348,13 +346,13 @@ class _Run:
         return self._stage
 
     def post_process(self, number: int, classifier: Classifier, *, is_last: bool) -> Classifier:
-        """Return the classifier of the next stage, reworked if that is due."""
+        """Return the classifier of the next stage, after post-processing."""
         if self._post_process is None:
             return classifier
         return self._post_process(number, classifier, self._solve, is_last=is_last)
 
     def last_stage(self, number: int, classifier: Classifier) -> Stage:
-        """Return what a stage finds that splits no class."""
+        """Return the results of a stage that splits no class."""
         learner, (view, q) = self._learner, self.evaluate(number, classifier)
         residuals = view.residuals(q, learner.gamma)
         is_aliased = learner.aliasing.detect(residuals, self.variance)
@@ -368,7 +366,7 @@ class _Run:
         return mdp, learner.solver.solve(mdp, learner.gamma)
 
 
-CHOSEN = ("detector", "descriptor", "metric")  # from the percepts, unless they are given
+CHOSEN = ("detector", "descriptor", "metric")  # from the percepts, unless given
 _METHODS = {
     "detector": ("detect",),
     "descriptor": ("describe",),
@@ -385,7 +383,7 @@ _METHODS = {
 
 
 def largest_first(choice: SplitChoice, count: NDArray[np.int64], max_splits: int) -> list[Split]:
-    """Return the splits to make: at most ``max_splits``, of the classes with the most samples."""
+    """Return at most ``max_splits`` of the chosen splits, of the classes with the most samples."""
     wanted = np.flatnonzero(choice.feature >= 0)
     size = count.sum(axis=1)[wanted]
     order = wanted[np.argsort(-size, kind="stable")]
@@ -395,13 +393,13 @@ def largest_first(choice: SplitChoice, count: NDArray[np.int64], max_splits: int
 def register_features(
     database: Database, splits: list[Split], offered: list[Candidates]
 ) -> tuple[Database, list[Split]]:
-    """Return the database in which the features that split classes are known, and the splits.
+    """Return the database with the new features that split classes, and the renumbered splits.
 
     New features are numbered in the order of the splits.
     """
     n_known, new = len(database.graph), [one.new for one in offered if len(one.new)]
     if len(new) > 1:
-        raise ValueError("A generator must offer all new features of a stage at one attempt.")
+        raise ValueError("A generator must propose all new features of a stage in one attempt.")
     made = [one.feature for one in splits if one.feature >= n_known]
     if not made:
         return database, splits
@@ -413,7 +411,7 @@ def register_features(
 def add_surrogates(
     database: Database, splits: list[Split], tests: list[AtLeast | None]
 ) -> tuple[Database, list[Split]]:
-    """Return the database and the splits in which others stand in for the best features."""
+    """Return the database and the splits in which at-least features replace those they extend."""
     database, numbers = database.add([test for test in tests if test])
     number = iter(numbers)
     return database, [
@@ -422,7 +420,7 @@ def add_surrogates(
     ]
 
 
-def _warn_of_trivial(database: Database) -> None:
+def _warn_if_trivial(database: Database) -> None:
     """Warn about a database from which little can be learned."""
     interactions = database.interactions
     if len(database.incidence.indices) == 0:
@@ -430,6 +428,6 @@ def _warn_of_trivial(database: Database) -> None:
     if not interactions.reward.any():
         log.warning("All rewards are zero: nothing distinguishes one action from another.")
     if interactions.n_actions == 1:
-        log.warning("There is only one action: whatever is seen, it will be taken.")
+        log.warning("There is only one action: the policy will always take it.")
     if len(interactions.percepts) == 1:
         log.warning("There is only one percept: the policy will always do the same.")

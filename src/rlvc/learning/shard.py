@@ -1,9 +1,9 @@
-"""A shard: some whole episodes of a database, and what their percepts show.
+"""A shard: some whole episodes of a database, and the features of their percepts.
 
-All that a shard is asked for are sums of integers, small samples, or single occurrences; the
-answers of all shards, added up, are those of the whole. One shard in this process is the usual
-case. A question says all that is needed to answer it, so that a new worker can answer like the one
-that it replaces; what was computed for one question is kept for the next.
+Questions to a shard ask for sums of integers, small samples, or single occurrences; the sum of the
+answers of all shards is the answer of the whole database. Usually there is one shard, in this
+process. A question contains all that is needed to answer it, so that a new worker can replace a
+lost one; shards cache results for the questions that follow.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ from rlvc.learning.generation.composites import NewFeatures, may_be_part
 from rlvc.learning.generation.sampling import CellCounts, Sample, ShardSample
 from rlvc.learning.mdp import EffectiveTransitions, MappedSequence, TransitionCounts
 from rlvc.learning.selection.selector import FeatureSelector, Samples
-from rlvc.learning.surrogates import Cooccurrence, Group, Tally, cooccurrences_of, tallies_of
+from rlvc.learning.surrogates import Cooccurrence, Tally, TallyRequest, cooccurrences_of, tallies_of
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedPercepts:
-    """The percepts of a shard as a classifier shows them.
+    """The percepts of a shard in the classes of a view.
 
     Attributes:
-        number: Tells this view from others.
+        number: The number of the view.
         classes: (n_percepts,) the visual class of each percept.
-        n_classes: How many classes there are.
-        index: What the percepts show of the features known then.
-        threads: How many threads to use.
-        sequence: The interactions as the classes show them.
+        n_classes: The number of classes.
+        index: The features of the percepts, as far as known to the view.
+        threads: The number of threads to use.
+        sequence: The interactions between classes.
     """
 
     number: int
@@ -74,12 +74,12 @@ class ClassifiedPercepts:
 
 @dataclass(slots=True)
 class ShardFeatures:
-    """Answer what generators ask about the images of a shard; what was worked out is kept.
+    """Answer the questions of generators about the images of a shard, and cache results.
 
     Attributes:
         table: (n_percepts, n_cameras) the images that make up each percept.
         numbers: For each camera, the number of each image in the whole database.
-        n_images: For each camera, how many images the whole database has.
+        n_images: For each camera, the number of images in the whole database.
     """
 
     table: Ints
@@ -95,75 +95,75 @@ class ShardFeatures:
     _blocks: dict[int, dict[int, FeatureBlock]] = field(default_factory=dict)
 
     def sample(
-        self, seen: ClassifiedPercepts, wanted: list[int], camera: int, seed: int, height: int
+        self, percepts: ClassifiedPercepts, wanted: list[int], camera: int, seed: int, height: int
     ) -> Sample:
-        """Return the images of some classes in the order that a seed draws; nothing is copied."""
-        images = self._images_of(seen, wanted, camera, seed)
-        return Sample(images.begin, images.image, self._places_of(seen.index, height)[camera])
+        """Return the images of some classes in a random order; nothing is copied."""
+        images = self._images_of(percepts, wanted, camera, seed)
+        return Sample(images.begin, images.image, self._places_of(percepts.index, height)[camera])
 
     def cut_sample(
         self,
-        seen: ClassifiedPercepts,
+        percepts: ClassifiedPercepts,
         wanted: list[int],
         camera: int,
         seed: int,
         most: int,
         height: int,
     ) -> ShardSample:
-        """Return the first images of some classes in that order, to be merged with others."""
-        sample = self.sample(seen, wanted, camera, seed, height)
-        return ShardSample.cut(sample, self._draw(seed)[camera], most)
+        """Return the first images of some classes in that order, to merge with other shards."""
+        sample = self.sample(percepts, wanted, camera, seed, height)
+        return ShardSample.cut(sample, self._draw_ranks(seed)[camera], most)
 
     def count_cells(
-        self, seen: ClassifiedPercepts, wanted: list[int], camera: int, levels: int, height: int
+        self, percepts: ClassifiedPercepts, wanted: list[int], camera: int, levels: int, height: int
     ) -> CellCounts:
-        """Return how many images some classes have, and how many show what in which cell."""
-        images = self._images_of(seen, wanted, camera)
-        places = self._places_of(seen.index, height)[camera]
-        is_part = may_be_part(seen.index.graph, height)
+        """Count the images of some classes, and those that show each feature in each cell."""
+        images = self._images_of(percepts, wanted, camera)
+        places = self._places_of(percepts.index, height)[camera]
+        is_part = may_be_part(percepts.index.graph, height)
         work = partial(count_cells, images, places, is_part, levels)
-        found = share_threads(work, spans_of(images.begin, seen.threads), seen.threads)
+        found = share_threads(work, spans_of(images.begin, percepts.threads), percepts.threads)
         return CellCounts(np.diff(images.begin), np.concatenate(found))
 
     def exhibit(
-        self, seen: ClassifiedPercepts, new: NewFeatures, is_open: Bools
+        self, percepts: ClassifiedPercepts, new: NewFeatures, is_open: Bools
     ) -> list[Incidence]:
         """Return which percepts exhibit new features, numbered after the known ones."""
-        n = n_known = len(seen.index.graph)
+        n = n_known = len(percepts.index.graph)
         wanted = np.flatnonzero(is_open).tolist()
-        every_place, found = self._places_of(seen.index, new.height), list[Incidence]()
+        places, found = self._places_of(percepts.index, new.height), list[Incidence]()
         for number, kind in enumerate(new.kinds):
-            blocks = self._blocks.get(number, {})
-            kept = set(kind.kept)
-            blocks = self._blocks[number] = {i: one for i, one in blocks.items() if i in kept}
-            missing = [i for i, name in enumerate(kind.numbers) if name not in blocks]
+            kept, cached = set(kind.kept_ids), self._blocks.get(number, {})
+            blocks = {name: block for name, block in cached.items() if name in kept}
+            missing = [i for i, name in enumerate(kind.ids) if name not in blocks]
             if missing:
-                images = self._images_of(seen, [wanted[i] for i in missing], kind.camera)
-                features, places = [kind.features[i] for i in missing], every_place[kind.camera]
-                made = images.exhibit(features, places, n_known, seen.threads)
-                blocks |= {kind.numbers[i]: one for i, one in zip(missing, made, strict=True)}
-            ours = [blocks[name] for name in kind.numbers]
-            found.append(assemble(ours, len(seen.classes), n))
+                images = self._images_of(percepts, [wanted[i] for i in missing], kind.camera)
+                features = [kind.features[i] for i in missing]
+                made = images.exhibit(features, places[kind.camera], n_known, percepts.threads)
+                blocks |= {kind.ids[i]: block for i, block in zip(missing, made, strict=True)}
+            self._blocks[number] = blocks
+            found.append(assemble([blocks[name] for name in kind.ids], len(percepts.classes), n))
             n = found[-1].n_features
         return found
 
     def _images_of(
-        self, seen: ClassifiedPercepts, wanted: list[int], camera: int, seed: int = -1
+        self, percepts: ClassifiedPercepts, wanted: list[int], camera: int, seed: int = -1
     ) -> ClassImages:
-        """Return the images of some classes, in the order of a seed unless that is negative.
+        """Return the images of some classes, in the random order of a seed; in any order if -1.
 
-        What is composed of the images of classes is looked for on the same images next.
+        They are cached, as a feature composed from images is then searched for on the same images.
         """
-        key = seen.number, tuple(wanted)
-        known, order, images = self._images.get(camera, (None, -1, None))
-        if images is None or known != key or seed not in (-1, order):
-            rank = self._draw(seed)[camera] if seed >= 0 else np.arange(len(self.numbers[camera]))
+        key = percepts.number, tuple(wanted)
+        cached_key, cached_seed, images = self._images.get(camera, (None, -1, None))
+        if images is None or cached_key != key or seed not in (-1, cached_seed):
+            n = len(self.numbers[camera])
+            rank = self._draw_ranks(seed)[camera] if seed >= 0 else np.arange(n)
             image = self.table[:, camera]
-            images = ClassImages.of(seen.classes, seen.n_classes, wanted, image, rank)
+            images = ClassImages.of(percepts.classes, percepts.n_classes, wanted, image, rank)
             self._images[camera] = key, seed, images
         return images
 
-    def _draw(self, seed: int) -> list[Ints]:
+    def _draw_ranks(self, seed: int) -> list[Ints]:
         """Return the rank of each image in a random order of all images."""
         if self._ranks[0] != seed:
             rng = np.random.default_rng(seed)
@@ -180,7 +180,7 @@ class ShardFeatures:
         numbers = np.flatnonzero(may_be_part(graph, height)).tolist()
         parts = {n: graph[n] for n in numbers if graph.height[n] > 0}
         if not self._places or parts != self._parts:
-            if not self._parts.items() <= parts.items():  # of another run: numbers mean others
+            if not self._parts.items() <= parts.items():  # another run numbered other features
                 self._found = {}
             self._parts, self._places = parts, index.places_of(numbers, self._found)
         return self._places
@@ -188,16 +188,16 @@ class ShardFeatures:
 
 @dataclass(frozen=True, slots=True)
 class ShardNumbers:
-    """How a shard is numbered in the whole database.
+    """The numbers of a shard's percepts and images in the whole database.
 
     Attributes:
         percepts: (n,) the number of each percept, in ascending order.
-        is_first: (n,) which percepts no shard before this one has; a full slice for all.
+        is_first: (n,) which percepts no earlier shard has; a full slice for all.
         images: For each camera, the number of each image, in ascending order.
-        n_images: For each camera, how many images all shards have.
-        is_stuck: (N,) which interactions lead nowhere, as all shards know; None for what this one
-            knows.
-        n_shards: How many shards there are.
+        n_images: For each camera, the number of images in all shards.
+        is_stuck: (N,) which interactions lead nowhere, given those of all shards; None if this
+            shard has all.
+        n_shards: The number of shards.
     """
 
     percepts: Ints
@@ -209,7 +209,7 @@ class ShardNumbers:
 
     @classmethod
     def of_all(cls, index: FeatureIndex) -> ShardNumbers:
-        """Return the numbers of the one shard that has everything."""
+        """Return the numbers of the only shard."""
         n_images = tuple(places.n_images for places in index.places)
         images = tuple(np.arange(n) for n in n_images)
         percepts = np.arange(len(index.table))
@@ -217,11 +217,11 @@ class ShardNumbers:
 
 
 class KnownFeatures:
-    """The features that a database knows; other processes are sent those that shards do not have.
+    """The features of a database; pickled, only those that shards do not have from the start.
 
     Args:
         graph: All of them.
-        n_base: How many of them every shard has from the start.
+        n_base: The number of features that every shard has from the start.
     """
 
     def __init__(self, graph: FeatureGraph, n_base: int) -> None:
@@ -232,7 +232,7 @@ class KnownFeatures:
         return {"_graph": None, "added": self.added}
 
     def graph(self, base: FeatureGraph) -> FeatureGraph:
-        """Return the graph of these features, given that of a shard."""
+        """Return the graph of these features, given the first graph of a shard."""
         if self._graph is None:
             self._graph, _ = base.add(self.added)
         return self._graph
@@ -240,15 +240,15 @@ class KnownFeatures:
 
 @dataclass(frozen=True, slots=True)
 class ViewSpec:
-    """How a database is viewed.
+    """The specification of a view, from which every shard computes its part.
 
     Attributes:
-        number: Tells this view from those before.
+        number: A unique number, by which shards recognize the view.
         known: The features.
-        classifier: From what percepts exhibit to visual classes.
+        classifier: Maps the features of percepts to visual classes.
         absorbing_gamma: See :func:`rlvc.learning.mdp.map_interactions`.
-        scale: Of the rewards of all shards.
-        threads: How many threads to use; no answer depends on it.
+        scale: The scale of the rewards of all shards.
+        threads: The number of threads to use; no answer depends on it.
     """
 
     number: int
@@ -261,13 +261,13 @@ class ViewSpec:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where a feature is first seen.
+    """Where a feature first occurs.
 
     Attributes:
         image: The number of the image of its camera.
-        x: Where, pixels.
-        y: Where, pixels.
-        scale: How large, pixels.
+        x: Its x coordinate, in pixels.
+        y: Its y coordinate, in pixels.
+        scale: Its scale, in pixels.
     """
 
     image: int
@@ -280,12 +280,12 @@ class Shard:
     """Some whole episodes of a database, and an index of the features of their percepts.
 
     Args:
-        interactions: The interactions; percepts and images have numbers of their own here.
-        index: What the percepts show.
-        numbers: Their numbers in the whole database; unless given, this is all of it.
+        interactions: The interactions, with percepts numbered within the shard.
+        index: The features of the percepts.
+        numbers: Their numbers in the whole database; None if this is the only shard.
 
     Attributes:
-        threads: How many threads to use, whatever a view says; None for what it says.
+        threads: The number of threads to use instead of that of a view; None for that of the view.
     """
 
     def __init__(
@@ -303,17 +303,17 @@ class Shard:
         self._residuals: tuple[int, Residuals] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Shard, self._given  # what was worked out can be worked out again
+        return Shard, self._given  # caches are not pickled
 
-    def index_of(self, known: KnownFeatures, *, is_kept: bool = False) -> FeatureIndex:
-        """Return what the percepts show of some features.
+    def index_of(self, known: KnownFeatures, *, is_current: bool = False) -> FeatureIndex:
+        """Return the index of some features.
 
-        The last index is kept, as a database grows by a few features at every stage.
+        The last index is cached, as a database grows by a few features at every stage.
 
         Args:
             known: The features.
-            is_kept: Whether this index is kept even if the last one has more features: those of
-                another run, which began alike.
+            is_current: Whether to cache this index even if the cached one has more features, which
+                are then those of another run that began in the same way.
         """
         graph, index = known.graph(self.base.graph), self._index
         if graph is index.graph:
@@ -321,7 +321,7 @@ class Shard:
         n = len(index.graph)
         if graph.features[:n] == index.graph.features:
             self._index = index.extend(graph)
-        elif not is_kept and graph.features == index.graph.features[: len(graph)]:
+        elif not is_current and graph.features == index.graph.features[: len(graph)]:
             return index.first(graph)  # of an earlier stage
         else:
             self._index = self.base.extend(graph)
@@ -332,21 +332,21 @@ class Shard:
         return sum_returns(self._interactions, gamma, scale)
 
     def count_transitions(self, spec: ViewSpec) -> TransitionCounts:
-        """Return what the mapped MDP is estimated from."""
+        """Return the counts from which the mapped MDP is estimated."""
         n_classes, n_actions = spec.classifier.n_classes, self._interactions.n_actions
         sequence = self._classify(spec).sequence
         return TransitionCounts.of(sequence, n_classes, n_actions, spec.scale)
 
     def sequence(self, spec: ViewSpec) -> MappedSequence:
-        """Return the interactions as the classes of their percepts: no sum, and large."""
+        """Return the interactions between classes; unlike other answers it is large."""
         return self._classify(spec).sequence
 
     def sum_residuals(self, spec: ViewSpec, q: Floats, gamma: float) -> ResidualSums:
         """Return the count, the sum and the sum of squares of the residuals of every pair."""
-        return self._residuals_of(spec, q, gamma).sums()
+        return self._residuals_of(spec, q, gamma).sums
 
     def class_keys(self, spec: ViewSpec) -> Ints:
-        """Return what this shard's percepts add to what tells classes apart."""
+        """Return the share of this shard's percepts in the keys of classes."""
         numbers = self._numbers
         classes = self._classify(spec).classes[numbers.is_first]
         return class_keys(classes, spec.classifier.n_classes, numbers.percepts[numbers.is_first])
@@ -354,20 +354,20 @@ class Shard:
     def sample(
         self, spec: ViewSpec, wanted: list[int], camera: int, seed: int, height: int
     ) -> Sample:
-        """Return the images of some classes in the order that a seed draws; nothing is copied."""
+        """Return the images of some classes in a random order; nothing is copied."""
         return self._features.sample(self._classify(spec), wanted, camera, seed, height)
 
     def cut_sample(
         self, spec: ViewSpec, wanted: list[int], camera: int, seed: int, most: int, height: int
     ) -> ShardSample:
-        """Return the first images of some classes in that order, to be merged with others."""
-        seen = self._classify(spec)
-        return self._features.cut_sample(seen, wanted, camera, seed, most, height)
+        """Return the first images of some classes in that order, to merge with other shards."""
+        percepts = self._classify(spec)
+        return self._features.cut_sample(percepts, wanted, camera, seed, most, height)
 
     def count_cells(
         self, spec: ViewSpec, wanted: list[int], camera: int, levels: int, height: int
     ) -> CellCounts:
-        """Return how many images some classes have, and how many show what in which cell."""
+        """Count the images of some classes, and those that show each feature in each cell."""
         return self._features.count_cells(self._classify(spec), wanted, camera, levels, height)
 
     def measure(
@@ -379,7 +379,7 @@ class Shard:
         candidates: Candidates,
         is_open: Bools,
     ) -> Any:
-        """Return what a selector measures of candidates; see :meth:`FeatureSelector.measure`."""
+        """Return the measures of candidates; see :meth:`FeatureSelector.measure`."""
         residuals = self._residuals_of(spec, q, gamma)
         incidence = exhibit(self._features, self._classify(spec), candidates, is_open)
         start, is_all = self._interactions.start, self._numbers.n_shards == 1
@@ -389,39 +389,44 @@ class Shard:
     def cooccurrences(
         self, spec: ViewSpec, known: KnownFeatures, pairs: Sequence[tuple[int, int]]
     ) -> list[Cooccurrence]:
-        """Return what occurs together, for pairs of a class and a feature.
+        """Count which features occur together with some, given as pairs of a class and a feature.
 
-        ``known`` are the features by now, which may be more than when the classes were mapped.
+        ``known`` may have more features than the view.
         """
         classes, is_first = self._classify(spec).classes, self._numbers.is_first
         incidence, threads = self.index_of(known).incidence, self._threads_of(spec)
         return cooccurrences_of(incidence, classes, pairs, is_first, threads)
 
     def tallies(
-        self, spec: ViewSpec, known: KnownFeatures, q: Floats, gamma: float, asked: Sequence[Group]
+        self,
+        spec: ViewSpec,
+        known: KnownFeatures,
+        q: Floats,
+        gamma: float,
+        requests: Sequence[TallyRequest],
     ) -> list[Tally]:
-        """Return how many of some features are exhibited in each of some groups."""
+        """Return the tally of each request."""
         residuals = self._residuals_of(spec, q, gamma)
         start = self._interactions.start
-        return tallies_of(self.index_of(known).incidence, residuals, start, asked)
+        return tallies_of(self.index_of(known).incidence, residuals, start, requests)
 
     def classes(
         self, known: KnownFeatures, classifier: Classifier, threads: int
     ) -> tuple[Ints, Ints]:
-        """Return the percepts that no shard before has, and their classes."""
+        """Return the percepts that no earlier shard has, and their classes."""
         numbers, threads = self._numbers, threads if self.threads is None else self.threads
         classes = self._classes(self.index_of(known), classifier, threads)
         return numbers.percepts[numbers.is_first], classes[numbers.is_first]
 
     def usage(self, known: KnownFeatures, classifier: Classifier) -> Ints:
-        """Return on how many percepts that no shard before has each feature is tested."""
+        """Count the percepts that no earlier shard has on which each feature is tested."""
         incidence, is_first = self.index_of(known).incidence, self._numbers.is_first
         if not isinstance(is_first, slice):
             incidence = incidence.take(np.flatnonzero(is_first))
         return classifier.usage(incidence)
 
     def spots(self, known: KnownFeatures, numbers: Sequence[int]) -> list[Spot | None]:
-        """Return where some features first occur here, on images by their number in all."""
+        """Return where some features first occur, with images as the database numbers them."""
         index, found = self.index_of(known), list[Spot | None]()
         for number in numbers:
             spot, (image, occurrences) = None, index.find(number)
@@ -433,7 +438,7 @@ class Shard:
         return found
 
     def split(self, n_shards: int) -> Iterator[Shard]:
-        """Yield all that there is as several shards, with about as many interactions each."""
+        """Cut the only shard into several, with about the same number of interactions each."""
         whole, index = self._interactions, self.base
         is_stuck, cut = whole.is_stuck, cut_episodes(whole.episode, n_shards)
         for rows, percepts, is_first in cut_percepts(whole, cut):
@@ -451,18 +456,18 @@ class Shard:
                 percepts, is_first, images, self._numbers.n_images,
                 is_stuck[rows], n_shards,
             )  # fmt: skip
-            part = FeatureIndex.at(index.graph, index.cameras, tuple(places), table)
+            part = FeatureIndex.from_occurrences(index.graph, index.cameras, tuple(places), table)
             yield Shard(interactions, part, numbers)
 
     def _threads_of(self, spec: ViewSpec) -> int:
         return spec.threads if self.threads is None else self.threads
 
     def _classify(self, spec: ViewSpec) -> ClassifiedPercepts:
-        """Return the percepts of a view, and forget those of others."""
+        """Return the percepts of a view; those of the last view are cached."""
         view = self._view
         if view is None or view.number != spec.number:
             self._view = self._residuals = None
-            index, threads = self.index_of(spec.known, is_kept=True), self._threads_of(spec)
+            index, threads = self.index_of(spec.known, is_current=True), self._threads_of(spec)
             classes = self._classes(index, spec.classifier, threads)
             sequence = self._effective(spec.absorbing_gamma).map(self._interactions, classes)
             view = self._view = ClassifiedPercepts(
@@ -471,53 +476,53 @@ class Shard:
         return view
 
     def _effective(self, gamma: float | None) -> EffectiveTransitions:
-        """Return what the interactions are taken to say."""
-        known = self._transitions
-        if known is None or known[0] != gamma:
+        """Return the effective transitions of the interactions; they are cached."""
+        cached = self._transitions
+        if cached is None or cached[0] != gamma:
             is_stuck = self._numbers.is_stuck
-            known = gamma, EffectiveTransitions.of(self._interactions, gamma, is_stuck)
-            self._transitions = known
-        return known[1]
+            cached = gamma, EffectiveTransitions.of(self._interactions, gamma, is_stuck)
+            self._transitions = cached
+        return cached[1]
 
     def _classes(self, index: FeatureIndex, classifier: Classifier, threads: int) -> Ints:
         """Return the (n_percepts,) visual classes of the percepts."""
         if not isinstance(classifier, Nodes):
             return classifier.classify(index.incidence, threads)
-        graph, known = index.graph, self._classified
-        # Features that another run added may have the same numbers, and mean something else.
-        if known is not None and known[0].features == graph.features[: len(known[0])]:
-            classes = classifier.reclassify(*known[1:], index.incidence, threads)
+        graph, cached = index.graph, self._classified
+        # Another run may have given the same numbers to other features.
+        if cached is not None and cached[0].features == graph.features[: len(cached[0])]:
+            classes = classifier.reclassify(*cached[1:], index.incidence, threads)
         else:
             classes = classifier.classify(index.incidence, threads)
-        # The classifier of the next stage is often refined from that of this one.
+        # The classifier of the next stage usually refines this one.
         self._classified = graph, classifier, classes
         return classes
 
     def _residuals_of(self, spec: ViewSpec, q: Floats, gamma: float) -> Residuals:
         """Return the residuals of the interactions."""
-        seen, known = self._classify(spec), self._residuals
-        if known is not None and known[0] == seen.number:
-            residuals = known[1]
+        percepts, cached = self._classify(spec), self._residuals
+        if cached is not None and cached[0] == percepts.number:
+            residuals = cached[1]
             if residuals.gamma == gamma and np.array_equal(residuals.q, q):
                 return residuals
-        self._residuals = None
-        found = bellman_residuals(seen.sequence, q, gamma, spec.scale, seen.threads)
-        self._residuals = seen.number, found
-        return found
+        self._residuals = None  # frees memory before more is needed
+        residuals = bellman_residuals(percepts.sequence, q, gamma, spec.scale, percepts.threads)
+        self._residuals = percepts.number, residuals
+        return residuals
 
 
 def exhibit(
-    features: ShardFeatures, seen: ClassifiedPercepts, candidates: Candidates, is_open: Bools
+    features: ShardFeatures, percepts: ClassifiedPercepts, candidates: Candidates, is_open: Bools
 ) -> Incidence:
     """Return which percepts exhibit which candidates; new ones come after known ones.
 
     Args:
         features: The images of the shard.
-        seen: Its percepts as a classifier shows them.
-        candidates: The features that a generator offers.
-        is_open: (n_classes,) the classes that it offers them for.
+        percepts: Its percepts.
+        candidates: The features that a generator proposes.
+        is_open: (n_classes,) the classes that it proposes them for.
     """
-    index, new, is_known = seen.index, candidates.new, candidates.known
+    index, new, is_known = percepts.index, candidates.new, candidates.known
     if len(new) and not isinstance(new, NewFeatures):
         grown, numbers = index.add(new)
         if numbers != list(range(len(index.graph), len(grown.graph))):
@@ -531,7 +536,7 @@ def exhibit(
         begin = np.zeros(incidence.n_percepts + 1, np.int64)
         incidence = Incidence(begin, np.empty(0, np.int32), incidence.n_features)
     if isinstance(new, NewFeatures):
-        for one in features.exhibit(seen, new, is_open):
+        for one in features.exhibit(percepts, new, is_open):
             incidence = incidence.append(one)
     return incidence
 
@@ -545,8 +550,7 @@ def cut_episodes(episode: Ints, shards: int) -> Ints:
     begin = np.flatnonzero(np.concatenate([[True], episode[1:] != episode[:-1]]))
     if not 1 <= shards <= len(begin):
         raise ValueError(
-            f"shards must be between 1 and {len(begin)}, as there are so many episodes; "
-            f"got {shards}."
+            f"shards must be between 1 and {len(begin)}, the number of episodes; got {shards}."
         )
     cut = [0]
     for k in range(1, shards):
@@ -556,14 +560,14 @@ def cut_episodes(episode: Ints, shards: int) -> Ints:
 
 
 def cut_percepts(interactions: Interactions, cut: Ints) -> Iterator[tuple[slice, Ints, Bools]]:
-    """Yield the rows of each shard, its percepts, and which of these no shard before has."""
+    """Yield the rows of each shard, its percepts, and which of these no earlier shard has."""
     start, end = interactions.start, interactions.end
     is_known = np.zeros(len(interactions.percepts), np.bool_)
     for first, last in itertools.pairwise(cut.tolist()):
         rows, is_here = slice(first, last), np.zeros(len(is_known), np.bool_)
         is_here[start[rows]] = is_here[end[rows]] = True
         if last == cut[-1]:
-            is_here |= ~is_known  # what no interaction mentions is there as well, once
+            is_here |= ~is_known  # the last one also gets the percepts of no interaction
         percepts = np.flatnonzero(is_here)
         yield rows, percepts, ~is_known[percepts]
         is_known |= is_here

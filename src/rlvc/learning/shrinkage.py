@@ -1,15 +1,15 @@
-"""Values of classes with few interactions, drawn towards those of what they were split from.
+"""Hierarchical shrinkage: classes with few interactions borrow from their ancestors in the tree.
 
-A class that was split off a few interactions knows little of its own, and what it believes may be
-chance. Its ancestors in the tree know a bit less exactly but more surely. Hierarchical shrinkage
-(Agarwal, Tan, Ronen, Singh & Yu, 2022) weighs the two. With Q_0 … Q_d the mean targets of the nodes
-on the way from the root to a class, and n_k the interactions in node k with the action at hand:
+The values of a class with few interactions may be due to chance; those of its ancestors are less
+specific but more certain. Hierarchical shrinkage (Agarwal, Tan, Ronen, Singh & Yu, 2022) weighs the
+two. With Q_0 … Q_d the mean targets of the nodes from the root to a class, and n_k the number of
+interactions in node k with the action in question:
 
     Q = Q_0 + Σ_k (Q_k − Q_{k−1}) / (1 + λ / n_{k−1})
 
 All weights are positive and their sum is 1. So this is the Bellman equation of an MDP in which the
-interactions of an ancestor count, a little, as those of the class; that MDP is made here, and any
-solver that uses a model solves it.
+interactions of an ancestor count, a little, as those of the class; this module returns that MDP,
+and any solver that uses a model solves it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scipy import sparse
 from rlvc.classifiers.tree import Tree
 from rlvc.learning.mdp import MappedMDP
 
-FAR = 100  # times λ interactions: larger ancestors would weigh 1% at most, and lend nothing
+FAR = 100  # times λ: ancestors with more interactions weigh less than 1%, and lend nothing
 
 
 def shrink(mdp: MappedMDP, tree: Tree, amount: float) -> MappedMDP:
@@ -31,9 +31,9 @@ def shrink(mdp: MappedMDP, tree: Tree, amount: float) -> MappedMDP:
     A pair that was never tried stays so.
 
     Args:
-        mdp: What the tree makes of the interactions.
-        tree: Where the classes come from.
-        amount: λ, in interactions; 0 for classes on their own.
+        mdp: The mapped MDP of the tree.
+        tree: The tree.
+        amount: λ, in interactions; 0 for no shrinkage.
     """
     if amount == 0.0:
         return mdp
@@ -46,7 +46,7 @@ def shrink(mdp: MappedMDP, tree: Tree, amount: float) -> MappedMDP:
 
 
 def _borrowed(mdp: MappedMDP, tree: Tree, amount: float) -> sparse.csr_array:
-    """Return how much each pair takes of each other; a row of a pair that was tried sums to 1."""
+    """Return how much each pair takes from each other; the row of a tried pair sums to 1."""
     n_classes, n_actions = mdp.count.shape
     count = tree.sum_up(mdp.count)
     parent, node = tree.parents, tree.leaves

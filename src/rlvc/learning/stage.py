@@ -1,4 +1,4 @@
-"""What a stage finds, and the policy that it makes: only the features that decide go along."""
+"""The results of a stage, and its policy, which contains only the features it tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a stage of the learner found.
+    """The results of a stage of the learner.
 
     Attributes:
         number: The stage k.
@@ -41,9 +41,9 @@ class Stage:
         classifier: The classifier C_k.
         mdp: The mapped MDP M_k.
         q: (n_classes, n_actions) its optimal state–action values.
-        learner: Who found it.
+        learner: The learner.
         residual: Root mean square Bellman residual, in units of reward.
-        n_aliased: How many classes are aliased.
+        n_aliased: The number of aliased classes.
         n_refinable: How many of them some feature would split.
         n_refined: How many of those are split now; the others wait for a later stage.
     """
@@ -60,9 +60,9 @@ class Stage:
     n_refined: int
 
     def values(self) -> Floats:
-        """Return what its policy acts on: ``q``, once classes borrowed from their ancestors.
+        """Return the values that its policy acts on: ``q`` after shrinkage.
 
-        Classes that were merged have none, and keep what they know.
+        Merged classes have no ancestors, so the values of diagrams do not shrink.
         """
         mdp, learner = self.mdp, self.learner
         if isinstance(self.classifier, Tree):
@@ -101,7 +101,7 @@ class Stage:
 
 
 def spots_of(policy: Policy, database: Database) -> dict[int, Spot]:
-    """Return where the features of a policy that have no patch of their own are first seen."""
+    """Return where the features of a policy that have no patch of their own first occur."""
     numbers = database.graph.join(policy.graph)[1]
     wanted = [
         number
@@ -115,23 +115,23 @@ def spots_of(policy: Policy, database: Database) -> dict[int, Spot]:
 def draw_patches(
     graph: FeatureGraph, spots: Mapping[int, Spot], extractor: FeatureExtractor, percepts: Percepts
 ) -> NDArray[np.uint8]:
-    """Return what the features of a graph look like: a composite with all its parts in view."""
+    """Return the patches of a graph's features; that of a composite shows all its parts."""
     patches, missing = np.zeros((len(graph), SIDE, SIDE, 3), np.uint8), list[ImageError]()
     for number, feature in enumerate(graph.features):  # parts come first
         if isinstance(feature, Primitive):
             patches[number] = extractor.patches[feature.camera][feature.symbol]
         elif isinstance(feature, AtLeast):
             patches[number] = patches[feature.parts[0]]
-        elif number in spots:  # fresh interactions may not show it any more
+        elif number in spots:  # fresh interactions may no longer show it
             spot, camera = spots[number], percepts.cameras.index(graph.camera[number])
             size = _extent(graph, number, spot.scale)
             point = InterestPoints.at(np.array([[spot.x, spot.y]], np.float32), size)
             try:
                 patches[number] = cut_patch(percepts.images[camera][spot.image], point, 0)
-            except ImageError as error:  # that of a dataset on disk may be gone
+            except ImageError as error:  # the image of a dataset on disk may be gone
                 missing.append(error)
     if missing:
-        log.warning("%d features have no picture. %s", len(missing), missing[0])
+        log.warning("%d features have no patch. %s", len(missing), missing[0])
     return patches
 
 

@@ -1,8 +1,8 @@
-"""Tests that forgive a missed detection: several features that say the same.
+"""Tests that tolerate missed detections: several features that split a class in the same way.
 
-A feature that splits a class well may be missed from another viewpoint, and the percept would go
-down the wrong branch. So a test asks for a few features of the class that occur on nearly the same
-percepts, its surrogates, and is content with some of them.
+A feature that splits a class well may be missed from another viewpoint, and then the percept goes
+down the wrong branch. So a test combines the feature with its surrogates, features that occur on
+nearly the same percepts of the class, and only requires some of them.
 """
 
 from __future__ import annotations
@@ -26,23 +26,24 @@ from rlvc.learning.selection.selector import SplitChoice, reductions
 if TYPE_CHECKING:
     from rlvc.learning.view import SplitStatistics
 
-ENOUGH = 0.95  # of the reduction that a feature brings alone, for others to stand in for it
+ENOUGH = 0.95  # least reduction of a test with surrogates, as a share of that of the feature
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Surrogates(Checked):
-    """Let the best feature of a class be stood in for by those that agree with it there.
+    """Extend the best feature of a class by those that agree with it on the class.
 
-    Two features agree as their presence on the distinct percepts of the class correlates (the φ
-    coefficient). How many must be there is what explains the residuals best.
+    The agreement of two features is the correlation of their presence on the distinct percepts of
+    the class (the φ coefficient). The required number of features is that which explains the
+    residuals best.
     """
 
     features: int = param(
-        7, "most features that a test asks for, the best one among them; 1 for that alone", low=1
+        7, "maximum number of features in a test; 1 for the best feature alone", low=1
     )
     agreement: float = param(
         0.7,
-        "least correlation with the best one, on the percepts of the class (φ)",
+        "minimum correlation with the best feature, on the percepts of the class (φ)",
         low=0.0,
         high=1.0,
     )
@@ -54,13 +55,13 @@ class Surrogates(Checked):
         statistics: SplitStatistics,
         min_samples: int,
     ) -> list[AtLeast | None]:
-        """Return for each split what to test instead; None where its feature stands alone.
+        """Return for each split what to test instead; None to test its feature alone.
 
         Args:
             splits: Classes and their features, by their numbers in the graph.
             choice: The action whose residuals each feature explains.
-            statistics: What is known about the percepts of the classes.
-            min_samples: Least number of interactions on each side.
+            statistics: Statistics of the classes.
+            min_samples: Minimum number of interactions on each side.
         """
         graph, tests = statistics.graph, list[AtLeast | None]([None] * len(splits))
         alone = [n for n, one in enumerate(splits) if not isinstance(graph[one.feature], AtLeast)]
@@ -72,22 +73,22 @@ class Surrogates(Checked):
             self._agreeing(one, split.feature, graph)
             for split, one in zip(chosen, statistics.cooccurrences(pairs), strict=True)
         ]
-        asked = [
-            (one.visual_class, int(choice.action[one.visual_class]), some)
-            for one, all_parts in zip(chosen, parts, strict=True)
-            for some in (all_parts[:1], all_parts)
+        requests = [
+            (split.visual_class, int(choice.action[split.visual_class]), features)
+            for split, all_features in zip(chosen, parts, strict=True)
+            for features in (all_features[:1], all_features)
         ]
-        best = [best_from(*tally, min_samples) for tally in statistics.tallies(asked)]
-        for n, some, (_, before), (least, together) in zip(
+        best = [best_threshold(*tally, min_samples) for tally in statistics.tallies(requests)]
+        for n, features, (_, before), (least, after) in zip(
             alone, parts, best[::2], best[1::2], strict=True
         ):
-            if len(some) > 1 and together >= ENOUGH * before:
-                tests[n] = AtLeast(parts=tuple(some.tolist()), least=least)
+            if len(features) > 1 and after >= ENOUGH * before:
+                tests[n] = AtLeast(parts=tuple(features.tolist()), least=least)
         return tests
 
-    def _agreeing(self, seen: Cooccurrence, feature: int, graph: FeatureGraph) -> Ints:
-        """Return a feature and those that agree with it most, among equals the lowest numbers."""
-        n, n_has, count, both = seen.n, seen.n_has, seen.count, seen.both
+    def _agreeing(self, found: Cooccurrence, feature: int, graph: FeatureGraph) -> Ints:
+        """Return a feature and those that agree with it most; ties go to the lowest numbers."""
+        n, n_has, count, both = found.n, found.n_has, found.count, found.both
         spread = np.sqrt(count.astype(np.float64) * (n - count) * n_has * (n - n_has))
         gap = (n * both - count * n_has).astype(np.float64)
         phi = np.divide(gap, spread, out=np.full(len(gap), -1.0), where=spread > 0)
@@ -95,23 +96,23 @@ class Surrogates(Checked):
         near = np.flatnonzero(phi >= self.agreement)
         near = near[np.argsort(-phi[near], kind="stable")]
         camera = graph.camera[feature]
-        able = (
+        others = (
             other
             for other in near.tolist()
             if graph.camera[other] == camera and not isinstance(graph[other], AtLeast)
         )
-        return np.array([feature, *itertools.islice(able, self.features - 1)], np.int64)
+        return np.array([feature, *itertools.islice(others, self.features - 1)], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Cooccurrence:
-    """How often features occur together with one of them: numbers of percepts, which add up.
+    """How often all features occur together with one on a class; counts add up over shards.
 
     Attributes:
-        n: How many distinct percepts the class has.
-        n_has: How many of them exhibit the feature.
-        count: (n_features,) how many exhibit each feature.
-        both: (n_features,) how many exhibit each together with the one.
+        n: The number of distinct percepts of the class.
+        n_has: How many of them exhibit the one feature.
+        count: (n_features,) how many of them exhibit each feature.
+        both: (n_features,) how many of them exhibit both.
     """
 
     n: int
@@ -128,8 +129,9 @@ class Cooccurrence:
         )
 
 
-Tally = tuple[Ints, Ints]  # by how many of some features are exhibited: interactions, residuals
-Group = tuple[int, int, Ints]  # a class, an action and some features
+# By the number of m features that the percept exhibits, 0 … m: interactions, sums of residuals.
+Tally = tuple[Ints, Ints]
+TallyRequest = tuple[int, int, Ints]  # a class, an action and some features
 
 
 def cooccurrences_of(
@@ -139,53 +141,53 @@ def cooccurrences_of(
     counts: Bools | slice = slice(None),
     threads: int = 1,
 ) -> list[Cooccurrence]:
-    """Return what occurs together, for pairs of a class and a feature.
+    """Return which features occur together with some, given as pairs of a class and a feature.
 
     Args:
         incidence: Which percept exhibits which feature.
         classes: (n_percepts,) the visual class of each percept.
         pairs: Classes, each named once, and features.
-        counts: (n_percepts,) which percepts count; others are those that another shard has, too.
-        threads: How many threads to use; the result does not depend on it.
+        counts: (n_percepts,) which percepts count here; another shard counts the others.
+        threads: The number of threads to use; the result does not depend on it.
     """
     number = np.full(int(classes.max(initial=0)) + 1, -1, np.int64)
-    for job, (visual_class, _) in enumerate(pairs):
-        number[visual_class : visual_class + 1] = job  # no percept here may be of that class
-    jobs = np.full(len(classes), -1, np.int64)
-    jobs[counts] = number[classes[counts]]
-    found = incidence.cooccurrences(jobs, np.asarray([feature for _, feature in pairs]), threads)
+    for pair, (visual_class, _) in enumerate(pairs):
+        number[visual_class : visual_class + 1] = pair  # the shard may lack percepts of the class
+    pivot = np.full(len(classes), -1, np.int64)
+    pivot[counts] = number[classes[counts]]
+    found = incidence.cooccurrences(pivot, np.asarray([feature for _, feature in pairs]), threads)
     return [Cooccurrence(int(n), int(n_has), *rest) for n, n_has, *rest in zip(*found, strict=True)]
 
 
 def tallies_of(
-    incidence: Incidence, residuals: Residuals, start: Ints, asked: Sequence[Group]
+    incidence: Incidence, residuals: Residuals, start: Ints, requests: Sequence[TallyRequest]
 ) -> list[Tally]:
-    """Return how many of some features are exhibited in each of some groups."""
+    """Return the tally of each request."""
     found = list[Tally]()
-    for (visual_class, action), same in itertools.groupby(asked, lambda one: one[:2]):
+    for (visual_class, action), same in itertools.groupby(requests, lambda one: one[:2]):
         sets = [features for _, _, features in same]
         rows = np.flatnonzero(residuals.group == visual_class * residuals.q.shape[1] + action)
         counts = incidence.counts(sets, start[rows], residuals.threads)
         delta = residuals.integers[rows]
-        found += [tally(n, delta, len(some)) for n, some in zip(counts, sets, strict=True)]
+        found += [tally(n, delta, len(one)) for n, one in zip(counts, sets, strict=True)]
     return found
 
 
 def tally(n_shown: Ints, residuals: Ints, most: int) -> Tally:
-    """Return how many interactions exhibit 0, 1 … features, and the sums of their residuals."""
+    """Return how many interactions exhibit 0, 1 … ``most`` features, and their residuals' sums."""
     total = np.zeros(most + 1, np.int64)
     np.add.at(total, n_shown, residuals)
     return np.bincount(n_shown, minlength=most + 1), total
 
 
-def best_from(count: Ints, total: Ints, min_samples: int) -> tuple[int, float]:
-    """Return the count from which on percepts are told apart best, and the reduction it brings.
+def best_threshold(count: Ints, total: Ints, min_samples: int) -> tuple[int, float]:
+    """Return the number of features to require for the best split, and its reduction.
 
     Args:
         count: (m + 1,) how many interactions exhibit 0, 1 … of m features.
         total: (m + 1,) the sums of their residuals, as integers.
-        min_samples: Least number of interactions on each side; if no count leaves as many, the
-            reduction is -1.
+        min_samples: Minimum number of interactions on each side; if no number of features leaves
+            as many, the reduction is -1.
     """
     n = int(count.sum())
     with_count = np.cumsum(count[::-1])[::-1]

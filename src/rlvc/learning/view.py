@@ -1,4 +1,4 @@
-"""What a classifier makes of a database: all that a stage and its parts may ask for."""
+"""A database under one classifier: all that a stage and its parts can ask for."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from rlvc.learning.generation.sampling import CellCounts, Sample, merge_samples
 from rlvc.learning.mdp import MappedMDP
 from rlvc.learning.selection.selector import FeatureSelector, SplitChoice
 from rlvc.learning.shard import Shard, ViewSpec
-from rlvc.learning.surrogates import Cooccurrence, Group, Tally
+from rlvc.learning.surrogates import Cooccurrence, Tally, TallyRequest
 
 if TYPE_CHECKING:
-    from rlvc.learning.database import Database
+    from rlvc.learning.database import Database, ShardClient
 
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A database as a classifier shows it: all that a stage and its parts ask for.
+    """A database under one classifier: all that a stage and its parts can ask for.
 
     Attributes:
-        database: The interactions.
-        spec: How they are viewed.
+        database: The database.
+        spec: The classifier and other facts, for questions to shards.
         mdp: The mapped MDP.
     """
 
@@ -48,22 +48,22 @@ class View:
 
     @property
     def n_cameras(self) -> int:
-        """How many cameras there are."""
+        """The number of cameras."""
         return len(self.database.interactions.percepts.cameras)
 
     @property
     def threads(self) -> int:
-        """How many threads to use; no result may depend on it."""
+        """The number of threads to use; no result may depend on it."""
         return self.spec.threads
 
     @property
-    def source(self) -> object:
-        """Whose percepts they are: only those of the same source have the same numbers."""
+    def client(self) -> ShardClient:
+        """The client of the shards; another client has other percepts."""
         return self.database.client
 
     @property
     def index(self) -> FeatureIndex:
-        """What the percepts show of the features known so far; of one shard in this process."""
+        """The features of the percepts; see :attr:`Database.index`."""
         return self.database.index
 
     @property
@@ -73,7 +73,7 @@ class View:
 
     def residuals(self, q: Floats, gamma: float) -> ResidualSums:
         """Return the sums of the Bellman residuals of some values."""
-        return add_up(self.database.client.ask(Shard.sum_residuals, self.spec, q, gamma))
+        return add_up(self.client.ask(Shard.sum_residuals, self.spec, q, gamma))
 
     def select(
         self,
@@ -85,50 +85,49 @@ class View:
         """Return the best candidate of every class.
 
         Args:
-            selector: What chooses.
+            selector: The selector.
             candidates: The features to choose from.
             residuals: What :meth:`residuals` returned.
             is_open: (n_classes,) the classes to split.
         """
         asked = self.spec, residuals.q, residuals.gamma, selector, candidates, is_open
-        return selector.choose(self.database.client.ask(Shard.measure, *asked), residuals)
+        return selector.choose(self.client.ask(Shard.measure, *asked), residuals)
 
     def class_keys(self) -> Ints:
-        """Return (n_classes, 3) what tells sets of percepts apart: their size and two hashes."""
-        return add_up(self.database.client.ask(Shard.class_keys, self.spec))
+        """Return (n_classes, 3) keys of the percepts of each class: their number and two hashes."""
+        return add_up(self.client.ask(Shard.class_keys, self.spec))
 
     def sample(self, wanted: list[int], camera: int, seed: int, most: int, height: int) -> Sample:
-        """Return the first images of some classes, in an order of all images that a seed draws.
+        """Return the first images of some classes, in a random order of all images.
 
         Args:
             wanted: The classes, in ascending order.
             camera: The number of the camera.
-            seed: Of the order.
+            seed: Seed of the order.
             most: How many images of each class are needed; there may be more.
-            height: The height of composites: those that are lower are among what images show.
+            height: The height of composites; the sample has the occurrences of lower features.
         """
-        client = self.database.client
-        if client.shard is not None:  # there is nothing to send, so nothing is copied
-            return client.shard.sample(self.spec, wanted, camera, seed, height)
+        if self.client.shard is not None:  # nothing has to be sent, so nothing is copied
+            return self.client.shard.sample(self.spec, wanted, camera, seed, height)
         asked = self.spec, wanted, camera, seed, most, height
-        return merge_samples(client.ask(Shard.cut_sample, *asked), most)
+        return merge_samples(self.client.ask(Shard.cut_sample, *asked), most)
 
     def count_cells(self, wanted: list[int], camera: int, levels: int, height: int) -> CellCounts:
-        """Return how many images of some classes show which feature in which cell of a grid."""
+        """Count the images of some classes that show each feature in each cell of a grid."""
         asked = self.spec, wanted, camera, levels, height
-        answers = self.database.client.ask(Shard.count_cells, *asked)
+        answers = self.client.ask(Shard.count_cells, *asked)
         n_images, rows = zip(*answers, strict=True)
         return CellCounts(add_up(n_images), np.concatenate(rows))
 
 
 @dataclass(frozen=True, slots=True)
 class SplitStatistics:
-    """What surrogates may ask about the percepts of classes and the residuals of interactions.
+    """Statistics of the percepts of classes and the residuals of interactions, for surrogates.
 
     Attributes:
-        view: The database as a classifier shows it.
-        database: The same, with the features known by which classes are split.
-        residuals: Of the interactions.
+        view: The view.
+        database: Its database, with the features that split classes.
+        residuals: The residuals of the interactions.
     """
 
     view: View
@@ -137,24 +136,20 @@ class SplitStatistics:
 
     @property
     def graph(self) -> FeatureGraph:
-        """The features, those that split classes among them."""
+        """The features, including those that split classes."""
         return self.database.graph
 
     def cooccurrences(self, pairs: Sequence[tuple[int, int]]) -> list[Cooccurrence]:
-        """Return what occurs together, for pairs of a class and a feature."""
+        """Return which features occur together with some, given by class and feature."""
         asked = self.view.spec, self.database.known, pairs
         answers = self.database.client.ask(Shard.cooccurrences, *asked)
         return [add_up(one) for one in zip(*answers, strict=True)]
 
-    def tallies(self, asked: Sequence[Group]) -> list[Tally]:
-        """Return how many of some features are exhibited in each of some groups.
-
-        The result for a group and m features are two arrays of m + 1: the interactions in which the
-        percept exhibits so many of them, and the sum of their residuals.
-        """
+    def tallies(self, requests: Sequence[TallyRequest]) -> list[Tally]:
+        """Return the tally of each request."""
         answers = self.database.client.ask(
             Shard.tallies, self.view.spec, self.database.known, self.residuals.q,
-            self.residuals.gamma, asked,
+            self.residuals.gamma, requests,
         )  # fmt: skip
         return [
             (add_up([n for n, _ in one]), add_up([total for _, total in one]))

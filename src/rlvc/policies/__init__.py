@@ -4,7 +4,7 @@
 Modules here import from ``classifiers`` and the layers below it.
 """
 
-from rlvc.policies.evaluate import CachedPolicy, Evaluation, check_fit, evaluate
+from rlvc.policies.evaluate import CachedPolicy, Evaluation, check_compatible, evaluate
 from rlvc.policies.explanation import (
     ActionChoice,
     DecisiveTest,
@@ -13,12 +13,13 @@ from rlvc.policies.explanation import (
     ForestExplanation,
 )
 from rlvc.policies.forest import AnyPolicy, ForestPolicy, ForestTree, load_policy
-from rlvc.policies.policy import Policy, PolicyParts
+from rlvc.policies.policy import BasePolicy, Policy
 from rlvc.policies.values import combine_values, greedy
 
 __all__ = [
     "ActionChoice",
     "AnyPolicy",
+    "BasePolicy",
     "CachedPolicy",
     "DecisiveTest",
     "Evaluation",
@@ -28,8 +29,7 @@ __all__ = [
     "ForestPolicy",
     "ForestTree",
     "Policy",
-    "PolicyParts",
-    "check_fit",
+    "check_compatible",
     "combine_values",
     "evaluate",
     "greedy",

@@ -21,18 +21,18 @@ from rlvc.policies.forest import AnyPolicy
 log = logging.getLogger(__name__)
 
 CONFIDENCE = 0.95
-LONGEST = 10_000  # steps after which an episode is truncated by default
+MAX_STEPS = 10_000  # after which an episode is truncated
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The outcome of some episodes.
+    """The returns and lengths of some episodes.
 
     Attributes:
         returns: (n,) the sums of rewards.
         lengths: (n,) the numbers of steps.
         terminated: (n,) whether the task ended the episode; the others were truncated.
-        success: (n,) whether the environment reports success; None if it does not always say.
+        success: (n,) whether the environment reported success; None unless it always reports it.
     """
 
     returns: NDArray[np.float64]
@@ -92,27 +92,27 @@ def evaluate(
     *,
     episodes: int = 100,
     seed: int = 1000,
-    max_steps: int = LONGEST,
+    max_steps: int = MAX_STEPS,
     on_episode: Callable[[], None] | None = None,
 ) -> Evaluation:
-    """Let a policy act in an environment for some episodes.
+    """Run a policy in an environment and return the outcome of each episode.
 
     Args:
         policy: A policy with the ``predict`` method of Stable-Baselines3.
         env: The environment.
         episodes: The number of episodes.
-        seed: The seed of the environment.
-        max_steps: Truncate an episode after so many steps.
+        seed: The seed of the environment's first reset.
+        max_steps: The number of steps after which an episode is truncated.
         on_episode: Called after each episode.
     """
     if episodes < 1:
         raise ValueError(f"episodes of evaluate must be at least 1; got {episodes}.")
     if isinstance(policy, AnyPolicy):
-        check_fit(policy, env)
+        check_compatible(policy, env)
         policy = CachedPolicy(policy)
     rows: list[tuple[float, int, bool]] = []
     successes: list[bool] = []
-    n_endless = 0
+    n_truncated = 0
     for number in range(episodes):
         observation, info = reset(env, seed if number == 0 else None)
         total, steps, ends, cut = 0.0, 0, False, False
@@ -120,18 +120,18 @@ def evaluate(
             action = np.asarray(policy.predict(observation)[0]).item()
             observation, reward, ends, cut, info = step(env, action)
             total, steps = total + reward, steps + 1
-        n_endless += not (ends or cut)
+        n_truncated += not (ends or cut)
         rows.append((total, steps, bool(ends)))
         success = info.get("is_success", info.get("success"))
         if success is not None:
             successes.append(bool(success))
         if on_episode is not None:
             on_episode()
-    if n_endless:
+    if n_truncated:
         log.warning(
             "%d of %d episodes did not end within %d steps and were truncated. Give the "
             "environment a limit, for example by gymnasium.wrappers.TimeLimit.",
-            n_endless, episodes, max_steps,
+            n_truncated, episodes, max_steps,
         )  # fmt: skip
     returns, lengths, terminated = zip(*rows, strict=True)
     return Evaluation(
@@ -142,8 +142,8 @@ def evaluate(
     )
 
 
-def check_fit(policy: AnyPolicy, env: gymnasium.Env[Any, Any]) -> None:
-    """Raise a ValueError unless a policy fits the actions and the images of an environment."""
+def check_compatible(policy: AnyPolicy, env: gymnasium.Env[Any, Any]) -> None:
+    """Raise a ValueError unless an environment has the actions and the images of a policy."""
     space = env.action_space
     start, n = policy.action_start, policy.n_actions
     if not (isinstance(space, gymnasium.spaces.Discrete) and (space.start, space.n) == (start, n)):
@@ -154,14 +154,14 @@ def check_fit(policy: AnyPolicy, env: gymnasium.Env[Any, Any]) -> None:
     shapes = shapes_of(env.observation_space)
     if {camera: shapes.get(camera) for camera in policy.shapes} != dict(policy.shapes):
         raise ValueError(
-            f"The images of the environment must be as the policy knows them, "
-            f"{_in_words(policy.shapes)}; got {_in_words(shapes)}. Make the environment with the "
-            "same options: --wrap, --render, --size, --frames, --arg."
+            f"The images of the environment must be those of the policy, "
+            f"{_format_shapes(policy.shapes)}; got {_format_shapes(shapes)}. Make the environment "
+            "with the same options: --wrap, --render, --size, --frames, --arg."
         )
 
 
-def _in_words(shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """Return the shapes of images in words, with the names of the cameras if they have any."""
+def _format_shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """Return the shapes of images as text, with the names of the cameras if they have any."""
     if not shapes:
         return "no images"
     return ", ".join(
@@ -171,8 +171,8 @@ def _in_words(shapes: Mapping[str, tuple[int, ...]]) -> str:
 
 
 def _mean(values: NDArray[Any]) -> dict[str, Any]:
-    """Return the mean and its interval by Student's t, which is a point if all values are equal."""
-    from scipy import stats  # it takes longer to import than the rest of the package
+    """Return the mean and its interval by Student's t, a point if all values are equal."""
+    from scipy import stats  # slow to import
 
     mean, n = float(np.mean(values)), len(values)
     if n == 1:

@@ -12,7 +12,7 @@ from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import AtLeast, Feature
 from rlvc.features.lazy import LazyFeatures
 
-MAX_SHOWN: Final = 12  # tests that are drawn, or of a forest, printed
+MAX_SHOWN: Final = 12  # tests in a figure, and in the text about a forest
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class FeatureTest:
         name: The feature in words.
         exhibited: Whether the percept exhibits it.
         occurrences: (n, 2) the positions at which it occurs, in pixels.
-        seen: For an ``AtLeast`` feature, the numbers of its parts that the percept exhibits.
+        seen: The parts that the percept exhibits, by number; only for an ``AtLeast`` feature.
         seen_name: These parts in words.
     """
 
@@ -49,9 +49,12 @@ class FeatureTest:
         )  # fmt: skip
 
     def __str__(self) -> str:
+        text = f"{self.name}: {self.summary}"
+        if not self.exhibited:
+            return text
         places = ", ".join(f"({x:.0f}, {y:.0f})" for x, y in self.occurrences[:3])
-        more = f" and {len(self.occurrences) - 3} more" if len(self.occurrences) > 3 else ""
-        return f"{self.name}: {self.summary}" + f" at {places}{more}" * self.exhibited
+        n_more = len(self.occurrences) - 3
+        return f"{text} at {places}" + (f" and {n_more} more" if n_more > 0 else "")
 
     @property
     def summary(self) -> str:
@@ -191,11 +194,12 @@ class ForestExplanation(ActionChoice):
         lines.append(f"the mean values{less} are {self.describe_values()}")
         lines.append(f"so the action is {self.name(self.best)}, ahead by {self.lead:.2f}")
         if self.decisive:
-            lines.append("what decided most, and what it is worth:")
+            lines.append("the most decisive tests, with their gain:")
         shown = self.shown()
         for i, one in shown:
             trees = f"{one.n_trees} tree{'s' if one.n_trees > 1 else ''}"
             other = "" if one.otherwise == self.best else f", else {self.name(one.otherwise)}"
             lines.append(f"{i}. {one.gain:+.2f} ({trees}{other}) {one.test}")
-        left = len(self.decisive) - len(shown)
-        return "\n".join(lines + [f"and {left} more"] * (left > 0))
+        if len(shown) < len(self.decisive):
+            lines.append(f"and {len(self.decisive) - len(shown)} more")
+        return "\n".join(lines)

@@ -17,8 +17,8 @@ from rlvc.data.observations import one_percept
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.explanation import DecisiveTest, FeatureTest, ForestExplanation
-from rlvc.policies.io import FOREST, read_forest, write_forest
-from rlvc.policies.policy import Policy, PolicyParts
+from rlvc.policies.io import FOREST, read_forest
+from rlvc.policies.policy import BasePolicy, Policy
 from rlvc.policies.values import combine_values, greedy
 
 
@@ -38,15 +38,15 @@ class ForestTree:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class ForestPolicy(PolicyParts):
+class ForestPolicy(BasePolicy):
     """One vocabulary and many classifiers on a few of its features.
 
     The value of an action on a percept is the mean over the trees that tried it in the class of the
-    percept, less ``uncertainty_penalty`` standard deviations, since trees that disagree make a
-    value uncertain. The forest takes the action of the highest value, among equals that with the
-    lowest number, and never one that no tree tried.
+    percept, less ``uncertainty_penalty`` standard deviations, since a value on which trees disagree
+    is uncertain. The forest takes the action of the highest value; ties go to the lowest number. It
+    never takes an action that no tree tried.
 
-    It has the attributes of :class:`rlvc.policies.PolicyParts`, and these.
+    It has the attributes of :class:`rlvc.policies.BasePolicy`, and these.
 
     Attributes:
         trees: The classifiers and their values.
@@ -75,14 +75,14 @@ class ForestPolicy(PolicyParts):
             usage = np.append(usage, np.zeros(len(graph) - len(usage), np.int64))
             usage[list(numbers.values())] += policy.usage
             patches |= {numbers[n]: patch for n, patch in enumerate(policy.patches)}
-        first = policies[0].parts()
-        own = np.stack([patches[n] for n in range(len(graph))]) if patches else first["patches"]
-        shared = {**first, "graph": graph, "usage": usage, "patches": own, "about": {}}
+        fields = policies[0]._base_fields() | {"graph": graph, "usage": usage, "about": {}}
+        if patches:
+            fields["patches"] = np.stack([patches[number] for number in range(len(graph))])
         return cls(
             trees=tuple(trees),
             uncertainty_penalty=uncertainty_penalty,
             out_of_bag=out_of_bag,
-            **shared,
+            **fields,
         )
 
     @property
@@ -103,7 +103,7 @@ class ForestPolicy(PolicyParts):
     def tree(self, number: int) -> Policy:
         """Return one tree as a policy, with the features of the forest."""
         one = self.trees[number]
-        return Policy(classifier=one.classifier, q=one.q, count=one.count, **self.parts())
+        return Policy(classifier=one.classifier, q=one.q, count=one.count, **self._base_fields())
 
     def predict(
         self,
@@ -117,7 +117,7 @@ class ForestPolicy(PolicyParts):
         See :meth:`rlvc.Policy.predict`.
         """
         classifiers = [one.classifier for one in self.trees]
-        actions = greedy(*self.vote(self.classify_by(classifiers, observation)))
+        actions = greedy(*self.vote(self._classify(classifiers, observation)))
         return np.asarray(actions + self.action_start), state
 
     def vote(self, classes: Iterable[Ints]) -> tuple[Floats, Bools]:
@@ -180,16 +180,12 @@ class ForestPolicy(PolicyParts):
     def _flip(
         self, classes: Ints, number: int, trees: list[int], exhibits: Callable[[int], bool]
     ) -> Ints:
-        """Return the classes in the trees if the test of one feature had the opposite outcome."""
+        """Return the class in each tree if the test of one feature had the opposite outcome."""
         flipped = classes.copy()
         for tree in trees:
             walk = self.trees[tree].classifier.walk
             flipped[tree] = walk(lambda other: exhibits(other) != (other == number))[1]
         return flipped
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the forest to one file, atomically."""
-        write_forest(path, self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ForestPolicy:
@@ -206,9 +202,9 @@ AnyPolicy = Policy | ForestPolicy
 
 
 def load_policy(path: str | os.PathLike[str]) -> AnyPolicy:
-    """Read a policy, of one classifier or of a forest, from a file; no code from it is run.
+    """Read a policy of either kind from a file; no code from the file is run.
 
     Raises:
-        FileFormatError: The file is neither, or is damaged.
+        FileFormatError: The file is not a policy, or is damaged.
     """
     return ForestPolicy.load(path) if kind_of(path) == FOREST else Policy.load(path)

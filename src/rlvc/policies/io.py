@@ -19,11 +19,10 @@ from rlvc.classifiers.tree import Tree
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.io import check_features, describe_feature, read_feature, symbols_of
 from rlvc.vision.extractor import FeatureExtractor
-from rlvc.vision.io import check_words, describe_extractor, read_extractor
+from rlvc.vision.io import check_vocabulary, describe_extractor, read_extractor
 
 if TYPE_CHECKING:
-    from rlvc.policies.forest import ForestPolicy
-    from rlvc.policies.policy import Policy
+    from rlvc.policies.policy import BasePolicy
 
 POLICY, FOREST, VERSION = "rlvc-policy", "rlvc-forest", 1
 CURES = {
@@ -32,36 +31,31 @@ CURES = {
 }
 MAX_BYTES: Final = 4 * 2**30  # of the file
 MAX_PATCH: Final = 512  # pixels of a side
-MAX_IMAGE: Final = 2**15  # pixels of a side; OpenCV takes none beyond that
+MAX_IMAGE: Final = 2**15  # pixels of a side, the most that OpenCV accepts
 MAX_VALUE: Final = 1e150  # rewards are at most 1e100, and the square of this is finite
 CLASSIFIERS: dict[str, type[Tree] | type[Diagrams]] = {"tree": Tree, "diagrams": Diagrams}
 
-Values = tuple[Tree | Diagrams, Floats, Ints]  # with values and counts
+SavedTree = tuple[Tree | Diagrams, Floats, Ints]  # a classifier, its values and its counts
 
 
-def write_policy(path: Pathlike, policy: Policy) -> None:
-    """Write a policy to one file; equal policies give equal bytes."""
+def write_policy(path: Pathlike, policy: BasePolicy) -> None:
+    """Write a policy, or a forest, to one file; equal policies give equal bytes."""
     manifest, arrays = describe_policy(policy)
-    write_archive(path, {**manifest, "format": POLICY, "version": VERSION}, arrays)
-
-
-def write_forest(path: Pathlike, forest: ForestPolicy) -> None:
-    """Write a forest to one file; equal forests give equal bytes."""
-    manifest, arrays = describe_policy(forest)
-    manifest |= {"format": FOREST, "version": VERSION}
-    manifest |= {name: getattr(forest, name) for name in ("out_of_bag", "uncertainty_penalty")}
-    write_archive(path, manifest, arrays)
+    kind = FOREST if hasattr(policy, "trees") else POLICY
+    if kind == FOREST:
+        manifest |= {name: getattr(policy, name) for name in ("out_of_bag", "uncertainty_penalty")}
+    write_archive(path, {**manifest, "format": kind, "version": VERSION}, arrays)
 
 
 def read_policy(path: Pathlike) -> dict[str, Any]:
-    """Return the arguments of the Policy that a file holds, or raise a FileFormatError."""
+    """Return the arguments of the Policy in a file, or raise a FileFormatError."""
     manifest, arrays = read_archive(path, POLICY, VERSION, CURES, max_bytes=MAX_BYTES)
     with explain_invalid(path, "policy"):
         return restore_policy(manifest, arrays)
 
 
-def read_forest(path: Pathlike) -> tuple[dict[str, Any], list[Values]]:
-    """Return the arguments of the ForestPolicy that a file holds, without its trees, and these."""
+def read_forest(path: Pathlike) -> tuple[dict[str, Any], list[SavedTree]]:
+    """Return the arguments of the ForestPolicy in a file except its trees, and the trees."""
     manifest, arrays = read_archive(path, FOREST, VERSION, CURES, max_bytes=MAX_BYTES)
     with explain_invalid(path, "forest"):
         parts, trees = _read(manifest, arrays)
@@ -77,18 +71,17 @@ def restore_policy(
     arrays: dict[str, NDArray[Any]],
     extractor: FeatureExtractor | None = None,
 ) -> dict[str, Any]:
-    """Return the arguments of a Policy, given what :func:`describe_policy` returned of it.
+    """Return the arguments of a Policy, given the result of :func:`describe_policy`.
 
-    If an extractor is given, the policy uses this one, not the described one.
+    An extractor that is given replaces the described one.
     """
     parts, trees = _read(manifest, arrays, extractor)
     require(len(trees) == 1, "trees")
-    return {**parts, **dict(zip(("classifier", "q", "count"), trees[0], strict=True))}
+    classifier, q, count = trees[0]
+    return {**parts, "classifier": classifier, "q": q, "count": count}
 
 
-def describe_policy(
-    policy: Policy | ForestPolicy,
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def describe_policy(policy: BasePolicy) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the manifest and the arrays of a policy, or of a forest."""
     manifest, arrays = describe_extractor(policy.extractor, sorted(policy.shapes))
     for camera in manifest["cameras"]:
@@ -114,7 +107,7 @@ def _read(
     manifest: dict[str, Any],
     arrays: dict[str, NDArray[Any]],
     extractor: FeatureExtractor | None = None,
-) -> tuple[dict[str, Any], list[Values]]:
+) -> tuple[dict[str, Any], list[SavedTree]]:
     """Return the arguments that all policies have, and the classifiers with their values."""
     require(isinstance(manifest["features"], list), "features")
     parts = {
@@ -135,12 +128,12 @@ def _read(
     return parts, trees
 
 
-def _read_trees(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[Values]:
+def _read_trees(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[SavedTree]:
     """Return all classifiers, their values and their counts."""
     trees = []
     for number, kind in enumerate(list(manifest["classifiers"])):
         if from_json(str, kind) not in CLASSIFIERS:
-            raise ValueError(f"its classifier {kind[:40]!r} is not known")
+            raise ValueError(f"its classifier {kind[:40]!r} is unknown")
         names = [field.name for field in dataclasses.fields(CLASSIFIERS[kind])]
         nodes = {name: arrays[f"tree/{number}/classifier/{name}"] for name in names}
         q, count = arrays[f"tree/{number}/q"], arrays[f"tree/{number}/count"]
@@ -148,7 +141,7 @@ def _read_trees(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> li
     return trees
 
 
-def _check(parts: dict[str, Any], trees: list[Values]) -> None:
+def _check(parts: dict[str, Any], trees: list[SavedTree]) -> None:
     """Raise a ValueError unless the parts fit together."""
     extractor, graph, patches = parts["extractor"], parts["graph"], parts["patches"]
     usage, names, shapes = parts["usage"], parts["action_names"], parts["shapes"]
@@ -171,7 +164,7 @@ def _check(parts: dict[str, Any], trees: list[Values]) -> None:
     for name, shape in shapes.items():
         require(len(shape) == 3 and shape[2] in (1, 3) and min(shape) > 0, "cameras")
         require(max(shape) <= MAX_IMAGE, "cameras")
-        check_words(extractor, extractor.vocabularies[name], shape[2])
+        check_vocabulary(extractor, extractor.vocabularies[name], shape[2])
     check_features(graph, symbols_of(extractor))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -26,8 +26,8 @@ from rlvc.vision.extractor import FeatureExtractor
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class PolicyParts:
-    """A vocabulary and a few of its features; a base class of policies.
+class BasePolicy:
+    """What policies of one classifier and of a forest have in common.
 
     Attributes:
         extractor: The detector, the descriptor and the vocabularies.
@@ -35,7 +35,7 @@ class PolicyParts:
         usage: (n_features,) the number of percepts of the database on which each feature is tested,
             summed over the trees of a forest; 0 for a feature that is only a part of others.
         patches: (n_features, side, side, 3) an example image of each feature.
-        shapes: The shape of each camera's images.
+        shapes: The shape of the images of each camera.
         gamma: The discount factor.
         action_start: The first action as the environment numbers them.
         action_names: The names of the actions, if they have any.
@@ -57,27 +57,30 @@ class PolicyParts:
         """The features that are tested, and their parts."""
         return self.graph.features
 
-    def parts(self) -> dict[str, Any]:
-        """Return the attributes that all policies have."""
-        return {one.name: getattr(self, one.name) for one in dataclasses.fields(PolicyParts)}
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the policy to one file, atomically."""
+        write_policy(path, self)
 
-    def classify_by(self, classifiers: Sequence[Classifier], observation: Any) -> Ints:
+    def _base_fields(self) -> dict[str, Any]:
+        """Return the attributes that all policies have."""
+        return {one.name: getattr(self, one.name) for one in dataclasses.fields(BasePolicy)}
+
+    def _classify(self, classifiers: Sequence[Classifier], observation: Any) -> Ints:
         """Return for each classifier the class of one percept, or the classes of a batch."""
         percepts, is_batch = split_percepts(observation, self.shapes)
         features = (LazyFeatures(self.graph, self.extractor, percept) for percept in percepts)
-        apply: Callable[..., Iterable[list[int]]] = (
-            partial(run_threads, threads=0) if is_batch else map
-        )
-        found = apply(lambda one: [each.walk(one.exhibits)[1] for each in classifiers], features)
+        is_large = len(percepts) > 8  # waking threads for fewer costs more than it saves
+        run = partial(run_threads, threads=0) if is_large else map
+        found = run(lambda one: [each.walk(one.exhibits)[1] for each in classifiers], features)
         classes = np.asarray(list(found), np.int64).reshape(len(percepts), len(classifiers)).T
         return classes if is_batch else classes[:, 0]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Policy(PolicyParts):
+class Policy(BasePolicy):
     """A vocabulary, a classifier on a few of its features, and the values of the classes.
 
-    It has the attributes of :class:`rlvc.policies.PolicyParts`, and these.
+    It has the attributes of :class:`rlvc.policies.BasePolicy`, and these.
 
     Attributes:
         classifier: Maps the features of a percept to its visual class.
@@ -136,15 +139,15 @@ class Policy(PolicyParts):
         """Return the action for one percept, or the actions for a batch, and the state unchanged.
 
         The signature is that of Stable-Baselines3. One percept gives an array without dimensions, a
-        batch of n percepts an array of length n. The policy is deterministic in any case.
+        batch of n percepts an array of length n. The policy is always deterministic.
         """
-        classes = self.classify_by([self.classifier], observation)[0]
+        classes = self._classify([self.classifier], observation)[0]
         actions = self.actions[classes] + self.action_start
         return np.asarray(actions), state
 
     def classify(self, observation: Any) -> NDArray[np.int64]:
         """Return the visual class of one percept, or the classes of a batch."""
-        return np.asarray(self.classify_by([self.classifier], observation)[0])
+        return np.asarray(self._classify([self.classifier], observation)[0])
 
     def explain(self, percept: Any) -> Explanation:
         """Return the tests on the path of one percept, its class, its values and the action."""
@@ -159,10 +162,6 @@ class Policy(PolicyParts):
             action_names=self.action_names,
             action_start=self.action_start,
         )
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy to one file, atomically."""
-        write_policy(path, self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:

@@ -1,4 +1,4 @@
-"""Values of actions: the best one, and the values of several trees combined."""
+"""Values of actions: the best one, and the combination of several trees."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def greedy(q: Floats, is_tried: Bools) -> Ints:
 def combine_values(
     values: Iterable[tuple[Floats, Bools]], uncertainty_penalty: float = 0.0
 ) -> tuple[Floats, Bools]:
-    """Return means less some standard deviations over the trees that tried an action.
+    """Return mean values, less some standard deviations, over the trees that tried an action.
 
     Args:
-        values: For each tree, values of one shape, and where the tree tried the action.
+        values: For each tree, an array of values, and where the tree tried the action.
         uncertainty_penalty: The number of standard deviations.
 
     Returns:
         q: The values; 0 where no tree tried the action.
-        is_tried: Where some tree did.
+        is_tried: Where some tree tried the action.
 
     >>> one, other = np.array([2.0, 0.0]), np.array([2.0, 5.0])  # of a safe and a risky action
     >>> known = np.ones(2, bool)
@@ -38,8 +38,8 @@ def combine_values(
     count: Ints | int = 0
     for q, is_tried in values:  # always in the order of the trees, so that sums are reproducible
         count = count + is_tried.astype(np.int64)
-        off = np.where(is_tried, q - mean, 0.0)
-        mean = mean + off / np.maximum(count, 1)
-        squares = squares + off * np.where(is_tried, q - mean, 0.0)
+        deviation = np.where(is_tried, q - mean, 0.0)
+        mean = mean + deviation / np.maximum(count, 1)
+        squares = squares + deviation * np.where(is_tried, q - mean, 0.0)
     spread = np.sqrt(squares / np.maximum(count, 1))
     return np.asarray(mean - uncertainty_penalty * spread), np.asarray(count) > 0

@@ -23,15 +23,15 @@ class Callback:
     """
 
     def on_needs(self, needs: ResourceEstimate, least: ResourceEstimate | None) -> None:
-        """Handle what the run needs, before it collects or extracts anything.
+        """Handle the estimate of what the run needs, before it collects or extracts anything.
 
         Args:
             needs: The memory and disk that it needs.
-            least: What it needs in any case, if that may be less.
+            least: What it needs at least, if that may be less.
         """
 
     def on_phase(self, phase: str, total: int | None) -> None:
-        """Handle the begin of a phase that has ``total`` steps, if that is known."""
+        """Handle the start of a phase; ``total`` is its number of steps, if known."""
 
     def on_step(self) -> None:
         """Handle the end of a step of the current phase."""
@@ -73,8 +73,8 @@ class CallbackList(Callback):
 class PhaseTimer:
     """Announce phases to a callback, and measure how long they take.
 
-    A phase that is repeated in every round carries the number of the round after its name; the
-    times of all rounds add up.
+    The name of a phase that is repeated in every round ends with the number of the round; the times
+    of all rounds add up.
 
     Attributes:
         seconds: The seconds of each phase.
@@ -86,7 +86,7 @@ class PhaseTimer:
         self.seconds: dict[str, float] = {}
 
     def begin(self, name: str, total: int | None = None) -> None:
-        """Begin a phase, and end the one before."""
+        """Begin a phase; end the previous one."""
         self.end()
         self._callback.on_phase(name, total)
         self._running = name.partition(" ")[0], time.perf_counter()

@@ -2,8 +2,7 @@
 
 The folder ``rlvc-checkpoint`` holds the description of the run (``run.rlvc``), the interactions of
 each round of exploration, extracted keypoints, the decisions of each stage, and the trees of a
-forest, each in a file or a folder that is written atomically. It is removed when the run is
-finished.
+forest, each in a file or a folder that is written atomically. A finished run removes it.
 """
 
 from __future__ import annotations
@@ -54,16 +53,16 @@ class Checkpoint(CheckpointStore):
         self.works = True
 
     def description(self) -> dict[str, Any] | None:
-        """Return the description of the run that is not finished; None if there is none.
+        """Return the description of the unfinished run; None if there is none.
 
         Raises:
-            FileFormatError: The description is damaged, or rlvc did not write it.
+            FileFormatError: The description is damaged, or was not written by rlvc.
         """
         path = self._path(RUN)
         return read_archive(path, FORMAT, VERSION)[0] if path.exists() else None
 
     def begin(self, description: Mapping[str, Any]) -> None:
-        """Save the description of a new run; its next record replaces the old checkpoint."""
+        """Save the description of a new run; its first record replaces the old checkpoint."""
         if self.folder.is_dir() and not self.folder.is_symlink():
             _remove(self._aside)
             self.folder.rename(self._aside)
@@ -104,7 +103,7 @@ class Checkpoint(CheckpointStore):
         self.attempt(lambda: self._write(name, manifest, arrays))
 
     def attempt(self, write: Callable[[], None]) -> None:
-        """Write something, as long as all could be written; else log a warning once."""
+        """Call a function that writes, unless an earlier one failed; log a warning if it fails."""
         if not self.works:
             return
         try:
@@ -118,12 +117,12 @@ class Checkpoint(CheckpointStore):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing but the description of the run."""
+        """Whether nothing but the description of the run is saved."""
         return not any(path != self._path(RUN) for path in self.folder.glob("*"))
 
     @property
     def has_other(self) -> bool:
-        """Whether the checkpoint of another run is still there."""
+        """Whether the checkpoint of another run is still set aside."""
         return self._aside.exists()
 
     def _path(self, name: str) -> Path:

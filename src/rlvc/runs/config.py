@@ -1,4 +1,4 @@
-"""Learners from names and texts, as the command line gives them."""
+"""Make learners from strings, as given on the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from rlvc._core.params import parse, rules
 from rlvc._core.registry import Registry
 from rlvc.errors import unknown_name
-from rlvc.features.kinds import HIGHEST
+from rlvc.features.kinds import MAX_HEIGHT
 from rlvc.learning.aliasing import aliasing_detectors
 from rlvc.learning.compaction import post_processes
 from rlvc.learning.engine import engines
@@ -32,13 +32,13 @@ PARTS: dict[str, Registry[Any] | None] = {
     "solver": solvers,
     "aliasing": aliasing_detectors,
     "generator": generators,
-    "generator.clustering": clusterings,  # some generators have one
-    "selector": None,  # there is one kind; its parameters choose
+    "generator.clustering": clusterings,  # of some generators
+    "selector": None,  # there is one kind; only its parameters can be set
     "surrogates": None,
     "post_process": post_processes,
     "engine": engines,
 }
-Row = tuple[str, str, str, str]  # a parameter: its name, default, range and meaning
+Row = tuple[str, str, str, str]  # the name, default, range and meaning of a parameter
 
 PRESETS = ("default", "paper")
 AUTO = "auto"  # the name of a part that is chosen from the percepts
@@ -51,7 +51,7 @@ PAPER: Final[dict[str, Any]] = {  # the paper's literal choices: symbols, tested
     "absorbing_self_loops": False, "shrinkage": 0.0,
 }  # fmt: skip
 PAPER_COMPOSITES: Final[dict[str, Any]] = {  # of any height, and where nothing else helps
-    "clustering": Hierarchical(), "together": False, "height": HIGHEST,
+    "clustering": Hierarchical(), "together": False, "height": MAX_HEIGHT,
 }  # fmt: skip
 
 
@@ -60,8 +60,8 @@ def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
 
     Args:
         preset: ``default`` or ``paper``.
-        settings: Texts ``NAME=VALUE``: parameters, parts by name, and parameters of parts.
-        base: The learner that they change, such as that of a task.
+        settings: Strings ``NAME=VALUE``: parameters, parts by name, and parameters of parts.
+        base: The learner to change, such as that of a task.
 
     >>> make_learner("paper", ["selector.alpha=0.01"], RLVC(gamma=0.8)).selector.alpha
     0.01
@@ -81,7 +81,7 @@ def make_learner(preset: str, settings: list[str], base: RLVC) -> RLVC:
             raise ValueError(f"{type(owner).__name__} has no {name}.{hint}")
         changed = current = getattr(owner, name)
         if type(choices.get(part, current)) is not type(current):
-            changed = choices[part]  # else the current part stays, perhaps with settings of a task
+            changed = choices[part]  # else the current part stays, which a task may have set
         if preset == "paper" and isinstance(changed, Composites):
             changed = replace(changed, **PAPER_COMPOSITES)
         changed = _set_parameters(part, changed, inner.get(part, {}))
@@ -115,7 +115,7 @@ def _sort_settings(
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Return the part that a name refers to, and the parameter if it has one."""
+    """Return the part that a name refers to, and the name of its parameter, if any."""
     for part in sorted(PARTS, key=len, reverse=True):  # the parts of parts before their owners
         if name == part or name.startswith(f"{part}."):
             return part, name[len(part) + 1 :]
@@ -123,7 +123,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _make(part: str, name: str) -> Any:
-    """Return a new part; None for one that is chosen from the percepts."""
+    """Return a new part; None if it is to be chosen from the percepts."""
     registry = PARTS[part]
     if registry is None:
         raise ValueError(f"{part} has parameters only; write {part}.NAME=VALUE.")
@@ -151,8 +151,8 @@ def _set_parameters(part: str, value: Any, parameters: dict[str, str]) -> Any:
 def describe_parameters() -> Iterator[Row]:
     """Yield the name, default, range and meaning of every parameter.
 
-    The parameters of a part that can be chosen say which choice has them; those of the default
-    choice come first. Choices share a row of a parameter that is the same in all of them.
+    For a part that can be chosen, the meaning of a parameter says which choices have it; those of
+    the default choice come first. Choices share the row of a parameter that is the same in all.
     """
     default = RLVC()
     yield from _rows("", default)
@@ -193,7 +193,7 @@ def _rows(prefix: str, value: Any) -> Iterator[Row]:
 
 
 def _hint(part: str, value: Any, parameter: str) -> str:
-    """Return a hint at other choices that have a parameter that this one lacks."""
+    """Return a hint at the choices that have a parameter which this one lacks."""
     registry = PARTS[part]
     if registry is None or parameter in _names(value):
         return ""

@@ -1,7 +1,7 @@
 """Curves of a run: CSV files, and event files of TensorBoard.
 
-A line has named numbers at a step, in a group: ``stages`` of learning, or ``rounds`` of
-exploration. It is on disk as soon as it is written, so that a run can be followed.
+A line holds named numbers at a step of a group: ``stages`` of learning, or ``rounds`` of
+exploration. Each line is flushed to disk at once, so that a run can be followed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from rlvc.runs.callbacks import Callback
 log = logging.getLogger(__name__)
 
 GROUPS = ("stages", "rounds")
-ABOUT = ("result.json", "live.json", "live.rlvc", "examples.rlvc", "report.html")
+RESULTS = ("result.json", "live.json", "live.rlvc", "examples.rlvc", "report.html")
 
 
 class Curves(Callback, AbstractContextManager["Curves"]):
-    """Write the numbers of stages and rounds to CSV files, and on request to event files.
+    """Write the numbers of stages and rounds to CSV files, and optionally to event files.
 
-    Files of an earlier run are removed by the first line, and not before, so that a run that does
-    not get so far spoils nothing. The result of that run and its reports are removed as well, for
-    a folder without a result is not finished. The end of a ``with`` block closes the files.
+    The first line removes the files of an earlier run, with its result and its reports, for a
+    folder that holds a result counts as finished. A run that fails before it removes nothing. The
+    end of a ``with`` block closes the files.
 
     Args:
         folder: The folder of the run, for ``stages.csv`` and ``rounds.csv``.
@@ -35,8 +35,9 @@ class Curves(Callback, AbstractContextManager["Curves"]):
     """
 
     def __init__(self, folder: Path, tensorboard: bool = False) -> None:
-        self._folder, self._wants_events = folder, tensorboard
+        self._folder = folder
         self._events: Any = None
+        self._new_events = import_tensorboard().SummaryWriter if tensorboard else None
         self._begun, self._works, self._n_stages = False, True, 0
 
     def __exit__(self, *_: object) -> None:
@@ -44,9 +45,9 @@ class Curves(Callback, AbstractContextManager["Curves"]):
             self._events.close()
 
     def write(self, group: str, step: int, values: Mapping[str, float | None]) -> None:
-        """Write numbers at a step of a group, as long as they can be written.
+        """Write numbers at a step of a group, unless an earlier line could not be written.
 
-        All lines of a group have the same columns; a number that does not exist is None.
+        All lines of a group have the same columns; a missing number is None.
         """
         if not self._works:
             return
@@ -64,22 +65,22 @@ class Curves(Callback, AbstractContextManager["Curves"]):
             log.warning("The run continues, but its curves cannot be written (%s).", error)
 
     def on_stage(self, stage: Stage) -> None:
-        """Write the numbers of a stage; stages are counted over all that is learned."""
+        """Write the numbers of a stage; the step counts the stages of the whole run."""
         self.write("stages", self._n_stages, describe_stage(stage))
         self._n_stages += 1
 
     def on_round(self, numbers: dict[str, Any]) -> None:
-        """Write the numbers of a round at its number of interactions."""
+        """Write the numbers of a round; the step is its number of interactions."""
         self.write("rounds", numbers["interactions"], numbers)
 
     def _begin(self) -> None:
         """Remove the files of an earlier run, and open those of this one."""
         events = self._folder / "tensorboard"
-        files = [self._folder / name for name in (*ABOUT, *(f"{group}.csv" for group in GROUPS))]
+        files = [self._folder / name for name in (*RESULTS, *(f"{group}.csv" for group in GROUPS))]
         for old in (*files, *events.glob("events.out.tfevents.*")):
             old.unlink(missing_ok=True)
-        if self._wants_events:
-            self._events = import_tensorboard().SummaryWriter(str(events))
+        if self._new_events is not None:
+            self._events = self._new_events(str(events))
         self._begun = True
 
     def _add_line(self, group: str, row: dict[str, float | None]) -> None:
@@ -93,7 +94,7 @@ class Curves(Callback, AbstractContextManager["Curves"]):
 
 
 def import_tensorboard() -> Any:
-    """Return the package that writes event files, or say how to install it."""
+    """Return the package that writes event files; raise an error if it is not installed."""
     try:
         import tensorboardX
     except ModuleNotFoundError as error:
@@ -117,14 +118,14 @@ def describe_stage(stage: Stage) -> dict[str, float]:
 
 
 def history_line(stage: Stage, **measures: Any) -> dict[str, Any]:
-    """Return the numbers of a stage that a result has of every stage, and its measures."""
+    """Return a line of the history of a result: the numbers of a stage, and its measures."""
     keys = ("stage", "classes", "features", "residual", "aliased")
     numbers = describe_stage(stage)
     return {**{key: numbers[key] for key in keys}, **measures}
 
 
 def describe_sizes(stage: Stage) -> dict[str, Any]:
-    """Return how many stages, classes and features a result says that there are."""
+    """Return the entries of a result that count stages, classes and features."""
     return {
         "stages": stage.number,
         "classes": stage.classifier.n_classes,

@@ -1,4 +1,4 @@
-"""Direct perception: tabular learning on the same interactions with the state itself."""
+"""Direct perception: tabular learning on the true states of the same interactions."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ def learn_table(
 ) -> tuple[Ints, Floats]:
     """Return the best action and the value of each cell of the state space.
 
-    The interactions must carry the state; ``cell`` maps (n, d) states to the numbers of their
-    cells.
+    The interactions must carry the state; ``cell`` maps (n, d) states to (n,) cell numbers.
     """
     if interactions.state is None or interactions.next_state is None:
         raise ValueError("Direct perception needs interactions that carry the state.")
@@ -89,7 +88,7 @@ class TabularPolicy:
 
 
 def cell_of(states: Floats, side: int, low: Floats, extent: Floats) -> Ints:
-    """Return the numbers of the cells, row by row; states beyond the grid are in its last cells.
+    """Return the numbers of the cells, row by row; states outside the grid get its nearest cells.
 
     >>> cell_of(np.array([[0.1, 0.9], [2.0, 0.0]]), 3, np.zeros(2), np.ones(2)).tolist()
     [6, 2]

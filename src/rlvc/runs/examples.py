@@ -1,7 +1,7 @@
 """A sample of the percepts that a policy was learned from, for reports.
 
-Interactions are not stored with a policy, as they may be many. A few percepts of each visual class
-show most of it.
+Interactions are not stored with a policy, as there may be many. A few percepts of each visual class
+show most of what there is to see.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Examples:
     def choose(cls, interactions: Interactions, classes: Ints, n: int = MAX_PERCEPTS) -> Examples:
         """Return examples of all visual classes: at least one, at most ``n`` and 24 MB.
 
-        The classes take turns, the class in which most interactions started first; each gives its
-        most frequent percept that is left. Equally frequent percepts are shuffled with a fixed
-        seed, so that they do not all come from the beginning.
+        The classes take turns, from the most to the least frequent one; each gives its most
+        frequent percept that is left. Equally frequent percepts are shuffled with a fixed seed, so
+        that they do not all come from the beginning.
 
         Args:
             interactions: The interactions.
@@ -83,7 +83,7 @@ class Examples:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Examples:
-        """Return the examples in a file; run no code from it.
+        """Return the examples in a file, without running any code from it.
 
         Raises:
             FileFormatError: The file holds no examples, or is damaged.
@@ -99,13 +99,13 @@ class Examples:
             for row in table.tolist():
                 parts = [stack[number] for stack, number in zip(images, row, strict=True)]
                 percepts.add(dict(zip(cameras, parts, strict=True)))
-            # They are distinct, and so are their images.
+            # Percepts and images must be distinct.
             require(np.array_equal(percepts.table(), table), "percepts")
             return cls(percepts, count, classes)
 
 
 def _in_turn(count: Ints, classes: Ints) -> Ints:
-    """Return the numbers of the percepts of interactions, in the order of choice."""
+    """Return the percepts in which interactions start, in the order of choice."""
     used = np.flatnonzero(count)
     shuffled = np.random.default_rng(0).permutation(len(count))[used]
     place = np.argsort(np.argsort(-np.bincount(classes, count), kind="stable"))[classes[used]]
@@ -123,7 +123,7 @@ def _check(
     require(table.dtype == np.int64 and table.ndim == 2, "percepts")
     require(len(table) > 0 and table.shape[1] == len(cameras), "percepts")
     n_bytes = sum(stack[:1].nbytes for stack in images)
-    require(len(table) * n_bytes <= 2**31, "percepts")  # an image counts in every percept
+    require(len(table) * n_bytes <= 2**31, "percepts")  # an image counts in each of its percepts
     for column, (name, stack) in zip(table.T, zip(cameras, images, strict=True), strict=True):
         whose = f"images of camera {name!r}" if name else "images"
         require(stack.dtype == np.uint8 and stack.ndim == 4 and stack.shape[3] in (1, 3), whose)

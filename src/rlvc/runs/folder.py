@@ -1,4 +1,4 @@
-"""The folder of a run: which may be used, and what is written to it."""
+"""The folder of a run: checks before it begins, and its results in the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RESULT: Final = "result.json"
 
 
 def check_folder(folder: Path, *, overwrite: bool) -> None:
-    """Refuse a folder that holds results already, unless they may be overwritten."""
+    """Refuse a folder that already holds results, unless they may be overwritten."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; give --out the name of a folder.")
     if (folder / RESULT).exists() and not overwrite:
@@ -32,7 +32,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
 
 
 def check_foreign_files(folder: Path) -> None:
-    """Refuse a folder that holds other files than those of an interrupted run."""
+    """Refuse a folder that holds any files but those of an interrupted run."""
     known = (FOLDER, ASIDE, LOCK_FILE)
     if others := sorted(path.name for path in folder.iterdir() if path.name not in known):
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
@@ -43,7 +43,7 @@ def check_foreign_files(folder: Path) -> None:
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder of a run; refuse one that cannot be written to."""
+    """Create the folder of a run; refuse one that is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:  # fail now, and not after the work is done
@@ -55,18 +55,18 @@ def prepare_folder(folder: Path) -> None:
 
 
 def write_run(outcome: Outcome[Any], folder: Path) -> None:
-    """Write policies, figures, a percept to explain, examples, and last the numbers.
+    """Write policies, figures, examples, a percept to explain, and finally the numbers.
 
-    ``policy.rlvc`` is the policy to act with: the forest, if one was grown; the policy of one
-    classifier is then in a file beside it. A folder without ``result.json`` is not finished, so
+    ``policy.rlvc`` is the policy to act with: the forest, if one was grown; a second file then
+    holds the policy of the single classifier. A folder with ``result.json`` counts as finished, so
     that of an earlier run is removed first.
     """
     task = outcome.task
-    for old in (folder / RESULT, folder / task.beside, *folder.glob("percept*.png")):
+    for old in (folder / RESULT, folder / task.classifier_file, *folder.glob("percept*.png")):
         old.unlink(missing_ok=True)  # of an earlier run
     outcome.best.save(folder / POLICY)
     if outcome.forest is not None:
-        outcome.policy.save(folder / task.beside)
+        outcome.policy.save(folder / task.classifier_file)
     for variant, name in task.extra_files.items():
         outcome.policies[variant].save(folder / name)
     try:
@@ -76,7 +76,7 @@ def write_run(outcome: Outcome[Any], folder: Path) -> None:
             examples.save(folder / EXAMPLES)
         for camera, image in task.sample_percept(outcome).items():
             atomic_write(folder / task.percept_file(camera), encode(image))
-    except ImageError as error:  # those of a dataset on disk may be gone
+    except ImageError as error:  # the images of a dataset on disk may be gone
         log.warning("Figures of percepts are left out: %s", error)
     text = json.dumps(outcome.result, indent=1, ensure_ascii=False)
     atomic_write(folder / RESULT, text.encode())

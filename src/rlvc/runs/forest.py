@@ -1,4 +1,4 @@
-"""Forests in runs: described for a result, and evaluated on many percepts at once."""
+"""Forests of runs: their entry in the result, and their values on many percepts at once."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from rlvc._core.arrays import Bools, Floats
 from rlvc._core.params import as_json
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.index import FeatureIndex
@@ -31,7 +29,7 @@ class GrownForest:
     seconds: float
 
     def describe(self, measures: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a result says of the forest, given its measures."""
+        """Return the entry of a result for the forest, given its measures."""
         parameters = as_json(self.forest)
         del parameters["learner"]  # that of the run
         return {
@@ -46,17 +44,19 @@ class GrownForest:
 
 
 def add_features(index: FeatureIndex, graph: FeatureGraph) -> tuple[FeatureIndex, dict[int, int]]:
-    """Return an index that also knows the features of a graph, and the numbers they have in it."""
+    """Return an index extended by the features of a graph, and their numbers in it."""
     joined, numbers = index.graph.join(graph)
     return index.add(joined.features[len(index.graph) :])[0], numbers
 
 
-def forest_values(
-    policy: ForestPolicy, index: FeatureIndex
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the votes of a forest on percepts, given an index of all their symbols.
+def forest_values(policy: ForestPolicy, index: FeatureIndex) -> tuple[Floats, Bools]:
+    """Return the values of the actions by a forest, and which of them any tree tried.
 
-    The same as asking it about each of them, at a fraction of the cost.
+    The same as for one percept at a time, at a fraction of the cost.
+
+    Args:
+        policy: The policy of the forest.
+        index: Which symbols, at least, the percepts exhibit.
     """
     index, numbers = add_features(index, policy.graph)
     return policy.vote(

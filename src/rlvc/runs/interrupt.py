@@ -1,4 +1,4 @@
-"""Ctrl-C: the first ends a run as soon as its work is saved, the second at once."""
+"""Ctrl-C: the first stops a run as soon as its work is saved, the second at once."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SAVES_NOTHING: Final = ("evaluate", "write")  # phases that may end at any momen
 
 
 class Interrupt(Callback):
-    """Raise an error at the next event of a run once an interrupt was requested.
+    """Raise an error at the next event of a run after an interrupt was requested.
 
     Args:
-        why: Returns the message of the error that ends the run.
+        why: Return the message of the error that ends the run.
 
     >>> interrupt = Interrupt(lambda: "Stopped.")
     >>> interrupt.on_step()
@@ -61,10 +61,10 @@ class Interrupt(Callback):
 
 @contextmanager
 def interruptible(why: Callable[[], str], on_request: Callable[[], None]) -> Iterator[Interrupt]:
-    """Handle signals in the main thread.
+    """Let signals interrupt the body of a ``with`` statement, if this is the main thread.
 
     Args:
-        why: Returns the message of the error that ends the run.
+        why: Return the message of the error that ends the run.
         on_request: Called at the first signal; the second one kills the process as usual.
     """
     interrupt = Interrupt(why)

@@ -1,8 +1,8 @@
-"""Live snapshots: what a run has learned so far, in its folder for others to follow.
+"""Live snapshots of a run in its folder, so that it can be watched.
 
-During a run, ``live.rlvc`` is its latest policy and ``live.json`` holds what ``result.json`` will
-hold, as far as it is known. Both stay if the run is interrupted, to be resumed later, and are
-removed when it ends in any other way.
+During a run, ``live.rlvc`` is its latest policy, and ``live.json`` holds the entries of
+``result.json`` that are known so far. Both stay if the run is interrupted, as it may be resumed,
+and are removed when it ends in any other way.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class LiveSnapshots(Callback, AbstractContextManager["LiveSnapshots"]):
     """Write a snapshot after every stage, or less often if stages are fast.
 
     A pending snapshot is never lost: the next one replaces it, or the end of learning writes it.
-    An error stops the snapshots, and not the run.
+    An error stops the snapshots, but not the run.
 
     Args:
         folder: The folder of the run.
-        facts: What is known of the run from the start: ``task``, ``seed`` and so on.
-        about: What the policy file says of its origin.
-        examples: Whether to write some percepts as well, at the first stage of each learning; for
-            tasks whose percepts cannot be made again.
+        facts: Entries of the result that are known from the start: ``task``, ``seed`` and so on.
+        about: Metadata of the policy file on its origin.
+        examples: Whether to write some percepts as well, at the first stage of each round; for
+            tasks whose percepts cannot be rendered again.
         now: The clock, in seconds.
     """
 
@@ -60,7 +60,7 @@ class LiveSnapshots(Callback, AbstractContextManager["LiveSnapshots"]):
         self._folder, self._about = folder, dict(about or {})
         self._timer, self._phase = PhaseTimer(Callback()), ""
         self._history, self._rounds = list[dict[str, Any]](), list[dict[str, Any]]()
-        self._found = {  # under the keys of ``result.json``
+        self._result = {  # under the keys of ``result.json``
             **facts, "versions": versions(), "seconds": self._timer.seconds,
             "rounds": self._rounds, "history": self._history, "updated": 0,
         }  # fmt: skip
@@ -69,7 +69,7 @@ class LiveSnapshots(Callback, AbstractContextManager["LiveSnapshots"]):
         self._now, self._next, self._works = now, -math.inf, True
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if not self._history:  # the files are those of an earlier run
+        if not self._history:  # any snapshot is that of an earlier run
             return
         if kind is not None and issubclass(kind, StoppedError):
             self._write()
@@ -104,10 +104,10 @@ class LiveSnapshots(Callback, AbstractContextManager["LiveSnapshots"]):
         try:
             if self._pending is not None:
                 self._write_stage(self._pending)
-            self._found |= {"phase": self._phase, "updated": self._found["updated"] + 1}
-            text = json.dumps(self._found, indent=1, ensure_ascii=False)
+            self._result |= {"phase": self._phase, "updated": self._result["updated"] + 1}
+            text = json.dumps(self._result, indent=1, ensure_ascii=False)
             atomic_write(self._folder / RESULT, text.encode())
-        except Exception as error:  # no error is worth a run
+        except Exception as error:  # whatever it is, it must not end the run
             self._works = False
             log.warning(
                 "The run continues, but cannot be watched any more: its snapshots cannot be "
@@ -125,10 +125,10 @@ class LiveSnapshots(Callback, AbstractContextManager["LiveSnapshots"]):
             classes = database.classes(classifier)
             with suppress(ImageError):  # the images of a dataset on disk may be gone
                 chosen = Examples.choose(database.interactions, classes)
-                # Their classes soon change.
+                # Their classes change with the next stage.
                 replace(chosen, classes=None).save(self._folder / FILE)
         replace(stage.policy(), about=self._about).save(self._folder / POLICY)
-        self._found |= {
+        self._result |= {
             "interactions": len(database.interactions),
             "percepts": len(database.interactions.percepts),
             **describe_sizes(stage),

@@ -26,17 +26,17 @@ PROGRAM: Final = 430 * MB  # rlvc, its libraries and its compiled kernels
 RESULTS: Final = 20 * MB  # policies, figures and tables of a finished run
 PIXEL: Final = 400  # bytes for each pixel of an image while a thread extracts its keypoints
 POINT: Final = 600  # bytes of an interest point, its descriptor and what is learned from it
-SAMPLE: Final = 50  # images that stand for the others
-DENSE: Final = 300  # pixels for each interest point, where no image is known
+SAMPLE: Final = 50  # images to estimate from
+DENSE: Final = 300  # pixels for each interest point, if no image is known
 
 
 def usable_memory(root: Path = Path("/")) -> int:
-    """Return the memory that this process may have, with what it has, within all limits on it.
+    """Return the memory that this process may use in total, within all limits on it.
 
-    Control groups limit containers and jobs; they count files that can be given back as memory.
+    Control groups limit containers and jobs; their usage includes cached files that can be freed.
 
     Args:
-        root: Where to find ``proc`` and ``sys``.
+        root: The folder that contains ``proc`` and ``sys``.
     """
     free = [psutil.virtual_memory().available]
     if sys.platform == "linux" and (limit := psutil.Process().rlimit(psutil.RLIMIT_AS)[0]) >= 0:
@@ -44,12 +44,12 @@ def usable_memory(root: Path = Path("/")) -> int:
     groups = root / "proc/self/cgroup"
     lines = groups.read_text().splitlines() if groups.exists() else []
     group = next((line[3:] for line in lines if line.startswith("0::")), "")
-    base = root / "sys/fs/cgroup"
-    for one in (base / group.strip("/") / "memory.max").parents:
+    path = root / "sys/fs/cgroup" / group.strip("/")
+    for one in (path, *path.parents):
         try:
             limit, used = (int((one / f"memory.{name}").read_text()) for name in ("max", "current"))
             stat = dict(line.split() for line in (one / "memory.stat").read_text().splitlines())
-        except (OSError, ValueError):  # a group without a limit says "max"
+        except (OSError, ValueError):  # without a limit, it reads "max"
             continue
         free.append(limit - used + int(stat.get("inactive_file", 0)))
     return int(max(0, min(free)) + psutil.Process().memory_info().rss)
@@ -60,9 +60,9 @@ class ResourceEstimate:
     """What a run needs, in bytes.
 
     Attributes:
-        memory: Of all its processes together.
-        disk: In the folder of the run: checkpoints and results.
-        temporary: In the folder for temporary files: images, and the patches of symbols.
+        memory: Memory of all its processes together.
+        disk: Disk in the folder of the run, for checkpoints and results.
+        temporary: Disk in the folder for temporary files, for images and patches of symbols.
 
     >>> print(ResourceEstimate(800 * MB, 300 * MB).describe())
     This needs about 0.8 GB of memory and 0.3 GB of disk.
@@ -73,7 +73,7 @@ class ResourceEstimate:
     temporary: int = 0
 
     def describe(self, folder: Path | None = None, *, at_most: bool = False) -> str:
-        """Return a sentence for people; a run may need much less if it says ``at_most``."""
+        """Return a sentence on it; with ``at_most``, the run may need much less."""
         memory, disk = f"{_size(self.memory)} of memory", f"{_size(self.disk)} of disk"
         if folder is not None:
             memory += f" ({_size(usable_memory())} are free)"
@@ -83,7 +83,7 @@ class ResourceEstimate:
         return f"This needs {'at most' if at_most else 'about'} {memory} and {disk}."
 
     def check(self, folder: Path) -> None:
-        """Raise a MemoryError or an OSError if a run cannot fit, with what to do about it."""
+        """Raise a MemoryError or an OSError that says what to do, if a run cannot fit."""
         if self.memory > (free := usable_memory()):
             raise MemoryError(
                 f"This needs about {_size(self.memory)} of memory; {_size(free)} are free. Take "
@@ -111,9 +111,9 @@ class CameraStatistics:
 
     Attributes:
         shape: (height, width, channels).
-        images: How many distinct ones there are.
-        points: Interest points of an image.
-        unique: The share of points whose descriptor no other has.
+        images: How many distinct images there are.
+        points: Interest points per image.
+        unique: Distinct descriptors per point, at most 1.
     """
 
     shape: tuple[int, ...]
@@ -123,14 +123,15 @@ class CameraStatistics:
 
 
 def estimate_learning(data: Interactions, learner: RLVC, trees: int = 0) -> ResourceEstimate:
-    """Return what learning from interactions needs, judged by some of their images.
+    """Return what learning from interactions needs, estimated from a sample of their images.
 
     Args:
         data: The interactions; their images are in memory or in a temporary file already.
         learner: The learner.
-        trees: How many trees of a forest it learns.
+        trees: How many trees to grow as well.
     """
-    return estimate(_sample(learner, data), n_threads(learner.threads), trees, has_images=True)
+    cameras, threads = _sample(learner, data), n_threads(learner.threads)
+    return estimate_resources(cameras, threads, trees, has_images=True)
 
 
 def estimate_collection(
@@ -149,11 +150,11 @@ def estimate_collection(
         shapes: The shapes of the images of all cameras.
         interactions: How many will be collected.
         learner: The learner.
-        trees: How many trees of a forest it learns.
-        images: How many distinct images each camera may show, if that is known.
-        sample: Interactions to judge images by; without them, images are assumed to be full of
+        trees: How many trees to grow as well.
+        images: The most distinct images that each camera can show, if known.
+        sample: Interactions with typical images; without them, images are assumed to be full of
             points that all differ.
-        keeps_images: Whether images are kept in the folder of the run.
+        keeps_images: Whether images are saved in the folder of the run.
 
     >>> needs = estimate_collection([(230, 230, 3)], 10_000, RLVC(threads=2))
     >>> needs.temporary > 10_000 * 230 * 230 * 3 - IN_MEMORY
@@ -166,10 +167,10 @@ def estimate_collection(
     else:
         most = getattr(learner.detector, "max_points", 0)
         cameras = [CameraStatistics(s, n, most or s[0] * s[1] / DENSE) for s in shapes]
-    return estimate(cameras, n_threads(learner.threads), trees, keeps_images=keeps_images)
+    return estimate_resources(cameras, n_threads(learner.threads), trees, keeps_images=keeps_images)
 
 
-def estimate(
+def estimate_resources(
     cameras: Sequence[CameraStatistics],
     threads: int,
     trees: int = 0,
@@ -179,10 +180,10 @@ def estimate(
 ) -> ResourceEstimate:
     """Return what extracting keypoints and learning from them needs.
 
-    Images may be kept in the folder of the run, or be in memory and in temporary files already.
+    Images may be saved in the folder of the run, or be in memory and temporary files already.
 
     >>> camera = CameraStatistics((480, 640, 3), images=20_000, points=120.0)
-    >>> print(estimate([camera], threads=2).describe())
+    >>> print(estimate_resources([camera], threads=2).describe())
     This needs about ... GB of memory and ... GB of disk, and ... GB in ... for a while.
     """
     images = [one.images * math.prod(one.shape) for one in cameras]
@@ -202,7 +203,7 @@ def estimate(
 
 
 def _sample(learner: RLVC, data: Interactions) -> list[CameraStatistics]:
-    """Return what the images of every camera are like, judged by some that are evenly spread."""
+    """Return what the images of each camera are like, estimated from an evenly spaced sample."""
     extractor, cameras = learner.new_extractor(data.percepts), []
     for images in data.percepts.images:
         numbers = np.unique(np.linspace(0, len(images) - 1, SAMPLE).astype(np.int64)).tolist()
@@ -215,7 +216,7 @@ def _sample(learner: RLVC, data: Interactions) -> list[CameraStatistics]:
 
 
 def _size(n_bytes: int) -> str:
-    """Return a size for people.
+    """Format a number of bytes.
 
     >>> _size(4 * MB), _size(812 * MB), _size(21_400 * MB)
     ('4 MB', '0.8 GB', '21 GB')

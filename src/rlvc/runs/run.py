@@ -34,15 +34,15 @@ PACKAGES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[E]):
-    """All that a run found: what is written, drawn and reported.
+    """The outcome of a run, from which files, figures and reports are made.
 
     Attributes:
         task: The task.
         result: The contents of ``result.json``.
-        interactions: What was learned from.
+        interactions: The interactions that were learned from.
         policies: The policies of the variants that are saved.
         evaluation: What the task measured.
-        forest: The policy of a forest, learned from the same interactions.
+        forest: The policy of a forest, grown from the same interactions.
     """
 
     task: Task[E]
@@ -64,23 +64,23 @@ class Outcome(Generic[E]):
 
 
 class Run(Generic[E]):
-    """Learn a task and measure what was learned.
+    """Learn a task and evaluate the policies.
 
     Args:
         task: The task.
-        learner: With which parameters to learn; those of the task unless given.
-        seed: Of the exploration, the environment, the forest and the evaluation.
-        trees: How many trees of a forest to learn as well; 0 for none.
-        callbacks: What follows the run.
-        checkpoint: Where finished work is saved; what is found there is not done again.
+        learner: The learner; that of the task unless given.
+        seed: Seed of the exploration, the environment, the forest and the evaluation.
+        trees: How many trees of a forest to grow as well; 0 for none.
+        callbacks: Callbacks that follow the run.
+        checkpoint: Where completed work is saved; work that is found there is not repeated.
 
     Attributes:
-        timer: The phases.
+        timer: Announces and times the phases.
         cache: The extracted keypoints.
         variants: The learners of the last round, with all that was chosen from the percepts.
-        database: What they learned from.
-        stages: The stages of each.
-        policies: The policies of those that are saved.
+        database: The database that they learned from.
+        stages: The stages of each variant.
+        policies: The policies of the variants that are saved.
         rounds: The numbers of every round of exploration.
         forest: The forest, if one was grown.
     """
@@ -110,7 +110,7 @@ class Run(Generic[E]):
         self.forest: GrownForest | None = None
 
     def execute(self, folder: Path | None = None) -> Outcome[E]:
-        """Do all phases; save the policy in a folder before it is measured, which may take long."""
+        """Do all phases; save the policy in a folder before the evaluation, which may take long."""
         self.task.collect(self)
         if self.trees:
             self._grow_forest()
@@ -135,7 +135,7 @@ class Run(Generic[E]):
         """Extract features, learn all variants, and return the policy of the main one.
 
         Args:
-            data: What to learn from; keypoints of images that were extracted before are reused.
+            data: What to learn from; keypoints that were extracted before are reused.
             round_number: The round of exploration, if there are several.
         """
         suffix = "" if round_number is None else f" {round_number}"
@@ -145,14 +145,13 @@ class Run(Generic[E]):
             learner = learner.with_extractor(data.extractor)
         else:
             begin(0)
-        self.timer.end()
         self.database, self.variants = data, self.task.variants(learner)
         saved = (self.task.main, *self.task.extra_files)
-        for name, learner in self.variants.items():
+        for name, variant in self.variants.items():
             with self.timer.phase(f"{name}{suffix}"):
                 self.stages[name] = []
                 store = PrefixedStore(self.store, f"{name}{suffix}")
-                for stage in learner.stages(self.database, store):
+                for stage in variant.stages(self.database, store):
                     self.stages[name].append(stage)
                     self.callback.on_stage(stage)
                 if name in saved:
@@ -163,18 +162,16 @@ class Run(Generic[E]):
 
     def _grow_forest(self) -> None:
         """Grow a forest beside the classifier."""
-        learner, task = self.variants[self.task.forest_base], self.task
-        forest, store = Forest(learner=learner, trees=self.trees, seed=self.seed), self.store
+        learner, store = self.variants[self.task.forest_base], PrefixedStore(self.store, "forest")
+        forest = Forest(learner=learner, trees=self.trees, seed=self.seed)
         with self.timer.phase("forest", self.trees):
-            policy = forest.learn(
-                self.database, self.callback.on_step, store=PrefixedStore(store, "forest")
-            )
-        policy = replace(policy, about=task.about(self.seed, "forest"))
+            policy = forest.learn(self.database, self.callback.on_step, store=store)
+        policy = replace(policy, about=self.task.about(self.seed, "forest"))
         self.forest = GrownForest(forest, policy, self.timer.seconds.pop("forest"))
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a result depends on."""
+    """Return the versions of the packages that a result depends on."""
     found = {"python": platform.python_version(), **dict.fromkeys(PACKAGES, "unknown")}
     for name in PACKAGES:
         with suppress(metadata.PackageNotFoundError):  # it may be installed under another name

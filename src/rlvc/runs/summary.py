@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 NONE: Final = "–"
-BEST: Final = "bold green"  # the style of what was learned
-DIM: Final = "dim"  # the style of what it is compared with
-GRIDS: Final = {  # agents that know the state
+BEST: Final = "bold green"  # the style of learned policies
+DIM: Final = "dim"  # the style of the paper's results
+GRIDS: Final = {  # tabular agents that know the state
     "equal": "state known, as many cells",
     "best": "state known, best grid",
     "grid13": "state known, the paper's grid",
 }
 
-Row = tuple[str, Mapping[str, Any], list[str]]  # of an agent: its name, measures and sizes
+Row = tuple[str, Mapping[str, Any], list[str]]  # the name, measures and sizes of an agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class SummaryTable:
     """A table of a summary.
 
     Attributes:
-        columns: Their names; all but the first hold numbers.
+        columns: The names of the columns; all but the first hold numbers.
         rows: The cells of each row.
-        styles: The style of each row in a terminal; none unless given.
+        styles: The style of rows in a terminal, by their number.
         caption: What the table shows.
     """
 
@@ -37,12 +37,12 @@ class SummaryTable:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the terminal says at the end of a run, beside the measures.
+    """The summary of a run in the terminal, beside the table of measures.
 
     Attributes:
-        text: What was learned, in paragraphs.
-        figures: The figures to look at, and what they show.
-        rounds: The rounds of exploration, if there were several.
+        text: Paragraphs on what was learned.
+        figures: The figures, and what they show.
+        rounds: The rounds of exploration, if there were any.
     """
 
     text: Sequence[str]
@@ -79,15 +79,15 @@ def format_count(value: Any) -> str:
     return f"{value:,.0f}" if isinstance(value, (int, float)) else str(value)
 
 
-def sizes_of(found: Mapping[str, Any]) -> list[str]:
-    """Return how many classes, tests and stages a result has, or the paper reports."""
+def format_sizes(found: Mapping[str, Any]) -> list[str]:
+    """Return how many classes, tests and stages there are in a result, or in the paper."""
     features = found.get("features", found.get("selected"))
     tests = features["selected"] if isinstance(features, dict) else features
     return [format_count(size) for size in (found["classes"], tests, found.get("stages"))]
 
 
 def forest_rows(result: Mapping[str, Any]) -> list[Row]:
-    """Return the row of a forest, if there is one: its name, its measures, its sizes."""
+    """Return the row of the forest, if there is one."""
     if "forest" not in result:
         return []
     forest = result["forest"]
@@ -102,17 +102,17 @@ def table_of_agents(
     cells_of: Callable[[Mapping[str, Any]], list[str]],
     others: Sequence[Row] = (),
 ) -> SummaryTable | None:
-    """Return the table of agents that learned, of those that know the state, and of the paper.
+    """Return the table of learned policies, of agents that know the state, and of the paper.
 
     Args:
-        result: A result; None is returned if it does not measure the optimum yet.
+        result: A result; the table is None as long as it does not measure the optimum.
         columns: The names of the measures.
-        cells_of: From measures, which are empty for the paper, to their cells.
-        others: Rows of other agents that learned.
+        cells_of: Return the cells of measures, which are empty for the paper.
+        others: Rows of other policies that were learned.
     """
     if "optimum" not in result:
         return None
-    learned = ("rlvc, from images", result["measures"], sizes_of(result))
+    learned = ("rlvc, from images", result["measures"], format_sizes(result))
     known = [
         (name, found, [format_count(found["cells"]), NONE, NONE])
         for key, name in GRIDS.items()
@@ -121,12 +121,16 @@ def table_of_agents(
     rows = [
         learned, *forest_rows(result), *others, *known,
         ("the optimum", result["optimum"], [NONE] * 3),
-        ("the paper", {}, sizes_of(result["paper"])),
+        ("the paper", {}, format_sizes(result["paper"])),
     ]  # fmt: skip
     styles = {**dict.fromkeys(range(len(forest_rows(result)) + 1), BEST), len(rows) - 1: DIM}
     cells = [[name, *cells_of(found), *sizes] for name, found, sizes in rows]
     columns = ["agent", *columns, "classes", "tests", "stages"]
-    return SummaryTable(columns, cells, styles, "Measures beside agents that know the state")
+    caption = (
+        "Measures beside agents that know the state, whose classes are cells of a grid, and the "
+        "paper, on its own pictures"
+    )
+    return SummaryTable(columns, cells, styles, caption)
 
 
 def forest_text(result: Mapping[str, Any]) -> list[str]:

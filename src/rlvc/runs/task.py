@@ -1,6 +1,6 @@
-"""The protocol of a task: all that a run, a page and the command line need to know of it.
+"""The protocol of a task: all that runs, reports and the command line need to know about it.
 
-Tasks are found by name in a registry of entry points, so that neither runs nor reports import them.
+A registry loads tasks by name, so that neither runs nor reports import them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from rlvc.report.web.scene import Scene
     from rlvc.runs.run import Outcome, Run
 
-NEW_SEED: Final = 1000  # of episodes and views that no run with a smaller seed learned from
+NEW_SEED: Final = 1000  # of episodes and views that runs with smaller seeds did not learn from
 
 
 @dataclass(frozen=True, slots=True)
 class TaskEvaluation:
-    """What a task measured of a run; tasks add what their figures need.
+    """What a task measured; subclasses add what figures need.
 
     Attributes:
         numbers: Entries of ``result.json``.
@@ -40,52 +40,52 @@ E = TypeVar("E", bound=TaskEvaluation)
 
 
 class Task(ABC, Generic[E]):
-    """A task, with its environment or data; a run does what all tasks have in common.
+    """A task, with its environment or data.
 
     Attributes:
-        name: How the command line and ``result.json`` call it.
+        name: Its name on the command line and in ``result.json``.
         lead: A sentence about it for the page.
         main: The variant whose policy acts.
         forest_base: The variant whose learner grows the trees of a forest.
-        beside: The file of the main policy where ``policy.rlvc`` is a forest.
+        classifier_file: The file of the main policy if ``policy.rlvc`` is a forest.
         extra_files: The files of the policies of other variants.
-        has_examples: Whether percepts must be saved, as they cannot be made again.
+        has_examples: Whether percepts must be saved, as they cannot be rendered again.
     """
 
     name: str
     lead = ""
     main = "learn"
     forest_base = "learn"
-    beside = "one.rlvc"
+    classifier_file = "one.rlvc"
     extra_files: ClassVar[Mapping[str, str]] = {}
     has_examples = False
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the result says of the task beside its name."""
+        """The entries of a result that describe the task, beside its name."""
         return {}
 
     def base_learner(self) -> RLVC:
-        """Return the learner of the task before any option changes it."""
+        """Return the default learner of the task."""
         return RLVC()
 
     def settings(self, preset: str) -> list[str]:
-        """Return what a preset changes for this task in particular."""
+        """Return additional settings of a preset for this task."""
         return []
 
     def variants(self, learner: RLVC) -> dict[str, RLVC]:
-        """Return the learners that learn from the same interactions, by the names of phases."""
+        """Return the learners that learn from the same interactions, by the name of their phase."""
         return {self.main: learner}
 
     def about(self, seed: int, variant: str | None = None) -> dict[str, str]:
-        """Return what a policy file says of its origin."""
+        """Return the metadata of a policy file on its origin."""
         return {}
 
     @abstractmethod
     def collect(self, run: Run[E]) -> None:
-        """Check what the run needs, collect interactions and let the run learn from them.
+        """Announce what the run needs, collect interactions and let the run learn from them.
 
-        It calls ``run.learn`` once, or once a round.
+        It calls ``run.learn`` once, or once per round.
         """
 
     @abstractmethod
@@ -105,31 +105,31 @@ class Task(ABC, Generic[E]):
         """Return the images of a percept to explain, by camera."""
 
     def percept_file(self, camera: str) -> str:
-        """Return the file name of a camera's image of the sample percept."""
+        """Return the file name of the image of a camera in the sample percept."""
         if camera == SINGLE:
             return "percept.png"
         return "percept-" + "".join(c if c.isalnum() else "-" for c in camera) + ".png"
 
     def examples(self, outcome: Outcome[E]) -> Examples | None:
-        """Return the percepts that the page shows, where they cannot be made again."""
+        """Return the percepts for the page, if they cannot be rendered again."""
         return None
 
     @abstractmethod
     def measures(self, result: dict[str, Any]) -> SummaryTable | None:
-        """Return the table of what was measured; None as long as nothing was."""
+        """Return the table of measures; None as long as there are none."""
 
     @abstractmethod
     def summary(self, result: dict[str, Any]) -> Summary:
-        """Return what else there is to say of a result."""
+        """Return the summary of a result, beside its measures."""
 
     @abstractmethod
     def scene(self, result: dict[str, Any], examples: Examples | None, *, is_draft: bool) -> Scene:
         """Return what the page shows of the task.
 
         Args:
-            result: What is known of the run.
+            result: The result, as far as it is known.
             examples: The percepts that the run saved.
-            is_draft: Whether a coarser map will do, because the run is not finished.
+            is_draft: Whether a coarser map will do, as the run is not finished.
         """
 
     def evaluate_policy(self, policy: AnyPolicy, seed: int | None = None) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class Task(ABC, Generic[E]):
 
         Args:
             policy: The policy.
-            seed: Of the episodes or views; such as the policy did not learn from unless given.
+            seed: Seed of the episodes or views; if None, one that the policy did not learn from.
         """
         raise NotImplementedError
 
@@ -151,7 +151,7 @@ CUSTOM: Final = "rlvc.tasks.custom.task:CustomTask"
 
 
 def task_of(result: Mapping[str, Any]) -> Task[Any]:
-    """Return the task of a result: one of the paper's has pictures, all others are custom."""
+    """Return the task of a result; only the tasks of the paper have pictures."""
     name = str(result.get("task"))
     if "pictures" in result:
         return tasks.make(name, pictures=result["pictures"])
@@ -169,7 +169,7 @@ def evaluate_policy(
 ) -> dict[str, Any]:
     """Return the measures of a policy on the task that it was learned on, or on another.
 
-    Unless a seed is given, episodes and views are such as it did not learn from.
+    Unless a seed is given, the policy did not learn from these episodes and views.
     """
     name = task or policy.about.get("task")
     if name is None:

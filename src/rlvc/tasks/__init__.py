@@ -1,8 +1,8 @@
 """Tasks: the maze, the subway, the campus and the hill of the paper, and custom ones.
 
-A task implements the protocol ``rlvc.runs.Task``, which a ``Run`` executes; the paper's tasks share
-``PaperTask``. Tasks are also found by name, without an import, in the registry
-``rlvc.runs.task.tasks``. Modules here may import from ``report`` and the layers below it.
+A task implements the protocol ``rlvc.runs.Task``, and a ``Run`` executes it; the paper's tasks
+share ``PaperTask``. The registry ``rlvc.runs.tasks`` loads tasks by name. Modules here may import
+from ``report`` and the layers below it.
 """
 
 from rlvc.tasks.campus.metrics import vote

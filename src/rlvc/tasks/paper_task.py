@@ -1,4 +1,4 @@
-"""What the tasks of the paper have in common: an environment, pictures, random interactions."""
+"""The base class of the paper's tasks: an environment, pictures, random interactions."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class PaperTask(Task[E]):
     Attributes:
         pictures: What its world looks like.
         interactions: How many random interactions to learn from.
-        episodes: How many episodes to measure with; the usual number of the task if None.
-        env_id: How Gymnasium calls the environment.
-        state: The entry of ``info`` that tells the true state.
-        gamma: Its discount factor.
+        episodes: How many episodes to evaluate with; the default of the task if None.
+        env_id: The Gymnasium id of the environment.
+        state: The entry of ``info`` that holds the true state.
+        gamma: The discount factor.
         n_actions: How many actions there are.
-        paper: What the paper reports.
+        paper: The results of the paper.
     """
 
     pictures: str = "photos"
@@ -49,7 +49,7 @@ class PaperTask(Task[E]):
         return {"pictures": str(self.pictures)}
 
     def base_learner(self) -> RLVC:
-        """Return the usual learner, with the discount factor of the task."""
+        """Return the default learner, with the discount factor of the task."""
         return RLVC(gamma=self.gamma)
 
     def about(self, seed: int, variant: str | None = None) -> dict[str, str]:
@@ -77,7 +77,7 @@ class PaperTask(Task[E]):
         run.learn(data)
 
     def complete(self, data: Interactions, seed: int) -> None:
-        """Add percepts that are measured, but that the agent may not have met."""
+        """Add percepts that the agent may not have met, but on which it is evaluated."""
 
     def evaluate_policy(self, policy: AnyPolicy, seed: int | None = None) -> dict[str, Any]:
         """Return the measures of a policy whose percepts and actions are those of the task."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc.data.images import Image
 from rlvc.data.percepts import Images, Percepts
 from rlvc.vision.descriptors import (
     Descriptor,
@@ -25,33 +24,26 @@ from rlvc.vision.descriptors import (
     SiftDescriptor,
 )
 from rlvc.vision.detectors import Detector, Harris, Orb, Sift
-from rlvc.vision.extractor import FeatureExtractor
+from rlvc.vision.extractor import FeatureExtractor, extract_in_threads
 from rlvc.vision.keypoints import unique_rows
 from rlvc.vision.metrics import Euclidean, Hamming, Mahalanobis, Metric
 
-RUNS, RUN = 16, 4  # number and length of the runs of consecutive images that are sampled
-FEW = 8  # with fewer images, colour corners are the default
-RECURRENCE = 0.25  # least share of descriptors that recur; 0.5 to 1 if rendered, 0 from a camera
-APART = 0.5  # least share of images that corners must tell apart, if SIFT tells more
-RARE = 5e-4  # share of the pairs of descriptors that a chosen threshold makes one symbol
-ROWS = 1000  # descriptors of a camera whose distances are measured
+N_RUNS, RUN_LENGTH = 16, 4  # the runs of consecutive images that are sampled
+MIN_IMAGES = 8  # with fewer images, colour corners are the default
+MIN_RECURRENCE = 0.25  # share of descriptors that recur: 0.5 to 1 if rendered, 0 from a camera
+MIN_DISTINCTNESS = 0.5  # share of images that corners must tell apart, if SIFT tells more
+NEAR_PAIRS = 5e-4  # share of the pairs of descriptors that a chosen threshold makes one symbol
+MAX_ROWS = 1000  # descriptors of a camera between which distances are measured
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExtractorConfig:
-    """A detector, a descriptor, a metric and a threshold that suit each other.
-
-    Attributes:
-        detector: The detector.
-        descriptor: The descriptor.
-        metric: The metric.
-        threshold: Distance up to which descriptors are the same symbol; 0 to choose it.
-    """
+    """A detector, a descriptor, a metric and a threshold that suit each other."""
 
     detector: Detector
     descriptor: Descriptor
     metric: Metric
-    threshold: float = 0.0
+    threshold: float = 0.0  # distance up to which descriptors are the same symbol; 0 to choose it
 
     def new_extractor(self) -> FeatureExtractor:
         """Return an extractor without any symbols."""
@@ -75,12 +67,13 @@ def choose_extractor(
     descriptor: Descriptor | None = None,
     metric: Metric | None = None,
     threshold: float = 0.0,
+    threads: int = 1,
 ) -> ExtractorConfig:
-    """Return the parts that are given, and for the rest those that suit them and the percepts.
+    """Complete the given parts with parts that suit them and the percepts.
 
     A part of rlvc determines the others that go with it. If none is given, a sample of the images
     decides: colour corners if these recur exactly and differ on most images, else SIFT. With few
-    images it is colour corners, unless these find nothing.
+    images, colour corners are chosen unless they find nothing.
 
     Args:
         percepts: A few images of each camera are sampled.
@@ -88,6 +81,7 @@ def choose_extractor(
         descriptor: The descriptor; None to choose it.
         metric: The metric; None to choose it.
         threshold: Distance up to which descriptors are the same symbol; 0 to choose it.
+        threads: How many threads to use; the result does not depend on it.
 
     >>> rng = np.random.default_rng(0)
     >>> scene = rng.integers(0, 256, (64, 640, 3), dtype=np.uint8)
@@ -103,7 +97,7 @@ def choose_extractor(
     """
     if detector is None or descriptor is None or metric is None:
         default = _find_config(descriptor=descriptor, detector=detector, metric=metric)
-        default = default or _choose_config(percepts, detector or DRAWN.detector)
+        default = default or _choose_config(percepts, detector or DRAWN.detector, threads)
         if descriptor is not None and type(descriptor) is not type(default.descriptor):
             default = replace(default, metric=Euclidean())  # for a custom descriptor
         detector = detector or default.detector
@@ -114,11 +108,11 @@ def choose_extractor(
     )
     if threshold > 0.0:
         return config
-    return replace(config, threshold=_threshold(config, percepts))
+    return replace(config, threshold=_threshold(config, percepts, threads))
 
 
 def _find_config(**parts: object) -> ExtractorConfig | None:
-    """Return the configuration that a part belongs to; the first part of rlvc decides."""
+    """Return the configuration to which the first part of rlvc belongs; None if there is none."""
     for name, part in parts.items():
         for config in CONFIGS:
             if type(part) is type(getattr(config, name)):
@@ -126,29 +120,24 @@ def _find_config(**parts: object) -> ExtractorConfig | None:
     return None
 
 
-def _choose_config(percepts: Percepts, detector: Detector) -> ExtractorConfig:
+def _choose_config(percepts: Percepts, detector: Detector, threads: int) -> ExtractorConfig:
     """Return the configuration for percepts: CAMERA if any of theirs is a real camera."""
-    corners = replace(DRAWN, detector=detector).new_extractor()
-    samples = [
-        [corners.extract_image(image)[1] for image in _sample(images)] for images in percepts.images
-    ]
+    corners, sift = replace(DRAWN, detector=detector).new_extractor(), CAMERA.new_extractor()
+    samples = [list(_sample(corners, images, threads)) for images in percepts.images]
     if not any(len(row) for rows in samples for row in rows):
         return CAMERA
-    many = [rows for rows in samples if len(rows) >= FEW and any(map(len, rows))]
-    if any(recurrence(rows) < RECURRENCE for rows in many):
+    many = [rows for rows in samples if len(rows) >= MIN_IMAGES and any(map(len, rows))]
+    if any(recurrence(rows) < MIN_RECURRENCE for rows in many):
         return CAMERA
     distinct = max(map(distinctness, many), default=1.0)
-    if distinct >= APART:
+    if distinct >= MIN_DISTINCTNESS:
         return DRAWN
-    sift = CAMERA.new_extractor()
-    for images in percepts.images:
-        if distinctness([sift.extract_image(one)[1] for one in _sample(images)]) > distinct:
-            return CAMERA
-    return DRAWN
+    by_sift = (distinctness(list(_sample(sift, images, threads))) for images in percepts.images)
+    return CAMERA if any(one > distinct for one in by_sift) else DRAWN
 
 
 def distinctness(rows: list[Descriptors]) -> float:
-    """Return the number of distinct sets of descriptors, in proportion to the images.
+    """Return the number of distinct sets of descriptors divided by the number of images.
 
     >>> distinctness([np.float32([[1], [2]]), np.float32([[2], [1], [1]]), np.float32([[1]])])
     0.6666666666666666
@@ -157,7 +146,7 @@ def distinctness(rows: list[Descriptors]) -> float:
 
 
 def recurrence(rows: list[Descriptors]) -> float:
-    """Return the share of the descriptors that another image has as well.
+    """Return the share of the descriptors that occur on another image as well.
 
     >>> recurrence([np.float32([[1], [2]]), np.float32([[2], [3]])])
     0.5
@@ -168,25 +157,29 @@ def recurrence(rows: list[Descriptors]) -> float:
     return float((np.bincount(shown[:, 0])[which] > 1).mean())
 
 
-def _sample(images: Images) -> Iterator[Image]:
-    """Yield short runs of images, as consecutive images may overlap."""
-    first = np.linspace(0, max(len(images) - RUN, 0), RUNS).astype(np.int64)
-    numbers = np.unique(np.minimum(first[:, None] + np.arange(RUN), len(images) - 1))
-    return (images[number] for number in numbers.tolist())
+def _sample(extractor: FeatureExtractor, images: Images, threads: int) -> Iterator[Descriptors]:
+    """Yield the descriptors of short runs of images, as consecutive images may overlap."""
+    first = np.linspace(0, max(len(images) - RUN_LENGTH, 0), N_RUNS).astype(np.int64)
+    numbers = np.unique(np.minimum(first[:, None] + np.arange(RUN_LENGTH), len(images) - 1))
+    found = extract_in_threads(extractor, images, numbers.tolist(), threads)
+    return (rows for _, rows in found)
 
 
-def _threshold(config: ExtractorConfig, percepts: Percepts) -> float:
+def _threshold(config: ExtractorConfig, percepts: Percepts, threads: int) -> float:
     """Return the threshold for a descriptor and a metric: a known one, else a low quantile."""
     for known in CONFIGS:
-        is_known = type(config.descriptor) is type(known.descriptor)
-        is_known = is_known and config.descriptor == known.descriptor
-        if is_known and type(config.metric) is type(known.metric) and known.threshold > 0.0:
+        if (
+            type(config.descriptor) is type(known.descriptor)
+            and config.descriptor == known.descriptor
+            and type(config.metric) is type(known.metric)
+            and known.threshold > 0.0
+        ):
             return known.threshold
     extractor, distances = config.new_extractor(), [np.empty(0)]
     for images in percepts.images:
-        rows = np.concatenate([extractor.extract_image(one)[1] for one in _sample(images)])
+        rows = np.concatenate(list(_sample(extractor, images, threads)))
         distances.append(_distances(config.metric, rows))
-    return low_quantile(np.concatenate(distances), RARE)
+    return low_quantile(np.concatenate(distances), NEAR_PAIRS)
 
 
 def _distances(metric: Metric, rows: Descriptors) -> NDArray[np.float64]:
@@ -194,13 +187,13 @@ def _distances(metric: Metric, rows: Descriptors) -> NDArray[np.float64]:
     rows, _ = unique_rows(rows)
     if len(rows) == 0:
         return np.empty(0)
-    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), ROWS)).astype(np.int64)]
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_ROWS)).astype(np.int64)]
     distances = metric.fit(rows).distances(rows, rows)
     return np.asarray(distances[np.triu_indices(len(rows), 1)], np.float64)
 
 
 def low_quantile(values: NDArray[np.float64], share: float) -> float:
-    """Return a bound that at most a share of the values do not exceed; below all if they are few.
+    """Return a low quantile of the values; half the least value if there are too few for it.
 
     >>> low_quantile(np.arange(1.0, 101.0), 0.02), low_quantile(np.array([3.0, 4.0]), 0.02)
     (2.0, 1.5)

@@ -17,21 +17,21 @@ from rlvc.vision.detectors import Detector, InterestPoints
 from rlvc.vision.extractor import ExtractionBackend, FeatureExtractor, extract_in_threads
 from rlvc.vision.keypoints import KeypointBuffer, Keypoints
 
-PAUSE: Final = 2.0  # seconds between chunks: so much work may be lost
+SAVE_INTERVAL: Final = 2.0  # seconds between chunks; an interruption loses about as much work
 Chunk = tuple[list[int], InterestPoints, Descriptors]  # the number of points per image, and these
-COLUMNS: Final[dict[str, tuple[int, list[type]]]] = {  # of a chunk: dimensions and types
+COLUMNS: Final[dict[str, tuple[int, list[type]]]] = {  # arrays of a chunk: dimensions and types
     "count": (1, [np.int64]), "rows": (2, [np.float32, np.uint8]), "xy": (2, [np.float32]),
     "scale": (1, [np.float32]), "angle": (1, [np.float32]), "octave": (1, [np.int32]),
 }  # fmt: skip
 
 
 class ExtractionCache:
-    """The keypoints that were extracted last.
+    """Extract keypoints, and keep them for the next call.
 
-    Percepts may be added between two calls of :meth:`extract`; only their images are processed.
+    If percepts are added between two calls of :meth:`extract`, only new images are processed.
 
     Args:
-        store: Where keypoints are saved while they are extracted, to resume after an interruption.
+        store: Where keypoints are saved during extraction, to resume after an interruption.
 
     >>> from rlvc.vision.auto import DRAWN
     >>> cache, extractor, percepts = ExtractionCache(), DRAWN.new_extractor(), Percepts()
@@ -58,15 +58,16 @@ class ExtractionCache:
         """Return the keypoints of all images of percepts, camera by camera.
 
         Args:
-            extractor: Detects and describes; another detector or descriptor than in the last call
-                empties the cache.
-            percepts: Those of the last call, or more.
+            extractor: Detects and describes; the cache is emptied if its detector or descriptor
+                differs from that of the last call.
+            percepts: Those of the last call, and perhaps more.
             threads: How many threads to use; the result does not depend on it.
             on_image: Called after each new image.
             backend: What processes the images.
         """
-        keypoints, on_image = list[Keypoints](), on_image or (lambda: None)
-        known, parts = self._known(extractor), (extractor.detector, extractor.descriptor)
+        on_image = on_image or (lambda: None)
+        keypoints, known = list[Keypoints](), self._known(extractor)
+        parts = extractor.detector, extractor.descriptor
         digest = hashlib.blake2b(repr(parts).encode(), digest_size=4).hexdigest()
         for camera, images in enumerate(percepts.images):
             before = known[camera] if known else None
@@ -102,10 +103,10 @@ class ExtractionCache:
 
 
 class CacheChunks:
-    """Save the keypoints of one camera's images in chunks, in their order.
+    """Save the keypoints of one camera's images in chunks, in order.
 
-    Names of chunks begin with the given one; ``first`` is the number of the first image that is not
-    known yet, and ``now`` returns the time in seconds.
+    The names of chunks begin with ``name``, ``first`` is the number of the first image whose
+    keypoints are not known, and ``now`` returns the time in seconds.
     """
 
     def __init__(
@@ -118,10 +119,10 @@ class CacheChunks:
     ) -> None:
         self._store, self._name, self._images, self._first = store, name, images, first
         self._pending = list[tuple[InterestPoints, Descriptors]]()
-        self._now, self._next = now, now() + PAUSE
+        self._now, self._next = now, now() + SAVE_INTERVAL
 
     def restore(self) -> Iterator[Chunk]:
-        """Yield the saved chunks that follow one another from the first image.
+        """Yield the saved chunks from the first image on, up to a gap or the last image.
 
         Chunks beyond the last image belong to percepts that will be added later.
         """
@@ -157,21 +158,22 @@ class CacheChunks:
             manifest = {"images": self._images.fingerprint(self._first, last)}
             self._store.save(f"{self._name}-{self._first}", manifest, arrays)
             self._first = last
-        self._next = self._now() + PAUSE
+        self._next = self._now() + SAVE_INTERVAL
 
 
 def _check_chunk(arrays: dict[str, NDArray[Any]]) -> Chunk:
-    """Return the contents of a saved chunk, or raise an error if they make no sense."""
-    is_sound = arrays.keys() == COLUMNS.keys() and all(
+    """Return the contents of a saved chunk; raise an error if they are inconsistent."""
+    is_valid = arrays.keys() == COLUMNS.keys() and all(
         arrays[name].ndim == n_dimensions and arrays[name].dtype in dtypes
         for name, (n_dimensions, dtypes) in COLUMNS.items()
     )
-    require_same(is_sound, "keypoints")
+    require_same(is_valid, "keypoints")
     count, rows = arrays["count"], arrays["rows"]
     points = InterestPoints(*(arrays[name] for name in InterestPoints.__slots__))
-    n, per_point = len(points), (rows, *points.columns)
+    n = len(points)
     require_same(len(count) > 0 and count.min() >= 0, "keypoints")
-    require_same(count.max() <= n == count.sum() and {*map(len, per_point)} == {n}, "keypoints")
+    require_same(count.max() <= n == count.sum(), "keypoints")
+    require_same(all(len(column) == n for column in (rows, *points.columns)), "keypoints")
     require_same(points.xy.shape[1] == 2 and rows.shape[1] > 0, "keypoints")
     require_same(np.isfinite(points.xy).all() and np.isfinite(rows).all(), "keypoints")
     return count.tolist(), points, rows

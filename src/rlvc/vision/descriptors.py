@@ -1,7 +1,7 @@
 """Local descriptors of interest points.
 
-A descriptor is a frozen dataclass with the method ``describe``; register a custom one with
-``descriptors.register("mine", Mine)``. One that shares work with a detector has a second method.
+A descriptor is a frozen dataclass with the method ``describe``, a ``JointDescriptor`` if it shares
+work with detectors; register a custom one with ``descriptors.register("mine", Mine)``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rlvc.vision.detectors import (
 )
 
 Descriptors = NDArray[Any]  # (n, d), float32 or uint8
-ImageKeypoints = tuple[InterestPoints, Descriptors]  # those of one image
+ImageKeypoints = tuple[InterestPoints, Descriptors]  # of one image, with a row for each point
 
 
 class Descriptor(Protocol):
@@ -133,8 +133,8 @@ class SiftDescriptor(Checked):
     def describe(self, image: Image, points: InterestPoints) -> ImageKeypoints:
         """Return the points that OpenCV keeps and (n, 128) uint8."""
         sift = cv2.SIFT_create()  # type: ignore[attr-defined]
-        points = _with_levels(points, (points.octave >> 8) & 255 > 0)
-        points, rows = _with_opencv(sift, image, points, 128, np.float32)
+        points = _keep_octaves(points, (points.octave >> 8) & 255 > 0)
+        points, rows = _compute(sift, image, points, 128, np.float32)
         return points, self._as_bytes(rows)
 
     def detect_and_describe(self, image: Image, detector: Detector) -> ImageKeypoints:
@@ -162,19 +162,22 @@ class OrbDescriptor:
     def describe(self, image: Image, points: InterestPoints) -> ImageKeypoints:
         """Return the points that OpenCV keeps and (n, 32) uint8."""
         orb = cv2.ORB_create()  # type: ignore[attr-defined]
-        points = _with_levels(points, points.octave < 256)
-        return _with_opencv(orb, image, points, 32, np.uint8)
+        points = _keep_octaves(points, points.octave < 256)
+        return _compute(orb, image, points, 32, np.uint8)
 
 
-def _with_levels(points: InterestPoints, are_ours: NDArray[np.bool_]) -> InterestPoints:
-    """Drop the pyramid levels of other detectors; SIFT packs a layer above bit 8 into its own."""
-    return replace(points, octave=np.where(are_ours, points.octave, 0).astype(np.int32))
+def _keep_octaves(points: InterestPoints, is_own: NDArray[np.bool_]) -> InterestPoints:
+    """Clear the octaves of other detectors; only those of SIFT have a layer above bit 8."""
+    return replace(points, octave=np.where(is_own, points.octave, 0).astype(np.int32))
 
 
-def _with_opencv(
-    extractor: Any, image: Image, points: InterestPoints, width: int, dtype: type
-) -> tuple[InterestPoints, NDArray[Any]]:
-    kept, rows = extractor.compute(grey(image), to_keypoints(points)) if len(points) else ((), None)
+def _compute(
+    opencv: Any, image: Image, points: InterestPoints, width: int, dtype: type
+) -> ImageKeypoints:
+    """Return the points that an OpenCV extractor keeps and their rows."""
+    rows = None
+    if len(points):
+        kept, rows = opencv.compute(grey(image), to_keypoints(points))
     if rows is None:
         return points.take(np.empty(0, np.int64)), np.empty((0, width), dtype)
     return points.take(np.asarray([k.class_id for k in kept], np.int64)), rows

@@ -28,7 +28,7 @@ class InterestPoints:
         xy: (n, 2) positions in pixels, x first.
         scale: (n,) diameters of the neighbourhoods in pixels.
         angle: (n,) orientations in degrees; NaN where the detector gives none.
-        octave: (n,) OpenCV's mark of the pyramid level on which a point was found.
+        octave: (n,) OpenCV's code of the pyramid level on which a point was found.
     """
 
     xy: NDArray[np.float32]
@@ -44,7 +44,7 @@ class InterestPoints:
         """The arrays, in the order of the attributes."""
         return self.xy, self.scale, self.angle, self.octave
 
-    def take(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> InterestPoints:
+    def take(self, keep: NDArray[np.bool_] | NDArray[np.integer]) -> InterestPoints:
         """Return the points that a mask or an array of numbers selects."""
         return InterestPoints(*(column[keep] for column in self.columns))
 
@@ -57,8 +57,9 @@ class InterestPoints:
 
     @classmethod
     def concatenate(cls, parts: list[InterestPoints]) -> InterestPoints:
-        """Return the points of many images one after the other."""
-        return cls(*map(np.concatenate, zip(*(part.columns for part in parts), strict=True)))
+        """Return the points of many images, one image after another."""
+        columns = zip(*(part.columns for part in parts), strict=True)
+        return cls(*map(np.concatenate, columns))
 
 
 class Detector(Protocol):
@@ -106,7 +107,7 @@ class Harris(Checked):
         dy = cv2.sepFilter2D(image, cv2.CV_32F, smooth, slope)
         blur, _ = gaussian_kernels(self.integration)
         xx, yy, xy = (
-            cv2.sepFilter2D(_over_channels(product), -1, blur, blur)
+            cv2.sepFilter2D(_sum_channels(product), -1, blur, blur)
             for product in (dx * dx, dy * dy, dx * dy)
         )
         trace = xx + yy
@@ -135,7 +136,7 @@ def _reach(sigma: float) -> int:
     return int(np.ceil(3 * sigma))
 
 
-def _over_channels(array: NDArray[np.float32]) -> NDArray[np.float32]:
+def _sum_channels(array: NDArray[np.float32]) -> NDArray[np.float32]:
     if array.ndim == 2:
         return array
     return cv2.transform(array, np.ones((1, array.shape[2]), np.float32))  # type: ignore[return-value]
@@ -182,7 +183,7 @@ def grey(image: Image) -> Image:
 
 
 def sort_keypoints(keypoints: Sequence[cv2.KeyPoint]) -> tuple[InterestPoints, NDArray[np.int64]]:
-    """Return OpenCV's keypoints in an order that its threads do not change, and their numbers."""
+    """Return OpenCV's keypoints, sorted so that its threads do not matter, and their numbers."""
     rows = np.asarray([(*k.pt, k.size, k.angle, k.octave) for k in keypoints]).reshape(-1, 5)
     order = np.lexsort(rows[:, [4, 3, 2, 0, 1]].T)  # by y, x, scale, angle, octave
     x, y, scale, angle = rows[order, :4].astype(np.float32).T
@@ -191,7 +192,7 @@ def sort_keypoints(keypoints: Sequence[cv2.KeyPoint]) -> tuple[InterestPoints, N
 
 
 def to_keypoints(points: InterestPoints) -> list[cv2.KeyPoint]:
-    """Return points as OpenCV's keypoints; ``class_id`` is the number of the point."""
+    """Return points as OpenCV's keypoints, each with its number as ``class_id``."""
     columns = points.xy, points.scale, np.nan_to_num(points.angle, nan=-1.0), points.octave
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return [cv2.KeyPoint(x, y, s, a, 0.0, o, i) for i, ((x, y), s, a, o) in enumerate(rows)]

@@ -20,7 +20,7 @@ from rlvc.vision.metrics import Metric
 from rlvc.vision.patches import Patch, Patches
 from rlvc.vision.vocabulary import Vocabulary
 
-SIDE = 32  # pixels of a patch
+SIDE = 32  # width and height of a patch, pixels
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,11 @@ class SymbolOccurrences:
 
 
 class FeatureExtractor:
-    """Detector, descriptor and one vocabulary per camera.
+    """A detector, a descriptor and one vocabulary per camera.
 
     Attributes:
         vocabularies: One per camera.
-        patches: For each camera, a picture of each symbol where it first occurred,
-            SIDE × SIDE × 3.
+        patches: For each camera, a picture (SIDE, SIDE, 3) of each symbol, at its first occurrence.
 
     >>> from rlvc.vision import ExtractionCache, Euclidean, Harris, Invariants
     >>> extractor = FeatureExtractor(Harris(), Invariants(), Euclidean(), 0.1)
@@ -117,7 +116,7 @@ class FeatureExtractor:
     ) -> None:
         """Add the new symbols among the keypoints of a camera's images to its vocabulary.
 
-        ``first_image`` is the number of the first image whose keypoints are given.
+        The keypoints are those of ``images`` from the number ``first_image`` on.
         """
         camera = images.camera
         vocabulary = self.vocabularies.setdefault(camera, Vocabulary(self.metric, self.threshold))
@@ -127,9 +126,10 @@ class FeatureExtractor:
         added = vocabulary.extend(keypoints.descriptors, threads)
         first = first_points(keypoints.row)[added]
         numbers = np.searchsorted(keypoints.begin, first, side="right") - 1
-        for number, group in itertools.groupby(zip(numbers, first, strict=True), lambda at: at[0]):
-            image = images[first_image + int(number)]  # once, as it may have to be read from a file
-            patches.extend(cut_patch(image, keypoints.points, int(point)) for _, point in group)
+        pairs = zip(numbers.tolist(), first.tolist(), strict=True)
+        for number, group in itertools.groupby(pairs, lambda pair: pair[0]):
+            image = images[first_image + number]  # once, as it may have to be read from a file
+            patches.extend(cut_patch(image, keypoints.points, point) for _, point in group)
 
     def quantize(self, camera: str, keypoints: Keypoints, threads: int = 1) -> SymbolOccurrences:
         """Return where the known symbols of a camera occur on its images."""
@@ -141,21 +141,21 @@ class FeatureExtractor:
     def snapshot(self) -> FeatureExtractor:
         """Return an extractor with the current symbols, which does not grow with this one."""
         extractor = FeatureExtractor(self.detector, self.descriptor, self.metric, self.threshold)
-        extractor.vocabularies = {name: replace(words) for name, words in self.vocabularies.items()}
+        extractor.vocabularies = {name: replace(one) for name, one in self.vocabularies.items()}
         return extractor
 
 
 def extract_in_threads(
     extractor: FeatureExtractor, images: Images, numbers: Sequence[int], threads: int
 ) -> Iterator[ImageKeypoints]:
-    """Yield the keypoints of the images with the given numbers, in their order.
+    """Yield the keypoints of the images with the given numbers, in order.
 
     No more than a few images are in memory at a time.
     """
     return run_threads(lambda number: extractor.extract_image(images[number]), numbers, threads)
 
 
-# The keypoints of the images with the given numbers, extracted with so many threads.
+# A function like :func:`extract_in_threads`.
 ExtractionBackend = Callable[
     [FeatureExtractor, Images, Sequence[int], int], Iterator[ImageKeypoints]
 ]

@@ -27,7 +27,7 @@ MAX_CAMERAS: Final = 256
 def save_vocabulary(extractor: FeatureExtractor, path: Pathlike) -> None:
     """Write a feature extractor and its vocabularies to one file.
 
-    A run that learns with it uses the same symbols:
+    Another run that learns with it uses the same symbols:
 
     >>> import tempfile, rlvc
     >>> from rlvc.vision.detectors import Harris
@@ -54,7 +54,7 @@ def save_vocabulary(extractor: FeatureExtractor, path: Pathlike) -> None:
 
 
 def load_vocabulary(path: Pathlike) -> FeatureExtractor:
-    """Read a feature extractor; it learns further symbols just as the saved one would.
+    """Read a feature extractor; it learns new symbols just as the saved one would.
 
     Raises:
         FileFormatError: The file is no vocabulary, or is damaged. No code from it is run.
@@ -64,12 +64,13 @@ def load_vocabulary(path: Pathlike) -> FeatureExtractor:
         extractor = read_extractor(manifest, arrays)
         for i, camera in enumerate(manifest["cameras"]):
             name, is_fitted = camera["name"], camera["is_fitted"]
-            words, patches = extractor.vocabularies[name], arrays.get(f"vocabulary/{i}/patches")
-            words.is_fitted = from_json(bool, is_fitted)
-            require(is_fitted == (words.centres is not None), "vocabulary")
-            require(is_fitted or not arrays_of(words.metric), "metric")
-            check_words(extractor, words, channels=3)
-            shape = (words.n_symbols, SIDE, SIDE, 3)
+            vocabulary = extractor.vocabularies[name]
+            vocabulary.is_fitted = from_json(bool, is_fitted)
+            require(is_fitted == (vocabulary.centres is not None), "symbols")
+            require(is_fitted or not arrays_of(vocabulary.metric), "metrics")
+            check_vocabulary(extractor, vocabulary, channels=3)
+            patches = arrays.get(f"vocabulary/{i}/patches")
+            shape = (vocabulary.n_symbols, SIDE, SIDE, 3)
             require((patches is not None) == is_fitted, "patches")
             if patches is not None:
                 require(patches.dtype == np.uint8 and patches.shape == shape, "patches")
@@ -90,15 +91,16 @@ def describe_extractor(
     }
     arrays: dict[str, NDArray[Any]] = {}
     for i, camera in enumerate(manifest["cameras"]):
-        words = extractor.vocabularies[camera["name"]]
-        if words.centres is not None:
-            arrays[f"vocabulary/{i}/centres"] = words.centres
-        arrays |= {f"vocabulary/{i}/metric/{k}": v for k, v in arrays_of(words.metric).items()}
+        vocabulary = extractor.vocabularies[camera["name"]]
+        if vocabulary.centres is not None:
+            arrays[f"vocabulary/{i}/centres"] = vocabulary.centres
+        for name, array in arrays_of(vocabulary.metric).items():
+            arrays[f"vocabulary/{i}/metric/{name}"] = array
     return manifest, arrays
 
 
 def read_extractor(manifest: Mapping[str, Any], arrays: Arrays) -> FeatureExtractor:
-    """Return what :func:`describe_extractor` described; :func:`check_words` must follow."""
+    """Return what :func:`describe_extractor` described; :func:`check_vocabulary` must follow."""
     extractor = FeatureExtractor(
         as_part(detectors, manifest["detector"]),
         as_part(descriptors, manifest["descriptor"]),
@@ -108,37 +110,36 @@ def read_extractor(manifest: Mapping[str, Any], arrays: Arrays) -> FeatureExtrac
     require(0.0 <= extractor.threshold <= MAX_SQUARED, "parameters")
     cameras = manifest["cameras"]
     require(isinstance(cameras, list) and len(cameras) <= MAX_CAMERAS, "cameras")
+    metric: Any = extractor.metric
     for i, camera in enumerate(cameras):
-        metric: Any = extractor.metric
         prefix = f"vocabulary/{i}/metric/"
         names = [name for name in arrays if name.startswith(prefix)]
         learned = {name.removeprefix(prefix): arrays[name] for name in names}
-        metric = dataclasses.replace(metric, **learned) if learned else metric
+        fitted = dataclasses.replace(metric, **learned) if learned else metric
         centres = arrays.get(f"vocabulary/{i}/centres")
-        words = Vocabulary(metric, extractor.threshold, centres, is_fitted=True)
-        extractor.vocabularies[from_json(str, camera["name"])] = words
+        vocabulary = Vocabulary(fitted, extractor.threshold, centres, is_fitted=True)
+        extractor.vocabularies[from_json(str, camera["name"])] = vocabulary
     require(len(extractor.vocabularies) == len(cameras), "cameras")
-    metric = extractor.metric
-    require(not isinstance(metric, Mahalanobis) or metric.whitening is None, "metric")
+    require(not isinstance(metric, Mahalanobis) or metric.whitening is None, "metrics")
     return extractor
 
 
-def check_words(extractor: FeatureExtractor, words: Vocabulary, channels: int) -> None:
+def check_vocabulary(extractor: FeatureExtractor, vocabulary: Vocabulary, channels: int) -> None:
     """Raise a ValueError unless a vocabulary fits the descriptors of a blank image."""
-    if words.centres is None:
+    if vocabulary.centres is None:
         return
     _, rows = extractor.extract_image(np.zeros((64, 64, channels), np.uint8))
-    centres = words.centres
-    require(centres.ndim == 2 and centres.shape[1:] == rows.shape[1:], "vocabulary")
-    require(len(centres) > 0 and centres.dtype == rows.dtype, "vocabulary")
-    require(np.isfinite(centres).all(), "vocabulary")
-    for array in arrays_of(words.metric).values():
-        require(array.size > 0 and np.isfinite(array).all(), "metric")
-        if isinstance(words.metric, Mahalanobis):  # compiled code does not check its shape
-            require(array.dtype == np.float64 and array.ndim == 2, "metric")
-            require(array.shape[1] <= len(array) == centres.shape[1], "metric")
-            require(_largest(array) * _largest(centres) * len(array) <= MAX_SQUARED, "metric")
-    words.metric.distances(centres[:1], centres[:1])  # raises if learned parameters are missing
+    centres = vocabulary.centres
+    require(centres.ndim == 2 and centres.shape[1:] == rows.shape[1:], "symbols")
+    require(len(centres) > 0 and centres.dtype == rows.dtype, "symbols")
+    require(np.isfinite(centres).all(), "symbols")
+    for array in arrays_of(vocabulary.metric).values():
+        require(array.size > 0 and np.isfinite(array).all(), "metrics")
+        if isinstance(vocabulary.metric, Mahalanobis):  # compiled code does not check its shape
+            require(array.dtype == np.float64 and array.ndim == 2, "metrics")
+            require(array.shape[1] <= len(array) == centres.shape[1], "metrics")
+            require(_largest(array) * _largest(centres) * len(array) <= MAX_SQUARED, "metrics")
+    vocabulary.metric.distances(centres[:1], centres[:1])  # raises if it was not fitted
 
 
 def _largest(array: NDArray[Any]) -> float:

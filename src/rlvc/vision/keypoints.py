@@ -39,7 +39,7 @@ class Keypoints:
 
 
 class KeypointBuffer:
-    """Accumulate keypoints image by image, after a copy of those that are known."""
+    """Collect keypoints image by image, starting with a copy of known ones."""
 
     def __init__(self, known: Keypoints | None = None) -> None:
         self._begin = [0]
@@ -73,7 +73,7 @@ class KeypointBuffer:
             grown.add(column)
 
     def finish(self) -> Keypoints:
-        """Return the keypoints of all images, at least one; none may be added afterwards."""
+        """Return the keypoints of all images (at least one); none may be added afterwards."""
         assert self._columns is not None
         assert self._distinct is not None
         points = InterestPoints(*(column.finish() for column in self._columns))
@@ -99,7 +99,7 @@ class GrowableArray:
         self.n = 0
 
     def reserve(self, n: int) -> NDArray[Any]:
-        """Return an array with space for ``n`` more rows, to be written to until the next call."""
+        """Return the array with space for ``n`` more rows; it is valid until the next call."""
         need, capacity = self.n + n, len(self._array)
         if need > capacity:
             capacity = max(need, capacity + capacity // 8, CAPACITY)
@@ -151,7 +151,7 @@ class UniqueRows:
         if self._kept.n == 0:  # width and type of arrays without rows are not reliable
             self._start(rows)
         self.check(rows)
-        whole = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)
+        as_bytes = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)
         kept = self._kept.reserve(len(rows))
         need = 2 * (self._kept.n + len(rows))
         if need > len(self._table):
@@ -159,7 +159,7 @@ class UniqueRows:
             known = kept[: self._kept.n]
             _number(known, kept, 0, self._table, np.empty(len(known), np.int32))
         which = np.empty(len(rows), np.int32)
-        self._kept.n = _number(whole, kept, self._kept.n, self._table, which)
+        self._kept.n = _number(as_bytes, kept, self._kept.n, self._table, which)
         return which
 
     def finish(self) -> Descriptors:
@@ -207,14 +207,14 @@ def _number(
 ) -> int:
     """Number rows by a hash table with open addressing; rows with equal hashes are compared.
 
-    New rows are written after the first n that are kept; return how many are kept then.
+    New rows are written to ``kept``, after its first n rows; return how many it then has.
     """
     width = rows.shape[1]
     for i in range(len(rows)):
         slot = _slot(rows, i, len(table))
         while True:
-            met = table[slot]
-            if met == -1:
+            known = table[slot]
+            if known == -1:
                 table[slot] = n
                 which[i] = n
                 for c in range(width):
@@ -222,10 +222,10 @@ def _number(
                 n += 1
                 break
             for c in range(width):
-                if rows[i, c] != kept[met, c]:
+                if rows[i, c] != kept[known, c]:
                     break
             else:  # the same row
-                which[i] = met
+                which[i] = known
                 break
             slot = (slot + 1) & (len(table) - 1)
     return n

@@ -42,7 +42,7 @@ class Embedded(Protocol):
     binary: bool
 
     def embed(self, descriptors: Descriptors) -> NDArray[Any]:
-        """Return rows whose squared Euclidean (or Hamming) distances are the squared metric's."""
+        """Return rows whose Euclidean distances (Hamming if binary) are those of the metric."""
         ...
 
 
@@ -85,7 +85,8 @@ class Mahalanobis:
 
     def fit(self, descriptors: Descriptors) -> Self:
         """Return the metric of the sample's covariance, of at most SAMPLE evenly spaced rows."""
-        sample = descriptors[:: -(-len(descriptors) // SAMPLE) or 1].astype(np.float64)
+        step = -(-len(descriptors) // SAMPLE) or 1
+        sample = descriptors[::step].astype(np.float64)
         if len(sample) > 1:
             variance, axes = np.linalg.eigh(covariance(sample))
             keep = variance > 1e-9 * max(variance[-1], 1e-300)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,15 @@ class Patches(Sequence[Patch]):
         for patch in patches:
             self._arrays.append(patch, f"patch {len(self)}")
 
-    def __getitem__(self, number: int) -> Patch:  # type: ignore[override]
+    @overload
+    def __getitem__(self, number: int) -> Patch: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Patch]: ...
+
+    def __getitem__(self, number: int | slice) -> Patch | list[Patch]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(len(self))[number]]
         if number < 0:
             number += len(self)
         if not 0 <= number < len(self):

@@ -47,7 +47,8 @@ class Sketcher:
         n, width = rows.shape
         longest = max(float(rows.max()), -float(rows.min())) * width**0.5 if n else 0.0
         unit = float(np.clip(max(longest, threshold), 1e-100, 1e100))
-        sample = rows[:: -(-n // SAMPLE) or 1].astype(np.float64) / unit
+        step = -(-n // SAMPLE) or 1
+        sample = rows[::step].astype(np.float64) / unit
         axes = main_axes(covariance(sample)) if n > 1 else np.zeros((width, LENGTH))
         limit = np.float32((min(threshold / unit, 1.0) + 1e-6) ** 2 * (1 + 1e-5))
         return cls(axes / unit, limit)

@@ -210,14 +210,14 @@ def test_what_followed_a_cut_must_be_known(folder: Path, caplog: pytest.LogCaptu
     assert (data.terminated.tolist(), data.truncated.tolist()) == ([False, True], [True, False])
     assert len(data.percepts) == 2
     assert caplog.messages == [
-        "2 of 3 episodes were cut off and show no image after their last action; "
+        "2 of 3 episodes were cut off and have no image after their last action; "
         "that action is left out."
     ]
 
 
 def test_one_interaction_must_be_left(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert problems(write_table(folder, "0,0,0.png,1,0,,true\n1,0,1.png,1,0,,true")) == [
-        "Nothing is left: every episode was cut off after its only action and shows no image "
+        "Nothing is left: every episode was cut off after its only action and has no image "
         "after it. Add a last row with that image to each."
     ]
     assert not caplog.messages
@@ -265,12 +265,10 @@ def test_all_actions_have_names_or_none(folder: Path) -> None:
 
 def test_arguments_that_do_not_fit(folder: Path) -> None:
     write_table(folder, SOUND)
-    with pytest.raises(ValueError, match=r"^n_actions of Interactions must be between 1 and 65536"):
+    with pytest.raises(ValueError, match=r"^n_actions of read_folder must be between 1 and 65536"):
         read_folder(folder, n_actions=0)
-    with pytest.raises(
-        ValueError,
-        match=r"^action_names of Interactions must name 3 actions; got 2\. Name as many as there ",
-    ):
+    message = r"^action_names of read_folder must name 3 actions; got 2\. Name all or none\.$"
+    with pytest.raises(ValueError, match=message):
         read_folder(folder, n_actions=3, action_names=("a", "b"))
 
 
@@ -281,7 +279,7 @@ LEAVE_OUT = "Correct it, or leave the episode out."
 NO_END = (
     "neither terminated nor truncated in row {}. Set truncated to true there if it was cut off."
 )
-GAP = "Number the steps of an episode one by one."
+GAP = "Number the steps of an episode consecutively."
 
 
 @pytest.mark.parametrize(
@@ -309,7 +307,7 @@ GAP = "Number the steps of an episode one by one."
             "0.5,false,false", "0.5,false,true",
             [
                 "terminated or truncated is true before the last action of the episode in row 1. "
-                "Give what comes after it the number of another episode."
+                "Give the rows after it the number of another episode."
             ],
         ),
         (
@@ -318,14 +316,14 @@ GAP = "Number the steps of an episode one by one."
                 "terminated or truncated is true without an action in row 3. Set it in the row of "
                 "the last action.",
                 "reward is given without an action in row 3. A reward belongs in the row of the "
-                "action that it came after.",
+                "action that it follows.",
             ],
         ),
         (
             "0,1,1", "0,0,1",
             [
                 f"step is that of another row of its episode in row 2 (episode 0, step 0). {GAP}",
-                f"step leaves a gap after the one before in row 3 (episode 0, step 2). {GAP}",
+                f"step leaves a gap after the previous one in row 3 (episode 0, step 2). {GAP}",
             ],
         ),
         (
@@ -360,11 +358,10 @@ def test_one_thing_is_wrong(old: str, new: str, expected: list[str], folder: Pat
 def test_actions_outside_the_space(folder: Path) -> None:
     write_table(folder, SOUND)
     assert problems(folder, n_actions=2, action_start=1) == [
-        "action is not in 1..2 in row 2 (0). Correct it, or how many actions there are."
+        "action is not in 1..2 in row 2 (0). Correct it, or the number of actions."
     ]
     assert problems(folder, action_start=1) == [
-        "action is below 1 in row 2 (0). Say with actions.txt, or with action_start, where the "
-        "actions begin."
+        "action is below 1 in row 2 (0). Give the first action in actions.txt or with action_start."
     ]
 
 
@@ -400,7 +397,7 @@ def test_columns_there_twice_or_too_many(table: str, folder: Path) -> None:
             pyarrow.Table.from_arrays(arrays, names=names), folder / "table.parquet"
         )
     assert problems(folder) == [
-        "Column 'action' is there 2 times.",
+        "Column 'action' appears 2 times.",
         "There are columns 'image' and 'image.a'. Keep 'image' for one camera, or a column "
         "'image.NAME' for each of several.",
     ]
@@ -431,17 +428,17 @@ def test_all_problems_are_reported_at_once(folder: Path) -> None:
             "step is not a whole number in row 8 (zero).",
             "action is not a whole number in row 3 (x).",
             "terminated is not true or false in row 3 (maybe).",
-            "action is not in 0..1 in row 4 (9). Correct it, or how many actions there are.",
+            "action is not in 0..1 in row 4 (9). Correct it, or the number of actions.",
             "reward is empty in row 7.",
             f"reward is not finite in rows 1, 4 and 8 (nan, inf, nan). {LEAVE_OUT}",
-            f"step leaves a gap after the one before in row 4 (episode 0, step 4). {GAP}",
+            f"step leaves a gap after the previous one in row 4 (episode 0, step 4). {GAP}",
             f"episode 0 has no end: {NO_END.format(4)}",
             f"episode 1 has no end: {NO_END.format(5)}",
-            "image has shape (3, 5, 3), not (6, 5, 3) as row 1, in row 2 (small.png). Bring the "
+            "image has shape (3, 5, 3), not (6, 5, 3) as row 1, in row 2 (small.png). Resize the "
             "images to one size, all in grey or all in colour.",
             "image names a file that is not there in row 3 (missing.png). Paths start from the "
             "folder of the table.",
-            "image has shape (6, 5, 1), not (6, 5, 3) as row 1, in row 4 (grey.png). Bring the "
+            "image has shape (6, 5, 1), not (6, 5, 3) as row 1, in row 4 (grey.png). Resize the "
             "images to one size, all in grey or all in colour.",
             "image is of type uint16, not uint8, in row 5 (deep.png). Scale the images to 0..255 "
             "and save them with 8 bits.",
@@ -488,7 +485,7 @@ def test_a_long_list_is_cut(folder: Path) -> None:
         (b"episode,\xff", ["table.csv is not UTF-8 text (byte 8). Save it as UTF-8."]),
         (
             f'{HEADER}\n0,0,"0.png,0,0,true,\n'.encode(),
-            ["table.csv is not sound CSV in line 2 (unexpected end of data)."],
+            ["table.csv is not valid CSV in line 2 (unexpected end of data)."],
         ),
     ],
 )
@@ -585,10 +582,8 @@ def test_cameras_of_any_name(names: tuple[str, ...], tmp_path: Path) -> None:
 
 
 def test_existing_files_are_not_overwritten(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"^path of write_folder must be new or an empty folder; got .*log, which holds files",
-    ):
+    message = r"^path of write_folder must be new or an empty folder; got .*log, which holds files"
+    with pytest.raises(ValueError, match=message):
         write_folder(chain(), folder)
     with pytest.raises(ValueError, match=r"0\.png, which is a file\.$"):
         write_folder(chain(), folder / "0.png")
@@ -616,7 +611,7 @@ def sealed(tmp_path: Path) -> Path:
     return tmp_path / "sealed"
 
 
-CURE = "Get it again from where it was; if you changed it yourself, remove SHA256SUMS."
+CURE = "Get it again from its source; if you changed it on purpose, remove SHA256SUMS."
 
 
 def test_sha256sum_reads_the_checksums(sealed: Path) -> None:
@@ -668,7 +663,7 @@ def test_all_damage_is_reported_at_once_with_the_rest(sealed: Path) -> None:
         f"(images/000000.png, images/000002.png). {CURE}",
         "image names a file that is not there in row 2 (images/000001.png). Paths start from the "
         "folder of the table.",
-        f"damaged: actions.txt is not there any more. {CURE}",
+        f"damaged: actions.txt is missing. {CURE}",
     ]
     (sealed / "SHA256SUMS").unlink()
     assert "damaged: it has changed" not in " ".join(problems(sealed))
@@ -726,7 +721,7 @@ def test_checksums_that_are_damaged_or_forged(damage: Callable[[str], str], seal
     file.write_text(damage(file.read_text()), errors="surrogateescape")
     (found, *_) = problems(sealed)
     told = "SHA256SUMS is damaged. Get it again, or remove it to read without it."
-    assert found == told or found.endswith(f"is not there any more. {CURE}")
+    assert found == told or found.endswith(f"is missing. {CURE}")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="There are no pipes with names.")

@@ -25,8 +25,8 @@ from tests.support.datasets import any_episodes, chain
 from tests.support.worlds import KINDS, Corridor, identical, space_of
 
 JPEG = (
-    "The images of this dataset are stored as JPEG, which changes the features that can be seen in "
-    "them: a policy may not recognise what its environment shows. Collect it again with "
+    "The images of this dataset are stored as JPEG, which changes the features that they show: "
+    "a policy may not recognise the images of its environment. Collect it again with "
     "`rlvc collect`, or with jpeg_encoding=False where Minari writes it."
 )
 
@@ -194,8 +194,8 @@ def test_what_is_beside_the_images_is_left_out() -> None:
         ),
         (
             (7, 7, 3), np.uint8, spaces.Discrete(2),
-            r"^The images of the observation must have at least 12 × 12 pixels; got 7 × 7, in "
-            r"which no feature can be seen\.$",
+            r"^The images of the observation must have at least 12 × 12 pixels; got 7 × 7, "
+            r"which is too small for any feature\.$",
         ),
         (
             (20, 20, 3), np.uint8, spaces.Box(-1.0, 1.0, (1,)),
@@ -220,7 +220,7 @@ def test_a_dataset_of_other_spaces_is_refused(
 def test_all_that_is_wrong_is_listed_at_once() -> None:
     images = pictures(3, shape=(20, 20, 3))
     nan, inf = float("nan"), float("inf")
-    correct = "Correct it, or how many actions there are."
+    correct = "Correct it, or the number of actions."
     write(
         "wrong-v0",
         [
@@ -288,11 +288,11 @@ def test_lengths_that_do_not_fit_are_listed() -> None:
         space_of(images[0]),
     )
     assert problems("uneven-v0") == [
-        "episode 0 must have as many of each; got 2 actions, 1 rewards, 2 terminations, "
+        "episode 0 must have the same number of each; got 2 actions, 1 rewards, 2 terminations, "
         "2 truncations.",
         "episode 1 must have one observation more than its 2 actions; got 4.",
         "episode 2 must have one observation more than its 1 actions; got 3.",
-        "episode 2 must have as many of each; got 1 actions, 2 rewards, 1 terminations, "
+        "episode 2 must have the same number of each; got 1 actions, 2 rewards, 1 terminations, "
         "2 truncations.",
     ]
 
@@ -324,7 +324,7 @@ def test_a_file_that_is_cut_short_is_damage(root: Path) -> None:
 )
 def test_an_id_that_is_none_is_explained(dataset_id: str) -> None:
     message = (
-        "The id of a Minari dataset must read NAME-vVERSION, with optional namespaces before it, "
+        "The id of a Minari dataset must be NAME-vVERSION, with optional namespaces before it, "
         f"such as maze/random-v0; got {dataset_id!r}."
     )
     for check in (check_minari_id, lambda name: write_minari(chain(), name)):

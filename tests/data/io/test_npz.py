@@ -85,7 +85,8 @@ def test_all_missing_arrays_are_listed(file: Path) -> None:
     [
         (
             {"observations": IMAGES[:2]},
-            "observations, next_observations must have as many rows; observations ends after 2.",
+            "observations, next_observations must have the same number of rows; observations ends "
+            "after 2.",
         ),
         (
             {"next_observations": pictures(3, shape=(17, 16, 3))},

@@ -1,4 +1,4 @@
-"""Shards on disk: what is written is what is read, shard by shard."""
+"""Shards on disk are read as they were written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write(interactions: Interactions, folder: Path, shards: int) -> DatasetInfo:
     return write_dataset(interactions, folder, shards, extractor, threads=1)
 
 
-def looked(interactions: Interactions) -> Database:
+def extracted(interactions: Interactions) -> Database:
     database = RLVC(detector=Harris(), threads=1).extract(interactions)
     assert all(len(places.feature) for places in database.index.places)
     return database
@@ -49,7 +49,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def check_shards(folder: Path, info: DatasetInfo, database: Database) -> None:
-    """Hold all shards against the database that they were written from."""
+    """Compare all shards with the database that they were written from."""
     assert read_info(folder) == info
     first, seen, episodes = 0, set[int](), set[int]()
     for number in range(len(info.shards)):
@@ -64,7 +64,7 @@ def check_shards(folder: Path, info: DatasetInfo, database: Database) -> None:
 
 
 def check_shard(data: ShardData, database: Database, first: int, seen: set[int]) -> None:
-    """Hold a shard against the database that it was written from."""
+    """Compare a shard with the database that it was written from."""
     here, numbers = data.interactions, data.numbers
     whole, rows = database.interactions, slice(first, first + len(here))
     for name in ("start", "end"):
@@ -93,17 +93,17 @@ def test_what_is_written_is_read(
     tmp_path_factory: pytest.TempPathFactory, seed: int, n: int, shards: int, two: bool,
     n_images: int, block: int,
 ) -> None:  # fmt: skip
-    database = looked(logged(n, seed, ("left", "right") if two else ("",), n_images))
+    database = extracted(logged(n, seed, ("left", "right") if two else ("",), n_images))
     n_episodes = len(np.unique(database.interactions.episode))
     folder = tmp_path_factory.mktemp("data") / "shards"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rlvc.distributed.disk.write.BLOCK", block)
-        about = write(database.interactions, folder, min(shards, n_episodes))
-    check_shards(folder, about, database)
-    blocks = [(i, *found[:2]) for i in range(1 + two) for found in about.blocks_of(i)]
+        info = write(database.interactions, folder, min(shards, n_episodes))
+    check_shards(folder, info, database)
+    blocks = [(i, *found[:2]) for i in range(1 + two) for found in info.blocks_of(i)]
     firsts = [
         (i, first)
-        for i, camera in enumerate(about.cameras)
+        for i, camera in enumerate(info.cameras)
         for first in range(0, camera.images, block)
     ]
     assert blocks == [(i, number, first) for number, (i, first) in enumerate(firsts)]
@@ -114,7 +114,7 @@ def test_shards_are_balanced() -> None:
     assert cut_episodes(episode, 4).tolist() == [0, 250, 500, 750, 1000]
     uneven = np.repeat([5, 3, 9], [97, 1, 2])
     assert cut_episodes(uneven, 3).tolist() == [0, 97, 98, 100]
-    with pytest.raises(ValueError, match="between 1 and 3, as there are so many episodes; got 4"):
+    with pytest.raises(ValueError, match="between 1 and 3, the number of episodes; got 4"):
         cut_episodes(uneven, 4)
 
 
@@ -180,80 +180,80 @@ def test_damage_is_noticed(
         read_all(folder)
 
 
-def test_a_number_that_changed_is_noticed(copy: Path) -> None:
+def test_a_changed_number_is_noticed(copy: Path) -> None:
     text = (copy / "dataset.json").read_text("utf-8")
     (copy / "dataset.json").write_text(text.replace('"action_start": 0', '"action_start": 1'))
-    with pytest.raises(DamagedFileError, match="is damaged: its checksum does not fit"):
+    with pytest.raises(DamagedFileError, match="is damaged: its checksum does not match"):
         read_info(copy)
 
 
-def change_about(folder: Path, change: Callable[[Any], object]) -> None:
-    """Change what dataset.json says, so that nothing of it is damaged."""
-    told = json.loads((folder / "dataset.json").read_text("utf-8"))
-    change(told)
-    told.pop("checksum")
-    text = json.dumps({**told, "checksum": checksum(told)})
+def change_info(folder: Path, change: Callable[[Any], object]) -> None:
+    """Change dataset.json and its checksum."""
+    info = json.loads((folder / "dataset.json").read_text("utf-8"))
+    change(info)
+    info.pop("checksum")
+    text = json.dumps({**info, "checksum": checksum(info)})
     (folder / "dataset.json").write_text(text, "utf-8")
 
 
-def block_of(told: Any) -> Any:
-    return told["cameras"][0]["blocks"][0]
+def block_of(info: Any) -> Any:
+    return info["cameras"][0]["blocks"][0]
 
 
 def one_less(piece: dict[str, int]) -> None:
     piece["rows"] -= 1
 
 
-STRANGE: list[tuple[Callable[[Any], object], str]] = [
-    (lambda told: told.update(format="rlvc-dataset"), "its format is 'rlvc-dataset'"),
-    (lambda told: told.update(version=2), "has version 2 of the format; this rlvc reads version 1"),
-    (lambda told: told.pop("cameras"), "it has no 'cameras'"),
-    (lambda told: told.update(n_actions=0), "its actions do not fit the rest"),
-    (lambda told: told.update(action_names=["go"]), "its actions do not fit the rest"),
-    (lambda told: told.update(action_names="go"), "where a list must be"),
-    (lambda told: told.update(interactions=31), "its shards do not fit the rest"),
-    (lambda told: told.update(interactions=2**50), "its counts do not fit the rest"),
-    (lambda told: told.update(interactions=-1), "its counts do not fit the rest"),
-    (lambda told: told.update(interactions=30.0), "it has 30.0 where an integer must be"),
-    (lambda told: told.update(lowest=-99), "its rewards do not fit the rest"),
-    (lambda told: told.update(lowest="low"), "it has 'low' where a number must be"),
-    (lambda told: told.update(extractor="mine"), "where an object must be"),
-    (lambda told: told["cameras"].reverse(), "its cameras do not fit the rest"),
-    (lambda told: told["cameras"][0].update(shape=[3, 3]), "a list has 2 entries, not 3"),
-    (lambda told: told["cameras"][0].update(shape=[3, 3, 2]), "its cameras do not fit the rest"),
-    (lambda told: told["cameras"][0].update(symbols=2**31), "its symbols do not fit the rest"),
-    (lambda told: told["cameras"][0].update(symbols=1), "its symbols do not fit the rest"),
-    (lambda told: told["cameras"][0]["blocks"].clear(), "its images do not fit the rest"),
-    (lambda told: block_of(told)["images"].update(rows=0), "its blocks do not fit the rest"),
-    (lambda told: block_of(told)["images"].update(rows=6), "6 are expected"),
-    (lambda told: block_of(told)["symbols"].update(rows=1), "1 are expected"),
-    (lambda told: one_less(told["shards"][0]["percepts"]), "are expected"),
-    (lambda told: told["shards"][0]["percepts"].update(rows=1), "its percepts do not fit the rest"),
-    (lambda told: told["shards"].clear(), "its shards do not fit the rest"),
-    (lambda told: told.update(percepts=2), "its shards do not fit the rest"),
-    (lambda told: told.update(percepts=99), "its percepts do not fit the rest"),
-    (lambda told: told.update(percepts=2**40), "its percepts do not fit the rest"),
-    (lambda told: told.update(episodes=told["interactions"]), "its episodes do not fit the rest"),
+INCONSISTENT: list[tuple[Callable[[Any], object], str]] = [
+    (lambda info: info.update(format="rlvc-dataset"), "its format is 'rlvc-dataset'"),
+    (lambda info: info.update(version=2), "made by a newer rlvc: it has version 2 of the format"),
+    (lambda info: info.pop("cameras"), "it has no 'cameras'"),
+    (lambda info: info.update(n_actions=0), "its actions do not fit the rest"),
+    (lambda info: info.update(action_names=["go"]), "its actions do not fit the rest"),
+    (lambda info: info.update(action_names="go"), "where a list is expected"),
+    (lambda info: info.update(interactions=31), "its shards do not fit the rest"),
+    (lambda info: info.update(interactions=2**50), "its counts do not fit the rest"),
+    (lambda info: info.update(interactions=-1), "its counts do not fit the rest"),
+    (lambda info: info.update(interactions=30.0), "it has 30.0 where an integer is expected"),
+    (lambda info: info.update(lowest=-99), "its rewards do not fit the rest"),
+    (lambda info: info.update(lowest="low"), "it has 'low' where a number is expected"),
+    (lambda info: info.update(extractor="mine"), "where an object is expected"),
+    (lambda info: info["cameras"].reverse(), "its cameras do not fit the rest"),
+    (lambda info: info["cameras"][0].update(shape=[3, 3]), "a list has 2 entries, not 3"),
+    (lambda info: info["cameras"][0].update(shape=[3, 3, 2]), "its cameras do not fit the rest"),
+    (lambda info: info["cameras"][0].update(symbols=2**31), "its symbols do not fit the rest"),
+    (lambda info: info["cameras"][0].update(symbols=1), "its symbols do not fit the rest"),
+    (lambda info: info["cameras"][0]["blocks"].clear(), "its images do not fit the rest"),
+    (lambda info: block_of(info)["images"].update(rows=0), "its blocks do not fit the rest"),
+    (lambda info: block_of(info)["images"].update(rows=6), "6 are expected"),
+    (lambda info: block_of(info)["symbols"].update(rows=1), "1 are expected"),
+    (lambda info: one_less(info["shards"][0]["percepts"]), "are expected"),
+    (lambda info: info["shards"][0]["percepts"].update(rows=1), "its percepts do not fit the rest"),
+    (lambda info: info["shards"].clear(), "its shards do not fit the rest"),
+    (lambda info: info.update(percepts=2), "its shards do not fit the rest"),
+    (lambda info: info.update(percepts=99), "its percepts do not fit the rest"),
+    (lambda info: info.update(percepts=2**40), "its percepts do not fit the rest"),
+    (lambda info: info.update(episodes=info["interactions"]), "its episodes do not fit the rest"),
 ]
 
 
-@pytest.mark.parametrize(("change", "why"), STRANGE)
-def test_a_strange_description_is_refused(
+@pytest.mark.parametrize(("change", "why"), INCONSISTENT)
+def test_an_inconsistent_description_is_refused(
     copy: Path, change: Callable[[Any], object], why: str
 ) -> None:
-    change_about(copy, change)
+    change_info(copy, change)
     with pytest.raises(InvalidFileError, match=re.escape(why)):
         read_all(copy)
 
 
-def test_what_is_no_dataset(tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError, match="Name a folder that rlvc wrote shards to"):
+def test_other_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match="Name a folder to which rlvc wrote shards"):
         open_dataset(tmp_path)
     assert not is_shards(tmp_path)
     for text in ("{", "[1]", "[" * 100_000, "\xff"):
         (tmp_path / "dataset.json").write_bytes(text.encode("latin-1"))
         assert not is_shards(tmp_path)
-        with pytest.raises(DamagedFileError, match="is damaged: it is no JSON"):
+        with pytest.raises(DamagedFileError, match="is damaged: it is not JSON"):
             open_dataset(tmp_path)
     (tmp_path / "dataset.json").unlink()
     (tmp_path / "dataset.json").mkdir()
@@ -262,7 +262,7 @@ def test_what_is_no_dataset(tmp_path: Path) -> None:
 
 
 def rewrite(folder: Path, kind: str, number: int, name: str, change: Any) -> None:
-    """Change a column of a file, so that nothing of it is damaged."""
+    """Change a column of a file, and the checksum of the file."""
     path = folder / file_of(kind, number)
     table = pyarrow.parquet.read_table(path)
     old = table.column(name)
@@ -273,9 +273,9 @@ def rewrite(folder: Path, kind: str, number: int, name: str, change: Any) -> Non
     pyarrow.parquet.write_table(table, path, store_schema=False)
     piece = asdict(describe_file(path, table.num_rows))
     is_shard = kind in ("interactions", "percepts")
-    change_about(
+    change_info(
         folder,
-        lambda told: (told["shards"][number] if is_shard else block_of(told)).update({kind: piece}),
+        lambda info: (info["shards"][number] if is_shard else block_of(info)).update({kind: piece}),
     )
 
 
@@ -317,7 +317,7 @@ def first(value: Any) -> Callable[[Any], Any]:
         ("symbols", "y", first(np.inf)),
     ],
 )
-def test_strange_tables_are_refused(copy: Path, kind: str, name: str, change: Any) -> None:
+def test_invalid_tables_are_refused(copy: Path, kind: str, name: str, change: Any) -> None:
     rewrite(copy, kind, 0, name, change)
     with pytest.raises(InvalidFileError):
         read_all(copy)
@@ -330,32 +330,32 @@ def test_an_episode_in_two_shards_is_refused(copy: Path) -> None:
         read_all(copy)
 
 
-def test_no_room_is_asked_for_on_the_word_of_a_stranger(copy: Path) -> None:
-    change_about(copy, lambda told: told["shards"][0]["percepts"].update(bytes=2**40))
+def test_no_memory_is_allocated_for_a_forged_size(copy: Path) -> None:
+    change_info(copy, lambda info: info["shards"][0]["percepts"].update(bytes=2**40))
     with pytest.raises(DamagedFileError, match=r"percepts/00000\.parquet is damaged"):
         read_all(copy)
 
 
-def test_a_file_that_is_no_table(copy: Path) -> None:
+def test_a_file_that_is_not_parquet_is_refused(copy: Path) -> None:
     path = copy / file_of("symbols", 0)
     path.write_bytes(b"PAR1" * 20)
     rows = read_info(copy).cameras[0].blocks[0].symbols.rows
     piece = asdict(describe_file(path, rows))
-    change_about(copy, lambda told: block_of(told).update(symbols=piece))
+    change_info(copy, lambda info: block_of(info).update(symbols=piece))
     with pytest.raises(InvalidFileError, match="is not a Parquet file that can be read"):
         read_all(copy)
     path.unlink()
     path.mkdir()
-    with pytest.raises(InvalidFileError, match="is no ordinary file"):
+    with pytest.raises(InvalidFileError, match="is not a regular file"):
         read_all(copy)
 
 
-def test_there_is_no_such_shard(whole: Path) -> None:
-    with pytest.raises(IndexError, match="has 2 shards; there is no number 2"):
+def test_a_missing_shard_is_refused(whole: Path) -> None:
+    with pytest.raises(IndexError, match="has 2 shards; there is no shard 2"):
         read_shard(whole, 2)
 
 
-def test_percepts_that_nobody_mentions(tmp_path: Path) -> None:
+def test_percepts_without_interactions_are_in_the_last_shard(tmp_path: Path) -> None:
     data = logged(20)
     data.percepts.add(blocks(77, (64, 72, 3)))
     write(data, tmp_path / "shards", 2)
@@ -376,7 +376,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
         assert not list(tmp_path.iterdir())
 
 
-def test_a_detector_of_another_kind(tmp_path: Path) -> None:
+def test_interest_points_in_double_precision_are_refused(tmp_path: Path) -> None:
     data = logged(10)
     for change in (1e-9, np.nan):
         extractor = RLVC().new_extractor(data.percepts)
@@ -388,7 +388,7 @@ def test_a_detector_of_another_kind(tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class Odd:
-    """A detector whose scales are none that shards could have."""
+    """A detector whose scales are not float32."""
 
     change: float
 
@@ -398,9 +398,7 @@ class Odd:
         return replace(points, scale=scale)
 
 
-def test_there_may_be_so_many_images_and_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_number_of_images_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = logged(20, cameras=("left", "right"), n_images=3)
     monkeypatch.setattr("rlvc.distributed.disk.write.MAX_IMAGES", 5)
     with pytest.raises(ValueError, match="may have at most 5 images; got 6"):
@@ -408,8 +406,8 @@ def test_there_may_be_so_many_images_and_no_more(
     assert not list(tmp_path.iterdir())
 
 
-def test_so_many_images_can_be_told_of() -> None:
-    told = {"rows": 10**9, "bytes": 10**9, "crc32": 2**32 - 1}
-    cameras = [{"blocks": [{"images": told, "symbols": told}] * 10}]
+def test_the_description_of_the_most_images_is_not_too_long() -> None:
+    info = {"rows": 10**9, "bytes": 10**9, "crc32": 2**32 - 1}
+    cameras = [{"blocks": [{"images": info, "symbols": info}] * 10}]
     n_bytes = len(json.dumps({"cameras": cameras}, indent=1)) / 10
     assert n_bytes * MAX_IMAGES / BLOCK < MAX_BYTES

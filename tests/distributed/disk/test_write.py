@@ -1,4 +1,4 @@
-"""Datasets made in a stream: what is learned from them is what is learned from the images."""
+"""Writing datasets: the same policy is learned from them as from the images."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def test_same_policy_from_1_2_and_4_shards(
     for shards in (1, 2, 4):
         folder = tmp_path / f"{shards}"
         extractor = learner.new_extractor(data.percepts)
-        about = write_dataset(data, folder, shards, extractor, threads=1)
-        assert len(about.shards) == shards
-        assert all(len(camera.blocks) > 1 for camera in about.cameras)
+        info = write_dataset(data, folder, shards, extractor, threads=1)
+        assert len(info.shards) == shards
+        assert all(len(camera.blocks) > 1 for camera in info.cameras)
         assert not list(folder.glob(".*"))
         database = open_dataset(folder).database()
         assert bytes_of(learner.learn(database)) == wanted
@@ -82,7 +82,7 @@ def test_same_policy_from_1_2_and_4_shards(
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("cameras", [("",), ("left", "right")], ids=["one", "two"])
-def test_a_log_of_frames_is_referred_to(tmp_path: Path, cameras: tuple[str, ...]) -> None:
+def test_images_that_have_files_are_referenced(tmp_path: Path, cameras: tuple[str, ...]) -> None:
     write_folder(views(cameras=cameras), tmp_path / "log", table="parquet")
     data, there = read_folder(tmp_path / "log", lazy=True), read_folder(tmp_path / "log")
     learner = RLVC(threads=1).fitted(there.percepts)
@@ -103,7 +103,7 @@ def test_a_log_of_frames_is_referred_to(tmp_path: Path, cameras: tuple[str, ...]
     assert bytes_of(learner.learn(database)) == bytes_of(learner.learn(there))
 
 
-def test_nothing_to_see(tmp_path: Path) -> None:
+def test_images_without_keypoints(tmp_path: Path) -> None:
     blank = np.zeros((3, 32, 32, 3), np.uint8)
     blank[1], blank[2] = 40, 80
     data = Interactions.from_arrays(
@@ -140,7 +140,7 @@ def test_distinct_rows_are_sampled_from_files(
     assert found.tolist() == distinct[:: -(-len(distinct) // most)].tolist()
 
 
-def test_it_tells_how_it_goes(tmp_path: Path) -> None:
+def test_progress_is_reported(tmp_path: Path) -> None:
     data = logged(20)
     told, steps = list[tuple[str, int | None]](), list[str]()
     extractor = RLVC(detector=Harris()).new_extractor(data.percepts)

@@ -21,12 +21,12 @@ from tests.support.marks import RED, SIDE, act
 seeds = st.integers(0, 2**32 - 1)
 
 
-# What is offered ---------------------------------------------------------------------------------
+# Candidates --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("grid", [1, 2, 3])
 @pytest.mark.parametrize("cameras", [("",), ("left", "right")], ids=["one", "two"])
-def test_every_feature_in_every_cell_that_tells_images_apart(
+def test_candidates_are_the_features_in_cells_that_distinguish_images(
     cameras: tuple[str, ...], grid: int
 ) -> None:
     n_checked = 0
@@ -42,7 +42,7 @@ def test_every_feature_in_every_cell_that_tells_images_apart(
                 ]
             except (TooCloseError, oracle.TooManyError):
                 continue
-            assert list(case.offer(rules, [c]).new) == expected
+            assert list(case.propose(rules, [c]).new) == expected
             n_checked += len(expected)
     assert n_checked > 100
 
@@ -52,7 +52,7 @@ def test_every_feature_in_every_cell_that_tells_images_apart(
 def test_cells_are_offered_beside_pairs(seed: int) -> None:
     case = Case.draw(np.random.default_rng(seed), ("left", "right"))
     both, pairs, cells = (
-        case.offer(Composites(support=0.0, grid=grid, pairs=pairs))
+        case.propose(Composites(support=0.0, grid=grid, pairs=pairs))
         for grid, pairs in ((2, 8), (0, 8), (2, 0))
     )
     assert set(both.new) == {*pairs.new, *cells.new}
@@ -62,23 +62,23 @@ def test_cells_are_offered_beside_pairs(seed: int) -> None:
         assert new_of(both, row) == new_of(pairs, row) + new_of(cells, row)
 
 
-def test_some_cells_that_are_plain_to_see() -> None:
+def test_cells_of_a_simple_example() -> None:
     case = Case.of([[(0, 10, 10)], [(0, 10, 40)], [(0, 50, 10), (1, 50, 50)], []])
-    offered = case.offer(Composites(together=False, grid=1, pairs=0))
-    assert list(offered.new) == [
+    proposed = case.propose(Composites(together=False, grid=1, pairs=0))
+    assert list(proposed.new) == [
         InCell(part=0, level=1, column=0, line=0),
         InCell(part=0, level=1, column=1, line=0),
         InCell(part=0, level=1, column=0, line=1),
         InCell(part=1, level=1, column=1, line=1),
     ]
-    rows = [offered.incidence.row(row).tolist() for row in range(4)]
+    rows = [proposed.incidence.row(row).tolist() for row in range(4)]
     assert rows == [[2], [4], [3, 5], []]
 
 
 def test_what_all_images_show_in_a_cell_is_no_candidate() -> None:
     case = Case.of([[(0, 3, 3)], [(0, 20, 20)], [(0, 3, 3), (0, 20, 20)]])
-    assert not case.offer(Composites(grid=1, pairs=0)).new
-    finer = case.offer(Composites(grid=2, pairs=0)).new
+    assert not case.propose(Composites(grid=1, pairs=0)).new
+    finer = case.propose(Composites(grid=2, pairs=0)).new
     cells = [(one.level, one.column, one.line) for one in finer if isinstance(one, InCell)]
     assert cells == [(2, 0, 0), (2, 1, 1)]
 
@@ -86,8 +86,8 @@ def test_what_all_images_show_in_a_cell_is_no_candidate() -> None:
 def test_what_lies_outside_the_frame_is_in_the_nearest_cell() -> None:
     case = Case.of([[(0, -5, 10)], [(0, 70, 10)], [(0, 64, 64)], [(0, 10, 99)]])
     for grid in (1, 3):
-        offered = case.offer(Composites(together=False, grid=grid, pairs=0))
-        found, numbers = case.index.add(offered.new)
+        proposed = case.propose(Composites(together=False, grid=grid, pairs=0))
+        found, numbers = case.index.add(proposed.new)
         n = 2**grid - 1
         corners = {
             (0, 10 * (n + 1) // 64),
@@ -97,21 +97,21 @@ def test_what_lies_outside_the_frame_is_in_the_nearest_cell() -> None:
         }
         finest = {
             (one.column, one.line)
-            for one in offered.new
+            for one in proposed.new
             if isinstance(one, InCell) and one.level == grid
         }
         assert finest == corners
         for row in range(4):
             added = [n for n in found.incidence.row(row).tolist() if n in numbers]
             assert len(added) == grid
-            assert offered.incidence.row(row).tolist() == added
+            assert proposed.incidence.row(row).tolist() == added
 
 
-def test_one_image_cannot_be_told_from_itself() -> None:
+def test_one_image_has_no_candidates() -> None:
     case = Case.of([[(0, 3, 3)], [(0, 50, 50)], [(0, 50, 3)]], [0, 1, 1])
     rules = Composites(grid=5, pairs=0)
-    assert not case.offer(rules, [0]).new
-    assert len(case.offer(rules, [1]).new) == 2 * 5
+    assert not case.propose(rules, [0]).new
+    assert len(case.propose(rules, [1]).new) == 2 * 5
 
 
 def test_thousands_of_points_are_in_few_cells() -> None:
@@ -121,10 +121,10 @@ def test_thousands_of_points_are_in_few_cells() -> None:
         for side in (64.0, 32.0)
     ]
     case = Case.of(images)
-    offered = case.offer(Composites(grid=5, pairs=0, candidates=10**6))
-    assert 3 * 4**4 < len(offered.new) <= sum(4**level for level in range(1, 6))
-    rows = [set(new_of(offered, row)) for row in range(2)]
-    assert rows[0] | rows[1] == {*offered.new}
+    proposed = case.propose(Composites(grid=5, pairs=0, candidates=10**6))
+    assert 3 * 4**4 < len(proposed.new) <= sum(4**level for level in range(1, 6))
+    rows = [set(new_of(proposed, row)) for row in range(2)]
+    assert rows[0] | rows[1] == {*proposed.new}
     assert not rows[0] & rows[1]
 
 
@@ -152,21 +152,21 @@ PICTURES, RIGHT = draw_places(0, 10)
 
 
 @pytest.fixture(scope="module")
-def looked() -> Database:
+def extracted() -> Database:
     return RLVC(threads=1).extract(act(PICTURES, RIGHT))
 
 
 @pytest.fixture(scope="module")
-def policy(looked: Database) -> Policy:
-    return RLVC(generator=Composites(grid=2, pairs=0), threads=1).learn(looked)
+def policy(extracted: Database) -> Policy:
+    return RLVC(generator=Composites(grid=2, pairs=0), threads=1).learn(extracted)
 
 
 @pytest.mark.parametrize("generator", [Canonical(), Composites()], ids=["canonical", "pairs"])
-def test_without_cells_places_look_alike(generator: Generator, looked: Database) -> None:
-    assert RLVC(generator=generator, threads=1).learn(looked).n_classes == 1
+def test_without_cells_places_look_alike(generator: Generator, extracted: Database) -> None:
+    assert RLVC(generator=generator, threads=1).learn(extracted).n_classes == 1
 
 
-def test_cells_tell_places(policy: Policy) -> None:
+def test_cells_distinguish_places(policy: Policy) -> None:
     assert policy.predict(np.stack(PICTURES))[0].tolist() == RIGHT
     others, right = draw_places(1, 20)
     assert policy.predict(np.stack(others))[0].tolist() == right
@@ -174,9 +174,9 @@ def test_cells_tell_places(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_cells_may_be_tried_with_all_else(together: bool, looked: Database) -> None:
+def test_cells_may_be_tried_with_all_else(together: bool, extracted: Database) -> None:
     rules = Composites(grid=2, together=together)
-    policy = RLVC(generator=rules, threads=1).learn(looked)
+    policy = RLVC(generator=rules, threads=1).learn(extracted)
     assert policy.predict(np.stack(PICTURES))[0].tolist() == RIGHT
 
 

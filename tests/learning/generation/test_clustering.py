@@ -81,7 +81,7 @@ def test_equal_numbers_are_no_trouble(name: str, n: int) -> None:
 
 
 @EVERY
-def test_numbers_far_apart_are_distinctness(name: str) -> None:
+def test_numbers_far_apart_get_different_labels(name: str) -> None:
     labels = of([10.0, 11.0, 12.0, 500.0, 502.0], clusterings.make(name))
     assert any(
         len(set(way[:3].tolist())) == len(set(way[3:].tolist())) == 1 and way[0] != way[-1]

@@ -25,13 +25,13 @@ from rlvc.learning.generation.pairs import TRIES
 from rlvc.vision import Harris, Sift
 from tests.oracle import composites as oracle
 from tests.oracle.rlvc import TooCloseError
-from tests.support.candidates import Offer, offer
+from tests.support.candidates import Proposal, propose
 from tests.support.marks import act, draw_all
 from tests.support.scenes import Scene, draw_graph, draw_points
 
 seeds = st.integers(0, 2**32 - 1)
 
-WIDE: dict[str, Any] = {  # caps that never bite
+WIDE: dict[str, Any] = {  # limits that are never exceeded
     "images": 10**3, "features": 10**2, "pairs": 10**3, "distances": 10**5, "candidates": 10**5,
 }  # fmt: skip
 
@@ -95,23 +95,23 @@ class Case:
                    if c == visual_class}  # fmt: skip
         return [{camera: self.scene.views[camera][number]} for number in sorted(numbers)]
 
-    def offer(
+    def propose(
         self,
         rules: Composites,
         wanted: Sequence[int] | None = None,
         threads: int = 1,
         composer: GeneratorState | None = None,
-    ) -> Offer:
-        """Return the new features that are offered for some classes, or for all."""
+    ) -> Proposal:
+        """Return the new features that are proposed for some classes, or for all."""
         is_aliased = np.zeros(self.n_classes, np.bool_)
         is_aliased[list(range(self.n_classes) if wanted is None else wanted)] = True
         composer, attempt = composer or rules.start(), 0 if rules.together else 1
-        found = offer(composer, self.index, self.classes, is_aliased, attempt, threads)
+        found = propose(composer, self.index, self.classes, is_aliased, attempt, threads)
         assert found is not None
         return found
 
     def expected(self, rules: Composites, visual_class: int) -> list[Composite]:
-        """Return what Algorithm 6 offers for a class, camera by camera."""
+        """Return what Algorithm 6 proposes for a class, camera by camera."""
         return [
             one
             for camera in self.scene.cameras
@@ -139,7 +139,7 @@ def alone(rules: Composites) -> oracle.Cluster:
     return cluster
 
 
-def new_of(candidates: Offer, row: int) -> Counter[Feature]:
+def new_of(candidates: Proposal, row: int) -> Counter[Feature]:
     """Return the new features that a percept is said to exhibit."""
     columns = candidates.incidence.row(row).tolist()
     return Counter(
@@ -147,9 +147,9 @@ def new_of(candidates: Offer, row: int) -> Counter[Feature]:
     )
 
 
-def assert_same_composites(offered: Sequence[Feature], expected: list[Composite]) -> None:
+def assert_same_composites(proposed: Sequence[Feature], expected: list[Composite]) -> None:
     """Match the ones with the others, whatever their order."""
-    rest = list(offered)
+    rest = list(proposed)
     for one in expected:
         same = [o for o in rest if isinstance(o, Composite) and oracle.is_same(o, one)]
         assert same, one
@@ -157,7 +157,7 @@ def assert_same_composites(offered: Sequence[Feature], expected: list[Composite]
     assert not rest
 
 
-def assert_same_offer(one: Offer, other: Offer) -> None:
+def assert_same_proposal(one: Proposal, other: Proposal) -> None:
     assert list(one.new) == list(other.new)
     assert one.incidence.n_features == other.incidence.n_features
     for name in ("indptr", "indices"):
@@ -165,7 +165,7 @@ def assert_same_offer(one: Offer, other: Offer) -> None:
         np.testing.assert_array_equal(ours, theirs, strict=True)
 
 
-# What is offered ---------------------------------------------------------------------------------
+# Candidates --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cameras", [("",), ("left", "right")], ids=["one", "two"])
@@ -181,9 +181,9 @@ def test_composites_are_those_of_algorithm_6(clustering: str, cameras: tuple[str
             support=float(rng.choice([0.0, 0.4, 0.55])),
             deviation=float(rng.choice([0.1, 1.0, 2.0])), likelihood=0.3, **WIDE,
         )  # fmt: skip
-        offered = case.offer(rules)
-        singles = [case.offer(rules, [c]) for c in range(case.n_classes)]
-        assert Counter(offered.new) == Counter(itertools.chain(*(one.new for one in singles)))
+        proposed = case.propose(rules)
+        singles = [case.propose(rules, [c]) for c in range(case.n_classes)]
+        assert Counter(proposed.new) == Counter(itertools.chain(*(one.new for one in singles)))
         for c, one in enumerate(singles):
             try:
                 expected = case.expected(rules, c)
@@ -194,7 +194,7 @@ def test_composites_are_those_of_algorithm_6(clustering: str, cameras: tuple[str
             n_checked[rules.height] += len(expected)
             for row, visual_class in enumerate(case.classes):
                 if visual_class == c:
-                    assert new_of(offered, row) == new_of(one, row)
+                    assert new_of(proposed, row) == new_of(one, row)
                 else:
                     assert not new_of(one, row)
     assert n_checked[1] > 40
@@ -216,12 +216,12 @@ def test_angles_and_ratios_are_those_of_the_cluster(use_angle: bool, use_scale: 
                 expected = case.expected(rules, c)
             except (TooCloseError, oracle.TooManyError):
                 continue
-            assert_same_composites(case.offer(rules, [c]).new, expected)
+            assert_same_composites(case.propose(rules, [c]).new, expected)
             n_checked += len(expected)
     assert n_checked > 300
 
 
-def test_angles_go_round_in_a_circle() -> None:
+def test_angles_are_circular() -> None:
     images: list[list[tuple[float, ...]]] = [
         [(0, 0, 0, 1, 10), (1, 10, 0, 2, 0)],  # -10 degrees
         [(0, 0, 0, 1, 355), (1, 0, 11, 2, 5)],  # 10, or -350
@@ -230,8 +230,8 @@ def test_angles_go_round_in_a_circle() -> None:
     ]
     case = Case.of(images)
     rules = Composites(clustering=CompleteLinkage(levels=1), use_angle=True, use_scale=True)
-    offered = case.offer(rules)
-    near, far = (one for one in offered.new if isinstance(one, Composite))
+    proposed = case.propose(rules)
+    near, far = (one for one in proposed.new if isinstance(one, Composite))
     assert (near.mean, far.mean) == (10.5, 40.5)
     assert (near.ratio, far.ratio) == (1.0, 2.0)
     assert near.turn == pytest.approx(0.0, abs=1e-9)
@@ -241,7 +241,7 @@ def test_angles_go_round_in_a_circle() -> None:
     assert near.turn_deviation == pytest.approx(expected)
     assert far.turn_deviation == pytest.approx(expected)
     assert expected == pytest.approx(10.0, abs=0.1)
-    assert [list(new_of(offered, row)) for row in range(4)] == [[near], [near], [far], [far]]
+    assert [list(new_of(proposed, row)) for row in range(4)] == [[near], [near], [far], [far]]
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ class Twos:
     ("use_angle", "use_scale", "n"),
     [(False, False, 1), (True, False, 3), (False, True, 2), (True, True, 4)],
 )
-def test_as_far_apart_but_turned_or_larger_is_another(
+def test_another_angle_or_scale_makes_another_composite(
     use_angle: bool, use_scale: bool, n: int
 ) -> None:
     # Of the first part, the angle; of the second, angle and scale. Half a turn has no side.
@@ -267,8 +267,8 @@ def test_as_far_apart_but_turned_or_larger_is_another(
     ]
     images.append([(0, 0, 0, 1, 0), (1, 50, 0, 1, 0), (1, 0, 50, 1, 0)])
     rules = Composites(clustering=Twos(), use_angle=use_angle, use_scale=use_scale)
-    offered = [one for one in Case.of(images).offer(rules).new if one.parts == (0, 1)]
-    means = [one.mean for one in offered if isinstance(one, Composite)]
+    proposed = [one for one in Case.of(images).propose(rules).new if one.parts == (0, 1)]
+    means = [one.mean for one in proposed if isinstance(one, Composite)]
     assert sorted(means) == [20.0] * n + [50.0]
 
 
@@ -277,8 +277,8 @@ def test_equal_distances_make_one_composite_however_they_are_rounded() -> None:
     images: list[list[tuple[float, ...]]] = [
         [(0, x, 0), (1, x + apart, 1)] for x, apart in itertools.product(range(11), (2, 20))
     ]
-    offered = Case.of(images).offer(Composites(clustering=CompleteLinkage())).new
-    means = [one.mean for one in offered if isinstance(one, Composite)]
+    proposed = Case.of(images).propose(Composites(clustering=CompleteLinkage())).new
+    means = [one.mean for one in proposed if isinstance(one, Composite)]
     assert means == [pytest.approx(math.sqrt(5)), pytest.approx(math.sqrt(401))]
 
 
@@ -286,7 +286,7 @@ def test_equal_distances_make_one_composite_however_they_are_rounded() -> None:
 def test_distances_must_spread(deviation: float, n: int) -> None:
     case = Case.of([[(0, 1, 1), (1, 11 + 4 * (i % 2), 1)] for i in range(4)])
     rules = Composites(deviation=deviation, clustering=CompleteLinkage())
-    assert len(case.offer(rules).new) == n
+    assert len(case.propose(rules).new) == n
 
 
 def test_the_share_of_images_that_must_show_both_is_not_rounded_up() -> None:
@@ -295,8 +295,8 @@ def test_the_share_of_images_that_must_show_both_is_not_rounded_up() -> None:
         [(0, 1, 1), (1, 1, 5 + 8 * (i % 4))] if i < 7 else [(0, 1, 1)] for i in range(25)
     ]
     case = Case.of(images)
-    assert len(case.offer(Composites(support=0.28)).new) > 0
-    assert len(case.offer(Composites(support=0.29)).new) == 0
+    assert len(case.propose(Composites(support=0.28)).new) > 0
+    assert len(case.propose(Composites(support=0.29)).new) == 0
 
 
 @pytest.mark.slow
@@ -308,16 +308,16 @@ def test_known_features_come_first(seed: int) -> None:
     everything = np.ones(case.n_classes, np.bool_)
     apart, together = (Composites(together=flag, grid=1) for flag in (False, True))
 
-    def attempts(rules: Composites) -> list[Offer]:
-        composer, offers = rules.start(), list[Offer]()
+    def attempts(rules: Composites) -> list[Proposal]:
+        composer, proposals = rules.start(), list[Proposal]()
         while True:
-            one = offer(composer, case.index, case.classes, everything, len(offers))
+            one = propose(composer, case.index, case.classes, everything, len(proposals))
             if one is None:
-                return offers
-            offers.append(one)
+                return proposals
+            proposals.append(one)
 
     known, new = attempts(apart)
-    assert_same_offer(known, Offer(case.index.incidence, ()))
+    assert_same_proposal(known, Proposal(case.index.incidence, ()))
     (both,) = attempts(together)
     assert list(both.new) == list(new.new)
     assert known.n_known == new.n_known == both.n_known == len(case.graph)
@@ -344,27 +344,27 @@ def test_percepts_exhibit_what_is_found_on_them(seed: int) -> None:
         likelihood=float(rng.uniform(0.05, 0.95)), images=int(rng.choice([2, 100])),
     )  # fmt: skip
     wanted = np.flatnonzero(rng.random(case.n_classes) < 0.8).tolist()
-    offered = case.offer(rules, wanted)
-    assert_same_offer(case.offer(rules, wanted, threads=2), offered)
-    n_offered = 0
+    proposed = case.propose(rules, wanted)
+    assert_same_proposal(case.propose(rules, wanted, threads=2), proposed)
+    n_proposed = 0
     for c in range(case.n_classes):
-        one = case.offer(rules, [c])
-        n_offered += len(one.new) * (c in wanted)
+        one = case.propose(rules, [c])
+        n_proposed += len(one.new) * (c in wanted)
         found, numbers = case.index.add(one.new)
         for row, visual_class in enumerate(case.classes):
             if visual_class == c:
                 exhibited = set(found.incidence.row(row).tolist())
                 true = Counter(f for f, n in zip(one.new, numbers, strict=True) if n in exhibited)
                 assert new_of(one, row) == true
-                assert new_of(offered, row) == (true if c in wanted else Counter())
+                assert new_of(proposed, row) == (true if c in wanted else Counter())
             else:
                 assert not new_of(one, row)
-    assert len(offered.new) == n_offered
+    assert len(proposed.new) == n_proposed
 
 
 def test_new_features_can_be_asked_for_in_any_order() -> None:
     case = Case.draw(np.random.default_rng(0), ("left", "right"))
-    new = case.offer(Composites(grid=1)).new
+    new = case.propose(Composites(grid=1)).new
     listed = list(new)
     assert len(listed) == len(new) > 2
     assert [new[n] for n in reversed(range(len(new)))] == listed[::-1]
@@ -372,13 +372,13 @@ def test_new_features_can_be_asked_for_in_any_order() -> None:
     for number in (len(new), -len(new) - 1):
         with pytest.raises(IndexError):
             new[number]
-    nothing = case.offer(Composites(), []).new
+    nothing = case.propose(Composites(), []).new
     assert list(nothing) == []
     with pytest.raises(IndexError):
         nothing[-1]
 
 
-# Where there is more than is looked at -----------------------------------------------------------
+# Limits ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -397,7 +397,7 @@ class Counted:
         return CompleteLinkage().cluster(begin, values)
 
 
-def crowd(seed: int, n_images: int = 6, n_symbols: int = 5, most: int = 4) -> Case:
+def crowded(seed: int, n_images: int = 6, n_symbols: int = 5, most: int = 4) -> Case:
     """Draw images that show many symbols, some of them more often than others."""
     rng = np.random.default_rng(seed)
     images: list[list[tuple[float, ...]]] = []
@@ -420,35 +420,35 @@ WIDELY = Composites(clustering=CompleteLinkage(), support=0.3, height=1, **WIDE)
 @pytest.mark.parametrize("most", [2, 3, 5])
 def test_some_images_are_searched(most: int) -> None:
     for seed in range(6):
-        case = crowd(seed)
+        case = crowded(seed)
         rules = capped(WIDELY, images=most)
-        offered = case.offer(rules).new
+        new = case.propose(rules).new
+        found = [one for one in new if isinstance(one, Composite)]
+        assert len(found) == len(new)
         (camera,) = case.scene.cameras
         some = [
             oracle.generator(case.graph.features, images, rules, alone(rules))
             for images in itertools.combinations(case.shown(0, camera), most)
         ]
         assert any(
-            len(one) == len(offered) and all(
-                any(isinstance(o, Composite) and oracle.is_same(o, e) for o in offered) for e in one
-            )
+            len(one) == len(found) and all(any(oracle.is_same(o, e) for o in found) for e in one)
             for one in some
-        )  # fmt: skip
+        )
 
 
 @pytest.mark.parametrize("most", [2, 3, 4])
 def test_the_most_frequent_features_are_paired(most: int) -> None:
     for seed in range(6):
-        case = crowd(seed)
+        case = crowded(seed)
         frequent = oracle.features(case.graph.features, case.shown(0, ""), WIDELY)[:most]
         expected = [one for one in case.expected(WIDELY, 0) if {*one.parts} <= {*frequent}]
-        assert_same_composites(case.offer(capped(WIDELY, features=most)).new, expected)
+        assert_same_composites(case.propose(capped(WIDELY, features=most)).new, expected)
 
 
 @pytest.mark.parametrize("most", [0, 1, 2, 5])
 def test_the_most_frequent_pairs_are_clustered(most: int) -> None:
     for seed in range(6):
-        case = crowd(seed)
+        case = crowded(seed)
         images = case.shown(0, "")
         O = {  # noqa: E741
             v: [oracle.occurrences(case.graph.features, v, s) for s in images]
@@ -458,32 +458,32 @@ def test_the_most_frequent_pairs_are_clustered(most: int) -> None:
             (v, w): oracle.together(O[v], O[w], v == w)
             for v, w in oracle.pairs(case.graph.features, images, WIDELY)
         }
-        offered = case.offer(capped(WIDELY, pairs=most)).new
-        taken = {one.parts for one in offered}
+        proposed = case.propose(capped(WIDELY, pairs=most)).new
+        taken = {one.parts for one in proposed}
         best = sorted(count.values(), reverse=True)
         assert sorted((count[one] for one in taken), reverse=True) == best[:most]  # type: ignore[index]
         expected = [one for one in case.expected(WIDELY, 0) if one.parts in taken]
-        assert_same_composites(offered, expected)
+        assert_same_composites(proposed, expected)
 
 
 @pytest.mark.parametrize("most", [2, 3, 8])
 def test_no_more_distances_and_pairs_are_clustered_than_allowed(most: int) -> None:
     for seed in range(6):
-        case = crowd(seed)
+        case = crowded(seed)
         counted = Counted()
-        offered = case.offer(dataclasses.replace(WIDELY, clustering=counted, distances=most))
+        proposed = case.propose(dataclasses.replace(WIDELY, clustering=counted, distances=most))
         (lengths,) = counted.lengths
         assert len(lengths) > 5
         assert max(lengths) == most
         at_most = sum(most // 2 for _ in range(CompleteLinkage().levels))
-        assert all(n <= at_most for n in Counter(one.parts for one in offered.new).values())
+        assert all(n <= at_most for n in Counter(one.parts for one in proposed.new).values())
 
 
 @pytest.mark.parametrize("most", [4, 10, 33])
 def test_every_image_has_its_share_of_the_distances(most: int) -> None:
     for seed in range(6):
-        case, counted = crowd(seed, n_symbols=2, most=9), Counted()
-        case.offer(dataclasses.replace(WIDELY, clustering=counted, distances=most))
+        case, counted = crowded(seed, n_symbols=2, most=9), Counted()
+        case.propose(dataclasses.replace(WIDELY, clustering=counted, distances=most))
         images = case.shown(0, "")
         (given,) = counted.given
         expected = oracle.pairs(case.graph.features, images, WIDELY).keys()
@@ -510,13 +510,13 @@ def test_every_image_has_its_share_of_the_distances(most: int) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 2, 7, 50])
-def test_no_more_is_offered_than_allowed(most: int) -> None:
+def test_the_number_of_candidates_is_limited(most: int) -> None:
     for seed in range(4):
         case = Case.draw(np.random.default_rng(seed), ("left", "right"), most=8)
         rules = Composites(support=0.0, grid=2, **WIDE)
         cut = capped(rules, candidates=most)
         for c in range(case.n_classes):
-            everything, some = case.offer(rules, [c]), case.offer(cut, [c])
+            everything, some = case.propose(rules, [c]), case.propose(cut, [c])
             expected = []
             for camera, kind in itertools.product(case.scene.cameras, (Composite, InCell)):
                 ours = [one for one in everything.new if isinstance(one, kind)]
@@ -529,26 +529,23 @@ def test_no_more_is_offered_than_allowed(most: int) -> None:
 
 
 SAID = {
-    "images": "1 classes have more images than are searched; images says how many may be.",
-    "features": "1 classes have more features than are paired; features says how many may be.",
-    "pairs": "1 classes have more pairs of features than are compared; pairs says how many may be.",
+    "images": "1 classes have more images than are searched; see the option images.",
+    "features": "1 classes have more features than are paired; see the option features.",
+    "pairs": "1 classes have more pairs of features than are compared; see the option pairs.",
     "distances": (
-        "1 pairs of features have more distances than are clustered; "
-        "distances says how many may be."
+        "1 pairs of features have more distances than are clustered; see the option distances."
     ),
-    "candidates": (
-        "1 classes have more new candidates than are tried; candidates says how many may be."
-    ),
+    "candidates": "1 classes have more new candidates than are tried; see the option candidates.",
 }
 
 
 @pytest.mark.parametrize("name", list(SAID))
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_log_says_which_cap_bit(
+def test_the_log_says_which_limit_was_exceeded(
     name: str, threads: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     for seed in range(4):
-        case = crowd(seed)
+        case = crowded(seed)
         images = case.shown(0, "")
         relations = oracle.pairs(case.graph.features, images, WIDELY)
         *_, least, most = sorted(map(len, relations.values()))
@@ -561,22 +558,22 @@ def test_the_log_says_which_cap_bit(
             "candidates": len(case.expected(WIDELY, 0)),
         }
         with caplog.at_level(logging.INFO, "rlvc.learning.generation.composites"):
-            case.offer(WIDELY, threads=threads)
-            case.offer(capped(WIDELY, **there_are), threads=threads)
+            case.propose(WIDELY, threads=threads)
+            case.propose(capped(WIDELY, **there_are), threads=threads)
             assert caplog.messages == []
-            case.offer(capped(WIDELY, **{name: there_are[name] - 1}), threads=threads)
+            case.propose(capped(WIDELY, **{name: there_are[name] - 1}), threads=threads)
         assert caplog.messages == [SAID[name]]
         assert {record.name for record in caplog.records} == {"rlvc.learning.generation.composites"}
         caplog.clear()
 
 
 def test_the_log_counts_cells_as_candidates(caplog: pytest.LogCaptureFixture) -> None:
-    case = crowd(0)
+    case = crowded(0)
     with caplog.at_level(logging.INFO, "rlvc.learning.generation.composites"):
-        n_cells = len(case.offer(Composites(grid=1, pairs=0)).new)
-        case.offer(Composites(grid=1, pairs=0, candidates=n_cells))
+        n_cells = len(case.propose(Composites(grid=1, pairs=0)).new)
+        case.propose(Composites(grid=1, pairs=0, candidates=n_cells))
         assert caplog.messages == []
-        case.offer(Composites(grid=1, pairs=0, candidates=n_cells - 1))
+        case.propose(Composites(grid=1, pairs=0, candidates=n_cells - 1))
     assert caplog.messages == [SAID["candidates"]]
 
 
@@ -588,33 +585,33 @@ def test_pairs_that_stay_as_far_apart_are_not_searched_without_end(
     moving = [[(20, 1.0, 60.0), (21, 1.0 + 15.0 * i, 60.0)] for i in range(4)]
     case = Case.of([[*still, *(moving[i] if i < 4 else [])] for i in range(5)])
     with caplog.at_level(logging.INFO, "rlvc.learning.generation.composites"):
-        found = case.offer(Composites(pairs=50)).new
+        found = case.propose(Composites(pairs=50)).new
         assert (20, 21) in {one.parts for one in found}
         assert caplog.messages == []
         for most in (1, 120 // TRIES):
-            assert not case.offer(Composites(pairs=most)).new
+            assert not case.propose(Composites(pairs=most)).new
             assert caplog.messages == [SAID["pairs"]]
             caplog.clear()
 
 
 @pytest.mark.parametrize("caps", [{"images": 3}, {"pairs": 2}], ids=["images", "pairs"])
-def test_the_same_seed_gives_the_same_offer_and_another_may_not(caps: dict[str, int]) -> None:
+def test_the_same_seed_gives_the_same_candidates_and_another_may_not(caps: dict[str, int]) -> None:
     rules = capped(WIDELY, **caps)
-    offers = set()
+    proposals = set()
     for seed in range(8):
-        case, again = crowd(1), crowd(1)
-        one, other = case.offer(capped(rules, seed=seed)), again.offer(capped(rules, seed=seed))
-        assert_same_offer(one, other)
+        case, again = crowded(1), crowded(1)
+        one, other = case.propose(capped(rules, seed=seed)), again.propose(capped(rules, seed=seed))
+        assert_same_proposal(one, other)
         assert len(one.new) > 0
-        offers.add(frozenset(one.new))
-    assert len(offers) > 1
-    assert len(crowd(1).offer(capped(rules, seed=10**30)).new) > 0
+        proposals.add(frozenset(one.new))
+    assert len(proposals) > 1
+    assert len(crowded(1).propose(capped(rules, seed=10**30)).new) > 0
 
 
-def test_large_caps_take_no_room() -> None:
-    case = crowd(2)
+def test_large_limits_take_no_memory() -> None:
+    case = crowded(2)
     huge = dict.fromkeys(WIDE, 10**15)
-    assert_same_offer(case.offer(capped(WIDELY, **huge)), case.offer(WIDELY))
+    assert_same_proposal(case.propose(capped(WIDELY, **huge)), case.propose(WIDELY))
 
 
 # What is kept between stages ---------------------------------------------------------------------
@@ -622,7 +619,7 @@ def test_large_caps_take_no_room() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(seed=seeds)
-def test_a_run_offers_what_a_fresh_start_would(seed: int) -> None:
+def test_a_run_proposes_what_a_fresh_start_would(seed: int) -> None:
     rng = np.random.default_rng(seed)
     cameras = ("",) if rng.random() < 0.5 else ("left", "right")
     case = Case.draw(rng, cameras)
@@ -643,11 +640,11 @@ def test_a_run_offers_what_a_fresh_start_would(seed: int) -> None:
         elif step < 0.75:  # other numbers for the same classes
             classes = rng.permutation(classes.max() + 1)[classes]
         elif step < 0.9:  # features that may be parts, or not
-            new = list(case.offer(rules).new)
+            new = list(case.propose(rules).new)
             if new:
                 chosen = [new[int(n)] for n in rng.integers(0, len(new), 2)]
                 case = dataclasses.replace(case, index=case.index.add(chosen)[0])
-        elif rng.random() < 0.5:  # the same percepts, looked at again
+        elif rng.random() < 0.5:  # the same percepts, extracted again
             case = dataclasses.replace(case, index=case.scene.see(case.graph))
         else:  # others
             other = Case.draw(rng, cameras)
@@ -658,19 +655,19 @@ def test_a_run_offers_what_a_fresh_start_would(seed: int) -> None:
         trail.append(classes)
         wanted = np.flatnonzero(rng.random(case.n_classes) < 0.7).tolist()
         for _ in range(int(rng.integers(1, 3))):
-            kept = case.offer(rules, wanted, int(rng.integers(1, 3)), run)
-            assert_same_offer(kept, case.offer(rules, wanted))
+            kept = case.propose(rules, wanted, int(rng.integers(1, 3)), run)
+            assert_same_proposal(kept, case.propose(rules, wanted))
 
 
 def test_what_did_not_change_is_not_composed_again() -> None:
     counted = Counted()
     rules = dataclasses.replace(WIDELY, clustering=counted)
-    case, run = crowd(3, n_images=9), rules.start()
+    case, run = crowded(3, n_images=9), rules.start()
 
     def n_pairs(classes: list[int], wanted: list[int]) -> int:
         counted.given.clear()
         now = dataclasses.replace(case, classes=np.array(classes))
-        now.offer(rules, wanted, composer=run)
+        now.propose(rules, wanted, composer=run)
         return sum(map(len, counted.lengths))
 
     whole = n_pairs([0] * 9, [0])
@@ -682,11 +679,11 @@ def test_what_did_not_change_is_not_composed_again() -> None:
     assert n_pairs([1] * 5 + [0] * 4, [0, 1]) == 0
     assert n_pairs([1] * 5 + [0] * 2 + [2] * 2, [1]) == 0
     # A composite that may not be a part changes nothing; one that may does.
-    composite = next(iter(case.offer(WIDELY).new))
+    composite = next(iter(case.propose(WIDELY).new))
     case = dataclasses.replace(case, index=case.index.add([composite])[0])
     assert n_pairs([1] * 5 + [0] * 2 + [2] * 2, [1]) == 0
     high = dataclasses.replace(rules, height=2)
-    case, run, rules = crowd(3, n_images=9), high.start(), high
+    case, run, rules = crowded(3, n_images=9), high.start(), high
     low = n_pairs([0] * 9, [0])
     case = dataclasses.replace(case, index=case.index.add([composite])[0])
     assert n_pairs([0] * 9, [0]) > low == whole
@@ -712,10 +709,10 @@ def test_there_may_be_nothing_to_pair(images: list[list[tuple[float, ...]]]) -> 
     case = Case.of(images)
     for threads in (1, 2):
         for rules in (EVERYTHING, capped(EVERYTHING, grid=0)):
-            offered = case.offer(rules, threads=threads)
-            assert not any(isinstance(one, Composite) for one in offered.new)
-            assert offered.incidence.n_percepts == len(images)
-            assert offered.n_known == len(case.graph)
+            proposed = case.propose(rules, threads=threads)
+            assert not any(isinstance(one, Composite) for one in proposed.new)
+            assert proposed.incidence.n_percepts == len(images)
+            assert proposed.n_known == len(case.graph)
 
 
 def test_classes_may_be_of_one_percept_or_of_none() -> None:
@@ -725,14 +722,14 @@ def test_classes_may_be_of_one_percept_or_of_none() -> None:
     for n_classes in (6, 8):  # the last are numbers of no percept
         is_aliased = np.ones(n_classes, np.bool_)
         for threads in (1, 2, 3):
-            offered = offer(composer, case.index, case.classes, is_aliased, 1, threads)
-            assert offered is not None
-            assert_same_offer(offered, case.offer(EVERYTHING, [1]))
-            assert len(offered.new) > 2
+            proposed = propose(composer, case.index, case.classes, is_aliased, 1, threads)
+            assert proposed is not None
+            assert_same_proposal(proposed, case.propose(EVERYTHING, [1]))
+            assert len(proposed.new) > 2
     nobody = np.array([True, False, True, False, True, False, True])
-    offered = offer(EVERYTHING.start(), case.index, case.classes, nobody, 1)
-    assert offered is not None
-    assert len(offered.new) == 0
+    proposed = propose(EVERYTHING.start(), case.index, case.classes, nobody, 1)
+    assert proposed is not None
+    assert len(proposed.new) == 0
 
 
 def test_a_part_may_be_missing_on_some_images() -> None:
@@ -741,12 +738,12 @@ def test_a_part_may_be_missing_on_some_images() -> None:
         [(0, 1, 1), (1, 1, 12), (1, 1, 32)],
     ]  # fmt: skip
     case = Case.of(images)
-    offered = case.offer(Composites(clustering=CompleteLinkage(levels=1), support=0.5))
-    near, far = (one for one in offered.new if isinstance(one, Composite))
+    proposed = case.propose(Composites(clustering=CompleteLinkage(levels=1), support=0.5))
+    near, far = (one for one in proposed.new if isinstance(one, Composite))
     assert (near.mean, far.mean) == (10.5, 30.5)
-    shown = [set(new_of(offered, row)) for row in range(6)]
+    shown = [set(new_of(proposed, row)) for row in range(6)]
     assert shown == [{near}, {far}, set(), set(), set(), {near, far}]
-    assert not case.offer(Composites(support=0.51)).new
+    assert not case.propose(Composites(support=0.51)).new
 
 
 def test_points_may_coincide() -> None:
@@ -757,9 +754,9 @@ def test_points_may_coincide() -> None:
     case = Case.of(images)
     for deviation in (1e-6, 1.0):
         rules = Composites(clustering=CompleteLinkage(), deviation=deviation, **WIDE)
-        offered = case.offer(rules)
-        assert_same_composites(offered.new, case.expected(rules, 0))
-        heaps = [one for one in offered.new if isinstance(one, Composite) and one.mean == 0.0]
+        proposed = case.propose(rules)
+        assert_same_composites(proposed.new, case.expected(rules, 0))
+        heaps = [one for one in proposed.new if isinstance(one, Composite) and one.mean == 0.0]
         assert {one.parts for one in heaps} == {(0, 0), (0, 1)}
         assert {one.deviation for one in heaps} == {deviation}
 
@@ -768,9 +765,9 @@ def test_what_all_percepts_show_in_the_same_way_is_no_candidate() -> None:
     case = Case.draw(np.random.default_rng(1), ("left", "right"))
     scene = Scene(case.scene.views, case.scene.table[:1])
     alike = Case(scene, scene.see(case.graph), np.zeros(1, np.int64))
-    offered = alike.offer(EVERYTHING)
-    assert len(offered.new) == 0
-    assert offered.incidence.indptr.tolist() == [0, 0]
+    proposed = alike.propose(EVERYTHING)
+    assert len(proposed.new) == 0
+    assert proposed.incidence.indptr.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("n_symbols", [1, 2, 8])
@@ -784,8 +781,8 @@ def test_thousands_of_points_do_not_take_long(n_symbols: int) -> None:
     case = Case.of(images, size=(640, 640))
     counted = Counted()
     rules = dataclasses.replace(EVERYTHING, clustering=counted, height=1)
-    offered = case.offer(rules)
-    composites = [one for one in offered.new if isinstance(one, Composite)]
+    proposed = case.propose(rules)
+    composites = [one for one in proposed.new if isinstance(one, Composite)]
     assert composites
     (lengths,) = counted.lengths
     assert len(lengths) <= rules.pairs
@@ -794,17 +791,17 @@ def test_thousands_of_points_do_not_take_long(n_symbols: int) -> None:
     for row in range(2):
         exhibited = set(found.incidence.row(row).tolist())
         true = {one for one, n in zip(composites, numbers, strict=True) if n in exhibited}
-        assert {one for one in new_of(offered, row) if isinstance(one, Composite)} == true
+        assert {one for one in new_of(proposed, row) if isinstance(one, Composite)} == true
 
 
 def test_angles_need_a_detector_that_gives_them() -> None:
-    case = crowd(0)
+    case = crowded(0)
     rules = Composites(together=False, use_angle=True)
     composer = rules.start()
     everything = np.ones(1, np.bool_)
-    assert offer(composer, case.index, case.classes, everything, 0) is not None
+    assert propose(composer, case.index, case.classes, everything, 0) is not None
     with pytest.raises(ValueError, match="use_angle of Composites needs a detector"):
-        offer(composer, case.index, case.classes, everything, 1)
+        propose(composer, case.index, case.classes, everything, 1)
     with pytest.raises(ValueError, match="sift or orb"):
         RLVC(detector=Harris(), generator=rules, threads=1).learn(
             act([one.picture for one in DRAWN], RIGHT)
@@ -848,7 +845,7 @@ def test_angles_and_scales_are_learned_and_kept(
     assert loaded.predict(PICTURES)[0].tolist() == RIGHT
 
 
-# A clustering of one's own -----------------------------------------------------------------------
+# Custom clusterings ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -870,16 +867,16 @@ class Wrong:
 
 
 @pytest.mark.parametrize("kind", ["short", "flat", "high", "low", "real", "list"])
-def test_labels_that_compiled_code_could_not_trust_are_refused(kind: str) -> None:
+def test_labels_that_are_unsafe_for_compiled_code_are_refused(kind: str) -> None:
     views = [
         oracle.View(200, 50, [(0, oracle.Point(0, 0, 1, 0)), (1, oracle.Point(20.0 * i, 0, 1, 0))])
         for i in range(6)
     ]
     graph = FeatureGraph((Primitive("", 0), Primitive("", 1)))
     index = Scene({"": views}, [(i,) for i in range(6)]).see(graph)
-    offering = Composites(clustering=Wrong(kind), together=False).start()
+    state = Composites(clustering=Wrong(kind), together=False).start()
     with pytest.raises(ValueError, match=r"^Wrong\.cluster must return an array of int64 of shape"):
-        offer(offering, index, np.zeros(6, np.int64), np.array([True]), 1)
+        propose(state, index, np.zeros(6, np.int64), np.array([True]), 1)
 
 
 @pytest.mark.parametrize(

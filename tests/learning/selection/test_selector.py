@@ -114,7 +114,7 @@ def test_selector_agrees_with_the_paper(
 
 @pytest.mark.parametrize("ranking", ["reduction", "remaining"])
 @pytest.mark.parametrize("test", ["student", "ks"])
-def test_what_changes_nothing_is_not_split(ranking: str, test: str) -> None:
+def test_irrelevant_splits_are_not_made(ranking: str, test: str) -> None:
     n_checked = n_less = 0
     for seed in range(20):
         rules = oracle.Rules(ranking, test, 0.3, "none", 2, close=0.0, relevant=True)
@@ -202,7 +202,7 @@ def test_a_reduction_is_what_the_parts_leave_of_the_sum_of_squares() -> None:
     assert found == pytest.approx(expected)
 
 
-def test_another_choice_stands_in_for_none() -> None:
+def test_another_choice_fills_missing_ones() -> None:
     none = SplitChoice.none(3)
     assert (none.feature.tolist(), none.action.tolist()) == ([-1] * 3, [-1] * 3)
     assert (none.p_value.tolist(), none.n_tests.tolist()) == ([1.0] * 3, [0] * 3)
@@ -335,7 +335,7 @@ def test_sums_of_shards_choose_what_one_search_chooses(
         )
         for rows in np.array_split(rng.permutation(size), n_shards)
     ]
-    found = selector.choose(parts, residuals(np.arange(size)).sums())
+    found = selector.choose(parts, residuals(np.arange(size)).sums)
     for one, other in zip(found, expected, strict=True):
         assert np.array_equal(one, other)
 
@@ -343,11 +343,13 @@ def test_sums_of_shards_choose_what_one_search_chooses(
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"test": "ks"}, r"^test of Selector must be student or welch where sums .*; got 'ks'\."),
-        ({"samples": "percepts"}, r"^samples of Selector must be interactions where sums .*\."),
+        ({"test": "ks"}, r"^test of Selector must be student or welch where .*; got 'ks'\."),
+        ({"samples": "percepts"}, r"^samples of Selector must be interactions where .*\."),
     ],
 )
-def test_what_is_no_matter_of_sums_is_refused(parameters: dict[str, str], message: str) -> None:
+def test_options_that_need_all_interactions_are_refused(
+    parameters: dict[str, str], message: str
+) -> None:
     selector = Selector(**parameters)  # type: ignore[arg-type]
     nothing = np.zeros(2, np.int64)
     residuals = Residuals(nothing, FixedPoint(0), nothing, np.zeros((1, 1)))

@@ -1,6 +1,6 @@
 """The file ``SHA256SUMS`` of a folder of interactions, as ``sha256sum -c SHA256SUMS`` reads it.
 
-Folders that others made need none, and files that were added later are not in it.
+Folders from other sources need none, and files that were added later are not in it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from rlvc.data.validation import ProblemCollector
 FILE = "SHA256SUMS"
 MAX_BYTES = 2**30  # of the file
 CHANGED = "has changed since it was written"
-CURE = f"Get it again from where it was; if you changed it yourself, remove {FILE}."
+CURE = f"Get it again from its source; if you changed it on purpose, remove {FILE}."
 _LINE = re.compile(r"([0-9a-f]{64}) [ *]([^\0]+)")
 
 
 class ChecksumWriter:
-    """Write the files of a folder, and then their checksums."""
+    """Write the files of a folder, and finally their checksums."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -40,14 +40,14 @@ class ChecksumWriter:
 
 
 class CheckedFolder:
-    """Read the files of a folder, and compare each with its checksum, if it has one."""
+    """Read the files of a folder, comparing each with its checksum if it has one."""
 
     def __init__(self, folder: Path, sha256: Mapping[str, str]) -> None:
         self.folder, self._sha256 = folder, sha256
         self._compared: set[str] = set()
 
     def read(self, name: str) -> tuple[bytes, bool]:
-        """Return the bytes of a file, and whether they have its checksum."""
+        """Return the bytes of a file, and whether they match its checksum, if it has one."""
         known, file = posixpath.normpath(name), self.folder / name
         self._compared.add(known)
         if file.exists() and not (file.is_file() or file.is_dir()):
@@ -57,7 +57,7 @@ class CheckedFolder:
         return data, expected is None or hashlib.sha256(data).hexdigest() == expected
 
     def load(self, name: str, problems: ProblemCollector) -> bytes | None:
-        """Return the bytes of a file, and add a problem if it is damaged or cannot be read."""
+        """Return the bytes of a file; add a problem if it is damaged or cannot be read."""
         try:
             data, is_sound = self.read(name)
         except OSError as error:
@@ -68,12 +68,12 @@ class CheckedFolder:
         return data
 
     def check_rest(self, problems: ProblemCollector) -> None:
-        """Add the problems of all files that were not read: missing, or changed."""
+        """Add the problems of the files that were not read: whether they are missing or changed."""
         for name in [name for name in self._sha256 if name not in self._compared]:
             try:
                 fact = "" if self.read(name)[1] else CHANGED
             except FileNotFoundError:
-                fact = "is not there any more"
+                fact = "is missing"
             except OSError as error:
                 fact = f"cannot be read ({error.strerror})"
             if fact:

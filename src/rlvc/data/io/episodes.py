@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from rlvc._core.arrays import Bools, Ints
 from rlvc.data.io.table import ActionSpec, RawTable
-from rlvc.data.validation import ACTIONS, ProblemCollector, check_actions, find_bad_rewards
+from rlvc.data.validation import ACTIONS_CURE, ProblemCollector, check_actions, find_bad_rewards
 
 log = logging.getLogger(__name__)
 
-LARGEST = 2**62  # of whole numbers; the next one must fit too
+LARGEST = 2**62  # of whole numbers, so that the next one fits in 64 bits
 TRUE = frozenset({"true", "yes", "1", "1.0"})
 FALSE = frozenset({"false", "no", "0", "0.0"})
-
 
 Episodes = tuple[Ints, dict[str, Any]]
 NOTHING: Episodes = (np.empty(0, np.int64), {})
@@ -29,8 +28,8 @@ def read_episodes(table: RawTable, actions: ActionSpec, problems: ProblemCollect
     """Return the interactions of a table; none if there are problems, which are added.
 
     Returns:
-        The rows whose percepts are used, in order, and the arguments of :class:`Interactions` but
-        the percepts; ``start`` and ``end`` are indices of these rows.
+        The rows whose percepts are used, in order, and the arguments of :class:`Interactions`
+        without the percepts; ``start`` and ``end`` are indices into these rows.
     """
     columns = ParsedTable(table, problems)
     columns.check(actions)
@@ -43,9 +42,9 @@ def read_episodes(table: RawTable, actions: ActionSpec, problems: ProblemCollect
 
 @dataclass(frozen=True, slots=True)
 class ParsedColumn:
-    """The values of a column, which cells are not empty, and which of these are valid.
+    """The values of a column, which of its cells are not empty, and which of these are valid.
 
-    A missing column has no empty and no valid cell: it is reported as missing, not cell by cell.
+    A missing column has neither empty nor valid cells: it is reported as missing, not by cell.
     """
 
     values: NDArray[Any]
@@ -59,7 +58,7 @@ class ParsedColumn:
 
 
 class ParsedTable:
-    """All columns of a table but the images; problems of cells are added at once."""
+    """All columns of a table except the images; adds the problems of their cells."""
 
     def __init__(self, table: RawTable, problems: ProblemCollector) -> None:
         self.table, self.problems = table, problems
@@ -92,21 +91,20 @@ class ParsedTable:
     def report(self, fact: str, where: Bools, column: str = "", *, cure: str = "") -> None:
         """Add a problem of rows, with their values in a column."""
         rows = np.flatnonzero(where).tolist()
-        held = [self.table.columns[column][row] for row in rows] if column else ()
-        self.problems.at(fact, rows, held, cure=cure)
+        values = [self.table.columns[column][row] for row in rows] if column else ()
+        self.problems.at(fact, rows, values, cure=cure)
 
     def check(self, actions: ActionSpec) -> None:
         """Add the problems of empty cells and of numbers out of range."""
         self.report("episode is empty", ~self.episode.is_given)
         self.report("step is empty", ~self.step.is_given)
-        number = self.action.values - actions.start
-        is_outside = (number < 0) | (number >= (actions.n or LARGEST))
-        if actions.n is None:
-            fact = f"action is below {actions.start}"
-            cure = "Say with actions.txt, or with action_start, where the actions begin."
+        number, n = self.action.values - actions.start, actions.n
+        if n is None:
+            fact, is_outside = f"action is below {actions.start}", number < 0
+            cure = "Give the first action in actions.txt or with action_start."
         else:
-            fact = f"action is not in {actions.start}..{actions.start + actions.n - 1}"
-            cure = ACTIONS
+            fact = f"action is not in {actions.start}..{actions.start + n - 1}"
+            is_outside, cure = (number < 0) | (number >= n), ACTIONS_CURE
         self.report(fact, self.action.is_valid & is_outside, "action", cure=cure)
         acts = self.action.is_given
         if "action" in self.table.columns:
@@ -146,12 +144,12 @@ class _SortedRows:
         episode, step = self.columns.episode.values, self.columns.step.values
         for is_wrong, fact in (
             (is_double, "step is that of another row of its episode"),
-            (is_ahead, "step leaves a gap after the one before"),
+            (is_ahead, "step leaves a gap after the previous one"),
         ):
             rows = np.sort(self.rows[is_wrong])
-            held = [f"episode {episode[row]}, step {step[row]}" for row in rows]
-            cure = "Number the steps of an episode one by one."
-            self.problems.at(fact, rows, held, cure=cure)
+            values = [f"episode {episode[row]}, step {step[row]}" for row in rows]
+            cure = "Number the steps of an episode consecutively."
+            self.problems.at(fact, rows, values, cure=cure)
         self.is_complete &= ~np.isin(self.episode, self.episode[is_double])
 
     def check_ends(self) -> None:
@@ -179,7 +177,7 @@ class _SortedRows:
             (
                 "terminated or truncated is true before the last action of the episode",
                 self.acts & ends & (place < last_here),
-                "Give what comes after it the number of another episode.",
+                "Give the rows after it the number of another episode.",
             ),
             (
                 "terminated or truncated is true without an action",
@@ -189,7 +187,7 @@ class _SortedRows:
             (
                 "reward is given without an action",
                 is_final & (reward != 0) & ~np.isnan(reward),
-                "A reward belongs in the row of the action that it came after.",
+                "A reward belongs in the row of the action that it follows.",
             ),
         ):
             self.problems.at(fact, np.sort(self.rows[self.is_complete & where]), cure=cure)
@@ -207,13 +205,13 @@ class _SortedRows:
         place = np.flatnonzero(self.acts & ~is_open)
         if not len(place):
             self.problems.add(
-                "Nothing is left: every episode was cut off after its only action and shows no "
-                "image after it. Add a last row with that image to each."
+                "Nothing is left: every episode was cut off after its only action and has no image "
+                "after it. Add a last row with that image to each."
             )
             return NOTHING
         if is_open.any():
             log.warning(
-                "%d of %d episodes were cut off and show no image after their last action; "
+                "%d of %d episodes were cut off and have no image after their last action; "
                 "that action is left out.",
                 np.count_nonzero(is_open),
                 np.count_nonzero(self.is_first),

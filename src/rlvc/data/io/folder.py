@@ -22,7 +22,7 @@ from rlvc.data.io.checksums import ChecksumWriter, open_folder
 from rlvc.data.io.episodes import read_episodes
 from rlvc.data.io.image_files import OnImage, read_percepts, write_images
 from rlvc.data.io.table import (
-    ACTIONS,
+    ACTIONS_FILE,
     SUFFIXES,
     encode_table,
     find_table,
@@ -106,7 +106,7 @@ def write_folder(
     their first occurrence; true states are not written.
 
     Args:
-        interactions: Whole episodes, each interaction starting where the last one ended.
+        interactions: Whole episodes, in which each interaction starts where the last one ended.
         path: A folder that does not exist yet, or is empty.
         table: The kind of the table, ``csv`` or ``parquet``.
         on_image: Called after each image that is written.
@@ -125,7 +125,7 @@ def write_folder(
 
 
 def check_new_folder(path: str | os.PathLike[str], whose: str = "write_folder") -> None:
-    """Raise an error unless a path is new or an empty folder and can be written to."""
+    """Raise an error unless a path is new, or an empty folder, and can be written to."""
     target = Path(path)
     with explain_os_errors(target):
         is_free = not target.exists() or (target.is_dir() and not any(target.iterdir()))
@@ -160,7 +160,7 @@ def _fill(folder: Path, interactions: Interactions, table: str, on_image: OnImag
     first, names = interactions.action_start, interactions.action_names
     named = enumerate(names or [""] * interactions.n_actions, first)
     lines = [f"{number} {name}".rstrip() + "\n" for number, name in named]
-    writer.write(ACTIONS, "".join(lines).encode())
+    writer.write(ACTIONS_FILE, "".join(lines).encode())
     writer.close()
 
 

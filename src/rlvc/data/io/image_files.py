@@ -1,4 +1,4 @@
-"""The image files of a folder: reading those that a table names, writing, and a lazy store."""
+"""The image files of a folder: reading those that a table names, writing them, a lazy store."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class FileImages(Images):
     """The distinct images of one camera, which stay in their files.
 
     Each is read when it is needed, and must be unchanged since it was added. Shape, digests and
-    paths are those of the images that are known already.
+    paths describe images that are known already.
 
     Attributes:
         folder: The folder that paths are relative to.
-        paths: The file of each image, to be added after it; None where it has none.
+        paths: The file of each image, to be appended after the image; None if it has no file.
     """
 
     def __init__(
@@ -63,20 +63,20 @@ class FileImages(Images):
         path = self.paths[number]
         if path is None:
             raise ImageError(
-                f"Image {number} of {self.whose} is in no file. Make the dataset from images."
+                f"Image {number} of {self.whose} has no file. Make the dataset from images."
             )
         file = self.folder / path
         try:
             image, _ = read_image(CheckedFolder(self.folder, {}), path)
         except UnfitError as error:
             raise ImageError(
-                f"Image {number} of {self.whose} {error.fact.rstrip(',')}: {file}. Bring the file "
-                "back to where it was, or make the dataset again."
+                f"Image {number} of {self.whose} {error.fact.rstrip(',')}: {file}. Put the file "
+                "back, or make the dataset again."
             ) from error
         if image.shape != self.shape or digest_of(image) != self.digests[number]:
             raise ImageError(
                 f"{file} has changed since image {number} of {self.whose} was added. "
-                "Bring the file back as it was, or make the dataset again."
+                "Restore the file, or make the dataset again."
             )
         return image
 
@@ -92,8 +92,8 @@ def read_percepts(
 ) -> tuple[Percepts, Ints]:
     """Return the percepts of rows, in the order of their first occurrence, and each row's number.
 
-    The images of other rows are read too, so that all problems of images are added. With ``lazy``,
-    images stay in their files and are read when needed.
+    The images of other rows are read too, so that their problems are added. With ``lazy``, images
+    stay in their files and are read when needed.
     """
     cameras = sorted(table.cameras.items())
     columns = []
@@ -114,7 +114,7 @@ def read_percepts(
 
 
 class _ImageColumn:
-    """The image files of one camera: each is read once, and all must have one shape."""
+    """The image files of one camera: each is read once, and all must have the same shape."""
 
     def __init__(
         self, name: str, files: list[str], images: Images, folder: CheckedFolder, on_image: OnImage
@@ -122,7 +122,7 @@ class _ImageColumn:
         self.images, self.has_alpha = images, False
         self._name, self._files = name, files
         self._folder, self._on_image = folder, on_image
-        self._first: tuple[tuple[int, ...], int] | None = None  # the shape of all, and its row
+        self._first: tuple[tuple[int, ...], int] | None = None  # a shape and its row
         self._errors: dict[tuple[str, str], list[int]] = {}
 
     def read(self, rows: list[int]) -> list[int]:
@@ -156,12 +156,12 @@ class _ImageColumn:
         if image.shape != self._first[0]:
             raise UnfitError(
                 f"has shape {image.shape}, not {self._first[0]} as row {self._first[1] + 1},",
-                "Bring the images to one size, all in grey or all in colour.",
+                "Resize the images to one size, all in grey or all in colour.",
             )
         return image
 
     def report(self, problems: ProblemCollector) -> None:
-        """Add the problems of the files, with the first row of each."""
+        """Add the problems of files, each with its first row."""
         empty = [row for row, file in enumerate(self._files) if not file]
         problems.at(f"{self._name} is empty", empty)
         for (fact, cure), rows in self._errors.items():
@@ -170,7 +170,7 @@ class _ImageColumn:
 
 
 class UnfitError(Exception):
-    """An image file that cannot be used: the fact, and the cure."""
+    """An image file that cannot be used; a fact and a cure say why, and what to do."""
 
     def __init__(self, fact: str, cure: str) -> None:
         super().__init__(fact, cure)
@@ -218,7 +218,7 @@ def read_image(folder: CheckedFolder, name: str) -> tuple[Image, bool]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep OpenCV from printing problems of files, which are reported in other words."""
+    """Keep OpenCV from printing messages about files: their problems are reported anyway."""
     level = cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     try:
         yield
@@ -229,7 +229,7 @@ def quiet() -> Iterator[None]:
 def write_images(
     percepts: Percepts, used: Ints, folder: Path, writer: ChecksumWriter, on_image: OnImage
 ) -> dict[str, dict[int, str]]:
-    """Write each distinct image of the percepts used; return each column's file per percept."""
+    """Write each distinct image of these percepts; return the files of each column by percept."""
     columns = {}
     table = percepts.table()[used]
     for camera, images, numbers in zip(percepts.cameras, percepts.images, table.T, strict=True):
@@ -247,7 +247,7 @@ def write_images(
 
 
 def image_folder(folder: str, camera: str) -> str:
-    """Return the folder of a camera's images; characters that no folder may have are quoted.
+    """Return the folder of a camera's images; characters that a folder cannot have are quoted.
 
     >>> image_folder("images", ""), image_folder("images", "../x")
     ('images', 'images/%2E%2E%2Fx')
@@ -256,5 +256,5 @@ def image_folder(folder: str, camera: str) -> str:
 
 
 def encode(image: Image) -> bytes:
-    """Return the bytes of a PNG file, without loss."""
+    """Return an image as the bytes of a PNG file, without loss."""
     return bytes(cv2.imencode(".png", np.ascontiguousarray(image[:, :, ::-1]))[1])

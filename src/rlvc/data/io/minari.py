@@ -1,6 +1,6 @@
 """Read Minari datasets, and write them without loss.
 
-Minari stores images as JPEG by default, which moves and adds interest points: rlvc warns of it.
+Minari stores images as JPEG by default, which moves and adds interest points: rlvc warns of that.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from rlvc._core.atomic import (
 from rlvc.data.interactions import Interactions
 from rlvc.data.observations import add_observations
 from rlvc.data.percepts import Percept, Percepts
-from rlvc.data.spaces import check_images, is_visible_space, parts_of, warn_of_ignored_entries
+from rlvc.data.spaces import check_images, is_image_space, parts_of, warn_of_ignored_entries
 from rlvc.data.validation import (
-    ACTIONS,
+    ACTIONS_CURE,
     ProblemCollector,
     check_actions,
     check_episodes,
@@ -43,7 +43,7 @@ from rlvc.errors import DataError, unknown_name
 
 log = logging.getLogger(__name__)
 
-NAMES = "rlvc_action_names"  # the entry of the metadata for the names of the actions
+NAMES = "rlvc_action_names"  # the metadata entry with the names of the actions
 
 
 def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -> Interactions:
@@ -58,34 +58,34 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
         ModuleNotFoundError: Minari is not installed.
     """
     minari = import_minari()
-    from minari.dataset.minari_storage import is_image_space  # which Minari would compress
+    from minari.dataset.minari_storage import is_image_space as is_compressed
 
     if isinstance(dataset, str):
         dataset = _load(minari, dataset)
-    space, seen_space = dataset.action_space, dataset.observation_space
+    space, observation_space = dataset.action_space, dataset.observation_space
     if not isinstance(space, spaces.Discrete):
         cure = "This method chooses among a list of actions."
         raise TypeError(f"The action space of the dataset must be Discrete; got {space}. {cure}")
-    check_images(seen_space, "dataset")
-    metadata, parts = dataset.storage.metadata, parts_of(seen_space).values()
-    if metadata.get("jpeg_encoding", True) and any(map(is_image_space, parts)):
+    check_images(observation_space, "dataset")
+    metadata, parts = dataset.storage.metadata, parts_of(observation_space).values()
+    if metadata.get("jpeg_encoding", True) and any(map(is_compressed, parts)):
         log.warning(
-            "The images of this dataset are stored as JPEG, which changes the features that can be "
-            "seen in them: a policy may not recognise what its environment shows. Collect it again "
-            "with `rlvc collect`, or with jpeg_encoding=False where Minari writes it."
+            "The images of this dataset are stored as JPEG, which changes the features that they "
+            "show: a policy may not recognise the images of its environment. Collect it again with "
+            "`rlvc collect`, or with jpeg_encoding=False where Minari writes it."
         )
-    warn_of_ignored_entries(seen_space)
+    warn_of_ignored_entries(observation_space)
     problems = ProblemCollector(f"minari:{metadata.get('dataset_id', '')}")
     names = tuple(map(str, metadata.get(NAMES, ())))
     problems.add(*check_actions(int(space.n), names))
     percepts, rows = Percepts(), list[tuple[Any, ...]]()
     for number, episode in _read_episodes(dataset, problems):
-        seen = _add_percepts(episode, seen_space, percepts, problems, f"episode {number}")
+        shown = _add_percepts(episode, observation_space, percepts, problems, f"episode {number}")
         _check_episode(number, episode, space, problems)
         rows += zip(
-            seen[:-1], np.asarray(episode.actions, np.int64) - int(space.start), episode.rewards,
-            seen[1:], [number] * len(seen), episode.terminations, episode.truncations,
-            strict=False,  # other lengths are among the problems
+            shown[:-1], np.asarray(episode.actions, np.int64) - int(space.start), episode.rewards,
+            shown[1:], [number] * len(shown), episode.terminations, episode.truncations,
+            strict=False,  # different lengths are among the problems
         )  # fmt: skip
         if on_episode is not None:
             on_episode()
@@ -106,18 +106,18 @@ def _read_episodes(dataset: Any, problems: ProblemCollector) -> Iterator[tuple[i
             yield number, episode
     except (OSError, KeyError, RuntimeError, TypeError, ValueError, AssertionError) as error:
         # HDF5 and Minari raise any of these if a file is damaged.
-        cure = "Get the dataset again from where it was."
+        cure = "Get the dataset again from its source."
         problems.add(f"damaged: episode {number + 1} cannot be read ({error}). {cure}")
 
 
 def _add_percepts(
     episode: Any, space: Any, percepts: Percepts, problems: ProblemCollector, whose: str
 ) -> Ints:
-    """Return the numbers of the percepts of an episode, and add their problems."""
-    seen, n, errors = episode.observations, len(episode.actions), list[Exception]()
+    """Return the numbers of the percepts of an episode; add their problems."""
+    shown, n, errors = episode.observations, len(episode.actions), list[Exception]()
     if isinstance(space, spaces.Dict):
-        seen = {name: seen[name] for name, part in space.spaces.items() if is_visible_space(part)}
-    numbers, _ = add_observations(percepts, {"observations": seen}, errors, "step")
+        shown = {name: shown[name] for name, part in space.spaces.items() if is_image_space(part)}
+    numbers, _ = add_observations(percepts, {"observations": shown}, errors, "step")
     problems.add(*(f"{whose}: {error}" for error in errors))
     if (got := len(numbers)) != n + 1:
         problems.add(f"{whose} must have one observation more than its {n} actions; got {got}.")
@@ -132,14 +132,14 @@ def _check_episode(
     columns = {name: np.asarray(getattr(episode, name)) for name in names}
     action, reward, terminated, truncated = columns.values()
     flaws = [("reward", reward, flaw) for flaw in find_bad_rewards(reward)]
-    is_outside = find_out_of_range(action, int(space.start), int(space.n), ACTIONS)
+    is_outside = find_out_of_range(action, int(space.start), int(space.n), ACTIONS_CURE)
     for name, values, (demand, is_wrong, cure) in (*flaws, ("action", action, is_outside)):
         steps, fact = np.flatnonzero(is_wrong), f"{name} is not {demand}"
         problems.at(fact, steps, values[steps], cure=cure, episode=number)
     whose = f"episode {number}"
     if len(set(map(len, columns.values()))) > 1:
         counts = ", ".join(f"{len(column)} {name}" for name, column in columns.items())
-        problems.add(f"{whose} must have as many of each; got {counts}.")
+        problems.add(f"{whose} must have the same number of each; got {counts}.")
     elif len(action) == 0:
         problems.add(f"{whose} has no steps.")
     else:
@@ -193,7 +193,7 @@ def write_minari(
 
 
 def check_minari_id(dataset_id: str) -> None:
-    """Raise a ValueError unless an id is valid and new, an OSError unless it can be written."""
+    """Raise a ValueError unless an id is valid and new, an OSError unless it is writable."""
     import_minari()
     from minari.dataset.minari_dataset import parse_dataset_id
 
@@ -201,7 +201,7 @@ def check_minari_id(dataset_id: str) -> None:
         parse_dataset_id(dataset_id)
     except (ValueError, TypeError):
         raise ValueError(
-            "The id of a Minari dataset must read NAME-vVERSION, with optional namespaces before "
+            "The id of a Minari dataset must be NAME-vVERSION, with optional namespaces before "
             f"it, such as maze/random-v0; got {dataset_id!r}."
         ) from None
     folder = _folder(dataset_id)
@@ -244,7 +244,7 @@ def _load(minari: Any, dataset_id: str) -> Any:
 
 
 def _buffers(interactions: Interactions, on_episode: Callable[[], None] | None) -> Iterator[Any]:
-    """Yield the episodes as Minari takes them, one at a time, as they may not fit in memory."""
+    """Yield the episodes as Minari takes them, one at a time: they may not all fit in memory."""
     from minari.data_collector import EpisodeBuffer
 
     ends = np.flatnonzero(interactions.is_last) + 1
@@ -265,7 +265,7 @@ def _buffers(interactions: Interactions, on_episode: Callable[[], None] | None) 
 
 
 def _space(percept: Percept) -> spaces.Space[Any]:
-    """Return the space of such percepts."""
+    """Return the space of percepts like this one."""
     if not isinstance(percept, Mapping):
         return spaces.Box(0, 255, percept.shape, np.uint8)
     return spaces.Dict({name: _space(image) for name, image in percept.items()})
@@ -279,7 +279,7 @@ def _folder(dataset_id: str) -> Path:
 
 
 def largest_size(interactions: Interactions) -> int:
-    """Return the largest size that a dataset may have; HDF5 stores arrays in chunks."""
+    """Return an upper bound of the bytes of a dataset; HDF5 stores arrays in chunks."""
     n_episodes, n_rows = int(np.count_nonzero(interactions.is_last)), len(interactions)
     sizes = [math.prod(images.shape or ()) for images in interactions.percepts.images]
     return 2 * (sum(sizes) * (n_rows + n_episodes) + 18 * n_rows) + 2**16 * n_episodes

@@ -37,8 +37,8 @@ def read_arrays(
 
     Its arrays are the arguments of :meth:`Interactions.from_arrays`: ``observations``,
     ``actions``, ``rewards``, ``terminated``, ``next_observations``, and optionally ``truncated``.
-    Observations of several cameras are ``observations.NAME``, and ``next_observations.NAME``. The
-    images need not fit in memory.
+    With several cameras there are ``observations.NAME`` and ``next_observations.NAME`` for each.
+    The images need not fit in memory.
 
     Raises:
         DataError: It lists all errors of the arrays.
@@ -91,7 +91,7 @@ def _read(
 
 
 class _Array:
-    """An array of a file, whose header is checked before it is read, whole or row by row."""
+    """An array of a file: its header is checked, then it is read as a whole or row by row."""
 
     def __init__(self, archive: zipfile.ZipFile, member: str, files: ExitStack) -> None:
         self._archive, self._member, self._files = archive, member, files

@@ -14,20 +14,20 @@ from typing import Any
 
 from rlvc.data.io.checksums import CheckedFolder
 from rlvc.data.percepts import SINGLE
-from rlvc.data.validation import ProblemCollector, check_actions
+from rlvc.data.validation import ProblemCollector, check_actions, raise_all
 from rlvc.errors import DataError
 
 IMAGE = "image"
 COLUMNS = ("episode", "step", IMAGE, "action", "reward", "terminated", "truncated")
 SUFFIXES = (".csv", ".parquet")
-ACTIONS = "actions.txt"
+ACTIONS_FILE = "actions.txt"
 
 
 @dataclass(frozen=True, slots=True)
 class RawTable:
-    """The cells of each known column as text without spaces around it; empty cells are empty texts.
+    """The cells of each known column as stripped text; an empty cell is an empty string.
 
-    Blank lines are no rows.
+    Blank lines are not rows.
     """
 
     n_rows: int
@@ -36,11 +36,8 @@ class RawTable:
     @property
     def cameras(self) -> dict[str, str]:
         """The column of each camera."""
-        return {
-            name.removeprefix(IMAGE).removeprefix("."): name
-            for name in self.columns
-            if _is_camera(name)
-        }
+        names = filter(_is_camera, self.columns)
+        return {name.removeprefix(IMAGE).removeprefix("."): name for name in names}
 
 
 def camera_column(camera: str) -> str:
@@ -57,7 +54,7 @@ def _is_camera(name: str) -> bool:
 
 
 def find_table(path: str | os.PathLike[str]) -> Path:
-    """Return the one table of a folder, or the table itself.
+    """Return the only table of a folder, or the path itself if it is a table.
 
     Raises:
         DataError: There is no table, or more than one.
@@ -86,7 +83,7 @@ def find_table(path: str | os.PathLike[str]) -> Path:
 
 
 def read_table(folder: CheckedFolder, name: str, problems: ProblemCollector) -> RawTable:
-    """Return the cells of a table, and add the problems of its header and rows."""
+    """Return the cells of a table; add the problems of its header and rows."""
     data = folder.load(name, problems)
     if data is None:
         raise problems.error()
@@ -97,7 +94,7 @@ def read_table(folder: CheckedFolder, name: str, problems: ProblemCollector) -> 
 
 
 def encode_table(kind: str, columns: Mapping[str, Sequence[Any]]) -> bytes:
-    """Return the bytes of a table's file, ``csv`` or ``parquet``; None is an empty cell.
+    """Return the bytes of a table as ``csv`` or ``parquet``; None becomes an empty cell.
 
     >>> encode_table("csv", {"step": [0, 1], "terminated": [True, None]}).split()
     [b'step,terminated', b'0,true', b'1,']
@@ -128,7 +125,7 @@ def import_pyarrow() -> Any:
 
 
 def _decode(name: str, data: bytes, problems: ProblemCollector) -> str | None:
-    """Return the text of a file; add a problem if it is none."""
+    """Return the text of a file; None, and a problem, if it is not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -146,7 +143,7 @@ def _read_csv(name: str, data: bytes, problems: ProblemCollector) -> RawTable:
     try:
         lines = [cells for cells in reader if len(cells) > 1 or "".join(cells).strip()]
     except csv.Error as error:
-        problems.add(f"{name} is not sound CSV in line {reader.line_num} ({error}).")
+        problems.add(f"{name} is not valid CSV in line {reader.line_num} ({error}).")
         raise problems.error() from error
     if not lines:
         problems.add(f"{name} is empty. Its first line must name the columns.")
@@ -186,11 +183,11 @@ def _text(value: Any, column: str) -> str:
 
 
 def _known(names: Sequence[str], problems: ProblemCollector) -> list[str]:
-    """Return the names of the known columns, and add the problems of names."""
+    """Return the names of the known columns; add the problems of names."""
     known = [name for name in dict.fromkeys(names) if name in COLUMNS or _is_camera(name)]
     for name in known:
         if names.count(name) > 1:
-            problems.add(f"Column {name!r} is there {names.count(name)} times.")
+            problems.add(f"Column {name!r} appears {names.count(name)} times.")
     cameras = [name for name in known if _is_camera(name)]
     others = {name.lower(): name for name in reversed(names) if name not in known}
     for name in COLUMNS:
@@ -225,22 +222,21 @@ class ActionSpec:
     names: tuple[str, ...] = ()
 
     def changed(self, n: int | None, start: int | None, names: tuple[str, ...]) -> ActionSpec:
-        """Return the actions with the arguments of ``read_folder`` that are given."""
+        """Return these actions, with the arguments of ``read_folder`` that are given instead."""
         changed = ActionSpec(
             self.start if start is None else start,
             (len(names) or self.n) if n is None else n,
             names or self.names,
         )
         if changed.n is not None and (n is not None or names):
-            for error in check_actions(changed.n, changed.names):
-                raise error
+            raise_all(list(check_actions(changed.n, changed.names, "read_folder")))
         return changed
 
 
 def read_actions(folder: CheckedFolder, problems: ProblemCollector) -> ActionSpec:
-    """Return the contents of ``actions.txt``, if it exists, and add its problems."""
-    data = folder.load(ACTIONS, problems) if (folder.folder / ACTIONS).exists() else None
-    text = None if data is None else _decode(ACTIONS, data, problems)
+    """Return the actions in ``actions.txt``, if it exists; add its problems."""
+    data = folder.load(ACTIONS_FILE, problems) if (folder.folder / ACTIONS_FILE).exists() else None
+    text = None if data is None else _decode(ACTIONS_FILE, data, problems)
     if text is None:
         return ActionSpec()
     lines = [line.split(maxsplit=1) for line in text.split("\n") if line.strip()]
@@ -251,12 +247,12 @@ def read_actions(folder: CheckedFolder, problems: ProblemCollector) -> ActionSpe
     is_run = numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
     if not is_run or abs(numbers[0]) > 2**31:
         problems.add(
-            f"{ACTIONS} must have a line for each action, with its number and its name, such as "
-            "'0 left', and the numbers must go up by one from line to line."
+            f"{ACTIONS_FILE} must have a line for each action, with its number and its name, such "
+            "as '0 left', and the numbers must go up by one from line to line."
         )
         return ActionSpec()
     names = tuple(line[1].strip() for line in lines if len(line) > 1)
     if names and len(names) != len(numbers):
-        problems.add(f"{ACTIONS} must name all actions or none; it names {len(names)}.")
+        problems.add(f"{ACTIONS_FILE} must name all actions or none; it names {len(names)}.")
         names = ()
     return ActionSpec(numbers[0], len(numbers), names)

@@ -1,8 +1,8 @@
 """Datasets on disk: interactions and the symbols of their percepts as shards of Parquet files.
 
-`format` describes the files, `write` writes them, `read` and `dataset` read them; `tables` is the
-Parquet of both, and `unique` samples distinct descriptors. The room may import all below
-`distributed`.
+``format`` describes the files, ``write`` writes them, and ``read`` and ``dataset`` read them;
+``tables`` handles Parquet, ``unique`` fits a metric to distinct descriptors. Modules here import
+from ``learning`` and the layers below it.
 """
 
 from rlvc.distributed.disk.dataset import Dataset, open_dataset

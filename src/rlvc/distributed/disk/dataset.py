@@ -25,7 +25,7 @@ from rlvc.vision.io import load_vocabulary
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Interactions on disk, and the symbols of their images.
+    """Interactions and the symbols of their images, on disk.
 
     Attributes:
         folder: The folder of the dataset.
@@ -36,14 +36,14 @@ class Dataset:
     info: DatasetInfo
 
     def interactions(self) -> Interactions:
-        """Return all interactions; images stay in their files, and are read when needed."""
+        """Return all interactions; images stay in their files and are read when needed."""
         info = self.info
         columns = [
             read_interactions(self.folder, number, info) for number in range(len(info.shards))
         ]
         joined = {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
         stuck = joined.pop("stuck")
-        with explain_invalid(self.folder / FILE, "sound dataset"):
+        with explain_invalid(self.folder / FILE, "valid dataset"):
             for before, after in itertools.pairwise(columns):  # shards have whole episodes
                 require(before["episode"][-1] != after["episode"][0], "episodes")
             found = Interactions(
@@ -68,14 +68,14 @@ class Dataset:
         return extractor
 
     def database(self) -> Database:
-        """Return the database; what is learned from it is what is learned from the images."""
+        """Return the database, from which the same policy is learned as from the images."""
         extractor, interactions = self.extractor(), self.interactions()
         wanted = [np.arange(camera.images) for camera in self.info.cameras]
         index = read_index(self.folder, self.info, wanted, interactions.percepts.table())
         return Database.of(interactions, index, extractor)
 
     def _table(self) -> Ints:
-        """Return the (n_percepts, n_cameras) images of all percepts."""
+        """Return (n_percepts, n_cameras) the numbers of the images that make up each percept."""
         table = np.full((self.info.percepts, len(self.info.cameras)), -1, np.int64)
         for number in range(len(self.info.shards)):
             percept, images, is_first = read_percepts(self.folder, number, self.info)
@@ -108,6 +108,6 @@ def open_dataset(folder: Pathlike) -> Dataset:
     """Open a folder of shards.
 
     Raises:
-        FileFormatError: It is no dataset, is damaged, or was written by a newer rlvc.
+        FileFormatError: It is not a dataset, is damaged, or was written by a newer rlvc.
     """
     return Dataset(Path(folder), read_info(folder))

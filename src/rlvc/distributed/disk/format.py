@@ -10,10 +10,9 @@
     frames/                      images that had no file, as PNG
     vocabulary.rlvc              the feature extractor and its symbols
 
-The path of an image is relative to the folder, unless it is absolute; its digest is BLAKE2b, of 16
-bytes, of its pixels. Percepts and images have the numbers that they have in the whole dataset.
-Shards are cut by episodes, blocks by images: an image is there once, however many shards refer to
-it.
+The path of an image is absolute or relative to the folder; its digest is the 16-byte BLAKE2b of its
+pixels. Percepts and images are numbered within the whole dataset. Shards are cut by episodes and
+blocks by images: each image is stored once, however many shards refer to it.
 """
 
 from __future__ import annotations
@@ -25,25 +24,26 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from rlvc._core.archive import check_format
 from rlvc._core.atomic import Pathlike, atomic_write
 from rlvc._core.validate import Count, explain_invalid, from_json, require
-from rlvc.data.validation import MOST_ACTIONS
-from rlvc.errors import DamagedFileError, FileFormatError, InvalidFileError
+from rlvc.data.validation import MAX_ACTIONS
+from rlvc.errors import DamagedFileError, FileFormatError
 
 FILE: Final = "dataset.json"
 VOCABULARY: Final = "vocabulary.rlvc"
 FRAMES: Final = "frames"
 FORMAT, VERSION = "rlvc-shards", 1
-BLOCK: Final = 256  # images of a block, whose keypoints are in memory at a time
+BLOCK: Final = 256  # images of a block; the keypoints of one block are in memory at a time
 MAX_BYTES: Final = 2**28  # bytes of dataset.json
-MAX_IMAGES: Final = 2**28  # of a dataset; more blocks would make dataset.json longer
+MAX_IMAGES: Final = 2**28  # of a dataset; with more, dataset.json would exceed MAX_BYTES
 MAX_CAMERAS: Final = 256
 CURE: Final = "Copy the dataset again from an intact copy, or make it again."
 
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """The rows of a file, its bytes, and their CRC-32."""
+    """The number of rows and of bytes of a file, and its CRC-32."""
 
     rows: Count
     bytes: Count
@@ -71,10 +71,10 @@ class CameraInfo:
     """The distinct images of one camera.
 
     Attributes:
-        name: Empty where percepts are single images.
+        name: The name of the camera; empty if percepts are single images.
         shape: (height, width, channels) of its images.
         symbols: The number of symbols of its vocabulary.
-        blocks: In the order of the images.
+        blocks: The blocks, in the order of the images.
     """
 
     name: str
@@ -98,12 +98,12 @@ class DatasetInfo:
         percepts: The number of distinct percepts.
         n_actions: The number of actions.
         action_start: The first action as the environment numbers them.
-        action_names: The names of the actions, if they have names.
+        action_names: The names of the actions, if they have any.
         lowest: The lowest reward.
         largest: The largest absolute reward.
-        cameras: In alphabetical order.
-        shards: In the order of the interactions.
-        extractor: Detector, descriptor, metric and threshold of the symbols.
+        cameras: The cameras, in alphabetical order.
+        shards: The shards, in the order of the interactions.
+        extractor: The detector, descriptor, metric and threshold of the symbols.
         vocabulary: The file of the vocabulary.
     """
 
@@ -121,7 +121,7 @@ class DatasetInfo:
     vocabulary: FileInfo
 
     def blocks_of(self, camera: int) -> Iterator[tuple[int, int, ImageBlock]]:
-        """Yield the number of each block of a camera, that of its first image, and the block."""
+        """Yield the number of each block of a camera, the number of its first image, and it."""
         before, first = sum(len(one.blocks) for one in self.cameras[:camera]), 0
         for number, block in enumerate(self.cameras[camera].blocks, before):
             yield number, first, block
@@ -156,32 +156,22 @@ def read_info(folder: Pathlike) -> DatasetInfo:
     """Read and check ``dataset.json``.
 
     Raises:
-        DamagedFileError: It changed since it was written.
-        InvalidFileError: It is of another format or version, or does not make sense.
-        FileFormatError: There is none.
+        DamagedFileError: The file changed since it was written.
+        InvalidFileError: The file has another format or version, or invalid content.
+        FileFormatError: There is no such file.
     """
     source = Path(folder) / FILE
     try:
         content = _parse(source)
     except FileNotFoundError as error:
         raise FileFormatError(
-            f"There is no file {source}. Name a folder that rlvc wrote shards to."
+            f"There is no file {source}. Name a folder to which rlvc wrote shards."
         ) from error
     except (ValueError, RecursionError) as error:
-        raise DamagedFileError(f"{source} is damaged: it is no JSON. {CURE}") from error
-    if content.get("format") != FORMAT:
-        raise InvalidFileError(
-            f"{source} describes no shards: its format is {str(content.get('format'))[:40]!r}. "
-            "Name a folder that rlvc wrote shards to."
-        )
-    version = content.get("version")
-    if type(version) is not int or version != VERSION:
-        raise InvalidFileError(
-            f"{source} has version {str(version)[:20]} of the format; this rlvc reads version "
-            f"{VERSION}. Update with: pip install --upgrade rlvc"
-        )
+        raise DamagedFileError(f"{source} is damaged: it is not JSON. {CURE}") from error
+    check_format(source, content, FORMAT, VERSION, {})
     if content.pop("checksum", None) != checksum(content):
-        raise DamagedFileError(f"{source} is damaged: its checksum does not fit. {CURE}")
+        raise DamagedFileError(f"{source} is damaged: its checksum does not match. {CURE}")
     with explain_invalid(source, "dataset of shards"):
         info: DatasetInfo = from_json(DatasetInfo, content)
         _check(info)
@@ -190,20 +180,20 @@ def read_info(folder: Pathlike) -> DatasetInfo:
 
 def _parse(source: Path) -> dict[str, Any]:
     if source.exists() and not source.is_file():
-        raise ValueError("it is no ordinary file")
+        raise ValueError("it is not a regular file")
     with source.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ValueError("it is too long")
     found = json.loads(data)
     if not isinstance(found, dict):
-        raise ValueError("it is no object")
+        raise ValueError("it is not an object")
     return found
 
 
 def _check(info: DatasetInfo) -> None:
-    """Raise a ValueError unless the counts fit each other, before arrays are allocated."""
-    require(1 <= info.n_actions <= MOST_ACTIONS, "actions")
+    """Raise a ValueError unless the counts are consistent, before arrays are allocated."""
+    require(1 <= info.n_actions <= MAX_ACTIONS, "actions")
     require(not info.action_names or len(info.action_names) == info.n_actions, "actions")
     require(info.largest >= abs(info.lowest), "rewards")
     require(1 <= len(info.cameras) <= MAX_CAMERAS, "cameras")
@@ -222,7 +212,7 @@ def _check(info: DatasetInfo) -> None:
 
 
 def checksum(info: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what JSON can hold.
+    """Return the SHA-256 of a JSON object, whatever the order of its keys.
 
     >>> checksum({"a": 1, "b": [2]}) == checksum({"b": [2], "a": 1})
     True

@@ -1,4 +1,4 @@
-"""Read one shard of a dataset, with the symbols of its own images alone."""
+"""Read one shard of a dataset, with the symbols of its own images only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DTYPES = {"image": "int64", "symbol": "int32", **dict.fromkeys(PLACE, "float32")
 
 @dataclass(frozen=True, slots=True)
 class ShardData:
-    """Interactions of whole episodes, their percepts, and the symbols of these.
+    """The interactions of some episodes, and the symbols of their percepts.
 
     Percepts and images are numbered within the shard, in the order of the whole dataset.
 
@@ -47,18 +47,18 @@ class ShardData:
 
 
 def read_shard(folder: Pathlike, number: int) -> ShardData:
-    """Read a shard, and check that all numbers are in range, as compiled code does not.
+    """Read a shard, counted from 0.
 
-    Shards are numbered from 0.
+    All numbers are checked to be in range, since compiled code does not check them.
 
     Raises:
         DamagedFileError: Bytes of a file changed or are missing.
-        InvalidFileError: A file does not make sense.
-        FileFormatError: A file is not there.
+        InvalidFileError: The content of a file is invalid.
+        FileFormatError: A file is missing.
     """
     place, info = Path(folder), read_info(folder)
     if not 0 <= number < len(info.shards):
-        raise IndexError(f"{place} has {len(info.shards)} shards; there is no number {number}.")
+        raise IndexError(f"{place} has {len(info.shards)} shards; there is no shard {number}.")
     percept, images, is_first = read_percepts(place, number, info)
     columns: dict[str, Any] = read_interactions(place, number, info)
     with explain_invalid(place / file_of("interactions", number), "shard"):
@@ -78,7 +78,7 @@ def read_shard(folder: Pathlike, number: int) -> ShardData:
 
 
 def read_interactions(folder: Path, number: int, info: DatasetInfo) -> dict[str, NDArray[Any]]:
-    """Return the columns of a shard, with the numbers of percepts in the whole dataset."""
+    """Return the columns of a shard; percepts are numbered within the whole dataset."""
     path, piece = folder / file_of("interactions", number), info.shards[number].interactions
     found = read_table(path, INTERACTIONS, piece, list(INTERACTIONS))
     with explain_invalid(path, "shard"):
@@ -95,7 +95,7 @@ def read_interactions(folder: Path, number: int, info: DatasetInfo) -> dict[str,
 
 
 def read_percepts(folder: Path, number: int, info: DatasetInfo) -> tuple[Ints, Ints, Bools]:
-    """Return the percepts of a shard, the images of each, and which are in no shard before."""
+    """Return the percepts of a shard, their images, and which are in no shard before."""
     path, piece = folder / file_of("percepts", number), info.shards[number].percepts
     kinds = percepts_kinds(info.cameras)
     found = read_table(path, kinds, piece, list(kinds))
@@ -111,24 +111,19 @@ def read_percepts(folder: Path, number: int, info: DatasetInfo) -> tuple[Ints, I
 def read_index(
     folder: Path, info: DatasetInfo, wanted: Sequence[Ints], table: Ints
 ) -> FeatureIndex:
-    """Return the index of all symbols on percepts; read only the blocks that have their images.
+    """Return the index of all symbols on percepts; read only the blocks with their images.
 
-    For each camera, the numbers of the wanted images ascend; the table (n_percepts, n_cameras) has
-    the images that make up each percept, as indices of these.
+    ``wanted`` are the numbers of the images of each camera, in ascending order; ``table`` has the
+    (n_percepts, n_cameras) images of each percept, as indices into these.
     """
     names = tuple(camera.name for camera in info.cameras)
-    graph = FeatureGraph(
-        tuple(
-            Primitive(camera.name, symbol)
-            for camera in info.cameras
-            for symbol in range(camera.symbols)
-        )
-    )
+    symbols = (Primitive(one.name, symbol) for one in info.cameras for symbol in range(one.symbols))
+    graph = FeatureGraph(tuple(symbols))
     places = tuple(
         _read_symbols(folder, camera, info, images, graph.symbols(names[camera]))
         for camera, images in enumerate(wanted)
     )
-    return FeatureIndex.at(graph, names, places, table)
+    return FeatureIndex.from_occurrences(graph, names, places, table)
 
 
 def _read_symbols(
@@ -150,7 +145,7 @@ def _read_symbols(
                 column.add(rows[name][is_wanted])
     found = {name: column.finish() for name, column in columns.items()}
     image, symbol = found["image"], found["symbol"]
-    with explain_invalid(folder, "sound dataset"):
+    with explain_invalid(folder, "valid dataset"):
         require(_is_within(symbol, one.symbols), "symbols")
         step = np.diff(image)
         require(((step > 0) | ((step == 0) & (np.diff(symbol) >= 0))).all(), "symbols")

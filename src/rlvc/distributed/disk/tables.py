@@ -14,7 +14,7 @@ from rlvc.data.io.table import camera_column, import_pyarrow
 from rlvc.distributed.disk.format import CURE, CameraInfo, FileInfo
 from rlvc.errors import DamagedFileError, FileFormatError, InvalidFileError
 
-Kinds = Mapping[str, str]  # the type of each column, as Arrow names it; ? for one with gaps
+Kinds = Mapping[str, str]  # the Arrow type of each column; with ? if it may have missing values
 Columns = Mapping[str, Any]
 
 PLACE = ("x", "y", "scale", "angle")
@@ -45,13 +45,13 @@ FEW = ("camera", "image", "episode", "path")  # columns with few distinct values
 
 
 def percepts_kinds(cameras: Iterable[CameraInfo]) -> Kinds:
-    """Return the columns of the percepts of a shard: a column for each camera."""
+    """Return the columns of the percepts of a shard, with one column per camera."""
     images = {camera_column(camera.name): "int64" for camera in cameras}
     return {"percept": "int64", **images, "is_first": "bool"}
 
 
 def write_table(path: Path, kinds: Kinds, columns: Columns) -> FileInfo:
-    """Write a file, and describe it."""
+    """Write a file and describe it."""
     pyarrow = import_pyarrow()
     path.parent.mkdir(exist_ok=True)
     table = pyarrow.table(dict(columns), schema=_schema(kinds))
@@ -62,11 +62,8 @@ def write_table(path: Path, kinds: Kinds, columns: Columns) -> FileInfo:
 
 def describe_file(path: Path, rows: int = 0) -> FileInfo:
     """Return the size and the checksum of a file."""
-    crc, size = 0, 0
-    with path.open("rb") as file:
-        while data := file.read(2**22):
-            crc, size = zlib.crc32(data, crc), size + len(data)
-    return FileInfo(rows, size, crc)
+    data = path.read_bytes()
+    return FileInfo(rows, len(data), zlib.crc32(data))
 
 
 def read_table(
@@ -76,7 +73,7 @@ def read_table(
 
     Raises:
         DamagedFileError: Bytes changed or are missing.
-        InvalidFileError: It has other columns or rows than expected.
+        InvalidFileError: The columns or the number of rows are not those expected.
         FileFormatError: There is no such file.
     """
     pyarrow, data = import_pyarrow(), read_bytes(path, piece)
@@ -85,7 +82,7 @@ def read_table(
         found, n_rows = file.schema_arrow, file.metadata.num_rows
         if not found.equals(_schema(kinds)):
             shown = ", ".join(f"{field.name}: {field.type}" for field in found)
-            raise InvalidFileError(f"{path} has other columns than it must: {shown[:300]}.")
+            raise InvalidFileError(f"{path} has unexpected columns: {shown[:300]}. {CURE}")
         if n_rows != piece.rows:  # before they are allocated
             raise InvalidFileError(f"{path} has {n_rows} rows; {piece.rows} are expected. {CURE}")
         table = file.read(columns=list(names))
@@ -95,28 +92,27 @@ def read_table(
             f"{path} is not a Parquet file that can be read ({str(error)[:200]}). {CURE}"
         ) from error
     if any(len(column) != n_rows for column in columns.values()):
-        raise InvalidFileError(f"{path} has columns of several lengths. {CURE}")
+        raise InvalidFileError(f"{path} has columns of different lengths. {CURE}")
     return columns
 
 
 def read_bytes(path: Path, piece: FileInfo) -> bytes:
-    """Return the bytes of a file, if they have not changed."""
+    """Return the bytes of a file, or raise a FileFormatError if they have changed."""
     if not path.exists():
         raise FileFormatError(f"There is no file {path}. {CURE}")
     if not path.is_file():
-        raise InvalidFileError(f"{path} is no ordinary file. {CURE}")
-    is_whole = path.stat().st_size == piece.bytes  # first, as a large file may not fit in memory
-    data = path.read_bytes() if is_whole else b""
-    if not is_whole or len(data) != piece.bytes or zlib.crc32(data) != piece.crc32:
+        raise InvalidFileError(f"{path} is not a regular file. {CURE}")
+    has_size = path.stat().st_size == piece.bytes  # first, as a larger file may not fit in memory
+    data = path.read_bytes() if has_size else b""
+    if not has_size or len(data) != piece.bytes or zlib.crc32(data) != piece.crc32:
         raise DamagedFileError(f"{path} is damaged: it changed since it was written. {CURE}")
     return data
 
 
 def _schema(kinds: Kinds) -> Any:
     pyarrow = import_pyarrow()
-    return pyarrow.schema(
-        [
-            pyarrow.field(name, kind.removesuffix("?"), nullable=kind.endswith("?"))
-            for name, kind in kinds.items()
-        ]
+    fields = (
+        pyarrow.field(name, kind.removesuffix("?"), nullable=kind.endswith("?"))
+        for name, kind in kinds.items()
     )
+    return pyarrow.schema(fields)

@@ -27,8 +27,8 @@ def fit_metric(
 ) -> Metric | None:
     """Return the metric fitted to all distinct rows; None if there are none.
 
-    Any metric but Mahalanobis and those that learn nothing gets all rows, in memory. The folder is
-    for temporary files.
+    Mahalanobis is fitted to a sample, and metrics that learn nothing to any rows; other metrics get
+    all distinct rows, in memory. The folder is for temporary files.
     """
     if isinstance(metric, Mahalanobis):
         rows = sample_unique(groups, SAMPLE, folder)
@@ -46,9 +46,9 @@ def fit_metric(
 def sample_unique(groups: Callable[[], Iterable[Descriptors]], most: int, folder: Path) -> Any:
     """Return a sample of all distinct rows, evenly spaced in the order of their first occurrence.
 
-    It is what ``distinct[::k]`` would be if all were in memory, with the least k for which this is
-    at most ``most`` rows; None if there are no rows. It costs one more copy of the rows on disk
-    while it runs, three calls of ``groups``, and a byte of memory for each row.
+    It equals ``distinct[::k]`` of all distinct rows, with the least k that gives at most ``most``
+    rows; None if there are no rows. While it runs, there is one more copy of the rows on disk, and
+    a byte of memory for each row; ``groups`` is called three times.
     """
     sizes = [(len(rows), rows.nbytes) for rows in groups()]
     n, n_bytes = sum(size[0] for size in sizes), sum(size[1] for size in sizes)
@@ -71,9 +71,9 @@ def sample_unique(groups: Callable[[], Iterable[Descriptors]], most: int, folder
 
 
 def _spread(groups: Iterable[Descriptors], n_files: int, folder: Path) -> dict[Path, np.dtype[Any]]:
-    """Write rows to files by a hash; return the files, and the type of their records.
+    """Write rows to files by a hash; return the files and the type of their records.
 
-    A record is the position of a row, and its bytes.
+    A record has the position of a row and its bytes.
     """
     files, begin = dict[Path, np.dtype[Any]](), 0
     for rows in groups:

@@ -1,8 +1,8 @@
 """Write a dataset in a stream: neither images nor their keypoints need fit in memory.
 
-Keypoints are extracted from a block of images at a time, and go to disk. The vocabulary grows block
-by block, in their order; then each block is quantized and written. The interactions, less than a
-kilobyte for each distinct image, and the vocabulary stay in memory.
+Keypoints are extracted from one block of images at a time and written to disk. The vocabulary grows
+block by block, in order; then each block is quantized and written. The interactions, the vocabulary
+and less than a kilobyte for each distinct image stay in memory.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from rlvc.vision.io import describe_extractor, save_vocabulary
 from rlvc.vision.keypoints import KeypointBuffer, Keypoints, UniqueRows
 from rlvc.vision.vocabulary import Vocabulary
 
-HIDDEN = ".keypoints"  # the folder of keypoints that are not quantized yet
+HIDDEN = ".keypoints"  # the temporary folder of keypoints
 
 
 def write_dataset(
@@ -72,18 +72,18 @@ def write_dataset(
     """Extract the keypoints of all images, and write interactions and symbols as shards.
 
     The write is atomic. What is learned from the dataset does not depend on the number of shards.
-    True states are not written. A metric that is fitted to all descriptors costs more: Mahalanobis
-    another copy of them on disk, a custom one all distinct descriptors in memory.
+    True states are not written. Metrics that are fitted cost more: Mahalanobis, another copy of all
+    descriptors on disk; a custom metric, all distinct descriptors in memory.
 
     Args:
         interactions: The interactions; :func:`rlvc.read_folder` with ``lazy`` leaves the images in
             their files.
-        folder: A new or an empty folder.
+        folder: A new or empty folder.
         shards: The number of shards; each has whole episodes, and about as many interactions.
         extractor: A new extractor, such as :meth:`rlvc.RLVC.new_extractor` returns.
-        threads: How many threads to use, 0 for all cores; the result does not depend on it.
-        on_phase: Called with each phase that begins and its number of steps.
-        on_step: Called after each of these steps.
+        threads: The number of threads, 0 for all cores; the result does not depend on it.
+        on_phase: Called at the start of each phase with its name and its number of steps.
+        on_step: Called after each step of a phase.
         backend: The execution backend of the extraction.
 
     >>> import tempfile, rlvc
@@ -130,7 +130,7 @@ def _check(interactions: Interactions, folder: Pathlike, extractor: FeatureExtra
 
 
 class _CameraWriter:
-    """Write the images of one camera; meanwhile, keypoints are in hidden files, one a block."""
+    """Write the images of one camera; the keypoints of each block are kept in a temporary file."""
 
     def __init__(
         self,
@@ -156,15 +156,12 @@ class _CameraWriter:
                 if len(rows):
                     like = like or UniqueRows(rows)
                     like.check(rows)
-                _places(points)  # refused now, not after all images
+                _places(points)  # to raise its error now, not after all images
                 buffer.add([len(points)], points, rows)
                 self._on_step()
             found = buffer.finish()
-            points = found.points
-            np.savez(
-                self._hidden / f"{number}.npz", found.begin, found.descriptors, found.row,
-                points.xy, points.scale, points.angle, points.octave,
-            )  # fmt: skip
+            columns = found.begin, found.descriptors, found.row, *found.points.columns
+            np.savez(self._hidden / f"{number}.npz", *columns)
 
     def learn(self) -> None:
         """Learn the vocabulary, as if from all descriptors at once."""
@@ -180,7 +177,7 @@ class _CameraWriter:
             self._on_step()
 
     def write(self, first_block: int) -> CameraInfo:
-        """Write the symbols of each block, the first of which has the given number."""
+        """Write the images and symbols of each block; blocks are numbered from ``first_block``."""
         images, folder, written = self._images, self._folder, list[ImageBlock]()
         camera, paths = images.camera, self._paths()
         for number, (first, keypoints) in enumerate(self._blocks(), first_block):
@@ -218,7 +215,7 @@ class _CameraWriter:
         return CameraInfo(camera, (height, width, channels), words.n_symbols, tuple(written))
 
     def _blocks(self) -> Iterator[tuple[int, Keypoints]]:
-        """Yield the number of the first image of each block, and its keypoints."""
+        """Yield the number of the first image of each block, and the keypoints of the block."""
         for number, first in enumerate(self._first):
             with np.load(self._hidden / f"{number}.npz") as arrays:
                 begin, descriptors, row, *points = arrays.values()
@@ -250,7 +247,7 @@ def _write_shards(
     cameras: Sequence[CameraInfo],
     extractor: FeatureExtractor,
 ) -> DatasetInfo:
-    """Write the interactions, and ``dataset.json``."""
+    """Write the interactions, their percepts, and ``dataset.json``."""
     table, scale = interactions.percepts.table(), Scale.of(interactions.reward)
     about, _ = describe_extractor(extractor, [])
     del about["cameras"]
@@ -287,12 +284,12 @@ def _write_shards(
 
 
 def _places(points: InterestPoints) -> NDArray[np.float32]:
-    """Return the (n, 4) positions, scales and angles of points, if float32 loses nothing."""
+    """Return the (n, 4) positions, scales and angles of points, which must be float32."""
     places = np.column_stack([points.xy, points.scale, points.angle])
     written = places.astype(np.float32)
     if not np.array_equal(written, places, equal_nan=True) or not np.isfinite(written[:, :3]).all():
         raise ValueError(
             "The positions, scales and angles of interest points must be float32, and positions "
-            "and scales finite, to be written; got others. Convert what the detector returns."
+            "and scales finite, to be written to shards. Convert what the detector returns."
         )
     return written

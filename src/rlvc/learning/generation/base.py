@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Features by which the percepts of aliased classes might be told apart.
+    """Features that might split aliased classes.
 
     Attributes:
         known: Whether the features of the graph are candidates.
-        new: Features that are not in the graph, each named once.
+        new: Features that are not in the graph, each listed once.
     """
 
     known: bool = True
@@ -28,17 +28,17 @@ class Candidates:
 
 
 class GeneratorState(Protocol):
-    """A feature generator during one run, and what it keeps from one stage to the next."""
+    """The state of a feature generator during one run."""
 
     def generate(self, view: View, is_aliased: Bools, attempt: int) -> Candidates | None:
         """Return candidates, or None if there are no others than at earlier attempts.
 
         Args:
-            view: What is known about the classes.
+            view: The database under the classifier of the stage.
             is_aliased: (n_classes,) the classes for which candidates are wanted: at a later
                 attempt, those which no earlier candidate splits.
-            attempt: How often the generator was asked before at this stage. New features are
-                offered at one attempt of a stage only.
+            attempt: How often the generator was asked before at this stage. New features must be
+                proposed in a single attempt of each stage.
         """
         ...
 
@@ -60,7 +60,7 @@ class Canonical:
     """
 
     def start(self) -> GeneratorState:
-        """Return itself: there is nothing to keep."""
+        """Return the generator itself, as it has no state."""
         return self
 
     def generate(self, view: View, is_aliased: Bools, attempt: int) -> Candidates | None:

@@ -1,8 +1,8 @@
 """Located features: a feature in one cell of a pyramid of grids over the frame.
 
-A camera that does not move shows by where a thing is how the world stands. The frame is cut into
-2 × 2 cells, these into 4 × 4, and so on; every feature that some images of a class show in a cell,
-and others do not, is a candidate. Cells have numbers, level by level and line by line.
+With a fixed camera, the position of an object in the frame reveals the state of the world. The
+frame is cut into 2 × 2 cells, then 4 × 4, and so on; every feature that some but not all images of
+a class show in a cell is a candidate. Cells are numbered level by level and line by line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rlvc._core.arrays import Bools, Ints
 from rlvc._core.jit import jit
 from rlvc.features.kinds import InCell
 from rlvc.features.occurrences import OccurrenceTable
-from rlvc.learning.generation.class_images import ClassImages, Shown
+from rlvc.learning.generation.class_images import ClassImages, Exhibited
 from rlvc.learning.generation.pairs import frequent_features
 from rlvc.learning.generation.sampling import CellCounts
 
@@ -37,7 +37,7 @@ class Cells:
 
     @classmethod
     def concatenate(cls, every: Sequence[Cells]) -> Cells:
-        """Return those of several classes."""
+        """Return the features of several classes."""
         return cls(np.concatenate([one.rows for one in every]))
 
     def feature(self, number: int) -> InCell:
@@ -49,67 +49,68 @@ class Cells:
         line, column = divmod(cell - _first_cell(level), 2**level)
         return InCell(part=part, level=level, column=column, line=line)
 
-    def show(
+    def exhibited(
         self,
         begin: Ints,
         images: ClassImages,
         places: OccurrenceTable,
         n_features: int,
         span: tuple[int, int],
-    ) -> Shown:
+    ) -> Exhibited:
         """Return which located features of its class each image of some classes exhibits."""
-        return _show(images, places, self.rows, begin, n_features, span)
+        return _find_located(images, places, self.rows, begin, n_features, span)
 
 
 def choose_cells(counts: CellCounts, most: int) -> tuple[list[Cells], int]:
-    """Return the features in cells that tell the images of each class apart.
+    """Return the features in cells that distinguish the images of each class.
 
     Args:
-        counts: How many images show what in which cell; the counts of several shards may stand one
-            after the other.
-        most: How many features of each class are kept at most, the first ones.
+        counts: How many images show each feature in each cell; the rows of several shards may
+            follow each other.
+        most: Maximum number of features of each class; the first ones are kept.
 
     Returns:
-        made: For each class, what is left, in ascending order.
+        chosen: For each class, the features that are kept, in ascending order.
         n_cut: How many classes had more.
     """
-    n_images, (job, feature, cell, shown) = counts.n_images, counts.rows.T
+    n_images, (number, feature, cell, shown) = counts.n_images, counts.rows.T
     n_cells = int(cell.max(initial=0)) + 1
     width = (int(feature.max(initial=0)) + 1) * n_cells
-    keys, which = np.unique(job * width + feature * n_cells + cell, return_inverse=True)
+    keys, which = np.unique(number * width + feature * n_cells + cell, return_inverse=True)
     total = np.zeros(len(keys), np.int64)
     np.add.at(total, which, shown)
     keys = keys[total < n_images[keys // width]]
     edges = np.searchsorted(keys, np.arange(len(n_images) + 1) * width)
-    made, n_cut = list[Cells](), 0
+    chosen, n_cut = list[Cells](), 0
     for first, last in itertools.pairwise(edges.tolist()):
         n_cut += last - first > most
         ours = keys[first : min(last, first + most)] % width
-        made.append(Cells(np.column_stack([ours // n_cells, ours % n_cells])))
-    return made, n_cut
+        chosen.append(Cells(np.column_stack([ours // n_cells, ours % n_cells])))
+    return chosen, n_cut
 
 
 @jit
 def count_cells(
     images: ClassImages, places: OccurrenceTable, is_part: Bools, levels: int, span: tuple[int, int]
 ) -> Ints:
-    """Return by how many images of some jobs each feature is shown in each cell.
+    """Count the images of some classes that show each feature in each cell.
 
     Returns:
-        (n, 4) the job, the feature, the cell, and how many images show it there, at least one.
+        (n, 4) the number of the class, the feature, the cell, and how many images show it there,
+            if any.
     """
     n_cells = _first_cell(levels + 1)
     out = np.empty((1024, 4), np.int64)
     n = 0
     seen = np.zeros(len(is_part), np.int64)
     local = np.full(len(is_part), -1, np.int64)
-    for job in range(span[0], span[1]):
-        ours = images.image[images.begin[job] : images.begin[job + 1]]
+    for number in range(span[0], span[1]):
+        ours = images.image[images.begin[number] : images.begin[number + 1]]
         known = np.sort(frequent_features(ours, places, is_part, 1, seen))
         for f in range(len(known)):
             local[known[f]] = f
         shown = np.zeros((len(known), n_cells), np.int64)
-        by = np.full((len(known), n_cells), -1, np.int64)  # the image that showed it last
+        by = np.full((len(known), n_cells), -1, np.int64)  # the last image that showed it
         for k in range(len(ours)):
             for i in range(places.begin[ours[k]], places.begin[ours[k] + 1]):
                 f = local[places.feature[i]]
@@ -123,36 +124,37 @@ def count_cells(
                 if shown[f, cell] > 0:
                     if n == len(out):
                         out = np.concatenate((out, np.empty_like(out)))
-                    out[n, 0], out[n, 1], out[n, 2], out[n, 3] = job, known[f], cell, shown[f, cell]
+                    out[n, 0], out[n, 1] = number, known[f]
+                    out[n, 2], out[n, 3] = cell, shown[f, cell]
                     n += 1
         local[known] = -1
     return out[:n].copy()
 
 
 @jit
-def _show(
+def _find_located(
     images: ClassImages,
     places: OccurrenceTable,
     rows: Ints,
     made: Ints,
     n_features: int,
     span: tuple[int, int],
-) -> Shown:
-    """Return how many features in cells each image of some jobs exhibits, and which.
+) -> Exhibited:
+    """Return how many features in cells each image of some classes exhibits, and which.
 
-    The rows of :class:`Cells` of each job begin at ``made``.
+    The rows of :class:`Cells` of each class begin at ``made``.
     """
     base = images.begin[span[0]]
     count = np.zeros(images.begin[span[1]] - base, np.int64)
     out = np.empty(4096, np.int32)
     n = 0
-    for job in range(span[0], span[1]):
-        ours = rows[made[job] : made[job + 1]]
+    for number in range(span[0], span[1]):
+        ours = rows[made[number] : made[number + 1]]
         if len(ours) == 0:
             continue
         edges = np.searchsorted(ours[:, 0], np.arange(n_features + 1))
-        by = np.full(len(ours), -1, np.int64)  # the image that showed each last
-        for k in range(images.begin[job], images.begin[job + 1]):
+        by = np.full(len(ours), -1, np.int64)  # the last image that showed each
+        for k in range(images.begin[number], images.begin[number + 1]):
             image, before = images.image[k], n
             for i in range(places.begin[image], places.begin[image + 1]):
                 level, end = 1, edges[places.feature[i] + 1]
@@ -183,5 +185,5 @@ def _cell_of(places: OccurrenceTable, i: int, level: int) -> int:
 
 @jit
 def _first_cell(level: int) -> int:
-    """Return the number of the first cell of a level: how many there are on lower levels."""
+    """Return the number of the first cell of a level, which is that of cells on lower levels."""
     return int((4**level - 4) // 3)

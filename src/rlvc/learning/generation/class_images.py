@@ -1,7 +1,7 @@
 """The images of some classes, and which of their percepts exhibit new features.
 
-Threads share the images, class by class; which percepts of a class exhibit its new features becomes
-a block, which can be kept from one stage to the next, and blocks become one matrix.
+The wanted classes are numbered from 0, and threads share them. Which percepts of a class exhibit
+its new features is a block, which can be reused at later stages; blocks make up one matrix.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from rlvc.features.incidence import Incidence
 from rlvc.features.kinds import Feature
 from rlvc.features.occurrences import OccurrenceTable
 
-Shown = tuple[Ints, NDArray[np.int32]]  # how many features each image exhibits, and which
+Exhibited = tuple[Ints, NDArray[np.int32]]  # how many features each image exhibits, and which
 
 
 class ClassFeatures(Protocol):
-    """The new features of one class or, one after the other, of several, as arrays."""
+    """The new features of one class or of several classes, one after the other, as arrays."""
 
     def __len__(self) -> int: ...
 
@@ -35,38 +35,38 @@ class ClassFeatures(Protocol):
 
     @classmethod
     def concatenate(cls, every: Sequence[Self]) -> Self:
-        """Return those of several classes."""
+        """Return the features of several classes."""
         ...
 
-    def show(
+    def exhibited(
         self,
         begin: Ints,
         images: ClassImages,
         places: OccurrenceTable,
         n_features: int,
         span: tuple[int, int],
-    ) -> Shown:
+    ) -> Exhibited:
         """Return which features of its class each image of some classes exhibits.
 
         Args:
-            begin: (n_jobs + 1,) where the features of each class begin.
-            images: The images of the classes.
-            places: What occurs on them.
-            n_features: How many features may occur.
-            span: Which classes.
+            begin: (n_wanted + 1,) where the features of each class begin.
+            images: The images of the wanted classes.
+            places: The occurrences of their parts.
+            n_features: The number of known features.
+            span: The first of the classes to do, and the one after the last.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureBlock:
-    """Which percepts of one class exhibit the new features that one camera sees of it.
+    """Which percepts of one class exhibit its new features of one camera.
 
     Attributes:
         percepts: (n_percepts,) the percepts of the class.
         length: (n_percepts,) how many features each of them exhibits.
-        columns: Which, percept by percept.
-        n_new: How many new features there are.
+        columns: Which ones, percept by percept.
+        n_new: The number of new features.
     """
 
     percepts: Ints
@@ -76,14 +76,14 @@ class FeatureBlock:
 
 
 class ClassImages(NamedTuple):
-    """Some classes as one camera sees them.
+    """The images of one camera that belong to some classes.
 
     Attributes:
-        begin: (n_jobs + 1,) where the images of each class begin.
+        begin: (n_wanted + 1,) where the images of each class begin.
         image: The distinct images of its percepts.
-        edges: (n_jobs + 1,) where the percepts of each class begin.
+        edges: (n_wanted + 1,) where the percepts of each class begin.
         percepts: The percepts, class by class.
-        row: For each of them, where its image stands in ``image``.
+        row: For each of them, the position of its image in ``image``.
     """
 
     begin: Ints
@@ -100,21 +100,21 @@ class ClassImages(NamedTuple):
 
         Args:
             classes: (n_percepts,) the class of each percept.
-            n_classes: How many classes there are.
+            n_classes: The number of classes.
             wanted: The classes, in ascending order.
             image: (n_percepts,) the image of each percept.
-            rank: (n_images,) numbers in whose ascending order the images of a class shall stand.
+            rank: (n_images,) the rank of each image, by which the images of a class are sorted.
         """
-        job_of, n_jobs = np.full(n_classes, -1), np.arange(len(wanted) + 1)
-        job_of[wanted] = n_jobs[:-1]
-        job = job_of[classes]
-        percepts = np.flatnonzero(job >= 0)
-        percepts = percepts[np.argsort(job[percepts], kind="stable")]
-        job, width = job[percepts], int(rank.max(initial=0)) + 1
+        number_of, bounds = np.full(n_classes, -1), np.arange(len(wanted) + 1)
+        number_of[wanted] = bounds[:-1]
+        number = number_of[classes]
+        percepts = np.flatnonzero(number >= 0)
+        percepts = percepts[np.argsort(number[percepts], kind="stable")]
+        number, width = number[percepts], int(rank.max(initial=0)) + 1
         keys, first, row = np.unique(
-            job * width + rank[image[percepts]], return_index=True, return_inverse=True
+            number * width + rank[image[percepts]], return_index=True, return_inverse=True
         )
-        begin, edges = np.searchsorted(keys, n_jobs * width), np.searchsorted(job, n_jobs)
+        begin, edges = np.searchsorted(keys, bounds * width), np.searchsorted(number, bounds)
         return cls(begin, image[percepts[first]], edges, percepts, row)
 
     def exhibit(
@@ -124,10 +124,10 @@ class ClassImages(NamedTuple):
         n_features: int,
         threads: int,
     ) -> list[FeatureBlock]:
-        """Return which percepts exhibit the new features of their class, as a block for each."""
+        """Return which percepts exhibit the new features of their class, one block per class."""
         begin = np.cumsum([0, *map(len, features)])
         joined = type(features[0]).concatenate(features)
-        work = functools.partial(joined.show, begin, self, places, n_features)
+        work = functools.partial(joined.exhibited, begin, self, places, n_features)
         found = share_threads(work, spans_of(self.begin, threads), threads)
         indptr = np.cumsum(np.concatenate([[0], *(length for length, _ in found)]))
         columns = np.concatenate([columns for _, columns in found])
@@ -142,14 +142,14 @@ class ClassImages(NamedTuple):
 
 
 def spans_of(begin: Ints, threads: int) -> list[tuple[int, int]]:
-    """Cut classes into runs with about as many images each, given where those of each begin."""
+    """Cut classes into runs with about the same number of images, given where they begin."""
     pieces = chunks(int(begin[-1]), n_threads(threads))
     cuts = np.searchsorted(begin, [piece.start for piece in pieces][1:]).tolist()
     return list(itertools.pairwise([0, *cuts, len(begin) - 1]))
 
 
 def assemble(blocks: list[FeatureBlock], n_percepts: int, n: int) -> Incidence:
-    """Return which percept exhibits which feature of the blocks; they get numbers from ``n``."""
+    """Return which percept exhibits which feature of the blocks, numbered from ``n``."""
     if not blocks:
         return Incidence(np.zeros(n_percepts + 1, np.int64), np.empty(0, np.int32), n)
     first = n + np.cumsum([0, *(block.n_new for block in blocks)])
@@ -163,7 +163,7 @@ def assemble(blocks: list[FeatureBlock], n_percepts: int, n: int) -> Incidence:
 
 @jit
 def _place_rows(percepts: Ints, lengths: Ints, columns: Ints32, offset: Ints, n: int) -> Rows:
-    """Return the rows of ``n`` percepts, given those of some, with an offset for each."""
+    """Return the rows of ``n`` percepts, given those of some, with an offset to add to each."""
     indptr, indices = np.zeros(n + 1, np.int64), np.empty(len(columns), np.int32)
     indptr[percepts + 1] = lengths
     indptr = np.cumsum(indptr)
@@ -178,16 +178,16 @@ def _place_rows(percepts: Ints, lengths: Ints, columns: Ints32, offset: Ints, n:
 
 @jit
 def class_keys(classes: Ints, n_classes: int, numbers: Ints) -> Ints:
-    """Return (n_classes, 3) what tells sets of percepts apart: their size and two hashes.
+    """Return (n_classes, 3) keys of the percepts of each class: their number and two hashes.
 
-    They add up over shards; the percepts are given by their numbers in the whole database.
+    They add up over shards; ``numbers`` are those of the percepts in the whole database.
     """
     keys = np.zeros((n_classes, 3), np.int64)
     for i in range(len(numbers)):
         p = numbers[i]
         key = keys[classes[i]]
         key[0] += 1
-        key[1] += scramble(p, 1, 2)  # addition, as the order of percepts does not matter
+        key[1] += scramble(p, 1, 2)  # sums do not depend on the order of percepts
         key[2] += scramble(3, p, 5)
     return keys
 

@@ -1,7 +1,7 @@
-"""Typical distances: how the distances between two features fall into clusters.
+"""Typical distances: clusters of the distances between two features.
 
 A clustering is a frozen dataclass with one method. It is given the distances of many pairs of
-features at once; to add one of your own, write it, then ``clusterings.register("mine", Mine)``.
+features at once. To add a custom one, write it, then ``clusterings.register("mine", Mine)``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rlvc._core.registry import Registry
 from rlvc.features.occurrences import wrap
 
 ROUNDING = 1e-9
-LEAST_TURN = 5.0  # degrees; orientations are no more precise
+LEAST_TURN = 5.0  # degrees; orientations are not more precise than this
 LEAST_RATIO = 0.1  # octaves
 
 
@@ -44,16 +44,16 @@ class Clustering(Protocol):
 class CompleteLinkage(Checked):
     """Hierarchical clustering on a line, cut where 2, 4, 8 … clusters are left.
 
-    The two neighbouring clusters whose union is the shortest are joined first, of equal ones those
-    with the smallest numbers. That is complete linkage, for which on a line only neighbours matter,
-    so that it takes microseconds where the general algorithm takes a tenth of a millisecond.
+    The two neighbouring clusters whose union is the shortest are joined first; ties go to those
+    with the smallest numbers. On a line, complete linkage only has to compare neighbours, which
+    takes microseconds instead of the general algorithm's tenth of a millisecond.
 
     >>> values = np.array([1.0, 2.0, 3.0, 10.0, 11.0, 30.0])
     >>> CompleteLinkage(levels=2).cluster(np.array([0, 6]), values).T.tolist()
     [[0, 0, 0, 0, 0, 1], [0, 0, 1, 2, 2, 3]]
     """
 
-    levels: int = param(3, "how often the number of clusters doubles, from 2 up", low=1, high=8)
+    levels: int = param(3, "how often the number of clusters doubles, from 2", low=1, high=8)
 
     def cluster(self, begin: Ints, values: Floats) -> Ints:
         """Return the labels, one column for each level."""
@@ -64,16 +64,16 @@ class CompleteLinkage(Checked):
 class Tails(Checked):
     """One cluster for each of several cuts: the numbers below it or above it, whichever are fewer.
 
-    The cuts leave about as many numbers between them; equal numbers stay on one side. No cut is
-    typical of the distances, but the reward has many to choose from: for features that move against
-    each other smoothly. The other side needs no cluster, as it is what does not lie in this one.
+    The cuts have about the same number of values between them; equal values stay on one side. These
+    clusters are not typical distances, but offer many thresholds to choose from, for features that
+    move smoothly relative to each other. The other side is the complement, and needs no cluster.
 
     >>> values = np.array([1.0, 2.0, 3.0, 10.0, 11.0, 30.0])
     >>> Tails(cuts=2).cluster(np.array([0, 6]), values).T.tolist()
     [[0, 0, -1, -1, -1, -1], [-1, -1, -1, -1, 0, 0]]
     """
 
-    cuts: int = param(15, "how many cuts", low=1, high=100)
+    cuts: int = param(15, "number of cuts", low=1, high=100)
 
     def cluster(self, begin: Ints, values: Floats) -> Ints:
         """Return the labels, one column for each cut."""
@@ -86,7 +86,7 @@ class Hierarchical(Checked):
 
     method: str = param(
         "average",
-        "how far apart two clusters are",
+        "distance between two clusters",
         choices=("single", "complete", "average", "centroid", "median", "ward"),
     )
     cut: float = param(20.0, "height at which the tree of clusters is cut, pixels", above=0.0)
@@ -164,11 +164,11 @@ def fit(
     use_angle: bool,
     use_scale: bool,
 ) -> tuple[Ints, Floats]:
-    """Return the pair and the row of a composite for each cluster of at least two relations.
+    """Return the pair and the parameters of a composite for each cluster of two relations or more.
 
-    Distances and ratios of scales get a mean and a standard deviation; angles, which go round in a
-    circle, that of the mean vector and √(−2 ln R), where R is its length. A composite that differs
-    from one of the same pair by nothing but rounding is left out.
+    Distances and ratios of scales get a mean and a standard deviation; angles, which are circular,
+    the angle of the mean vector and √(−2 ln R), where R is its length. A composite that differs
+    from another one of the same pair only by rounding is left out.
     """
     pairs = np.empty(256, np.int64)
     rows = np.zeros((256, 7), np.float64)
@@ -228,7 +228,7 @@ def fit(
 
 @jit
 def _is_same(one: Floats, other: Floats) -> bool:
-    """Tell whether two rows differ by nothing but rounding."""
+    """Tell whether two rows differ only by rounding."""
     for column in range(1, 7):
         difference = one[column] - other[column]
         if column == 3:

@@ -1,7 +1,7 @@
-"""Pairs of features at typical distances: what is composed for a class, and what exhibits it.
+"""Pairs of features at typical distances: composites for a class, and the images that exhibit them.
 
-Pairs that often occur together in a sample of the images of a class, a composite for each cluster
-of their distances, and the images that exhibit these.
+This module finds pairs that often occur together in a sample of the images of a class, makes a
+composite of each cluster of their distances, and finds the images that exhibit these.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.jit import jit
 from rlvc.features.kinds import Composite
 from rlvc.features.occurrences import OccurrenceTable, is_likely, relate
-from rlvc.learning.generation.class_images import ClassImages, Shown, scramble
+from rlvc.learning.generation.class_images import ClassImages, Exhibited, scramble
 from rlvc.learning.generation.clustering import Clustering, fit
 from rlvc.learning.generation.sampling import Sample
 
 if TYPE_CHECKING:
     from rlvc.learning.generation.composites import Composites
 
-TRIES = 8  # pairs that are measured for one that is kept: many are as far apart on every image
+TRIES = 8  # pairs measured per pair that is kept; many have the same distance on every image
 ROUNDING = 1e-9
 
 
@@ -35,8 +35,8 @@ class Pairs:
 
     Attributes:
         parts: (n, 2) the features that each is made of.
-        pair: (n,) which have their parts in common; they stand together.
-        rows: (n, 7) their relations; see :meth:`rlvc.features.graph.Composite.row`.
+        pair: (n,) the number of the pair; composites of the same pair follow each other.
+        rows: (n, 7) their parameters; see :meth:`rlvc.features.kinds.Composite.parameters`.
         likelihood: ν.
     """
 
@@ -69,55 +69,55 @@ class Pairs:
             likelihood=self.likelihood, **more,
         )  # fmt: skip
 
-    def show(
+    def exhibited(
         self,
         begin: Ints,
         images: ClassImages,
         places: OccurrenceTable,
         n_features: int,
         span: tuple[int, int],
-    ) -> Shown:
+    ) -> Exhibited:
         """Return which composites of its class each image of some classes exhibits."""
-        made = self.parts, self.pair, self.rows
-        return exhibited(images, places, *made, begin, n_features, span)
+        composites = self.parts, self.pair, self.rows
+        return _find_composites(images, places, *composites, begin, n_features, span)
 
 
-def compose(
-    rules: Composites, sample: Sample, is_part: Bools, span: tuple[int, int]
+def compose_pairs(
+    config: Composites, sample: Sample, is_part: Bools, span: tuple[int, int]
 ) -> tuple[list[Pairs], Ints]:
-    """Return the composites of each of some classes, and how often each of the caps bit.
+    """Return the composites of each of some classes, and how often each limit was exceeded.
 
     There is a composite for each cluster of the distances of each pair.
 
     Args:
-        rules: What may be composed.
+        config: The generator.
         sample: The images of each class, of which the first ones are searched.
         is_part: (n_features,) which features may be parts.
-        span: Which classes.
+        span: The first of the classes to do, and the one after the last.
     """
-    caps = Caps(
-        float(rules.support), rules.images, rules.features, rules.pairs, rules.distances,
-        4.0 * rules.deviation, rules.seed % 2**62,
+    limits = Limits(
+        float(config.support), config.images, config.features, config.pairs, config.distances,
+        4.0 * config.deviation, config.seed % 2**62,
     )  # fmt: skip
-    pairs, relation, cut = find_pairs(sample, is_part, caps, span)
-    job, parts = pairs[:, 0], np.ascontiguousarray(pairs[:, 1:3])
+    pairs, relation, cut = find_pairs(sample, is_part, limits, span)
+    number, parts = pairs[:, 0], np.ascontiguousarray(pairs[:, 1:3])
     begin = np.concatenate([[0], np.cumsum(pairs[:, 3])]).astype(np.int64)
-    labels = rules.clustering.cluster(begin, np.ascontiguousarray(relation[:, 0]))
-    _check_labels(rules.clustering, labels, len(relation))
-    limit = -2.0 * math.log(rules.likelihood)
-    use = rules.use_angle, rules.use_scale
-    pair, rows = fit(begin, relation, labels, limit, float(rules.deviation), *use)
-    edges = np.searchsorted(job[pair], np.arange(span[0], span[1] + 1)).tolist()
+    labels = config.clustering.cluster(begin, np.ascontiguousarray(relation[:, 0]))
+    _check_labels(config.clustering, labels, len(relation))
+    misfit = -2.0 * math.log(config.likelihood)
+    use = config.use_angle, config.use_scale
+    pair, rows = fit(begin, relation, labels, misfit, float(config.deviation), *use)
+    edges = np.searchsorted(number[pair], np.arange(span[0], span[1] + 1)).tolist()
     made, n_cut = list[Pairs](), 0
     for first, last in itertools.pairwise(edges):
-        n_cut += last - first > rules.candidates
-        some = slice(first, min(last, first + rules.candidates))
-        made.append(Pairs(parts[pair[some]], pair[some], rows[some], rules.likelihood))
+        n_cut += last - first > config.candidates
+        some = slice(first, min(last, first + config.candidates))
+        made.append(Pairs(parts[pair[some]], pair[some], rows[some], config.likelihood))
     return made, np.append(cut, n_cut)
 
 
 def _check_labels(clustering: Clustering, labels: Ints, n: int) -> None:
-    """Raise a ValueError unless labels are such as compiled code can trust."""
+    """Raise a ValueError unless labels are safe for compiled code."""
     is_table = isinstance(labels, np.ndarray) and labels.ndim == 2 and len(labels) == n
     is_right = is_table and labels.dtype == np.int64
     if not is_right or (n and not -1 <= labels.min() <= labels.max() < n):
@@ -128,7 +128,7 @@ def _check_labels(clustering: Clustering, labels: Ints, n: int) -> None:
         )
 
 
-class Caps(NamedTuple):
+class Limits(NamedTuple):
     """How much of a class is searched for pairs; see :class:`Composites`."""
 
     support: float
@@ -146,7 +146,7 @@ def frequent_features(
 ) -> Ints:
     """Return the features that at least ``need`` images show, most frequent first.
 
-    ``seen`` holds zeros, one for each feature, and does so again afterwards.
+    ``seen`` is a buffer of zeros, one for each feature, and is zeros again on return.
     """
     known = np.empty(64, np.int64)
     n = 0
@@ -179,8 +179,8 @@ def frequent_features(
 def _by_count(both: Ints, names: Ints, most: int, need: int, wanted: int, seed: int) -> Ints:
     """Return about as many pairs of features as wanted, most frequent first.
 
-    ``both`` is the number of images that show both, at most ``most``; pairs shown by less than
-    ``need`` are left out, and equally frequent ones are in an order drawn by the seed.
+    ``both`` is the number of images that show both, at most ``most``; pairs shown by fewer than
+    ``need`` are left out, and equally frequent ones are in a random order.
     """
     m = len(names)
     count = np.zeros(most + 2, np.int64)
@@ -206,25 +206,25 @@ def _by_count(both: Ints, names: Ints, most: int, need: int, wanted: int, seed: 
 
 @jit
 def find_pairs(
-    sample: Sample, is_part: Bools, caps: Caps, span: tuple[int, int]
+    sample: Sample, is_part: Bools, limits: Limits, span: tuple[int, int]
 ) -> tuple[Ints, Floats, Ints]:
-    """Return the pairs of features that occur together on the images of some jobs.
+    """Return the pairs of features that occur together on the images of some classes.
 
     Returns:
-        pairs: (n, 4) the job of each pair, its two features, and how many relations it has.
+        pairs: (n, 4) the number of the class, the two features, and the number of relations.
         relation: (m, 3) distance, turn and ratio, pair by pair, by ascending distance.
-        cut: How many jobs had more images, more features and more pairs than are allowed, and how
+        cut: How many classes had more images, more features and more pairs than allowed, and how
             many pairs more distances.
     """
     pairs = np.empty((256, 4), np.int64)
     out = np.empty((4096, 3), np.float64)
     n_pairs, n_values = 0, 0
     cut = np.zeros(4, np.int64)
-    job_begin, places = sample.begin, sample.places
-    n_features = min(caps.features, is_part.sum())
+    first_image, places = sample.begin, sample.places
+    n_features = min(limits.features, is_part.sum())
     n_images = 0
-    for job in range(span[0], span[1]):
-        n_images = max(n_images, min(job_begin[job + 1] - job_begin[job], caps.images))
+    for number in range(span[0], span[1]):
+        n_images = max(n_images, min(first_image[number + 1] - first_image[number], limits.images))
     seen = np.zeros(len(is_part), np.int64)
     local = np.full(len(is_part), -1, np.int64)
     start = np.zeros((n_images, n_features), np.int64)
@@ -232,16 +232,16 @@ def find_pairs(
     both = np.zeros((n_features, n_features), np.int64)
     here = np.empty(n_features, np.int64)
     one = np.empty((64, 3), np.float64)
-    for job in range(span[0], span[1]):
-        n = min(job_begin[job + 1] - job_begin[job], caps.images)
+    for number in range(span[0], span[1]):
+        n = min(first_image[number + 1] - first_image[number], limits.images)
         if n < 2:
             continue
-        cut[0] += job_begin[job + 1] - job_begin[job] > n
-        need = max(2, int(np.ceil(caps.support * n - ROUNDING)))
-        images = sample.image[job_begin[job] : job_begin[job] + n]
+        cut[0] += first_image[number + 1] - first_image[number] > n
+        need = max(2, int(np.ceil(limits.support * n - ROUNDING)))
+        images = sample.image[first_image[number] : first_image[number] + n]
         frequent = frequent_features(images, places, is_part, need, seen)
-        cut[1] += len(frequent) > caps.features
-        frequent = np.sort(frequent[: caps.features])
+        cut[1] += len(frequent) > limits.features
+        frequent = np.sort(frequent[: limits.features])
         m = len(frequent)
         for i in range(m):
             local[frequent[i]] = i
@@ -264,15 +264,15 @@ def find_pairs(
                     both[here[i], here[j]] += 1
         for i in range(m):
             local[frequent[i]] = -1
-        accepted, tries = 0, TRIES * caps.pairs
-        codes = _by_count(both, frequent, n, need, tries + 1, caps.seed)
+        accepted, tries = 0, TRIES * limits.pairs
+        codes = _by_count(both, frequent, n, need, tries + 1, limits.seed)
         is_short = len(codes) > tries
         for code in codes[:tries]:
             f, g = code // m, code % m
             total = 0
             for k in range(n):
                 total += _n_pairs(length[k, f], length[k, g], f == g)
-            wanted = min(total, caps.distances)
+            wanted = min(total, limits.distances)
             while wanted > len(one):
                 one = np.concatenate((one, np.empty_like(one)))
             c, past, low, high = 0, 0, np.inf, -np.inf
@@ -285,9 +285,9 @@ def find_pairs(
                     low, high = min(low, one[c, 0]), max(high, one[c, 0])
                     c += 1
                 past += more
-            if c < 2 or high - low < caps.spread:
-                continue  # as far apart on every image: no composite would split the class
-            if accepted == caps.pairs:
+            if c < 2 or high - low < limits.spread:
+                continue  # the same distance on every image: no composite would split the class
+            if accepted == limits.pairs:
                 is_short = True
                 break
             accepted += 1
@@ -301,7 +301,7 @@ def find_pairs(
                 for column in range(3):
                     out[n_values + v, column] = one[order[v], column]
             pair = pairs[n_pairs]
-            pair[0], pair[1], pair[2], pair[3] = job, frequent[f], frequent[g], c
+            pair[0], pair[1], pair[2], pair[3] = number, frequent[f], frequent[g], c
             n_values += c
             n_pairs += 1
         cut[2] += is_short
@@ -327,7 +327,7 @@ def _nth_pair(number: int, n: int, m: int, is_one: bool) -> tuple[int, int]:
 
 
 @jit
-def exhibited(
+def _find_composites(
     images: ClassImages,
     places: OccurrenceTable,
     parts: Ints,
@@ -336,10 +336,10 @@ def exhibited(
     made: Ints,
     n_features: int,
     span: tuple[int, int],
-) -> Shown:
-    """Return how many composites of its job each image of some jobs exhibits, and which.
+) -> Exhibited:
+    """Return how many composites of its class each image of some classes exhibits, and which.
 
-    The composites of each job begin at ``made``; see :class:`rlvc.learning.generation.pairs.Pairs`.
+    The composites of each class begin at ``made``; for the arrays see :class:`Pairs`.
     """
     begin, feature, marks = places.begin, places.feature, places.marks
     base = images.begin[span[0]]
@@ -349,11 +349,11 @@ def exhibited(
     start = np.zeros(n_features, np.int64)
     length = np.zeros(n_features, np.int64)
     is_there = np.zeros(np.bincount(pair).max() if len(pair) else 0, np.bool_)
-    for job in range(span[0], span[1]):
-        made_first, made_last = made[job], made[job + 1]
+    for number in range(span[0], span[1]):
+        made_first, made_last = made[number], made[number + 1]
         if made_first == made_last:
             continue
-        for at in range(images.begin[job], images.begin[job + 1]):
+        for at in range(images.begin[number], images.begin[number + 1]):
             image = images.image[at]
             for i in range(begin[image], begin[image + 1]):
                 f = feature[i]

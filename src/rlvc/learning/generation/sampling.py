@@ -1,4 +1,4 @@
-"""A fair sample of the images of classes, from all shards of a database."""
+"""Random samples of the images of classes, from all shards of a database."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rlvc.features.occurrences import OccurrenceTable
 
 
 class CellCounts(NamedTuple):
-    """How many images of some classes show which feature in which cell of a grid.
+    """The number of images of some classes that show each feature in each cell of a grid.
 
     Attributes:
-        n_images: (n_jobs,) how many images each class has.
-        rows: (n, 4) the number of the class among those that were asked for, the feature, the
-            number of the cell, and how many images of the class show the feature there.
+        n_images: (n_wanted,) the number of images of each class.
+        rows: (n, 4) the number of the class among the wanted ones, the feature, the number of the
+            cell, and how many images of the class show the feature there.
     """
 
     n_images: Ints
@@ -26,10 +26,10 @@ class CellCounts(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Images of some classes in a random order, and what occurs on them.
+    """Images of some classes in a random order, and the features that occur on them.
 
     Attributes:
-        begin: (n_jobs + 1,) where the images of each class begin.
+        begin: (n_wanted + 1,) where the images of each class begin.
         image: (n,) the images, as rows of ``places``.
         places: Where features occur, on these images at least.
     """
@@ -41,12 +41,12 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShardSample:
-    """The first images of some classes in one shard, without what occurs on any others.
+    """The first images of some classes in one shard, and the features that occur on them.
 
     Attributes:
-        begin: (n_jobs + 1,) where the images of each class begin.
-        rank: (n,) the place of each image in the order of the images of all shards; in ascending
-            order for every class.
+        begin: (n_wanted + 1,) where the images of each class begin.
+        rank: (n,) the rank of each image in the order of the images of all shards, ascending for
+            every class.
         places: Where features occur on these n images.
     """
 
@@ -60,8 +60,8 @@ class ShardSample:
 
         Args:
             sample: The images of classes, in ascending order of their rank.
-            rank: (n_images,) the place of each image in the order of all.
-            most: How many images of each class.
+            rank: (n_images,) the rank of each image in the order of all.
+            most: Maximum number of images of each class.
         """
         count = np.minimum(np.diff(sample.begin), most)
         begin = np.concatenate([[0], np.cumsum(count)])
@@ -71,17 +71,17 @@ class ShardSample:
 
 
 def merge_samples(samples: Sequence[ShardSample], most: int) -> Sample:
-    """Return the first images of each class over several shards; some may have the same ones."""
-    n_jobs = len(samples[0].begin) - 1
-    job = np.concatenate([np.repeat(np.arange(n_jobs), np.diff(one.begin)) for one in samples])
+    """Return the first images of each class over several shards, which may share some."""
+    n_wanted = len(samples[0].begin) - 1
+    number = np.concatenate([np.repeat(np.arange(n_wanted), np.diff(one.begin)) for one in samples])
     rank = np.concatenate([one.rank for one in samples])
-    order = np.lexsort((rank, job))
-    job, rank = job[order], rank[order]
+    order = np.lexsort((rank, number))
+    number, rank = number[order], rank[order]
     is_new = np.ones(len(order), np.bool_)
-    is_new[1:] = (job[1:] != job[:-1]) | (rank[1:] != rank[:-1])
-    order, job = order[is_new], job[is_new]
-    keep = np.arange(len(job)) - np.searchsorted(job, job) < most
-    begin = np.concatenate([[0], np.cumsum(np.bincount(job[keep], minlength=n_jobs))])
+    is_new[1:] = (number[1:] != number[:-1]) | (rank[1:] != rank[:-1])
+    order, number = order[is_new], number[is_new]
+    keep = np.arange(len(number)) - np.searchsorted(number, number) < most
+    begin = np.concatenate([[0], np.cumsum(np.bincount(number[keep], minlength=n_wanted))])
     return Sample(begin, order[keep], _join([one.places for one in samples]))
 
 

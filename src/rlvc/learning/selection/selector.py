@@ -30,8 +30,8 @@ class SplitChoice(NamedTuple):
         feature: (n_classes,) the feature f*, or -1 for the paper's ⊥.
         action: (n_classes,) the action whose residuals it explains; -1 for ⊥.
         p_value: (n_classes,) of the test on the two sides; 1 for ⊥.
-        n_tests: (n_classes,) how many candidates were compared; without those that change nothing,
-            if splits must be relevant.
+        n_tests: (n_classes,) how many candidates were compared; only relevant ones, if splits must
+            be relevant.
     """
 
     feature: Ints
@@ -41,12 +41,12 @@ class SplitChoice(NamedTuple):
 
     @classmethod
     def none(cls, n_classes: int) -> SplitChoice:
-        """Return the choice of ⊥ for every class."""
+        """Return ⊥ for every class."""
         nothing = np.full(n_classes, -1, np.int64)
         return cls(nothing, nothing, np.ones(n_classes), np.zeros(n_classes, np.int64))
 
     def fill_missing(self, other: SplitChoice) -> SplitChoice:
-        """Return this choice and, where it is ⊥, the other."""
+        """Return this choice, with ⊥ replaced by the other choice."""
         none = self.feature < 0
         pairs = zip(other, self, strict=True)
         return SplitChoice(*(np.where(none, theirs, ours) for theirs, ours in pairs))
@@ -61,8 +61,8 @@ class Samples:
         percepts: (N,) the percept s_t of every interaction, a row of ``incidence``.
         incidence: Which percept exhibits which candidate feature.
         is_aliased: (n_classes,) the classes to search.
-        threads: How many threads share the work; no result depends on it.
-        is_all: Whether these are all interactions, so that no other shard has more.
+        threads: The number of threads to use; no result depends on it.
+        is_all: Whether these are all interactions, as there are no other shards.
     """
 
     residuals: Residuals
@@ -78,33 +78,33 @@ class FeatureSelector(Protocol):
 
     @property
     def min_samples(self) -> int:
-        """The least number of samples on each side of a split."""
+        """The minimum number of samples on each side of a split."""
         ...
 
     def measure(self, samples: Samples) -> Any:
-        """Return all that :meth:`choose` must know of the interactions of one shard."""
+        """Return what :meth:`choose` needs of the interactions of one shard."""
         ...
 
     def choose(self, measured: Sequence[Any], residuals: ResidualSums) -> SplitChoice:
         """Return the best feature of every aliased class.
 
         Args:
-            measured: What :meth:`measure` returned for each shard.
-            residuals: The sums of the residuals of all interactions, and the values they are of.
+            measured: The result of :meth:`measure` for each shard.
+            residuals: The sums of the residuals of all interactions.
         """
         ...
 
 
-NEVER = -1.0  # the score of a candidate that is not to be chosen; others have 0 at least
+NEVER = -1.0  # the score of a candidate that must not be chosen; other scores are at least 0
 
 
 class FeatureSums(NamedTuple):
     """The sums of a shard from which features are selected.
 
     Attributes:
-        groups: Those of every (class, action).
-        candidates: Those of every (class, action, feature).
-        p_values: Of every candidate, where the test needs more than sums.
+        groups: The sums of every (class, action).
+        candidates: The sums of every (class, action, feature).
+        p_values: The p-value of every candidate, if the test needs more than sums.
     """
 
     groups: GroupSums
@@ -114,26 +114,26 @@ class FeatureSums(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selector(Checked):
-    """Rank the candidates of a class, and keep the best whose two sides differ significantly."""
+    """Choose the best candidate of each class whose two sides differ significantly."""
 
     ranking: str = param(
         "reduction",
-        "what makes a feature better: the reduction of the sum of squares that it brings, or the "
-        "variance that remains (the paper)",
+        "criterion that ranks features: the reduction of the sum of squares, or the variance that "
+        "remains (the paper)",
         choices=("reduction", "remaining"),
     )
     test: str = param(
         "student",
-        "test on the two sides: Student's t (the paper), Welch's t, Kolmogorov–Smirnov",
+        "test between the two sides: Student's t (the paper), Welch's t, Kolmogorov–Smirnov",
         choices=("student", "welch", "ks"),
     )
     alpha: float = param(0.5, "level of the test", above=0.0, below=1.0)
     correction: str = param(
         "bonferroni",
-        "of the level for the number of candidates of the class (the paper: none)",
+        "correction of the level for the number of candidates of the class (the paper: none)",
         choices=("none", "bonferroni"),
     )
-    min_samples: int = param(2, "least number of samples on each side", low=1)
+    min_samples: int = param(2, "minimum number of samples on each side", low=1)
     samples: str = param(
         "interactions",
         "what counts as a sample: every interaction (the paper), or the mean residual of each "
@@ -149,7 +149,7 @@ class Selector(Checked):
     def measure(self, samples: Samples) -> FeatureSums:
         """Return the sums of every (class, action, feature).
 
-        Where other shards have samples as well, no candidate is left out for having too few here.
+        If there are other shards, candidates with few samples in this one are not left out.
         """
         if not samples.is_all:
             self._check_sums()
@@ -166,13 +166,13 @@ class Selector(Checked):
         return FeatureSums(groups, candidates, p_values)
 
     def choose(self, measured: Sequence[FeatureSums], residuals: ResidualSums) -> SplitChoice:
-        """Return the best feature of every aliased class, whoever summed.
+        """Return the best feature of every aliased class.
 
-        Among equals, the lowest action and then the lowest feature wins.
+        Ties go to the lowest action, then to the lowest feature.
 
         Args:
-            measured: What :meth:`measure` returned for each shard.
-            residuals: The sums of the residuals of all interactions, and the values they are of.
+            measured: The result of :meth:`measure` for each shard.
+            residuals: The sums of the residuals of all interactions.
         """
         groups, candidates, p_values = measured[0]
         if len(measured) > 1:
@@ -182,7 +182,7 @@ class Selector(Checked):
         n_classes, n_actions = residuals.count.shape
         reduction = _reductions(groups, candidates)
         if self.relevant:
-            reduction[_is_idle(groups, candidates, residuals)] = NEVER
+            reduction[_is_irrelevant(groups, candidates, residuals)] = NEVER
         counts = candidates.group[reduction > NEVER] // n_actions
         n_tests = np.bincount(counts, minlength=n_classes)
         level = np.full(n_classes, self.alpha)
@@ -209,22 +209,22 @@ class Selector(Checked):
         return _choose(candidates, best, merit.reshape(n_classes, -1), p_value, n_tests)
 
     def _check_sums(self) -> None:
-        """Raise an error if the sums of several shards do not tell which feature is best."""
+        """Raise an error if features cannot be selected from the sums of several shards."""
         for name, wrong, right in (
             ("test", "ks", "student or welch"),
             ("samples", "percepts", "interactions"),
         ):
             if getattr(self, name) == wrong:
                 raise ValueError(
-                    f"{name} of Selector must be {right} where sums are all that is known, as on "
-                    f"several machines; got {wrong!r}. Choose {right}, or learn on one machine."
+                    f"{name} of Selector must be {right} where interactions are in several shards; "
+                    f"got {wrong!r}. Choose {right}, or the engine local."
                 )
 
 
 def _choose(
     candidates: CandidateSums, best: Ints, merit: Floats, p_value: Floats, n_tests: Ints
 ) -> SplitChoice:
-    """Return for each class the best candidate of its actions; ``merit`` is (classes, actions)."""
+    """Return the best candidate of each class, given the best of its actions and their merit."""
     action = np.argmax(merit, axis=1)
     rows = np.arange(len(merit))
     is_split = merit[rows, action] > -np.inf
@@ -236,18 +236,18 @@ def _choose(
     )
 
 
-def _is_idle(groups: GroupSums, candidates: CandidateSums, residuals: ResidualSums) -> Bools:
+def _is_irrelevant(groups: GroupSums, candidates: CandidateSums, residuals: ResidualSums) -> Bools:
     """Tell which splits change neither value nor policy: on both sides another action is best."""
     q = np.ldexp(residuals.q, residuals.fixed.exponent)
     others = np.full(q.shape, -np.inf)
     for action in range(q.shape[1]):
         rest = np.delete(q, action, axis=1)
         others[:, action] = rest.max(axis=1, initial=-np.inf)
-    return _compare(groups, candidates, q.ravel(), others.ravel())
+    return _never_best(groups, candidates, q.ravel(), others.ravel())
 
 
 @jit
-def _compare(groups: GroupSums, candidates: CandidateSums, q: Floats, others: Floats) -> Bools:
+def _never_best(groups: GroupSums, candidates: CandidateSums, q: Floats, others: Floats) -> Bools:
     begin, out = candidates.begin, np.empty(len(candidates.n), np.bool_)
     for g in range(len(begin) - 1):
         for i in range(begin[g], begin[g + 1]):
@@ -258,7 +258,7 @@ def _compare(groups: GroupSums, candidates: CandidateSums, q: Floats, others: Fl
 
 
 def reductions(n: int, total: int, with_count: Ints, with_total: Ints) -> Floats:
-    """Return n σ² − n⊕ σ⊕² − n⊖ σ⊖² for several ways to part ``n`` residuals in two."""
+    """Return n σ² − n⊕ σ⊕² − n⊖ σ⊖² for several splits of ``n`` residuals."""
     group = GroupSums(*np.array([[n], [total], [0]]))
     begin, feature = np.array([0, len(with_count)]), np.empty(0, np.int32)
     return _reductions(group, CandidateSums(begin, feature, with_count, with_total, with_total))
@@ -268,8 +268,8 @@ def reductions(n: int, total: int, with_count: Ints, with_total: Ints) -> Floats
 def _reductions(groups: GroupSums, candidates: CandidateSums) -> Floats:
     """Return n σ² − n⊕ σ⊕² − n⊖ σ⊖² = (n⊖ Σ⊕ − n⊕ Σ⊖)² / (n n⊕ n⊖) for all candidates.
 
-    Equal patterns, and patterns that are each other's complement, give equal numbers to the bit, so
-    that ties are ties.
+    Candidates with the same or with complementary patterns get the same number, bit for bit, so
+    that they tie.
     """
     begin, out = candidates.begin, np.empty(len(candidates.n), np.float64)
     for g in range(len(begin) - 1):

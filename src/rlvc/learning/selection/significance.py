@@ -72,7 +72,7 @@ def _largest_gaps(
     """Return sup |F⊕ − F⊖| for every candidate, sweeping each group in ascending order of Δ."""
     feature, count, (indptr, indices) = candidates.feature, candidates.n, rows
     gaps = np.zeros(len(feature), np.float64)
-    below = np.zeros(n_features, np.int64)  # samples with the feature met so far
+    below = np.zeros(n_features, np.int64)  # samples so far that have the feature
     begin = 0
     for g in range(len(groups.n)):
         first, last = candidates.begin[g], candidates.begin[g + 1]

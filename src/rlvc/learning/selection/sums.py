@@ -1,8 +1,8 @@
 """Sums of residuals for every (class, action, feature): the one pass over the incidence matrix.
 
-All that a stage needs is, for every (class, action, feature), the count, the sum and the sum of
-squares of the residuals of the interactions whose percept exhibits the feature. They are integers,
-so they add up over threads, shards and machines to the same result.
+For every (class, action, feature), a stage needs the count, the sum and the sum of squares of the
+residuals of the interactions whose percept exhibits the feature. They are integers, so their sums
+over threads, shards and machines are exact.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rlvc.learning.aliasing import Residuals, variance_of
 
 
 class GroupSums(NamedTuple):
-    """The sums of the residuals of every (class, action); zeros for classes that are not searched.
+    """The sums of the residuals of every (class, action); 0 for classes that are not searched.
 
     Attributes:
         n: (n_groups,) interactions in the group.
@@ -35,7 +35,7 @@ class GroupSums(NamedTuple):
 
 
 class CandidateSums(NamedTuple):
-    """Every (group, feature) that leaves enough samples on both sides, with its sums.
+    """The sums of every (group, feature) with enough samples on both sides.
 
     Attributes:
         begin: (n_groups + 1,) where the candidates of each group begin in the arrays below.
@@ -58,25 +58,25 @@ class CandidateSums(NamedTuple):
 
 
 def group_interactions(residuals: Residuals, is_aliased: Bools) -> tuple[GroupSums, Ints]:
-    """Sort the interactions of the aliased classes by (class, action), in order within each.
+    """Sort the interactions of the aliased classes by (class, action), stably.
 
     Returns:
         groups: The sums of each group.
         order: (N′,) the interactions, group by group.
     """
     is_wanted = np.repeat(is_aliased, residuals.q.shape[1])
-    sums = residuals.sums()
+    sums = residuals.sums
     columns = (sums.count, sums.total, sums.square)
     groups = GroupSums(*(np.where(is_wanted, column.ravel(), 0) for column in columns))
-    begin = _begin(groups.n)
+    begin = _offsets(groups.n)
     is_small = len(residuals.group) < 2**31  # half the memory
     order = np.empty(begin[-1], np.int32 if is_small else np.int64)
     _sort_groups(residuals.group, is_wanted, begin[:-1].copy(), order)
     return groups, order
 
 
-def _begin(lengths: Ints) -> Ints:
-    """Return where each of several runs begins, and the last one ends."""
+def _offsets(lengths: Ints) -> Ints:
+    """Return where each of several runs begins, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(lengths)])
 
 
@@ -100,16 +100,16 @@ def sum_candidates(
 ) -> CandidateSums:
     """Sum the residuals of every (group, feature): the one pass over the incidence matrix.
 
-    With ``min_samples`` of 0 no (group, feature) is left out, which is what :func:`merge` adds up.
+    If ``min_samples`` is 0, no (group, feature) is left out, as :func:`merge` requires.
     """
-    begin = _begin(groups.n)
+    begin = _offsets(groups.n)
     spans = _spans(begin, n_threads(threads))
     tasks = [(part, span) for part in incidence.parts for span in spans]
 
     def work(task: tuple[Incidence, tuple[int, int]]) -> tuple[NDArray[Any], ...]:
         part, span = task
         width = part.n_features
-        # With more to add up than there are features, all of these are looked through in the end.
+        # With more additions than features, scanning all features is faster than listing some.
         many = width * max(part.n_percepts, 1) / max(len(part.indices), 1)
         return _sum_groups(
             begin[span[0] : span[1] + 1], order, percepts, integers, (part.indptr, part.indices),
@@ -121,26 +121,26 @@ def sum_candidates(
     for i in range(0, len(found), len(spans)):
         columns = zip(*found[i : i + len(spans)], strict=True)
         lengths, feature, sums = (np.concatenate(column) for column in columns)
-        by_part.append(CandidateSums(_begin(lengths), feature, *np.ascontiguousarray(sums.T)))
+        by_part.append(CandidateSums(_offsets(lengths), feature, *np.ascontiguousarray(sums.T)))
     return by_part[0] if len(by_part) == 1 else _interleave(by_part)
 
 
-PIECES = 4  # of the work for each thread: who is done early takes another one
-LEAST = 10_000  # interactions of a piece, if there are more pieces than threads
+PIECES = 4  # pieces of work for each thread, so that all threads finish at about the same time
+LEAST = 10_000  # minimum interactions in a piece, if there are more pieces than threads
 
 
 def _spans(begin: Ints, threads: int) -> list[tuple[int, int]]:
-    """Cut groups into runs with about as many interactions each."""
+    """Cut groups into runs with about the same number of interactions."""
     n = int(begin[-1])
-    # Fewer pieces where they are small: to wake a thread takes as long as a thousand interactions.
+    # Fewer pieces if they are small: waking a thread takes as long as a thousand interactions.
     pieces = chunks(n, min(PIECES * threads, max(threads, n // LEAST)) if threads > 1 else 1)
     cuts = np.searchsorted(begin, [piece.start for piece in pieces][1:])
     edges = np.unique([0, *cuts.tolist(), len(begin) - 1]).tolist()
     return list(itertools.pairwise(edges)) if len(edges) > 1 else [(0, len(begin) - 1)]
 
 
-FAR, NEAR, NEXT = 64, 32, 12  # interactions ahead of the one at hand
-LINE = 16  # features that the memory brings at a time
+FAR, NEAR, NEXT = 64, 32, 12  # interactions ahead of the current one
+LINE = 16  # features in a line of the cache
 
 
 @jit
@@ -162,9 +162,9 @@ def _sum_groups(
         percepts: The percept of each interaction.
         integers: The residual of each.
         rows: Where the row of each percept begins, and the features in it.
-        sums: (n_features, 4) zeros: room for count, total and square of the group at hand.
-        min_samples: Least number of samples on each side.
-        many: From how many interactions on a group is taken to show most features.
+        sums: (n_features, 4) a buffer of zeros, for count, total and square of the current group.
+        min_samples: Minimum number of samples on each side.
+        many: The size of a group from which on all features are scanned for those it exhibits.
     """
     indptr, indices = rows
     width = len(sums)
@@ -179,8 +179,8 @@ def _sum_groups(
             continue
         n_touched = 0
         for k in range(begin[g], begin[g + 1]):
-            # Rows that follow each other here do not do so in memory, which takes a hundred times
-            # as long to answer as the cache: what is needed next is asked for some rows ahead.
+            # Consecutive rows are far apart in memory, which is a hundred times as slow as the
+            # cache, so they are prefetched.
             if k + FAR < end:
                 prefetch(percepts, order[k + FAR])
                 prefetch(integers, order[k + FAR])
@@ -226,27 +226,27 @@ def _sum_groups(
 
 
 def merge(parts: Sequence[CandidateSums], size: Ints, min_samples: int) -> CandidateSums:
-    """Add up what several parts of the interactions give.
+    """Add up the sums of several parts of the interactions.
 
     Args:
-        parts: The sums of the same groups, on one grid, in which no candidate is left out.
-        size: (n_groups,) how many interactions each group has in all.
-        min_samples: Least number of samples on each side, in all.
+        parts: The sums of the same groups, without a minimum number of samples.
+        size: (n_groups,) the total number of interactions of each group.
+        min_samples: Minimum total number of samples on each side.
     """
     lengths, feature, sums = _merge_groups(*_concatenate(parts), size, min_samples)
-    return CandidateSums(_begin(lengths), feature, *sums)
+    return CandidateSums(_offsets(lengths), feature, *sums)
 
 
 def _interleave(parts: Sequence[CandidateSums]) -> CandidateSums:
-    """Return what several parts of the features give, group by group."""
+    """Join the sums of several parts of the features, group by group."""
     begins, every = _concatenate(parts)
     feature, sums = _group_by_group(begins, every)
-    return CandidateSums(_begin(np.diff(begins).sum(axis=0)), feature, *sums)
+    return CandidateSums(_offsets(np.diff(begins).sum(axis=0)), feature, *sums)
 
 
 @jit
 def _group_by_group(begins: Ints, every: CandidateSums) -> tuple[Ints32, Ints]:
-    """Return the features and the sums of candidates so that those of a group follow each other."""
+    """Return the features and the sums of candidates, sorted by group."""
     feature, out, n = np.empty_like(every.feature), np.empty((3, len(every.n)), np.int64), 0
     for g in range(begins.shape[1] - 1):
         for part in range(len(begins)):
@@ -258,8 +258,8 @@ def _group_by_group(begins: Ints, every: CandidateSums) -> tuple[Ints32, Ints]:
 
 
 def _concatenate(parts: Sequence[CandidateSums]) -> tuple[Ints, CandidateSums]:
-    """Return where the groups of each part begin, and the candidates of one part after another."""
-    offsets = _begin(np.array([len(one.feature) for one in parts]))[:-1]
+    """Return where the groups of each part begin, and the candidates of all parts."""
+    offsets = _offsets(np.array([len(one.feature) for one in parts]))[:-1]
     begins = np.stack([one.begin for one in parts]) + offsets[:, np.newaxis]
     columns = (np.concatenate(column) for column in zip(*(one[1:] for one in parts), strict=True))
     return begins, CandidateSums(offsets, *columns)
@@ -270,7 +270,7 @@ def _merge_groups(
     begin: Ints, every: CandidateSums, size: Ints, min_samples: int
 ) -> tuple[Ints, Ints32, Ints]:
     n_features = every.feature.max() + 1 if len(every.feature) else 0
-    sums = np.zeros((n_features, 3), np.int64)  # count, total, square of the group at hand
+    sums = np.zeros((n_features, 3), np.int64)  # count, total, square of the current group
     touched = np.empty(n_features + 1, np.int32)
     lengths = np.zeros(len(size), np.int64)
     feature = np.empty(len(every.feature), np.int32)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rlvc._core.registry import Registry
 from rlvc.learning.mdp import MappedMDP
-from rlvc.learning.solvers import dynamic_programming, model_free
+from rlvc.learning.solvers import dynamic, model_free
 
 
 class Solver(Protocol):
@@ -21,9 +21,9 @@ class Solver(Protocol):
 
 
 solvers: Registry[Solver] = Registry("solver")
-solvers.register("value_iteration", dynamic_programming.ValueIteration)
-solvers.register("policy_iteration", dynamic_programming.PolicyIteration)
-solvers.register("modified_policy_iteration", dynamic_programming.ModifiedPolicyIteration)
+solvers.register("value_iteration", dynamic.ValueIteration)
+solvers.register("policy_iteration", dynamic.PolicyIteration)
+solvers.register("modified_policy_iteration", dynamic.ModifiedPolicyIteration)
 solvers.register("q_learning", model_free.QLearning)
 solvers.register("sarsa", model_free.Sarsa)
 solvers.register("q_lambda", model_free.QLambda)

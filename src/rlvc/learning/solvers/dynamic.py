@@ -15,7 +15,7 @@ from rlvc.learning.mdp import MappedMDP
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ValueIteration(Checked):
-    """Apply the backup operator until nothing moves (Bellman 1957)."""
+    """Apply the backup operator until the values converge (Bellman 1957)."""
 
     tolerance: float = param(1e-9, "error of Q, as a fraction of the largest reward", above=0.0)
 
@@ -55,7 +55,7 @@ class ModifiedPolicyIteration(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyIteration:
-    """Evaluate a policy exactly, improve it, until it does not change (Howard 1960)."""
+    """Evaluate a policy exactly and improve it until it no longer changes (Howard 1960)."""
 
     def solve(self, mdp: MappedMDP, gamma: float) -> NDArray[np.float64]:
         """Return Q up to rounding."""
@@ -67,7 +67,7 @@ class PolicyIteration:
             system = sparse.eye_array(mdp.n_classes, format="csc") - transition.tocsc()
             value = np.atleast_1d(linalg.spsolve(system, reward))
             q = mdp.backup(value, gamma)
-            # Each policy is better than the last; once rounding hides by how much, it is the best.
+            # Each policy improves on the last, up to rounding.
             total = float(value.sum())
             if float((q.max(axis=1) - value).max()) <= smallest or total <= best:
                 return q

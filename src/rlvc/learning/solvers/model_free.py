@@ -1,7 +1,7 @@
-"""Learning from the mapped sequence itself, without a model.
+"""Model-free learning from the mapped sequence itself.
 
-The database is swept again and again in its own order. The learning rate of a pair falls as
-1 / n^ω with the number n of its updates, so that the estimates settle.
+Methods sweep over the database repeatedly, in its own order. The learning rate of a pair decays as
+1 / n^ω with the number n of its updates, so that the estimates converge.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rlvc.learning.mdp import MappedMDP, MappedSequence
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _ModelFree(Checked):
-    """What the methods share: sweeps over the database, with a rate that decays."""
+    """Sweeps over the database, with a decaying learning rate."""
 
     sweeps: int = param(50, "passes over the database", low=1)
     omega: float = param(0.7, "decay of the learning rate (ω)", above=0.5, high=1.0)
@@ -45,8 +45,8 @@ class QLearning(_ModelFree):
 class Sarsa(_ModelFree):
     """SARSA: bootstrap from the action that was taken next.
 
-    The values are those of the exploration policy that made the database, not of the best one;
-    acting greedily on them is one step of policy improvement.
+    The values are those of the policy that collected the database, not of the optimal one; acting
+    greedily on them is one step of policy improvement.
     """
 
     def solve(self, mdp: MappedMDP, gamma: float) -> Floats:
@@ -56,7 +56,7 @@ class Sarsa(_ModelFree):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QLambda(_ModelFree):
-    """Watkins' Q(λ): TD(λ) with replacing traces that end where exploration leaves the best."""
+    """Watkins' Q(λ): TD(λ) with replacing traces, cut where the next action is not greedy."""
 
     decay: float = param(0.8, "decay of the traces (λ)", low=0.0, high=1.0)
 

@@ -1,1 +1,1 @@
-"""The campus: its evaluation, figures and map."""
+"""The campus: its task, measures, figures and scene."""

@@ -14,7 +14,7 @@ from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 from matplotlib.ticker import PercentFormatter
 
 from rlvc.envs.campus.graph_world import AHEAD, CAMPUS, HEADINGS
-from rlvc.report.figures.curves import draw_features, plot_stages, sizes_of
+from rlvc.report.figures.curves import draw_features, plot_stages, size_in_words
 from rlvc.report.figures.style import (
     BLUE,
     GREEN,
@@ -34,7 +34,7 @@ RIGHT: Final = LinearSegmentedColormap.from_list("right", [ORANGE, "#F3E9DC", "#
 
 
 def draw_figures(outcome: CampusOutcome) -> Iterator[tuple[str, bytes]]:
-    """Draw all figures of a run; yield the names of their files, and these."""
+    """Draw all figures of a run; yield their file names and PNG data."""
     with house_style():
         yield "map.png", to_png(draw_map(outcome))
         yield "errors.png", to_png(draw_errors(outcome.result))
@@ -43,7 +43,7 @@ def draw_figures(outcome: CampusOutcome) -> Iterator[tuple[str, bytes]]:
 
 
 def draw_errors(result: dict[str, Any]) -> Figure:
-    """Draw the error on the views learned from and on new views, by stage, of both versions."""
+    """Draw the error of both versions by stage, on the views learned from and on new ones."""
     figure = new_figure(9.0, 3.4)
     left, right = figure.subplots(1, 2, sharey=True)
     _draw_versions(left, result, "train_error", "{:.1%}", "Error on the views learned from")
@@ -66,7 +66,7 @@ def draw_errors(result: dict[str, Any]) -> Figure:
 
 
 def draw_sizes(result: dict[str, Any]) -> Figure:
-    """Draw the number of classes and of selected features, by stage, of both versions."""
+    """Draw how many classes and selected features both versions have, by stage."""
     figure = new_figure(9.0, 3.4)
     left, right = figure.subplots(1, 2)
     _draw_versions(left, result, "classes", "{}", "Visual classes")
@@ -88,7 +88,7 @@ def _draw_versions(axes: Axes, result: dict[str, Any], key: str, form: str, titl
 
 
 def draw_map(outcome: CampusOutcome) -> Figure:
-    """Draw the optimal action of every state on a map, coloured by how often it is taken."""
+    """Draw the optimal action of each state on a map, coloured by how often it is taken."""
     optimal = outcome.evaluation.optimal
     spots, share = CAMPUS, optimal.get("forest", optimal["compact"])
     figure = new_figure(9.0, 5.9)
@@ -121,7 +121,7 @@ def draw_map(outcome: CampusOutcome) -> Figure:
         found = outcome.result["compact"]
         sizes = f"{found['classes']} visual classes by {found['features']} tests"
     else:
-        found, sizes = outcome.result["forest"]["measures"], sizes_of(outcome.result)
+        found, sizes = outcome.result["forest"]["measures"], size_in_words(outcome.result)
     axes.set_title("Campus: what to do at every spot, looking north, east, south and west")
     axes.set_xlabel(
         "F: forward, L: turn left, R: turn right; the optimal action. The agent sees only a view "

@@ -1,6 +1,6 @@
 """Measures on the campus: errors on the views learned from and on new ones.
 
-A vote of nearest neighbours estimates what descriptors tell, without a policy.
+A vote of nearest neighbours estimates how much descriptors tell, without a policy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rlvc.runs.direct_perception import learn_table
 from rlvc.runs.forest import forest_values
 from rlvc.vision.keypoints import Keypoints
 
-ERRORS: Final = {"learn": "train_error", "test": "test_error"}  # by division
+ERRORS: Final = {"learn": "train_error", "test": "test_error"}  # the names by division
 BLOCK: Final = 256  # descriptors whose neighbours are searched at a time
 
 
@@ -38,7 +38,7 @@ class Division:
 
     Attributes:
         state: (n,) the state that each view shows.
-        number: (n,) the percept of each view.
+        number: (n,) the number of its percept.
         percepts: The distinct views.
         keypoints: Their keypoints.
     """
@@ -49,11 +49,11 @@ class Division:
     keypoints: Keypoints
 
     def index(self, database: Database) -> FeatureIndex:
-        """Return which features of a database the distinct views exhibit."""
+        """Return the index of the distinct views, for the features of a database."""
         return database.index_of(self.percepts, keypoints=[self.keypoints])
 
     def incidence(self, database: Database) -> Incidence:
-        """Return which features of a database the views exhibit, row by row."""
+        """Return which features of a database each view exhibits."""
         return self.index(database).incidence.take(self.number)
 
     def is_optimal(self, forest: ForestPolicy, database: Database) -> Bools:
@@ -75,12 +75,12 @@ def share_by_state(is_optimal: Bools, state: Ints) -> Floats:
 
 
 def error_of(actions: Ints, states: Ints) -> float:
-    """Return the share of actions that are not optimal in the state beside them."""
+    """Return the share of actions that are not optimal in their states."""
     return float(1.0 - CAMPUS.is_optimal(actions, states).mean())
 
 
 def direct_error(data: Interactions, solver: Solver, gamma: float) -> float:
-    """Return the share of states in which tabular learning on the state itself goes wrong."""
+    """Return the share of states in which tabular learning on the true state is not optimal."""
 
     def cell(states: Floats) -> Ints:
         return states.astype(np.int64).ravel()
@@ -89,27 +89,27 @@ def direct_error(data: Interactions, solver: Solver, gamma: float) -> float:
     return error_of(actions, np.arange(CAMPUS.n_states))
 
 
-def vote(keypoints: Keypoints, label: Ints, asked: Keypoints) -> Ints:
+def vote(keypoints: Keypoints, label: Ints, query: Keypoints) -> Ints:
     """Return the label that most descriptors of each image vote for.
 
     A descriptor votes for the label of the image that has the nearest descriptor, in Euclidean
-    distance. Ties go to the first descriptor and to the lowest label; an image without
-    descriptors gets the label 0, and so do all if there are none to learn from.
+    distance. Ties go to the first descriptor and to the lowest label. An image without descriptors
+    gets the label 0, as do all images if there are no descriptors to learn from.
 
     Args:
         keypoints: The keypoints of the images to learn from.
         label: (n_images,) their labels.
-        asked: The keypoints of the images to label.
+        query: The keypoints of the images to label.
     """
     if len(keypoints.row) == 0:
-        return np.zeros(asked.n_images, np.int64)
+        return np.zeros(query.n_images, np.int64)
     image = np.repeat(np.arange(len(label)), np.diff(keypoints.begin))
     first = np.unique(keypoints.row, return_index=True)[1]  # a point of each distinct descriptor
     known = label[image[first]]
-    nearest = _nearest(asked.descriptors, keypoints.descriptors)
-    votes = np.zeros((asked.n_images, label.max() + 1), np.int64)
-    voter = np.repeat(np.arange(len(votes)), np.diff(asked.begin))
-    np.add.at(votes, (voter, known[nearest[asked.row]]), 1)
+    nearest = _nearest(query.descriptors, keypoints.descriptors)
+    votes = np.zeros((query.n_images, label.max() + 1), np.int64)
+    voter = np.repeat(np.arange(len(votes)), np.diff(query.begin))
+    np.add.at(votes, (voter, known[nearest[query.row]]), 1)
     return np.asarray(votes.argmax(axis=1))
 
 

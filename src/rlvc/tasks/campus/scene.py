@@ -1,4 +1,4 @@
-"""The scene of the campus: some views of every state, learned from and new."""
+"""The scene of the campus: some views of each state, learned from and new."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlvc.report.web.scene import Scene
 
 
 def draw_scene(views: Views, n_views: int) -> Scene:
-    """Return up to ``n_views`` views of either division of every state."""
+    """Return up to ``n_views`` views of each state from either division."""
     percepts = Percepts()
     numbers, labels, states, kinds = [], list[str](), list[int](), list[int]()
     for state in range(views.n_states):

@@ -37,7 +37,7 @@ from rlvc.runs.summary import (
     forest_rows,
     forest_text,
     format_share,
-    sizes_of,
+    format_sizes,
 )
 from rlvc.runs.task import TaskEvaluation
 from rlvc.tasks.campus.metrics import (
@@ -53,8 +53,8 @@ from rlvc.tasks.campus.scene import draw_scene
 from rlvc.tasks.paper_task import PaperTask
 from rlvc.vision.cache import ExtractionCache
 
-DRAWN: Final = ("photos", "places")  # pictures of which every seed makes other views
-VIEWS: Final = 4  # of either division that a page shows of each state
+DRAWN: Final = ("photos", "places")  # pictures whose views depend on the seed
+VIEWS: Final = 4  # views of each state on a page, from either division
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class CampusEvaluation(TaskEvaluation):
     """What was measured on the campus.
 
     Attributes:
-        optimal: For each version, and for the forest, the (n_states,) share of test views on which
-            its action is optimal.
+        optimal: The (n_states,) share of test views on which the action is optimal, for each
+            version and for the forest.
     """
 
     optimal: dict[str, Floats]
@@ -85,7 +85,7 @@ class CampusTask(PaperTask[CampusEvaluation]):
         "An agent walks from spot to spot, turns, sees only what is in front of it, and looks for "
         "a building."
     )
-    main, forest_base, beside = "compact", "basic", "compact.rlvc"
+    main, forest_base, classifier_file = "compact", "basic", "compact.rlvc"
     extra_files: ClassVar = {"basic": "basic.rlvc"}
     env_id = "rlvc/Campus-v0"
     gamma = CAMPUS.gamma
@@ -121,7 +121,7 @@ class CampusTask(PaperTask[CampusEvaluation]):
         return campus_views(self.pictures, seed)
 
     def estimate(self, run: Run[CampusEvaluation], env: Env) -> ResourceEstimate:
-        """Return what a run needs: all views are extracted, whether the agent meets them or not."""
+        """Return what a run needs; all views are extracted, whether the agent meets them or not."""
         shapes = shapes_of(env.observation_space).values()
         n_views = sum(map(len, self.views(run.seed).division("learn")))
         return estimate_collection(shapes, n_views, run.learner, run.trees, images=n_views)
@@ -132,7 +132,7 @@ class CampusTask(PaperTask[CampusEvaluation]):
             data.percepts.add(image)
 
     def evaluate(self, run: Run[CampusEvaluation]) -> CampusEvaluation:
-        """Measure both versions and the forest on views learned from and on new ones."""
+        """Measure both versions and the forest, on the views learned from and on new ones."""
         data, seconds = run.database.interactions, run.timer.seconds
         divisions = self._divisions(run)
         learn, test = divisions["learn"], divisions["test"]
@@ -188,10 +188,10 @@ class CampusTask(PaperTask[CampusEvaluation]):
         return {"learn": learn, "test": Division(state, number, test, keypoints)}
 
     def new_seed(self, policy: AnyPolicy) -> int:
-        """Return the seed of new views, or how photographs in a folder are divided.
+        """Return the seed of new views, or that of the division of a folder of photographs.
 
         Views that are drawn are new, in both divisions, unless the policy was learned with the same
-        seed. Photographs stay the same, so they are divided as they were to learn from.
+        seed. Photographs stay the same, so they are divided as for learning.
         """
         if self.pictures in DRAWN:
             return super().new_seed(policy)
@@ -223,7 +223,7 @@ class CampusTask(PaperTask[CampusEvaluation]):
         return draw_scene(self.views(result["seed"]), 1 if is_draft else VIEWS)
 
     def measures(self, result: dict[str, Any]) -> SummaryTable | None:
-        """Return both versions beside the paper's, the vote of neighbours, direct perception."""
+        """Return both versions beside the paper's, the vote of neighbours and direct perception."""
         if "compact" not in result:
             return None
         paper = result["paper"]
@@ -233,7 +233,7 @@ class CampusTask(PaperTask[CampusEvaluation]):
             "the paper's tree": paper["basic"],
             "the paper's, compacted": paper["compact"],
         }
-        rows = [(name, found, sizes_of(found)) for name, found in versions.items()]
+        rows = [(name, found, format_sizes(found)) for name, found in versions.items()]
         rows[2:2] = forest_rows(result)
         cells = [
             [name, *(format_share(found[key]) for key in ERRORS.values()), *sizes]

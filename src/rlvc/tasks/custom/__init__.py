@@ -1,1 +1,1 @@
-"""Custom tasks: environments and data of users."""
+"""Custom tasks: environments or data of the user."""

@@ -16,7 +16,7 @@ from rlvc.tasks.custom.task import CustomOutcome
 
 
 def draw_figures(outcome: CustomOutcome) -> Iterator[tuple[str, bytes]]:
-    """Draw all figures of a run, those that need images last; yield their file names and these."""
+    """Draw all figures of a run, those of percepts last; yield their file names and PNG data."""
     with house_style():
         yield "learning.png", to_png(draw_learning(outcome.result))
         yield "features.png", to_png(draw_features(outcome.best))
@@ -24,13 +24,13 @@ def draw_figures(outcome: CustomOutcome) -> Iterator[tuple[str, bytes]]:
 
 
 def draw_classes(outcome: CustomOutcome, n: int = 12) -> Figure:
-    """Draw an example of the most visited classes, with the action that is taken in each."""
-    met, policy = outcome.interactions, outcome.policy
-    here = outcome.evaluation.classes[met.start]
-    size = np.bincount(here, minlength=policy.n_classes)
+    """Draw a percept of each of the most visited classes, with the action that is taken there."""
+    data, policy = outcome.interactions, outcome.policy
+    visited = outcome.evaluation.classes[data.start]
+    size = np.bincount(visited, minlength=policy.n_classes)
     order = np.argsort(-size, kind="stable")[:n]
     order = order[size[order] > 0]
-    height, width, _ = next(iter(images_of(met.percepts[0]).values())).shape
+    height, width, _ = next(iter(images_of(data.percepts[0]).values())).shape
     columns = 4 if width > 1.4 * height else 6
     rows = -(-len(order) // columns)
     figure = new_figure(10.0, rows * (9.6 / columns * height / width + 0.42) + 0.3)
@@ -43,8 +43,8 @@ def draw_classes(outcome: CustomOutcome, n: int = 12) -> Figure:
     for axes in cells:
         axes.axis("off")
     for axes, number in zip(cells, order.tolist(), strict=False):
-        percepts, counts = np.unique(met.start[here == number], return_counts=True)
-        images = images_of(met.percepts[int(percepts[counts.argmax()])])
+        percepts, counts = np.unique(data.start[visited == number], return_counts=True)
+        images = images_of(data.percepts[int(percepts[counts.argmax()])])
         show_image(axes, list(images.values())[-1])
         action = int(policy.actions[number])
         name = policy.action_names[action] if policy.action_names else action + policy.action_start
@@ -65,15 +65,15 @@ def draw_learning(result: dict[str, Any]) -> Figure:
         return figure
     axes = panels[2]
     axes.set_title("Return while exploring")
-    met = [one["interactions"] for one in rounds]
-    axes.plot(met, [one["return"] for one in rounds], color=BLUE, marker="o", linewidth=1.8)
-    axes.annotate("random", (met[0], rounds[0]["return"]), color=GREY, xytext=(4, 4),
+    steps = [one["interactions"] for one in rounds]
+    axes.plot(steps, [one["return"] for one in rounds], color=BLUE, marker="o", linewidth=1.8)
+    axes.annotate("random", (steps[0], rounds[0]["return"]), color=GREY, xytext=(4, 4),
                   textcoords="offset points", fontsize=7.5)  # fmt: skip
     if result["measures"]:
         final = result["measures"]["return"]
         axes.axhline(final["mean"], color=ORANGE, linewidth=1.2, linestyle="--")
         axes.annotate(
-            f"without exploring {final['mean']:.2f}", (met[0], final["mean"]), color=ORANGE,
+            f"without exploring {final['mean']:.2f}", (steps[0], final["mean"]), color=ORANGE,
             xytext=(2, 3), textcoords="offset points", fontsize=7.5,
         )  # fmt: skip
     axes.set_xlabel("interactions")

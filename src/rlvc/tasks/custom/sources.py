@@ -16,7 +16,7 @@ DATA_FILES = (".npz", ".csv", ".parquet")
 
 
 def is_data(source: str) -> bool:
-    """Tell whether a source names data, and not an environment.
+    """Return whether a source names data, not an environment.
 
     >>> [is_data(source) for source in ("minari:maze/random-v0", "log.npz", "logs/", "CartPole-v1")]
     [True, True, True, False]
@@ -36,10 +36,10 @@ def read_data(
 ) -> Interactions:
     """Return the interactions of a Minari dataset, a folder with a table, or a file of arrays.
 
-    With ``lazy``, images that are in files of their own stay there.
+    With ``lazy``, images in files of their own are read when they are needed.
 
     Raises:
-        DataError: With all that is wrong with them.
+        DataError: The data are invalid; the message lists all problems.
     """
     callback = callback or Callback()
     callback.on_phase("read", None)

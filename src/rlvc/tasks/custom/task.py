@@ -29,9 +29,9 @@ from rlvc.tasks.custom.scene import draw_scene
 from rlvc.vision.extractor import FeatureExtractor
 
 Env = gymnasium.Env[Any, Any]
-ROW: Final = 300  # bytes of an interaction while it is collected
+BYTES: Final = 300  # bytes of an interaction while it is collected
 EPISODES: Final = 100  # of the evaluation by default
-MEASURES: Final = {
+MEASURES: Final = {  # their names in tables
     "return": "return",
     "length": "steps",
     "terminated": "ended by the task",
@@ -60,12 +60,12 @@ class CustomTask(Task[CustomEvaluation]):
 
     Attributes:
         name: The name of the task.
-        data: An environment; or interactions; or a database of them.
-        source: Where the data come from, as the command line says it.
-        interactions: How many to collect in an environment.
-        rounds: In how many rounds; each but the first follows what was learned so far.
+        data: An environment, interactions, or a database of them.
+        source: Their source, as given on the command line.
+        interactions: How many interactions to collect in an environment.
+        rounds: In how many rounds; all but the first follow the policy learned so far.
         epsilon: The share of random actions in these.
-        episodes: How many to measure with in an environment; 0 for none.
+        episodes: How many episodes to evaluate with in an environment; 0 for none.
     """
 
     name: str
@@ -83,57 +83,56 @@ class CustomTask(Task[CustomEvaluation]):
         """The source."""
         return {} if self.source is None else {"source": self.source}
 
-    @property
-    def env(self) -> Env | None:
-        """The environment, if there is one."""
-        return self.data if isinstance(self.data, gymnasium.Env) else None
-
     def collect(self, run: Run[CustomEvaluation]) -> None:
         """Explore the environment and learn in rounds, or learn from the data."""
-        if isinstance(self.data, Interactions):
-            learner = run.learner.fitted(self.data.percepts)
-            run.callback.on_needs(estimate_learning(self.data, learner, run.trees), None)
-            run.learn(self.data)
-        elif isinstance(self.data, Database):  # its features are extracted already
-            run.learner = match_extractor(run.learner, self.data.extractor)
-            run.learn(self.data)
-        elif self.data is not None:
+        if isinstance(self.data, gymnasium.Env):
             run.callback.on_needs(*self._needs(self.data, run))
             callback = ExplorationCallback(
                 on_round=lambda number, n: run.timer.begin(f"collect {number}", n),
                 on_step=run.callback.on_step,
             )
             for one in explore(
-                self.data, lambda met: run.learn(met, len(run.rounds) + 1),
+                self.data, lambda data: run.learn(data, len(run.rounds) + 1),
                 interactions=self.interactions, rounds=self.rounds, epsilon=self.epsilon,
                 seed=run.seed, callback=callback,
                 store=run.checkpoint.rounds if run.checkpoint else None,
             ):  # fmt: skip
                 run.rounds.append(describe_round(one))
                 run.callback.on_round(run.rounds[-1])
-        # A forest starts with the composites that the classifier found.
+        elif isinstance(self.data, Interactions):
+            run.callback.on_needs(estimate_learning(self.data, run.learner, run.trees), None)
+            run.learn(self.data)
+        elif isinstance(self.data, Database):  # its features are extracted already
+            run.learner = match_extractor(run.learner, self.data.extractor)
+            run.learn(self.data)
+        else:
+            raise TypeError(
+                "data of CustomTask must be a Gymnasium environment, Interactions or a Database; "
+                f"got {type(self.data).__name__}."
+            )
+        # A forest begins with the composites that the classifier found.
         run.database = run.stages[self.main][-1].database
 
     def _needs(
         self, env: Env, run: Run[CustomEvaluation]
     ) -> tuple[ResourceEstimate, ResourceEstimate]:
-        """Return what exploring needs at most, and in any case.
+        """Return what exploring needs at most and at least.
 
-        Nobody knows beforehand how many different images an environment will show.
+        It depends on how many distinct images the environment shows, which is not known yet.
         """
         shapes, n = shapes_of(env.observation_space).values(), self.interactions
         most = estimate_collection(shapes, n, run.learner, run.trees, keeps_images=True)
         least = estimate_collection(shapes, n, run.learner, images=1)
-        return most, replace(least, memory=least.memory + n * ROW)
+        return most, replace(least, memory=least.memory + n * BYTES)
 
     def evaluate(self, run: Run[CustomEvaluation]) -> CustomEvaluation:
         """Measure the policy in episodes, if there is an environment."""
         measures = None
         best = run.forest.policy if run.forest else run.policies[self.main]
-        if self.env is not None and self.episodes:
+        if isinstance(self.data, gymnasium.Env) and self.episodes:
             with run.timer.phase("evaluate", self.episodes):
                 measures = evaluate(
-                    best, self.env, episodes=self.episodes, seed=run.seed + NEW_SEED,
+                    best, self.data, episodes=self.episodes, seed=run.seed + NEW_SEED,
                     on_episode=run.callback.on_step,
                 ).summary()  # fmt: skip
         stages, data = run.stages[self.main], run.database.interactions
@@ -162,7 +161,7 @@ class CustomTask(Task[CustomEvaluation]):
         return dict(images_of(first))
 
     def examples(self, outcome: CustomOutcome) -> Examples:
-        """Return percepts of all classes; a forest has no single class of each."""
+        """Return percepts of all classes; with a forest, they have no single class."""
         chosen = Examples.choose(outcome.interactions, outcome.evaluation.classes)
         return chosen if outcome.forest is None else replace(chosen, classes=None)
 
@@ -194,10 +193,10 @@ class CustomTask(Task[CustomEvaluation]):
 
 
 def match_extractor(learner: RLVC, extractor: FeatureExtractor) -> RLVC:
-    """Return a learner with the parts of the extractor that made a dataset.
+    """Return a learner with the parts of the extractor that a dataset was made with.
 
     Raises:
-        ValueError: The learner asks for other parts.
+        ValueError: The learner was given other parts.
     """
     found: dict[str, Any] = {name: getattr(extractor, name) for name in (*CHOSEN, "threshold")}
     for name, part in found.items():
@@ -211,7 +210,7 @@ def match_extractor(learner: RLVC, extractor: FeatureExtractor) -> RLVC:
 
 
 def describe_round(one: Round[Policy]) -> dict[str, Any]:
-    """Return the numbers of a round; there are no means if no episode came to an end."""
+    """Return the numbers of a round; means are None if no episode ended."""
     is_any = len(one.returns) > 0
     return {
         "round": one.number,

@@ -1,1 +1,1 @@
-"""The car on the hill: its evaluation, figures and map."""
+"""The hill: its task, measures, figures and scene."""

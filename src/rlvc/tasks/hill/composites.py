@@ -1,4 +1,4 @@
-"""A figure of composite features: where their parts are, and which states exhibit them."""
+"""The figure of composite features: where their parts are, and which states exhibit them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from rlvc.tasks.hill.index import GAUGE, GROUND, POSITIONS, VELOCITIES
 from rlvc.tasks.hill.task import HillOutcome
 
 MOST: Final = {GAUGE: 6, GROUND: 4}  # features that are shown of either camera
-SPAN: Final = {GAUGE: 2, GROUND: 1}  # columns of the figure, of four, that an image takes
-HEIGHT: Final = {GAUGE: 1.5, GROUND: 1.75}  # inches of a row, without its words
-LINE: Final = {GAUGE: 84, GROUND: 40}  # letters of a line below an image
-GAP: Final = 3  # images in a row that may lack a feature within one range
+SPAN: Final = {GAUGE: 2, GROUND: 1}  # columns of an image, of the four of the figure
+HEIGHT: Final = {GAUGE: 1.5, GROUND: 1.75}  # inches of a row, without its caption
+LINE: Final = {GAUGE: 84, GROUND: 40}  # characters of a line of the caption
+GAP: Final = 3  # consecutive images that may lack a feature within one range
 
 
 def draw_composites(outcome: HillOutcome) -> Figure:
-    """Draw the composite features that are tested on the most percepts, of either camera."""
+    """Draw the composite features of either camera that are tested on the most percepts."""
     rows: list[tuple[str, list[int]]] = []
     for camera, most in MOST.items():
         chosen, per_row = most_tested(outcome, camera, most), 4 // SPAN[camera]
@@ -76,7 +76,7 @@ def ranges(shows: NDArray[np.bool_], gap: int = GAP) -> list[tuple[int, int]]:
 
 
 def caption(outcome: HillOutcome, number: int) -> list[str]:
-    """Return lines that describe a feature and when it is seen."""
+    """Return lines that describe a feature and where it is seen."""
     camera, spans = outcome.policy.graph.camera[number], _spans(outcome, number)
     what = "velocities" if camera == GAUGE else "positions"
     sentences = brief(outcome.policy.graph, number), f"at {what} {in_words(spans)}"
@@ -92,7 +92,7 @@ def _spans(outcome: HillOutcome, number: int) -> list[tuple[float, float]]:
 
 
 def _draw_composite(axes: Axes, outcome: HillOutcome, number: int) -> None:
-    """Draw a feature on the image in the middle of its longest range, and all its ranges below."""
+    """Draw a feature on the middle image of its longest range, and below it all ranges."""
     policy, shows = outcome.policy, outcome.evaluation.index.shows(number)
     first, last = max(ranges(shows), key=lambda one: one[1] - one[0], default=(0, 0))
     seen = np.flatnonzero(shows[first : last + 1])
@@ -111,7 +111,7 @@ def _draw_composite(axes: Axes, outcome: HillOutcome, number: int) -> None:
 def _draw_ranges(
     axes: Axes, image: Image, spans: list[tuple[float, float]], is_gauge: bool
 ) -> None:
-    """Draw below an image when a feature is seen; for the gauge, below its digits."""
+    """Draw below an image where a feature is seen; for the gauge, below its digits."""
     height, width, _ = image.shape
 
     def column(value: float) -> float:

@@ -41,7 +41,7 @@ PLACES: Final = (-0.9, -0.5, 0.0, 0.5)  # where the trials begin that are drawn
 
 
 def draw_figures(outcome: HillOutcome) -> Iterator[tuple[str, bytes]]:
-    """Draw all figures of a run; yield the names of their files, and these."""
+    """Draw all figures of a run; yield their file names and PNG data."""
     with house_style():
         yield "trials.png", to_png(draw_trials(outcome.result))
         yield "values.png", to_png(draw_state_values(outcome))

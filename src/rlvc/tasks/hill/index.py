@@ -1,4 +1,4 @@
-"""Which features every image of the two cameras on the hill exhibits; each is extracted once."""
+"""Which features the images of both cameras on the hill exhibit; each image is processed once."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ N_IMAGES: Final = len(POSITIONS) + len(VELOCITIES)
 class HillIndex:
     """Which image of either camera exhibits which feature of a graph.
 
-    A percept is an image of the ground and one of the gauge, and a feature is one camera's, so
-    these two matrices tell what every percept exhibits.
+    A percept is an image of the ground and one of the gauge, and a feature belongs to one of the
+    cameras, so these two matrices determine what every percept exhibits.
 
     Attributes:
         graph: The features.
@@ -60,18 +60,18 @@ class HillIndex:
     gauge: Bools = field(repr=False)
 
     @classmethod
-    def of(cls, found: FeatureIndex, graph: FeatureGraph) -> HillIndex:
-        """Return the result of :func:`index_hill` for the features of a graph."""
-        found, numbers = add_features(found, graph)
+    def of(cls, index: FeatureIndex, graph: FeatureGraph) -> HillIndex:
+        """Return the index of the features of a graph from the result of :func:`index_hill`."""
+        index, numbers = add_features(index, graph)
         columns = [numbers[number] for number in range(len(graph))]
         shows = {
             camera: _dense(shown.take(images))[:, columns]
-            for camera, shown, images in zip(found.cameras, found.shown, found.table.T, strict=True)
+            for camera, shown, images in zip(index.cameras, index.shown, index.table.T, strict=True)
         }
         return cls(graph, shows[GROUND], shows[GAUGE][: len(VELOCITIES)])
 
     def shows(self, number: int) -> Bools:
-        """Tell which positions or, if the gauge shows it, which velocities exhibit a feature."""
+        """Return which positions exhibit a feature or, if it is of the gauge, which velocities."""
         images = self.ground if self.graph.camera[number] == GROUND else self.gauge
         return images[:, number]
 
@@ -92,9 +92,9 @@ class HillIndex:
 
 
 def all_images(strip: Image) -> tuple[Percepts, list[int]]:
-    """Return percepts that show each image once, and their numbers from the left.
+    """Return percepts that show all images, and their numbers from the left.
 
-    There are fewer images of the gauge than of the ground; its last one is repeated.
+    There are fewer images of the gauge than of the ground, so its last one is repeated.
     """
     percepts = Percepts()
     numbers = [
@@ -127,18 +127,18 @@ def index_hill(
 def actions_of(policy: AnyPolicy, strip: Image) -> Ints:
     """Return the (361, 1025) actions of a policy, counted from 0."""
     symbols = FeatureGraph().add_symbols(policy.extractor)
-    found = index_hill(policy.extractor, symbols, strip)
+    index = index_hill(policy.extractor, symbols, strip)
     if isinstance(policy, ForestPolicy):
-        return greedy(*values_of_forest(policy, found))
-    return policy.actions[HillIndex.of(found, policy.graph).classify(policy.classifier)]
+        return greedy(*values_of_forest(policy, index))
+    return policy.actions[HillIndex.of(index, policy.graph).classify(policy.classifier)]
 
 
 def values_of_forest(
-    forest: ForestPolicy, found: FeatureIndex, threads: int = 0
+    forest: ForestPolicy, index: FeatureIndex, threads: int = 0
 ) -> tuple[Floats, Bools]:
-    """Return the (361, 1025, n_actions) values of a forest, and which of them any tree knows."""
-    index = HillIndex.of(found, forest.graph)
-    return forest.vote(index.classify(one.classifier, threads) for one in forest.trees)
+    """Return the (361, 1025, n_actions) values of a forest, and which of them any tree tried."""
+    tested = HillIndex.of(index, forest.graph)
+    return forest.vote(tested.classify(one.classifier, threads) for one in forest.trees)
 
 
 def actor(actions: Ints) -> Actor:

@@ -1,4 +1,4 @@
-"""Measures of policies on the hill, also of policies that know the position and the velocity."""
+"""Measures of policies on the hill, and of agents that know the position and the velocity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rlvc.runs.direct_perception import SIDES, Actor, TabularPolicy, equal_side
 
 TRIALS: Final = 10_000
 MAX_STEPS: Final = 100
-PAPER_SIDE: Final = 13  # the paper compares with a 13 × 13 grid
+PAPER_SIDE: Final = 13  # of the grid in the paper
 NODES: Final = 301  # values of each coordinate at which the optimum is computed
 TOLERANCE: Final = 1e-9  # error of the optimum, as a fraction of the reward
 LOWEST: Final = np.array([FIRST, -HILL.max_speed])
@@ -24,7 +24,7 @@ EXTENT: Final = np.array([TOP, HILL.max_speed]) - LOWEST
 
 
 def starts(seed: int, n: int = TRIALS) -> Floats:
-    """Return uniformly random places at rest, shape (n, 2), apart from the exploration's.
+    """Return uniformly random places at rest, shape (n, 2), independent of the exploration.
 
     >>> starts(0, 3)[:, 1].tolist()
     [0.0, 0.0, 0.0]
@@ -93,7 +93,7 @@ def compare(
 def optimal_q(states: Floats) -> Floats:
     """Return Q* at (n, 2) states, shape (n, 2), by dynamic programming on the true dynamics.
 
-    It is interpolated, so where it jumps by one step of the car it lies between the two values.
+    It is interpolated, so at a jump it lies between the two values.
 
     >>> optimal_q(np.array([[0.9, 2.0]])).round(1)
     array([[100., 100.]])
@@ -125,7 +125,7 @@ def _optimal_values() -> Floats:
 def _backup(states: Floats) -> Callable[[Floats], Floats]:
     """Return the function from V at the nodes to Q at (n, 2) states: the reward + γ V.
 
-    What the actions lead to is computed once; V is interpolated between the nodes.
+    The outcomes of the actions are computed once; V is interpolated between the nodes.
     """
     many = np.repeat(np.asarray(states, np.float64), len(ACTION_NAMES), axis=0)
     end, reward, terminated = HILL.move(many, np.tile([0, 1], len(states)))

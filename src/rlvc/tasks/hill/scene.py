@@ -1,4 +1,4 @@
-"""The scene of the hill: a map over position and velocity, and the images that show both."""
+"""The scene of the hill: a map over position and velocity, with the images of both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rlvc.runs.direct_perception import ENOUGH
 from rlvc.tasks.hill.index import GAUGE, GROUND, POSITIONS, VELOCITIES, all_images
 from rlvc.tasks.hill.metrics import optimal_q
 
-EVERY: Final = 4  # columns from one percept of the map to the next; half as many rows
+EVERY: Final = 4  # columns between points of the map; half as many rows
 LOST: Final = 1e-6  # a value below which no action matters
 
 
@@ -24,7 +24,7 @@ def draw_scene(strip: Image) -> Scene:
     column_of = dict(zip(names, table.T, strict=True))
     ground, gauge = column_of[GROUND], column_of[GAUGE][: len(VELOCITIES)]
     store = percepts.images[names.index(GAUGE)]
-    alike = [store[i] for i in range(len(store))]  # but for the cursor, so there is room for all
+    alike = [store[i] for i in range(len(store))]  # but for the cursor, so they compress well
     sheets, gauges = encode_images(GAUGE, alike, 1, np.inf)
     _, first = np.unique(ground, return_index=True)
     where = {

@@ -1,4 +1,4 @@
-"""The car on the hill: composite features, and what is learned without them."""
+"""The car on the hill, learned with composite features and without."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from rlvc.runs.summary import (
     forest_text,
     format_mean,
     format_share,
-    sizes_of,
+    format_sizes,
     table_of_agents,
 )
 from rlvc.runs.task import TaskEvaluation
@@ -70,10 +70,10 @@ class HillEvaluation(TaskEvaluation):
     Attributes:
         env: The environment.
         index: Which image exhibits which of the policy's features.
-        actions: (361, 1025) what the car does, rows by velocity, columns by position: the forest if
-            there is one, or else the classifier.
+        actions: (361, 1025) the actions of the forest if there is one, else of the policy; rows by
+            velocity, columns by position.
         values: (361, 1025) the values of these actions.
-        direct: What direct perception learned on the paper's grid.
+        direct: The policy of direct perception on the paper's grid.
     """
 
     env: HillEnv
@@ -112,53 +112,53 @@ class HillTask(PaperTask[HillEvaluation]):
         return HillEnv(self.pictures)
 
     def settings(self, preset: str) -> list[str]:
-        """Return composite features for the paper's preset: the paper has them on the hill."""
+        """Return composite features for the paper's preset, as the paper uses them on the hill."""
         return ["generator=composites"] if preset == "paper" else []
 
     def variants(self, learner: RLVC) -> dict[str, RLVC]:
-        """Return the learner, and one without composite features unless it has none itself."""
+        """Return the learner and, if it makes composite features, one without them."""
         if isinstance(learner.generator, Canonical):
             return {"learn": learner}
         return {"learn": learner, "primitive": replace(learner, generator=Canonical())}
 
     def estimate(self, run: Run[HillEvaluation], env: Env) -> ResourceEstimate:
-        """Return what a run needs: there are few distinct images."""
+        """Return what a run needs; there are few distinct images."""
         shapes = shapes_of(env.observation_space).values()
         return estimate_collection(
             shapes, self.interactions, run.learner, run.trees, images=N_IMAGES
         )
 
     def evaluate(self, run: Run[HillEvaluation]) -> HillEvaluation:
-        """Measure every stage with composite features and without, tables, and the optimum."""
+        """Measure all stages with composite features and without, tables, and the optimum."""
         data, learner = run.database.interactions, run.variants["learn"]
         stages, policy = run.stages["learn"], run.policies["learn"]
         n_steps = N_IMAGES + sum(map(len, run.stages.values()))
         with run.timer.phase("evaluate", n_steps):
             graph = stages[-1].database.graph
-            found = index_hill(
+            images = index_hill(
                 run.database.extractor, graph, self.env.strip, learner.threads, run.callback.on_step
             )
-            begin = starts(run.seed, self.episodes or TRIALS)
-            history = _measure_stages(stages, HillIndex.of(found, graph), begin, run.callback)
+            start = starts(run.seed, self.episodes or TRIALS)
+            history = _measure_stages(stages, HillIndex.of(images, graph), start, run.callback)
             numbers = describe_sizes(stages[-1]) | {
-                "images": {images.camera: len(images) for images in data.percepts.images},
+                "images": {one.camera: len(one) for one in data.percepts.images},
                 "measures": _measures(history[-1]),
-                "direct": compare(data, policy.n_classes, learner.solver, learner.gamma, begin),
-                "optimum": measure(optimal_action, begin),
+                "direct": compare(data, policy.n_classes, learner.solver, learner.gamma, start),
+                "optimum": measure(optimal_action, start),
             }
             numbers["features"] |= _count_composites(policy)
             primitive, alone = stages, history
             if "primitive" in run.stages:  # its features have other numbers
                 primitive = run.stages["primitive"]
-                other = HillIndex.of(found, primitive[-1].database.graph)
-                alone = _measure_stages(primitive, other, begin, run.callback)
-            index = HillIndex.of(found, policy.graph)
+                other = HillIndex.of(images, primitive[-1].database.graph)
+                alone = _measure_stages(primitive, other, start, run.callback)
+            index = HillIndex.of(images, policy.graph)
             classes = index.classify(policy.classifier, learner.threads)
             actions, values = policy.actions[classes], policy.values[classes]
             if run.forest is not None:
-                q, is_tried = values_of_forest(run.forest.policy, found, learner.threads)
+                q, is_tried = values_of_forest(run.forest.policy, images, learner.threads)
                 actions, values = greedy(q, is_tried), np.where(is_tried, q, -np.inf).max(axis=2)
-                numbers["forest"] = run.forest.describe(measure(actor(actions), begin))
+                numbers["forest"] = run.forest.describe(measure(actor(actions), start))
         seconds = run.timer.seconds
         numbers["primitive_only"] = describe_sizes(primitive[-1]) | {
             "features": len(primitive[-1].classifier.features),
@@ -204,14 +204,14 @@ class HillTask(PaperTask[HillEvaluation]):
         return draw_scene(self.env.strip)
 
     def measures(self, result: dict[str, Any]) -> SummaryTable | None:
-        """Return the measures beside those without composites, direct perception, the optimum."""
+        """Return the measures beside those without composites, of tables and of the optimum."""
 
         def cells_of(found: Mapping[str, Any]) -> list[str]:
             return [format_share(found.get("missed")), format_mean(found.get("mean_steps"))]
 
         others = []
         if alone := result.get("primitive_only"):
-            others.append(("without composite features", alone["measures"], sizes_of(alone)))
+            others.append(("without composite features", alone["measures"], format_sizes(alone)))
         return table_of_agents(result, ["missed", "steps"], cells_of, others)
 
     def summary(self, result: dict[str, Any]) -> Summary:
@@ -238,14 +238,14 @@ class HillTask(PaperTask[HillEvaluation]):
 
 
 def _measure_stages(
-    stages: list[Stage], index: HillIndex, begin: Floats, callback: Callback
+    stages: list[Stage], index: HillIndex, start: Floats, callback: Callback
 ) -> list[dict[str, Any]]:
-    """Return a line of the history for every stage; the same trials measure all of them."""
+    """Return a line of the history for each stage; all are measured with the same trials."""
     lines = []
     for stage in stages:
         actions = stage.actions()[index.classify(stage.classifier)]
         composite = sum(map(index.graph.is_arranged, stage.classifier.features.tolist()))
-        measures = measure(actor(actions), begin)
+        measures = measure(actor(actions), start)
         lines.append(history_line(stage, composite=composite, **measures))
         callback.on_step()
     return lines
@@ -256,7 +256,7 @@ def _measures(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _count_composites(policy: Policy) -> dict[str, Any]:
-    """Return how many composite features are tested, by camera as well."""
+    """Return how many composite features are tested, in all and by camera."""
     tested, graph = policy.classifier.features.tolist(), policy.graph
     cameras = [graph.camera[number] for number in tested if graph.is_arranged(number)]
     by_camera = {name: cameras.count(name) for name in (GROUND, GAUGE)}

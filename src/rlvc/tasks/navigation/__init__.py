@@ -1,1 +1,1 @@
-"""The maze and the subway: their evaluation, figures and map."""
+"""The maze and the subway: their tasks, measures, figures and scenes."""

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from rlvc.envs.planar_world import MOVES, PlanarWorld
-from rlvc.report.figures.curves import draw_features, draw_growth, plot_stages, sizes_of
+from rlvc.report.figures.curves import draw_features, draw_growth, plot_stages, size_in_words
 from rlvc.report.figures.style import (
     BLUE,
     GREY,
@@ -25,7 +25,7 @@ from rlvc.tasks.navigation.task import NavigationOutcome
 
 
 def draw_figures(outcome: NavigationOutcome) -> Iterator[tuple[str, bytes]]:
-    """Draw all figures of a run; yield the names of their files, and these."""
+    """Draw all figures of a run; yield their file names and PNG data."""
     with house_style():
         yield "policy.png", to_png(draw_policy(outcome))
         yield "values.png", to_png(draw_values(outcome))
@@ -63,8 +63,8 @@ def draw_policy(outcome: NavigationOutcome) -> Figure:
         f"{outcome.task.name.capitalize()}: what the agent does, seeing only the window around it"
     )
     axes.set_xlabel(
-        f"{sizes_of(outcome.result)}; an exit is reached from {measures['success']:.1%} of random "
-        "starts.\n"
+        f"{size_in_words(outcome.result)}; an exit is reached from {measures['success']:.1%} of "
+        "random starts.\n"
         f"White: optimal decisions ({1 - measures['suboptimal']:.1%}). Orange: the others. "
         "Blue: walls of glass. Crossed: exits.",
         fontsize=8.5,

@@ -24,7 +24,7 @@ MAX_STEPS = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """Positions that cover a world evenly, without exits, and their optimal values.
+    """Positions that cover a world evenly, except its exits, and their optimal values.
 
     Attributes:
         world: The world.
@@ -47,7 +47,7 @@ class Grid:
         return np.asarray(self.cells[cell])
 
     def is_optimal(self, actions: Ints) -> Bools:
-        """Tell at which positions an action has Q*(s, a) ≥ 0.98 V*(s)."""
+        """Return at which positions the action has Q*(s, a) ≥ 0.98 V*(s)."""
         chosen = self.optimal_q[np.arange(len(actions)), actions]
         return np.asarray(chosen >= ENOUGH * self.optimal_q.max(axis=1))
 
@@ -83,8 +83,8 @@ def walk(
 ) -> tuple[float, float]:
     """Walk from random starts; return the success and the mean steps.
 
-    All episodes advance together, so that an actor sees many positions at once. An agent that did
-    not move perceives what it perceived, so its actor is not asked again.
+    All episodes advance together, so that an actor gets many positions at once. It is not asked
+    again about an agent that did not move, as its percept is the same.
     """
     position = world.random_starts(episodes, rng)
     steps = np.zeros(episodes, np.int64)  # 0 as long as no exit is reached
@@ -106,7 +106,7 @@ def walk(
 
 
 def policy_actor(env: PictureEnv, policy: AnyPolicy, batch: int = 64) -> Actor:
-    """Return the actor that takes the policy's action in the percept of a position."""
+    """Return the actor that takes the action of a policy for the percept at a position."""
 
     def act(positions: Floats) -> Ints:
         parts = [
@@ -119,7 +119,7 @@ def policy_actor(env: PictureEnv, policy: AnyPolicy, batch: int = 64) -> Actor:
 
 
 def optimal_actor(world: PlanarWorld) -> Actor:
-    """Return the best actions of an agent that knows where it is."""
+    """Return the actor that knows its position and acts optimally."""
     optimum = optimal_values(world)
     return lambda positions: np.asarray(optimum.q(positions).argmax(axis=1))
 
@@ -129,10 +129,10 @@ def measure(
 ) -> dict[str, Any]:
     """Return, for JSON, the measures of an actor: ``success``, ``mean_steps``, ``suboptimal``.
 
-    The last one is the share of the positions of the grid where its decision is not optimal; it is
-    computed unless the caller knows it.
+    The last one is the share of the grid's positions where the action is not optimal; it is
+    computed unless given.
     """
-    rng = np.random.default_rng([seed, 2])  # apart from the exploration's
+    rng = np.random.default_rng([seed, 2])  # independent of the exploration
     success, mean_steps = walk(grid.world, act, rng, episodes)
     return {
         "success": success,

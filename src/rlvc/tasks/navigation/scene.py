@@ -1,4 +1,4 @@
-"""The scene of the maze or the subway: a map on which every position can be asked about."""
+"""The scene of the maze or the subway: a map of percepts at a grid of positions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rlvc.tasks.navigation.metrics import SPACING, cells_over, grid_over
 def draw_scene(world: PlanarWorld, env: PictureEnv, *, is_draft: bool) -> Scene:
     """Return a grid of positions on the picture of a world.
 
-    A draft has fewer of them, and says nothing of the optimum, which takes a while to find.
+    A draft has fewer positions, and no optimum, which takes a while to compute.
     """
     positions, cells = cells_over(world, 2 * SPACING if is_draft else SPACING)
     percepts = Percepts()

@@ -57,8 +57,8 @@ class NavigationEvaluation(TaskEvaluation):
 
     Attributes:
         env: The environment.
-        grid: The positions at which the policy was sampled.
-        actions: (n,) what the agent does there: the forest if there is one, or else the classifier.
+        grid: The positions at which the policy was evaluated.
+        actions: (n,) the actions there, of the forest if there is one, else of the policy.
         values: (n,) the values of these actions.
     """
 
@@ -96,13 +96,13 @@ class NavigationTask(PaperTask[NavigationEvaluation]):
         return grid_over(self.world)
 
     def estimate(self, run: Run[NavigationEvaluation], env: Env) -> ResourceEstimate:
-        """Return what a run needs, judged by its first percepts."""
+        """Return what a run needs, estimated from its first percepts."""
         shapes = shapes_of(env.observation_space).values()
         sample = collect(env, min(SAMPLE, self.interactions), seed=run.seed)
         return estimate_collection(shapes, self.interactions, run.learner, run.trees, sample=sample)
 
     def evaluate(self, run: Run[NavigationEvaluation]) -> NavigationEvaluation:
-        """Measure every stage, the policy, direct perception and the optimum."""
+        """Measure all stages, the policy, direct perception and the optimum."""
         stages, policy, seed = run.stages[self.main], run.policies[self.main], run.seed
         learner, last, grid = run.variants[self.main], stages[-1], self.grid
         data, n_episodes = run.database.interactions, self.episodes or EPISODES
@@ -134,8 +134,8 @@ class NavigationTask(PaperTask[NavigationEvaluation]):
     def _measure_stage(self, stage: Stage, shown: Incidence, seed: int) -> dict[str, Any]:
         """Return a line of the history.
 
-        Its success is that of an agent who perceives, wherever it is, the percept of the nearest
-        position of the grid: close to the truth, and affordable for every stage.
+        Its success is that of an agent that perceives the percept of the nearest position of the
+        grid: a good approximation that is fast enough for every stage.
         """
         actions, grid = stage.actions()[stage.classifier.classify(shown)], self.grid
         act: Actor = lambda positions: actions[grid.nearest(positions)]  # noqa: E731
@@ -144,7 +144,7 @@ class NavigationTask(PaperTask[NavigationEvaluation]):
     def measure_policy(
         self, policy: AnyPolicy, seed: int, suboptimal: float | None = None
     ) -> dict[str, Any]:
-        """Return the measures of a policy that perceives wherever it is."""
+        """Return the measures of a policy on the percepts at its exact positions."""
         return self._measure(policy_actor(self.env, policy), seed, suboptimal)
 
     def figures(self, outcome: NavigationOutcome) -> Iterator[tuple[str, bytes]]:
@@ -192,7 +192,7 @@ class NavigationTask(PaperTask[NavigationEvaluation]):
 def index_of_grid(
     env: PictureEnv, grid: Grid, database: Database, threads: int = 0
 ) -> FeatureIndex:
-    """Return which known features the percepts at the grid's positions exhibit, row by row."""
+    """Return the index of the percepts at the grid's positions, row by row."""
     percepts = Percepts()
     numbers = [percepts.add(env.percept(position)) for position in grid.positions]
     index = database.index_of(percepts, threads)

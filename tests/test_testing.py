@@ -64,6 +64,7 @@ def test_a_selector_keeps_its_contract(test: str, samples: str, ranking: str) ->
     testing.check_selector(Selector(test=test, samples=samples, ranking=ranking))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Tree, Diagrams])
 @given(seed=seeds)
 def test_a_classifier_keeps_its_contract(kind: type[Tree] | type[Diagrams], seed: int) -> None:

@@ -241,6 +241,7 @@ def test_a_file_that_may_not_be_read_is_told(
     assert kind_of(path) is None
 
 
+@pytest.mark.slow
 def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "f"
     for begin in (b"", (2**30).to_bytes(8, "little")):

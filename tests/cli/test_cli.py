@@ -237,6 +237,7 @@ def test_evaluating_prints_the_measures(call: Any, folder: Path) -> None:
     assert other["mean_steps"] != found["mean_steps"]
 
 
+@pytest.mark.slow
 def test_explaining_draws_and_prints(call: Any, folder: Path, tmp_path: Path) -> None:
     image, out = folder / "percept.png", tmp_path / "deep" / "x.png"
     printed = call.succeed("explain", folder / "policy.rlvc", image, "--out", out)
@@ -255,6 +256,7 @@ def test_explaining_draws_and_prints(call: Any, folder: Path, tmp_path: Path) ->
     assert {p.name for p in out.parent.iterdir()} == {"x.png", "percept-explained.png"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "image",
     [COLOUR[0][..., 0], COLOUR[0][:1, :1], COLOUR[0][:7, :50], np.tile(COLOUR[0], (3, 5, 1)),
@@ -278,6 +280,7 @@ def test_one_camera_takes_one_image(call: Any, folder: Path, tmp_path: Path) -> 
     call.succeed("explain", folder / "policy.rlvc", tmp_path / "a=b.png", "--out", tmp_path / "x")
 
 
+@pytest.mark.slow
 def test_a_policy_of_grey_images_can_be_explained(call: Any, tmp_path: Path) -> None:
     RLVC(threads=1).learn(database(GREY)).save(tmp_path / "p")
     for number, action in enumerate(RIGHT[:2]):

@@ -41,6 +41,7 @@ def test_stable_baselines3_finds_nothing_wrong(env_id: str) -> None:
     pytest.importorskip("stable_baselines3.common.env_checker").check_env(make(env_id))
 
 
+@pytest.mark.slow
 @IDS
 def test_the_same_seed_gives_the_same_episode(env_id: str) -> None:
     def episode(seed: int, spoils: bool = False) -> list[bytes]:

@@ -93,6 +93,7 @@ def test_occurrences_are_those_of_algorithm_5(cameras: tuple[str, ...], n_scenes
     assert n_several.min() > 50
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(seed=seeds)
 def test_features_may_be_added_at_once_or_one_by_one(seed: int) -> None:

@@ -80,7 +80,10 @@ def name_of(r: oracle.Rules) -> str:
     return f"{r.ranking}-{r.test}-cap{r.max_splits}{more}" + "-relevant" * r.relevant
 
 
-@pytest.mark.parametrize("rules", CASES + MORE, ids=name_of)
+SLOW = [pytest.param(rules, marks=pytest.mark.slow) for rules in CASES[2:] + MORE[1:]]
+
+
+@pytest.mark.parametrize("rules", [*CASES[:2], MORE[0], *SLOW], ids=name_of)
 def test_the_loop_is_algorithm_1_stage_by_stage(rules: oracle.Rules) -> None:
     n_checked = n_classes = n_several = 0
     for seed in range(6 if rules in MORE else 10):

@@ -75,6 +75,7 @@ def draw(rng: np.random.Generator) -> tuple[Bools, NDArray[np.int64], NDArray[np
 # Against the oracle ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_tests_are_those_of_a_literal_transcription() -> None:
     n_checked = n_several = n_alone = 0
     for seed in range(400):

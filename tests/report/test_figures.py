@@ -130,6 +130,7 @@ def test_arrows_point_where_the_agent_goes_and_tell_the_good_from_the_bad(
     assert shown == len(grid.positions)  # a small world has room for all
 
 
+@pytest.mark.slow
 def test_arrows_of_one_kind_alone_will_do(policy: Policy) -> None:
     made = made_up("maze", policy, actions=0)
     best = made.evaluation.grid.optimal_q.argmax(axis=1)
@@ -371,6 +372,7 @@ def test_a_run_is_written_with_a_percept_that_reads_as_it_was(
 # The terminal ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_summary_tells_what_happened_and_where(policy: Policy, tmp_path: Path) -> None:
     console = Console(width=80, force_terminal=False)
     folder = tmp_path / "a folder with [bold]odd[/] [/red] signs that is much too long for a line"

@@ -462,6 +462,7 @@ def test_columns_that_are_hardly_any(changed: Log, told: str, tmp_path: Path) ->
 # Much --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["npz", "csv", "parquet", "minari"])
 def test_images_are_never_in_memory_all_at_once(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -75,6 +75,7 @@ def names(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_says_how_to_resume_it(call: Any, tmp_path: Path) -> None:
     whole, stopped = tmp_path / "whole", tmp_path / "my run"
     assert call(*WORDS, "--out", whole).code == 0
@@ -176,6 +177,7 @@ def test_a_run_killed_while_it_cleans_up_is_finished(call: Any, tmp_path: Path) 
     assert "holds another run" in done.err
 
 
+@pytest.mark.slow
 def test_a_run_that_failed_can_be_resumed(call: Any, tmp_path: Path) -> None:
     whole, out = tmp_path / "whole", tmp_path / "run"
     assert call(*WORDS, "--out", whole).code == 0

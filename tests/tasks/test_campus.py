@@ -205,6 +205,7 @@ def test_callbacks_follow_a_run(photographs: Path) -> None:
         assert len(recorded.stages[version]) == found.result[version]["stages"] + 1
 
 
+@pytest.mark.slow
 def test_photographs_in_which_nothing_can_be_told_are_learned_all_the_same(tmp_path: Path) -> None:
     learned_from = Views(photograph, SHAPE, [N_VIEWS] * 44, seed=0).learn
     blank = np.zeros(SHAPE, np.uint8)

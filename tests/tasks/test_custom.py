@@ -316,6 +316,7 @@ def test_classes_are_shown_with_what_is_done_there(runs: dict[str, CustomOutcome
     assert {re.findall("“(.*)”", title)[0] for title in titles} <= {"3", "4"}
 
 
+@pytest.mark.slow
 def test_the_curve_of_rounds_needs_returns(runs: dict[str, CustomOutcome]) -> None:
     result = runs["environment"].result
     titles = [axes.get_title() for axes in draw_learning(result).axes]

@@ -148,6 +148,7 @@ def test_the_policy_does_on_percepts_what_the_tables_say(done: HillOutcome, tmp_
     assert values == pytest.approx(policy.q[classes, policy.actions[classes]])
 
 
+@pytest.mark.slow
 def test_what_is_already_primitive_is_not_learned_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlvc.tasks.hill.task.index_hill", lambda extractor, graph, *_: graph)
     monkeypatch.setattr(HillIndex, "of", blind)
@@ -237,6 +238,7 @@ def test_only_nodes_are_classifiers_here(done: HillOutcome) -> None:
 # Evaluating --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_policy_is_evaluated_as_in_its_run(done: HillOutcome) -> None:
     found = evaluate_policy(done.policy, seed=0, episodes=N_TRIALS)
     assert found == {"task": "hill", "pictures": "photos", **done.result["measures"]}
@@ -398,6 +400,7 @@ def test_ranges_bridge_small_gaps() -> None:
     assert in_words([(0.0, 0.5)] * 3 + [(2.0, 2.5)]) == "in 4 ranges from 0.00 to 2.50"
 
 
+@pytest.mark.slow
 def test_both_cameras_are_explained_with_their_own_features(done: HillOutcome) -> None:
     policy, graph = done.policy, done.policy.graph
     n_composites = 0

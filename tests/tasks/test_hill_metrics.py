@@ -160,6 +160,7 @@ def literal_q(
     return q
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [PolicyIteration(), ValueIteration()], ids=["policy", "value"])
 def test_the_values_of_a_table_are_those_of_counting(
     data: Interactions, solver: PolicyIteration | ValueIteration

@@ -166,6 +166,7 @@ def test_the_grid_of_the_maze_has_fifty_cells_a_side() -> None:
     assert grid_over(MAZE).cells.shape == (50, 50)
 
 
+@pytest.mark.slow
 @WORLDS
 def test_nearest_is_the_nearest_position(world: PlanarWorld) -> None:
     grid = grid_over(world)
@@ -181,6 +182,7 @@ def test_nearest_is_the_nearest_position(world: PlanarWorld) -> None:
         assert (distance[number] <= 0.5 + 1e-9).all()
 
 
+@pytest.mark.slow
 @WORLDS
 def test_no_place_outside_the_exits_is_without_a_position(world: PlanarWorld) -> None:
     starts = world.random_starts(20_000, np.random.default_rng(1))
@@ -378,6 +380,7 @@ def test_callbacks_follow_a_run() -> None:
     assert all(seconds >= 0 for seconds in done.result["seconds"].values())
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(
     small: None, small_run: NavigationOutcome, tmp_path: Path
 ) -> None:

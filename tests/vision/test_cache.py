@@ -130,6 +130,7 @@ class Fleeting(Images):
         return image
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [DRAWN, CAMERA], ids=["drawn", "camera"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_few_images_are_held_at_a_time(config: Any, threads: int) -> None:

@@ -83,6 +83,7 @@ def check_shard(data: ShardData, database: Database, first: int, seen: set[int])
             assert equal(getattr(ours, name), getattr(theirs, name))
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 10**6), n=st.integers(1, 80), shards=st.integers(1, 5),
     two=st.booleans(), n_images=st.integers(1, 12), block=st.integers(2, 15),

@@ -104,6 +104,7 @@ def test_no_view_is_drawn_before_it_is_perceived(monkeypatch: pytest.MonkeyPatch
     assert asked.count(9) <= 18  # a view that was drawn is kept
 
 
+@pytest.mark.slow
 def test_render_shows_the_map_and_the_percept() -> None:
     env = CampusEnv(render_mode="rgb_array")
     empty = env.render()

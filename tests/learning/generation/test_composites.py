@@ -330,6 +330,7 @@ def test_known_features_come_first(seed: int) -> None:
 # What percepts are said to exhibit ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(seed=seeds)
 def test_percepts_exhibit_what_is_found_on_them(seed: int) -> None:
@@ -617,6 +618,7 @@ def test_large_limits_take_no_memory() -> None:
 # What is kept between stages ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(seed=seeds)
 def test_a_run_proposes_what_a_fresh_start_would(seed: int) -> None:

@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, Interactions, Percepts, collect
 from rlvc.cli import main as main_of_rlvc
-from rlvc.data.spaces import shapes_of
 from rlvc.envs.photos.images import PHOTOGRAPHS, maze_picture
 from rlvc.runs import estimate_collection, estimate_learning
 from rlvc.vision import Harris, Orb, OrbDescriptor, Sift, SiftDescriptor
@@ -176,10 +175,10 @@ def estimate(name: str, n: int) -> None:
     env = gymnasium.make(env_id, disable_env_checker=True)
     if name == "minigrid":
         env = importlib.import_module("minigrid.wrappers").RGBImgObsWrapper(env)
-    shapes, is_custom = shapes_of(env.observation_space).values(), words[0] == "learn"
+    space, is_custom = env.observation_space, words[0] == "learn"
     sample = collect(env, 100, seed=0) if name == "maze" else None
     before = estimate_collection(
-        shapes, n, RLVC(), images=images, sample=sample, keeps_images=is_custom
+        space, n, RLVC(), images=images, sample=sample, keeps_images=is_custom
     )
     known = estimate_learning(collect(env, n, seed=0), RLVC()) if is_custom else None
     own = [sys.executable, __file__, "--here", "--estimate", "--runs", name, "--interactions"]

@@ -187,7 +187,7 @@ def picture_scene(
         return found(*walk(task.world, lambda p: actions[grid.nearest(p)], rng()))
 
     def others() -> dict[str, dict[str, float]]:
-        direct = compare(grid, data, 1, learner.solver, learner.gamma, seed)["best"]
+        direct = compare(grid, data, 1, learner, seed)["best"]
         return {
             "direct": found(direct["success"], direct["mean_steps"]),
             "optimum": found(*walk(task.world, optimal, rng())),
@@ -223,7 +223,7 @@ def campus_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
         return {"test error": error_of(optimal[voted], state)}
 
     def others() -> dict[str, dict[str, float]]:
-        return {"direct": {"test error": direct_error(data, learner.solver, learner.gamma)}}
+        return {"direct": {"test error": direct_error(data, learner)}}
 
     pixels = shrink(data.percepts)
     return Scene(
@@ -280,7 +280,7 @@ def hill_scene(name: str, pictures: str, seed: int, learner: RLVC) -> Scene:
         return found(*hill_measures.trials(actor(actions), begin))
 
     def others() -> dict[str, dict[str, float]]:
-        grids = hill_measures.compare(data, 1, learner.solver, learner.gamma, begin)
+        grids = hill_measures.compare(data, 1, learner, begin)
         return {
             "direct": found(grids["best"]["missed"], grids["best"]["mean_steps"]),
             "direct 13×13": found(grids["grid13"]["missed"], grids["grid13"]["mean_steps"]),

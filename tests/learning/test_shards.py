@@ -18,6 +18,7 @@ from rlvc.features import Composite, FeatureGraph, FeatureIndex, InCell
 from rlvc.learning import Compaction, Surrogates, View
 from rlvc.learning.generation.base import Candidates, Canonical, GeneratorState
 from rlvc.learning.generation.composites import Composites
+from rlvc.learning.generation.sampling import ImageQuery
 from rlvc.learning.selection.selector import Selector
 from rlvc.learning.shard import KnownFeatures, Shard, ViewSpec
 from rlvc.learning.solvers.base import solvers
@@ -173,8 +174,8 @@ def test_shards_tell_composites_of_one_learner_from_as_many_of_another(maze: Dat
         )
         known = KnownFeatures(maze.graph.add([composite])[0], n_symbols)
         spec = ViewSpec(number, known, Tree(), None, scale, 1)
-        fresh = copy(data)
-        one, other = (shard.sample(spec, [0], 0, 0, 2).places for shard in (used, fresh))
+        query = ImageQuery([0], camera=0, height=2)
+        one, other = (shard.sample(spec, query).places for shard in (used, copy(data)))
         assert (other.feature == n_symbols).any()
         for name in ("begin", "feature", "marks"):
             assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True)

@@ -17,7 +17,7 @@ from rlvc._core.checkpoint_store import PrefixedStore, Record
 from rlvc.data import Image
 from rlvc.errors import FileFormatError
 from rlvc.learning import Compaction
-from rlvc.learning.forest_trees import GrownTree, TreeStore
+from rlvc.learning.forest_trees import GrownTree, load_tree
 from rlvc.learning.generation.composites import Composites
 from rlvc.policies import AnyPolicy
 from rlvc.runs import Checkpoint
@@ -343,7 +343,7 @@ def test_trees_of_another_run_are_refused() -> None:
     data = forest.learner.extract(database(COLOUR))
     forest.learn(data, store=notes)
     manifest, arrays = notes.parts["tree-0"]
-    assert TreeStore(notes, data).load(0) is not None
+    assert load_tree(notes, 0, data) is not None
     wrong: list[dict[str, NDArray[Any]]] = [
         {"classes": arrays["classes"][1:]},
         {"classes": arrays["classes"] + 1000},
@@ -358,10 +358,10 @@ def test_trees_of_another_run_are_refused() -> None:
     for change in wrong:
         notes.parts["tree-0"] = manifest, {**arrays, **change}
         with pytest.raises(FileFormatError, match="saved trees of this run"):
-            TreeStore(notes, data).load(0)
+            load_tree(notes, 0, data)
     notes.parts["tree-0"] = {}, arrays
     with pytest.raises(FileFormatError, match="saved trees of this run"):
-        TreeStore(notes, data).load(0)
+        load_tree(notes, 0, data)
 
 
 # Keypoints

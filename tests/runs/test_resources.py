@@ -74,16 +74,16 @@ def test_few_small_images_need_no_temporary_file() -> None:
 
 
 def test_an_estimate_before_anything_is_collected() -> None:
-    learner, shapes = RLVC(threads=2), [(480, 640, 3)]
-    whole = estimate_collection(shapes, 1000, learner)
-    assert estimate_collection(shapes, 2000, learner).memory > whole.memory
-    assert estimate_collection(shapes * 2, 1000, learner).memory > whole.memory
-    assert estimate_collection(shapes, 1000, learner, images=50).memory < whole.memory
-    few = estimate_collection(shapes, 50, learner)
-    assert estimate_collection(shapes, 50, learner, images=1000) == few
+    learner, space = RLVC(threads=2), spaces.Box(0, 255, (480, 640, 3), np.uint8)
+    whole = estimate_collection(space, 1000, learner)
+    assert estimate_collection(space, 2000, learner).memory > whole.memory
+    assert estimate_collection(spaces.Dict(a=space, b=space), 1000, learner).memory > whole.memory
+    assert estimate_collection(space, 1000, learner, images=50).memory < whole.memory
+    few = estimate_collection(space, 50, learner)
+    assert estimate_collection(space, 50, learner, images=1000) == few
     # A detector that is not chosen yet counts as the one that needs most.
     harris, sift, little, much = (
-        estimate_collection(shapes, 1000, replace(learner, detector=one)).memory
+        estimate_collection(space, 1000, replace(learner, detector=one)).memory
         for one in (Harris(), Sift(), Orb(max_points=10), Orb(max_points=5000))
     )
     assert whole.memory == max(harris, sift)
@@ -94,11 +94,11 @@ def test_an_estimate_depends_on_the_images() -> None:
     plain, rich = (estimate_learning(data(n), RLVC(threads=1)) for n in (12, 60))
     assert plain.memory < rich.memory
     assert plain.temporary < rich.temporary < 60 * 64 * 64 * 3 * 20  # patches of symbols
-    sample, shapes = data(), [(64, 64, 3)]
-    more = estimate_collection(shapes, 100_000, RLVC(threads=1), sample=sample)
+    sample, space = data(), spaces.Box(0, 255, (64, 64, 3), np.uint8)
+    more = estimate_collection(space, 100_000, RLVC(threads=1), sample=sample)
     assert more.temporary > 100_000 * 64 * 64 * 3 - IN_MEMORY
     assert plain.memory < more.memory
-    assert more.memory != estimate_collection(shapes, 100_000, RLVC(threads=1)).memory
+    assert more.memory != estimate_collection(space, 100_000, RLVC(threads=1)).memory
     blank = Interactions.from_arrays(
         np.zeros((2, 64, 64), np.uint8), [0, 1], [0, 1], [True, True],
         next_observations=np.zeros((2, 64, 64), np.uint8),

@@ -18,7 +18,7 @@ import pytest
 from rlvc._core.lock import LOCK_FILE, FolderLockedError, lock_folder
 from rlvc.errors import StoppedError
 from rlvc.report.web.overview import describe_overview
-from rlvc.runs import Checkpoint, Interrupt, interruptible, task_of
+from rlvc.runs import Checkpoint, Interrupt, folder, interruptible, task_of
 from rlvc.runs import resources as needs
 from rlvc.runs.interrupt import SIGNALS
 from tests.support.worlds import Corridor
@@ -357,6 +357,19 @@ def test_phases_that_save_nothing_stop_at_once() -> None:
         interrupt.on_phase("evaluate", None)
         with pytest.raises(StoppedError, match="for a test"):
             signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_stops_a_run_while_its_results_are_written(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "learn", ENV, "--interactions", 20, "--rounds", 1, "--episodes", 0  # no phase follows
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "write_run", lambda *_: signal.raise_signal(signal.SIGINT))
+        done = call(*words, "--out", tmp_path / "run")
+    assert done.code == 1
+    assert done.err.startswith("rlvc: Stopped, and all completed work is saved. Resume it with:\n")
+    assert call(*words, "--resume", tmp_path / "run").code == 0
+    assert (tmp_path / "run" / "result.json").exists()
 
 
 def test_signals_that_are_ignored_stay_ignored(monkeypatch: pytest.MonkeyPatch) -> None:

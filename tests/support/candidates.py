@@ -14,7 +14,7 @@ from rlvc.features import Feature, FeatureGraph, FeatureIndex, Incidence
 from rlvc.learning.aliasing import Residuals
 from rlvc.learning.generation.base import GeneratorState
 from rlvc.learning.generation.class_images import class_keys
-from rlvc.learning.generation.sampling import CellCounts, Sample
+from rlvc.learning.generation.sampling import CellCounts, ImageQuery, Sample
 from rlvc.learning.mdp import MappedSequence
 from rlvc.learning.selection.selector import FeatureSelector, Samples, SplitChoice
 from rlvc.learning.shard import ClassifiedPercepts, ShardFeatures, ShardNumbers, exhibit
@@ -72,11 +72,11 @@ class ArrayView:
     def class_keys(self) -> Ints:
         return class_keys(self.classes, self.n_classes, ShardNumbers.of_all(self.index).percepts)
 
-    def sample(self, wanted: list[int], camera: int, seed: int, most: int, height: int) -> Sample:
-        return self.features.sample(self.seen, wanted, camera, seed, height)
+    def sample(self, query: ImageQuery, most: int) -> Sample:
+        return self.features.sample(self.seen, query)
 
-    def count_cells(self, wanted: list[int], camera: int, levels: int, height: int) -> CellCounts:
-        return self.features.count_cells(self.seen, wanted, camera, levels, height)
+    def count_cells(self, query: ImageQuery, levels: int) -> CellCounts:
+        return self.features.count_cells(self.seen, query, levels)
 
 
 def propose(

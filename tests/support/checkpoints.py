@@ -15,8 +15,8 @@ from rlvc import RLVC, Database, Interactions
 from rlvc._core.archive import read_archive
 from rlvc._core.checkpoint_store import CheckpointStore, Record
 from rlvc.classifiers import Tree
+from rlvc.learning import forest_trees
 from rlvc.learning.decisions import Decision, Decisions
-from rlvc.learning.forest_trees import GrownTree, TreeStore
 from rlvc.runs.checkpoint import FORMAT, VERSION
 from rlvc.vision import ExtractionCache, Harris, Invariants, Keypoints, Mahalanobis
 
@@ -82,8 +82,8 @@ def parts() -> Parts:
     classes = last.classifier.classify(last.database.incidence)
     policy = last.policy()
     policy = replace(policy, patches=policy.patches[:, :2, :2])  # small, to be broken elsewhere
-    grown = GrownTree(policy, classes, np.ones(len(data.interactions), bool))
-    TreeStore(recorder, data).save(0, grown)
+    grown = forest_trees.GrownTree(policy, classes, np.ones(len(data.interactions), bool))
+    forest_trees.save_tree(recorder, 0, grown)
     return recorder.parts
 
 
@@ -100,20 +100,19 @@ def load_run(path: Path) -> dict[str, Any]:
 
 def load_stage(path: Path) -> Decision:
     """Resume from the decision of the first stage."""
-    manifest, _ = parts()["stage-0"]
-    rms = float.fromhex(manifest["residual"])
-    found = Decisions(OneFile(path), _refuse).load(0, database(), manifest["classes"], rms)
-    assert found is not None
-    return found
+    view = database().view(Tree(), LEARNER.absorbing_gamma)
+    q = LEARNER.solver.solve(view.mdp, LEARNER.gamma)
+    residuals, is_aliased = view.residuals(q, LEARNER.gamma), np.ones(1, np.bool_)
+    return Decisions(OneFile(path), _refuse)(0, view, residuals, is_aliased)
 
 
 def _refuse(*_: Any) -> Decision:
     raise AssertionError("a stage that was saved must not be decided again")
 
 
-def load_tree(path: Path) -> GrownTree:
+def load_tree(path: Path) -> forest_trees.GrownTree:
     """Resume from a tree."""
-    found = TreeStore(OneFile(path), database()).load(0)
+    found = forest_trees.load_tree(OneFile(path), 0, database())
     assert found is not None
     return found
 

@@ -244,9 +244,9 @@ def test_knowing_the_state_is_tabular_learning() -> None:
             next_state=CAMPUS.next_state[s, a][:, None].astype(float),
         )  # fmt: skip
 
-    solver = ValueIteration()
-    assert direct_error(known(np.ones(44 * 3, np.bool_)), solver, 0.8) == 0.0
-    never_forward = direct_error(known(actions != 2), solver, 0.8)
+    learner = RLVC(solver=ValueIteration(), gamma=0.8)
+    assert direct_error(known(np.ones(44 * 3, np.bool_)), learner) == 0.0
+    never_forward = direct_error(known(actions != 2), learner)
     assert never_forward == pytest.approx(
         np.mean([0 not in best for best in literal_optimum()])  # all the same, so the first
     )

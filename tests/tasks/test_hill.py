@@ -34,7 +34,13 @@ from rlvc.report.figures.arrangements import YELLOW
 from rlvc.runs import Run
 from rlvc.runs.task import NEW_SEED, evaluate_policy
 from rlvc.tasks import HillOutcome, HillTask
-from rlvc.tasks.hill.composites import caption, draw_composites, in_words, most_tested, ranges
+from rlvc.tasks.hill.composites_figure import (
+    caption,
+    draw_composites,
+    in_words,
+    most_tested,
+    ranges,
+)
 from rlvc.tasks.hill.figures import draw_state_values, draw_thrusts, draw_trials
 from rlvc.tasks.hill.index import N_IMAGES, POSITIONS, VELOCITIES, HillIndex, actor
 from rlvc.tasks.hill.metrics import TRIALS, starts

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rlvc import Interactions, collect
+from rlvc import RLVC, Interactions, collect
 from rlvc.envs.hill.dynamics import HILL
 from rlvc.envs.hill.env import HillEnv
 from rlvc.learning.solvers.dynamic import PolicyIteration, ValueIteration
@@ -31,6 +31,8 @@ from rlvc.tasks.hill.metrics import (
 States = NDArray[np.float64]
 Actions = NDArray[np.int64]
 Cell = tuple[int, int]
+
+LEARNER = RLVC(gamma=0.75, solver=PolicyIteration())
 
 
 class BlindHill(HillEnv):
@@ -128,8 +130,8 @@ def test_starts_are_places_at_rest_that_depend_on_the_seed() -> None:
 
 
 def test_a_table_has_cells_of_equal_size_over_position_and_velocity(data: Interactions) -> None:
-    table = learn_states(data, 4, PolicyIteration(), 0.75)
-    numbers = dataclasses.replace(table, action=np.arange(16).reshape(4, 4))
+    table = learn_states(data, 4, LEARNER)
+    numbers = dataclasses.replace(table, action=np.arange(16))
     states = [(-1, -3), (-0.51, -3), (-0.5, -3), (0.99, -1.51), (-1, -1.5), (1, 3), (-1, 2.9)]
     assert numbers.act(np.array(states, np.float64)).tolist() == [0, 0, 1, 3, 4, 15, 12]
     beyond = np.array([(-1.1, -3.2), (1.2, 3.2)])  # where an episode may end
@@ -170,14 +172,15 @@ def test_the_values_of_a_table_are_those_of_counting(
         column, row = int((p + 1) / 2 * 7), int((s + 3) / 6 * 7)
         return min(max(column, 0), 6), min(max(row, 0), 6)
 
-    table, q = learn_states(data, 7, solver, 0.75), literal_q(data, cell, 0.75)
+    table = learn_states(data, 7, dataclasses.replace(LEARNER, solver=solver))
+    q = literal_q(data, cell, LEARNER.gamma)
     assert len({place for place, _ in q}) == 49
     n_clear = 0
     for column, row in itertools.product(range(7), repeat=2):
         worth = [q.get(((column, row), action), 0.0) for action in range(2)]
-        assert table.value[row, column] == pytest.approx(max(worth), abs=1e-5)
+        assert table.value[7 * row + column] == pytest.approx(max(worth), abs=1e-5)
         if abs(worth[0] - worth[1]) > 1e-4:  # rounding does not decide
-            assert table.action[row, column] == np.argmax(worth)
+            assert table.action[7 * row + column] == np.argmax(worth)
             n_clear += 1
     assert n_clear > 20
 
@@ -186,24 +189,23 @@ def test_the_best_grid_misses_least_then_is_fastest(
     data: Interactions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nan = float("nan")
-    found = {2: (0.5, 14.0), 3: (1.0, nan), 4: (0.1, 13.0), 5: (0.1, 12.0), 6: (0.1, 12.0)}
-    found[13] = (0.0, 11.0)  # not among those that are tried
+    found = {4: (0.5, 14.0), 9: (1.0, nan), 16: (0.1, 13.0), 25: (0.1, 12.0), 36: (0.1, 12.0)}
+    found[169] = (0.0, 11.0)  # not among those that are tried
     monkeypatch.setattr(hill_measures, "SIDES", range(3, 7))
-    monkeypatch.setattr(hill_measures, "trials", lambda act, _: found[act.__self__.side])
-    three = compare(data, 5, PolicyIteration(), 0.75, starts(0, 5))
+    monkeypatch.setattr(hill_measures, "trials", lambda act, _: found[len(act.__self__.action)])
+    three = compare(data, 5, LEARNER, starts(0, 5))
     assert three == {
         "equal": {"cells": 4, "missed": 0.5, "mean_steps": 14.0},
         "best": {"cells": 25, "missed": 0.1, "mean_steps": 12.0},
         "grid13": {"cells": 169, "missed": 0.0, "mean_steps": 11.0},
     }
-    assert compare(data, 9, PolicyIteration(), 0.75, starts(0, 5))["equal"]["mean_steps"] is None
+    assert compare(data, 9, LEARNER, starts(0, 5))["equal"]["mean_steps"] is None
 
 
 def test_every_grid_is_measured_on_the_same_trials(data: Interactions) -> None:
     begin = starts(1, 300)
-    solver = PolicyIteration()
-    three = compare(data, 100, solver, 0.75, begin)
-    alone = {side: measure(learn_states(data, side, solver, 0.75).act, begin) for side in (10, 13)}
+    three = compare(data, 100, LEARNER, begin)
+    alone = {side: measure(learn_states(data, side, LEARNER).act, begin) for side in (10, 13)}
     assert three["equal"] == {"cells": 100, **alone[10]}
     assert three["grid13"] == {"cells": 169, **alone[13]}
     assert three["best"]["missed"] <= min(one["missed"] for one in alone.values())

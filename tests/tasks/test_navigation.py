@@ -33,6 +33,7 @@ from tests.support.builders import COLOUR, database, percept_store
 from tests.support.tasks import SMALL, RecordingCallback, SmallEnv, run_small
 
 STILL = dataclasses.replace(SMALL, noise=0.0)
+TABULAR = RLVC(gamma=0.9, solver=PolicyIteration())
 WORLDS = pytest.mark.parametrize("world", [SMALL, MAZE, SUBWAY], ids=["small", "maze", "subway"])
 
 
@@ -251,13 +252,14 @@ def test_direct_perception_on_a_handful_of_transitions() -> None:
     )  # fmt: skip
     places = np.array([[0.0, 0.0], [200.0, 0.0], [0.0, 99.0]])
     # Worth of the first cell: right 0.5, down 2γ. Nothing is known of the third cell.
-    assert learn_positions(world, data, 2, PolicyIteration(), 0.9).act(places).tolist() == [2, 3, 0]
-    assert learn_positions(world, data, 2, PolicyIteration(), 0.2).act(places).tolist() == [1, 3, 0]
+    assert learn_positions(world, data, 2, TABULAR).act(places).tolist() == [2, 3, 0]
+    greedy = dataclasses.replace(TABULAR, gamma=0.2)
+    assert learn_positions(world, data, 2, greedy).act(places).tolist() == [1, 3, 0]
     blind = dataclasses.replace(data, state=None)
     with pytest.raises(
         ValueError, match=r"^Direct perception needs interactions that carry the state\.$"
     ):
-        learn_positions(world, blind, 2, PolicyIteration(), 0.9)
+        learn_positions(world, blind, 2, TABULAR)
 
 
 def test_the_best_grid_is_the_most_successful_one(
@@ -270,7 +272,7 @@ def test_the_best_grid_is_the_most_successful_one(
     monkeypatch.setattr(navigation, "learn_positions", learned)
     measured = lambda grid, side, *_: dict(zip(names, found[side], strict=True))  # noqa: E731
     monkeypatch.setattr(navigation, "measure", measured)
-    both = compare(grid_over(SMALL), data, 5, PolicyIteration(), 0.9, seed=0)
+    both = compare(grid_over(SMALL), data, 5, TABULAR, seed=0)
     assert both == {
         "equal": {"cells": 4, "success": 0.5, "suboptimal": 0.1},
         "best": {"cells": 16, "success": 0.75, "suboptimal": 0.3},
@@ -281,16 +283,16 @@ def test_every_grid_is_measured_with_the_same_episodes(
     data: Interactions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(navigation, "SIDES", range(2, 7))
-    grid, solver = grid_over(SMALL), PolicyIteration()
-    both = compare(grid, data, 9, solver, 0.9, seed=4, episodes=40)
+    grid = grid_over(SMALL)
+    both = compare(grid, data, 9, TABULAR, seed=4, episodes=40)
     alone = {}
     for side in range(2, 7):
-        actor = learn_positions(SMALL, data, side, solver, 0.9).act
+        actor = learn_positions(SMALL, data, side, TABULAR).act
         alone[side] = measure(grid, actor, 4, 40)
     assert both["equal"] == {"cells": 9, **alone[3]}
     best = max(range(2, 7), key=lambda s: (alone[s]["success"], -alone[s]["suboptimal"], -s))
     assert both["best"] == {"cells": best**2, **alone[best]}
-    assert compare(grid, data, 1, solver, 0.9, seed=4, episodes=2)["equal"]["cells"] == 1
+    assert compare(grid, data, 1, TABULAR, seed=4, episodes=2)["equal"]["cells"] == 1
 
 
 # Whole runs --------------------------------------------------------------------------------------

@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from rlvc._core.arrays import Arrays
 from rlvc._core.atomic import Pathlike, atomic_file
 from rlvc.errors import DamagedFileError, FileFormatError, InvalidFileError
-
-Arrays = Mapping[str, NDArray[Any]]
 
 MAX_BYTES: Final = 64 * 2**30  # of a file
 MAX_HEADER: Final = 2**25  # bytes of the header of safetensors, which holds the manifest

@@ -112,12 +112,10 @@ def atomic_folder(path: Pathlike) -> Iterator[Path]:
     with explain_os_errors(Path(path)), ExitStack() as undo:
         undo.callback(remove_empty, created)
         target.parent.mkdir(parents=True, exist_ok=True)
-        hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        hidden = target.parent / f".{target.name}.{secrets.token_hex(4)}"
+        hidden.mkdir()
         undo.callback(shutil.rmtree, hidden, ignore_errors=True)
         yield hidden
-        umask = os.umask(0)
-        os.umask(umask)
-        hidden.chmod(0o777 & ~umask)  # the permissions of an ordinary folder
         hidden.replace(target)
         undo.pop_all()
 

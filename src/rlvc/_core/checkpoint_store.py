@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import Arrays
+from rlvc._core.validate import CONTENT_ERRORS
 from rlvc.errors import InvalidFileError
 
 Record = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # a manifest and arrays
@@ -24,9 +26,7 @@ class CheckpointStore:
         """Return the record of this name; None if there is none."""
         return None
 
-    def save(
-        self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-    ) -> None:
+    def save(self, name: str, manifest: Mapping[str, Any], arrays: Arrays) -> None:
         """Save a record; the write is atomic."""
 
 
@@ -47,9 +47,7 @@ class PrefixedStore(CheckpointStore):
         """Return the record whose name is the prefix and this name."""
         return self._store.load(f"{self._name}-{name}")
 
-    def save(
-        self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-    ) -> None:
+    def save(self, name: str, manifest: Mapping[str, Any], arrays: Arrays) -> None:
         """Save a record under the prefix and this name."""
         self._store.save(f"{self._name}-{name}", manifest, arrays)
 
@@ -68,5 +66,5 @@ def explain_mismatch(what: str) -> Iterator[None]:
     """Turn any error about the content of a record into an InvalidFileError."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+    except CONTENT_ERRORS:
         require_same(False, what)

@@ -50,7 +50,7 @@ def param(default: Any, meaning: str, **limits: Any) -> Any:
 
 def rules(config: Any) -> Iterator[tuple[dataclasses.Field[Any], Rule]]:
     """Yield the fields of a configuration (or its class) that were declared with :func:`param`."""
-    for field in dataclasses.fields(config):
+    for field in dataclasses.fields(config) if dataclasses.is_dataclass(config) else ():
         if "rule" in field.metadata:
             yield field, field.metadata["rule"]
 
@@ -80,6 +80,18 @@ def check(config: Any) -> None:
             if not rule.allows(value):
                 must = rule.describe() or "finite"
                 raise ValueError(f"{whose} must be {must}; got {value!r}.")
+
+
+def check_methods(config: Any, name: str, *methods: str) -> None:
+    """Raise a TypeError unless a part of a configuration is an object with some methods."""
+    part = getattr(config, name)
+    for method in methods:
+        if isinstance(part, type) or not hasattr(part, method):
+            cure = f" Write {part.__name__}()." if isinstance(part, type) else ""
+            raise TypeError(
+                f"{name} of {type(config).__name__} must be an object with a method {method}; "
+                f"got {part!r}.{cure}"
+            )
 
 
 class Checked:
@@ -116,9 +128,7 @@ def parse(config_class: type[Any], texts: dict[str, str]) -> dict[str, Any]:
     >>> parse(Selector, {"alpha": "0.01", "min_samples": "3"})
     {'alpha': 0.01, 'min_samples': 3}
     """
-    owner, declared = config_class.__name__, dict[str, dataclasses.Field[Any]]()
-    if dataclasses.is_dataclass(config_class):
-        declared = {field.name: field for field, _ in rules(config_class)}
+    owner, declared = config_class.__name__, {one.name: one for one, _ in rules(config_class)}
     values: dict[str, Any] = {}
     for name, text in texts.items():
         if not declared:

@@ -19,6 +19,9 @@ MAX_SQUARED: Final = 1e100  # the largest number that is squared
 MAX_COUNT: Final = 2**40  # of anything that is counted
 MAX_SHOWN: Final = 300  # characters of an error about a file
 
+# What unexpected content causes.
+CONTENT_ERRORS = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
+
 Count = Annotated[int, "count"]  # an integer from 0 to MAX_COUNT
 Part = TypeVar("Part")
 
@@ -28,7 +31,7 @@ def explain_invalid(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Turn any error about the content of a file into an InvalidFileError."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+    except CONTENT_ERRORS as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise InvalidFileError(
             f"{os.fspath(path)} does not hold a {what}: {why[:MAX_SHOWN]}"

@@ -111,8 +111,7 @@ def check_options(options: LearnOptions) -> None:
         refuse(
             f"{source} is data", "environments", interactions=options.interactions,
             rounds=options.rounds, epsilon=options.epsilon, episodes=options.episodes,
-            render=options.render or None, wrap=options.wrap, arg=options.arg, size=options.size,
-            frames=options.frames if options.frames > 1 else None,
+            **options.given(),
         )  # fmt: skip
     if not from_data:
         kind = "an environment"

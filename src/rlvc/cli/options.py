@@ -110,16 +110,17 @@ class EnvOptions:
 
     def env_words(self, env_id: str) -> str:
         """Return the id and the options that describe the environment, for a shell."""
-        words = [env_id] + ["--render"] * self.render
-        for text in self.wrap or []:
-            words += ["--wrap", text]
-        for text in self.arg or []:
-            words += ["--arg", text]
-        if self.size:
-            words += ["--size", self.size]
-        if self.frames > 1:
-            words += ["--frames", str(self.frames)]
+        words = [env_id]
+        for name, value in self.given().items():
+            for one in value if isinstance(value, list) else [value]:
+                words += [f"--{name}"] if one is True else [f"--{name}", str(one)]
         return shlex.join(words)
+
+    def given(self) -> dict[str, Any]:
+        """Return those of these options that were given."""
+        values = {name: getattr(self, name) for name in ("render", "wrap", "arg", "size")}
+        values["frames"] = self.frames if self.frames > 1 else None
+        return {name: value for name, value in values.items() if value}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,7 +64,7 @@ def evaluate(options: EvaluateOptions) -> None:
             )
         found = _evaluate_in_env(policy, options)
     else:
-        if options.render or options.wrap or options.arg or options.size or options.frames > 1:
+        if options.given():
             raise ValueError("--render, --wrap, --arg, --size and --frames need an ENV_ID.")
         with console.status("measuring"):
             found = evaluate_policy(

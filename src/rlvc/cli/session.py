@@ -87,13 +87,13 @@ def execute_run(task: Task[Any], learner: RLVC, options: RunOptions, folder: Pat
             curves,
             ProgressDisplay(session.console) as display,
         ):
-            outcome = Run(
+            run = Run(
                 task, learner, seed=options.seed, trees=options.trees,
                 callbacks=[resources, display, curves, snapshots, interrupt],
                 checkpoint=session.checkpoint,
-            ).execute(folder)  # fmt: skip
-            display.on_phase("write", None)
-            snapshots.on_phase("write", None)
+            )  # fmt: skip
+            outcome = run.execute(folder)
+            run.callback.on_phase("write", None)
             outcome.result.update(session.facts)
             write_run(outcome, folder)
         session.checkpoint.clear()

@@ -65,7 +65,7 @@ class Explorer:
         policy: Predictor | None = None,
         epsilon: float | None = None,
         curious: bool = False,
-        on_step: Callable[[], None] | None = None,
+        on_step: Callable[[], None] = lambda: None,
     ) -> Interactions:
         """Interact ``n`` more times and return all interactions so far.
 
@@ -99,12 +99,11 @@ class Explorer:
             start = end
             if (terminated or truncated) and t < n - 1:
                 observation, info, start = self._reset()
-            if on_step is not None:
-                on_step()
+            on_step()
         return self._interactions()
 
     def restore(
-        self, saved: Interactions, on_step: Callable[[], None] | None = None
+        self, saved: Interactions, on_step: Callable[[], None] = lambda: None
     ) -> Interactions:
         """Add a round that :meth:`last_round` returned, as if it had just been collected."""
         self._begin_round()
@@ -117,8 +116,7 @@ class Explorer:
             start, action, *_ = row
             self._tried[start][action] += 1
             self._rows.append(row)
-            if on_step is not None:
-                on_step()
+            on_step()
         self._episode = self._rows[-1][4]
         return self._interactions()
 
@@ -165,7 +163,7 @@ def collect(
     epsilon: float | None = None,
     seed: int = 0,
     state: str | None = None,
-    on_step: Callable[[], None] | None = None,
+    on_step: Callable[[], None] = lambda: None,
 ) -> Interactions:
     """Interact ``n`` times with an environment and return the interactions.
 

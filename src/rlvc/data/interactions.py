@@ -94,9 +94,8 @@ class Interactions:
     @property
     def is_last(self) -> Bools:
         """(N,) whether the next row does not continue the episode."""
-        continues = np.zeros(len(self), np.bool_)
-        continues[:-1] = (self.episode[1:] == self.episode[:-1]) & (self.start[1:] == self.end[:-1])
-        return self.terminated | self.truncated | ~continues
+        is_cut: Bools = (self.episode[1:] != self.episode[:-1]) | (self.start[1:] != self.end[:-1])
+        return self.terminated | self.truncated | np.append(is_cut, np.True_)
 
     @property
     def is_stuck(self) -> Bools:

@@ -40,8 +40,8 @@ class Images:
         """How error messages call these images."""
         return f"camera {self.camera!r}" if self.camera else "the percept"
 
-    def add(self, array: object) -> int:
-        """Return the number of an image; store it if it is new."""
+    def add(self, array: object, file: str | None = None) -> int:
+        """Return the number of an image; store it, or the file that it is in, if it is new."""
         image = as_image(array, self.whose)
         if self.shape is None:
             self.shape = image.shape
@@ -53,7 +53,7 @@ class Images:
         digest = digest_of(image)
         if digest not in self._numbers:
             number = len(self)
-            self._store(number, image)
+            self._store(number, image, file)
             self._numbers[digest] = number  # only now, as a full disk may refuse the image
             self.digests.append(digest)
         return self._numbers[digest]
@@ -67,7 +67,7 @@ class Images:
         digests = b"".join(self.digests[first:last])
         return hashlib.blake2b(digests, digest_size=16).hexdigest()
 
-    def _store(self, number: int, image: Image) -> None:
+    def _store(self, number: int, image: Image, file: str | None) -> None:
         self._arrays.append(image, f"image {number} of {self.whose}")
 
     def __getitem__(self, number: int) -> Image:

@@ -220,9 +220,8 @@ def check_actions(
 
 def check_episodes(interactions: Interactions) -> list[str]:
     """Return the reasons why interactions are not complete episodes, one after the other."""
-    episode, n = interactions.episode, len(interactions)
-    is_last = np.ones(n, np.bool_)
-    is_last[:-1] = episode[1:] != episode[:-1]
+    episode = interactions.episode
+    is_last = np.append(episode[1:] != episode[:-1], True)
     ends = interactions.terminated | interactions.truncated
     problems = [
         f"episode {episode[row]} has no end: row {row} is neither terminated nor truncated."

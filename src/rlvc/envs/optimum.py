@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from rlvc._core.arrays import Floats
+from rlvc._core.arrays import Floats, frozen
 from rlvc.envs.planar_world import MOVES, PlanarWorld
 
 TOLERANCE: Final = 1e-9
@@ -56,10 +56,11 @@ class Axis:
         return cls(*(np.concatenate(parts).astype(float) for parts in (centres, knots, numbers)))
 
     def locate(self, places: Floats) -> tuple[NDArray[np.intp], Floats]:
-        """Return the cell at or before each place, and how far along to the next one, in [0, 1)."""
+        """Return the two cells between which each place lies, shape (2, n), and their weights."""
         number = np.interp(places, self.knots, self.numbers)
         before = number.astype(np.intp)
-        return before, number - before
+        after, share = np.minimum(before + 1, len(self.centres) - 1), number - before
+        return np.stack([before, after]), np.stack([1 - share, share])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,12 +113,10 @@ class Optimum:
         blocked = self.world.blocked(np.repeat(positions, len(shifts), axis=0), targets)
         exits = self.world.in_exit(targets) & ~blocked
         goes = ~(blocked | exits) / len(shifts)
-        (column, right), (row, down) = self.x.locate(targets[:, 0]), self.y.locate(targets[:, 1])
-        n_columns, n_rows = len(self.x.centres), len(self.y.centres)
-        columns = np.stack([column, np.minimum(column + 1, n_columns - 1)])
-        rows = np.stack([row, np.minimum(row + 1, n_rows - 1)])
-        cells = rows[:, None] * n_columns + columns
-        weights = np.stack([1 - down, down])[:, None] * np.stack([1 - right, right])
+        columns, across = self.x.locate(targets[:, 0])
+        rows, down = self.y.locate(targets[:, 1])
+        cells = rows[:, None] * len(self.x.centres) + columns
+        weights = down[:, None] * across
         n = len(positions)
         return (
             np.concatenate(cells.reshape(4, n, -1), axis=1),
@@ -206,5 +205,4 @@ def _solve(blank: Optimum) -> Floats:
         best = _best(gains + world.gamma * onward, stays, world.gamma)
         change = np.abs(best - values[open_cells]).max(initial=0.0)
         values[open_cells] = best
-    values.setflags(write=False)
-    return values
+    return frozen(values)

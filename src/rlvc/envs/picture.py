@@ -57,9 +57,7 @@ class PictureEnv(TaskEnv[Image, Floats]):
         self._scene: Image | None = None
         # Half a window on every side suffices for any position, also on the edges.
         self.margin = margin = (world.window + 1) // 2
-        mode = cv2.BORDER_REFLECT_101
-        padded = cv2.copyMakeBorder(picture, margin, margin, margin, margin, mode)
-        self.padded: Image = np.asarray(padded, np.uint8)
+        self.padded = np.pad(picture, ((margin, margin), (margin, margin), (0, 0)), "reflect")
 
     def percept(self, position: ArrayLike) -> Image:
         """Return the percept of an agent at (x, y), a new array."""

@@ -8,14 +8,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvc._core.arrays import Bools, Floats
+from rlvc._core.arrays import Bools, Floats, frozen
 from rlvc._core.params import check, param
 
 Point = tuple[float, float]
 
 ACTION_NAMES: Final = ("up", "right", "down", "left")
-MOVES: Final[Floats] = np.array([(0.0, -1.0), (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)])
-MOVES.setflags(write=False)
+MOVES: Final[Floats] = frozen(np.array([(0.0, -1.0), (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

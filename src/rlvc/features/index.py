@@ -12,13 +12,7 @@ from rlvc.data.percepts import Percepts
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.kinds import MAX_OCCURRENCES, AtLeast, Feature, Primitive
-from rlvc.features.occurrences import (
-    Found,
-    OccurrenceTable,
-    derive,
-    distinct_features,
-    locate_symbols,
-)
+from rlvc.features.occurrences import Found, OccurrenceTable, derive, locate_symbols
 from rlvc.vision.extractor import SymbolOccurrences
 
 
@@ -77,7 +71,9 @@ class FeatureIndex:
     ) -> FeatureIndex:
         """Return the index of a graph on percepts, given where its symbols occur."""
         n = len(graph)
-        shown = tuple(Incidence(*distinct_features(one.begin, one.feature), n) for one in places)
+        shown = tuple(
+            Incidence.from_pairs(one.image, one.feature, one.n_images, n) for one in places
+        )
         incidence = _of_percepts(shown, table, n)
         higher = [n for n, one in enumerate(graph.features) if not isinstance(one, Primitive)]
         return cls(graph, cameras, places, table, shown, incidence)._with_features(higher)
@@ -141,14 +137,12 @@ class FeatureIndex:
         return known[number]
 
     def places_of(
-        self, numbers: Sequence[int], known: dict[int, Found]
+        self, higher: Iterable[int], known: dict[int, Found]
     ) -> tuple[OccurrenceTable, ...]:
         """Return where primitive features and the given others occur, one table for each camera."""
-        graph = self.graph
-        higher = [number for number in numbers if graph.height[number] > 0]
         found = {number: self.find(number, known) for number in higher}
         return tuple(
-            places.join({n: where for n, where in found.items() if graph.camera[n] == camera})
+            places.join({n: where for n, where in found.items() if self.graph.camera[n] == camera})
             for camera, places in zip(self.cameras, self.places, strict=True)
         )
 

@@ -37,6 +37,11 @@ class OccurrenceTable(NamedTuple):
         """The number of images."""
         return len(self.begin) - 1
 
+    @property
+    def image(self) -> Ints:
+        """(n,) the image of each occurrence."""
+        return np.repeat(np.arange(self.n_images), np.diff(self.begin))
+
     def of(self, number: int) -> Found:
         """Return the images on which a feature occurs, and its occurrences."""
         rows = np.flatnonzero(self.feature == number)
@@ -57,8 +62,7 @@ class OccurrenceTable(NamedTuple):
         """Return the table with the occurrences of other features, given by number, added."""
         if not found:
             return self
-        own = np.repeat(np.arange(self.n_images), np.diff(self.begin))
-        image = np.concatenate([own, *(where for where, _ in found.values())])
+        image = np.concatenate([self.image, *(where for where, _ in found.values())])
         lengths = np.asarray([len(where) for where, _ in found.values()], np.int64)
         others = np.repeat(np.asarray(list(found), np.int32), lengths)
         feature = np.concatenate([self.feature, others])
@@ -91,21 +95,6 @@ def locate_symbols(
 def to_marks(points: InterestPoints) -> Marks:
     """Return the positions, scales and angles of points as occurrences."""
     return np.column_stack([points.xy, points.scale, points.angle]).astype(np.float64)
-
-
-@jit
-def distinct_features(begin: Ints, feature: Ints32) -> tuple[Ints, Ints32]:
-    """Return the features of each image, each once, given all of them in ascending order."""
-    out = np.zeros(len(begin), np.int64)
-    distinct = np.empty(len(feature), np.int32)
-    n = 0
-    for image in range(len(begin) - 1):
-        for i in range(begin[image], begin[image + 1]):
-            if i == begin[image] or feature[i] != feature[i - 1]:
-                distinct[n] = feature[i]
-                n += 1
-        out[image + 1] = n
-    return out, distinct[:n].copy()
 
 
 def derive(

@@ -52,44 +52,25 @@ class Decisions:
         self, stage: int, view: View, residuals: ResidualSums, is_aliased: Bools
     ) -> Decision:
         """Return the decision of a stage."""
-        known = stage, view.database, len(is_aliased), residuals.rms()
-        decision = self.load(*known)
-        if decision is None:
-            decision = self._decide(view, residuals, is_aliased)
-            self._save(decision, *known)
-        return decision
-
-    def load(self, stage: int, database: Database, n_classes: int, rms: float) -> Decision | None:
-        """Return the decision of a stage in an earlier run; None if it did not get so far.
-
-        Args:
-            stage: The number of the stage.
-            database: Its interactions.
-            n_classes: The number of classes.
-            rms: The root mean square of the residuals, which shows that nothing has changed.
-        """
-        found = self._store.load(f"stage-{stage}")
-        if found is None:
-            return None
-        manifest, _ = found
-        is_same = (manifest.get("classes"), manifest.get("residual")) == (n_classes, rms.hex())
-        require_same(is_same, "stages")
-        with explain_mismatch("stages"):
-            return _read(manifest, database, n_classes)
-
-    def _save(
-        self, decision: Decision, stage: int, database: Database, n_classes: int, rms: float
-    ) -> None:
-        """Save the decision of a stage."""
+        name, database, n_classes = f"stage-{stage}", view.database, len(is_aliased)
+        # The residuals show that nothing has changed.
+        known = {"classes": n_classes, "residual": residuals.rms().hex()}
+        found = self._store.load(name)
+        if found is not None:
+            saved, _ = found
+            require_same(known.items() <= saved.items(), "stages")
+            with explain_mismatch("stages"):
+                return _read(saved, database, n_classes)
+        decision = self._decide(view, residuals, is_aliased)
         new = decision.database.graph.features[len(database.graph) :]
         manifest = {
-            "classes": n_classes,
-            "residual": rms.hex(),
+            **known,
             "refinable": decision.n_refinable,
             "splits": [[one.visual_class, one.feature] for one in decision.splits],
             "features": [describe_feature(feature) for feature in new],
         }
-        self._store.save(f"stage-{stage}", manifest, {})
+        self._store.save(name, manifest, {})
+        return decision
 
 
 def _read(manifest: dict[str, Any], database: Database, n_classes: int) -> Decision:

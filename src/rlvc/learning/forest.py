@@ -26,7 +26,7 @@ from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import Primitive
 from rlvc.learning.database import Database
 from rlvc.learning.engine import Local
-from rlvc.learning.forest_trees import GrownTree, TreeStore
+from rlvc.learning.forest_trees import GrownTree, load_tree, save_tree
 from rlvc.learning.joint_values import solve_jointly
 from rlvc.learning.mdp import map_interactions
 from rlvc.learning.rlvc import RLVC
@@ -121,15 +121,17 @@ class Forest:
                 f"got {type(data).__name__}."
             )
         database, grown = data.gather(), list[GrownTree]()
-        trees = TreeStore(store, database)
-        while len(grown) < self.trees and (saved := trees.load(len(grown))) is not None:
+        for number in range(self.trees):
+            saved = load_tree(store, number, database)
+            if saved is None:
+                break
             grown.append(saved)
             on_tree()
         engine, threads = self.learner.engine, self.learner.threads
         grow = partial(self.grow, without_images(database))
         for tree in engine.run(grow, range(len(grown), self.trees), threads):
             one = with_patches(tree, database)
-            trees.save(len(grown), one)
+            save_tree(store, len(grown), one)
             grown.append(one)
             on_tree()
         error = out_of_bag_error(grown, database.interactions, self.learner)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.checkpoint_store import CheckpointStore, Record, explain_mismatch, require_same
+from rlvc._core.checkpoint_store import CheckpointStore, explain_mismatch, require_same
 from rlvc.learning.database import Database
 from rlvc.learning.shard import Spot
 from rlvc.policies.io import describe_policy, restore_policy
@@ -32,35 +32,23 @@ class GrownTree:
     spots: Mapping[int, Spot] = field(default_factory=dict)
 
 
-class TreeStore:
-    """Save and load the trees of one database in a checkpoint store.
+def save_tree(store: CheckpointStore, number: int, grown: GrownTree) -> None:
+    """Save a tree as a policy without its vocabulary, which is that of the database."""
+    manifest, arrays = describe_policy(grown.policy)
+    arrays = {name: one for name, one in arrays.items() if not name.startswith("vocabulary/")}
+    arrays |= {"classes": grown.classes, "is_known": grown.is_known}
+    store.save(f"tree-{number}", manifest, arrays)
 
-    A tree is saved as a policy without its vocabulary, which is that of the database.
-    """
 
-    def __init__(self, store: CheckpointStore, database: Database) -> None:
-        self._store, self._database = store, database
-
-    def load(self, number: int) -> GrownTree | None:
-        """Return a saved tree; None if there is none of this number."""
-        found = self._store.load(f"tree-{number}")
-        if found is None:
-            return None
-        with explain_mismatch("trees"):
-            return self._read(found)
-
-    def save(self, number: int, grown: GrownTree) -> None:
-        """Save a tree."""
-        manifest, arrays = describe_policy(grown.policy)
-        arrays = {name: one for name, one in arrays.items() if not name.startswith("vocabulary/")}
-        arrays |= {"classes": grown.classes, "is_known": grown.is_known}
-        self._store.save(f"tree-{number}", manifest, arrays)
-
-    def _read(self, record: Record) -> GrownTree:
-        """Return the tree that a record describes, or raise an error if it is invalid."""
-        manifest, arrays = record
-        policy = Policy(**restore_policy(manifest, arrays, self._database.extractor.snapshot()))
-        data, classes, is_known = self._database.interactions, arrays["classes"], arrays["is_known"]
+def load_tree(store: CheckpointStore, number: int, database: Database) -> GrownTree | None:
+    """Return a saved tree of a database; None if there is none of this number."""
+    found = store.load(f"tree-{number}")
+    if found is None:
+        return None
+    with explain_mismatch("trees"):
+        manifest, arrays = found
+        policy = Policy(**restore_policy(manifest, arrays, database.extractor.snapshot()))
+        data, classes, is_known = database.interactions, arrays["classes"], arrays["is_known"]
         require_same(classes.dtype == np.int64 and classes.shape == (len(data.percepts),), "trees")
         require_same(classes.min() >= 0 and classes.max() < policy.n_classes, "trees")
         require_same(is_known.dtype == np.bool_ and is_known.shape == (len(data),), "trees")

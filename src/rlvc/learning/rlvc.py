@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rlvc._core.arrays import Bools, Floats
 from rlvc._core.checkpoint_store import NULL_STORE, CheckpointStore
-from rlvc._core.params import check, param
+from rlvc._core.params import check, check_methods, param
 from rlvc.classifiers.base import Classifier, Split
 from rlvc.classifiers.tree import Tree
 from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, explore
@@ -109,16 +109,8 @@ class RLVC:
     def __post_init__(self) -> None:
         check(self)
         for name, methods in _METHODS.items():
-            part = getattr(self, name)
-            if part is None and name in CHOSEN:
-                continue
-            for method in methods:
-                if isinstance(part, type) or not hasattr(part, method):
-                    cure = f" Write {part.__name__}()." if isinstance(part, type) else ""
-                    raise TypeError(
-                        f"{name} of RLVC must be an object with a method {method}; "
-                        f"got {part!r}.{cure}"
-                    )
+            if getattr(self, name) is not None or name not in CHOSEN:
+                check_methods(self, name, *methods)
 
     def learn(
         self,
@@ -258,40 +250,23 @@ class RLVC:
             threshold=self.threshold, threads=self.threads,
         ).new_extractor()  # fmt: skip
 
-    def database_source(
-        self, data: Data
-    ) -> Callable[[int, Stage | None, Database | None], Database]:
-        """Return a function that fetches the database of a stage: the previous or a fresh one.
+    def prepare(self, data: Data) -> Database | InteractionSource:
+        """Return the database to learn from, with its shards where their sums are computed.
 
-        Its arguments are the number of the stage, the previous stage, and the database with the
-        features known after that.
+        A function that returns fresh interactions is returned as it is.
         """
         if isinstance(data, Interactions):
             data = self.extract(data)
         if isinstance(data, Database):
             is_local = data.client.shard is not None
-            static = self.engine.distribute(data, self.threads) if is_local else data
-            return lambda number, stage, database: database or static
+            return self.engine.distribute(data, self.threads) if is_local else data
         if not callable(data):
             raise TypeError(
                 "data of RLVC must be Interactions, a Database, a Gymnasium environment or a "
                 f"function that returns fresh interactions; got {type(data).__name__}. "
                 "Interactions.from_arrays makes them."
             )
-        fresh = data
-
-        def fetch(number: int, stage: Stage | None, database: Database | None) -> Database:
-            interactions = fresh(number, stage.policy() if stage else None)
-            if not isinstance(interactions, Interactions):
-                raise TypeError(
-                    "The function that provides fresh interactions must return Interactions; "
-                    f"got {type(interactions).__name__}."
-                )
-            if database is None:
-                return self.extract(interactions)
-            return self.extract(interactions, extractor=database.extractor, graph=database.graph)
-
-        return fetch
+        return data
 
 
 class _Run:
@@ -304,7 +279,7 @@ class _Run:
     variance: float
 
     def __init__(self, learner: RLVC, data: Data, store: CheckpointStore) -> None:
-        self._learner, self._fetch = learner, learner.database_source(data)
+        self._learner, self._data = learner, learner.prepare(data)
         self._choose = partial(learner.choose_splits, learner.generator.start())
         self._decisions = None if store is NULL_STORE else Decisions(store, self._choose)
         self._post_process = learner.post_process.start()
@@ -315,8 +290,7 @@ class _Run:
     def evaluate(self, number: int, classifier: Classifier) -> tuple[View, Floats]:
         """Return the view of a stage under a classifier, and the optimal values."""
         learner = self._learner
-        known = None if self._decision is None else self._decision.database
-        database = self._fetch(number, self._stage, known)
+        database = self._fetch(number)
         if database.interactions is not self._interactions:
             self._interactions = database.interactions
             self.variance = database.variance(learner.gamma)
@@ -358,6 +332,21 @@ class _Run:
         is_aliased = learner.aliasing.detect(residuals, self.variance)
         self.decide(number, view, residuals, is_aliased)
         return self.stage(number, view, q, residuals, is_aliased, [])
+
+    def _fetch(self, number: int) -> Database:
+        """Return the database of a stage: the previous or a fresh one."""
+        known = None if self._decision is None else self._decision.database
+        if isinstance(self._data, Database):
+            return known or self._data
+        interactions = self._data(number, self._stage.policy() if self._stage else None)
+        if not isinstance(interactions, Interactions):
+            raise TypeError(
+                "The function that provides fresh interactions must return Interactions; "
+                f"got {type(interactions).__name__}."
+            )
+        if known is None:
+            return self._learner.extract(interactions)
+        return self._learner.extract(interactions, extractor=known.extractor, graph=known.graph)
 
     def _solve(self, classifier: Classifier) -> tuple[MappedMDP, Floats]:
         learner = self._learner

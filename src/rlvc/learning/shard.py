@@ -45,7 +45,7 @@ from rlvc.learning.generation.class_images import (
     spans_of,
 )
 from rlvc.learning.generation.composites import NewFeatures, may_be_part
-from rlvc.learning.generation.sampling import CellCounts, Sample, ShardSample
+from rlvc.learning.generation.sampling import CellCounts, ImageQuery, Sample, ShardSample
 from rlvc.learning.mdp import EffectiveTransitions, MappedSequence, TransitionCounts
 from rlvc.learning.selection.selector import FeatureSelector, Samples
 from rlvc.learning.surrogates import Cooccurrence, Tally, TallyRequest, cooccurrences_of, tallies_of
@@ -94,33 +94,24 @@ class ShardFeatures:
     )
     _blocks: dict[int, dict[int, FeatureBlock]] = field(default_factory=dict)
 
-    def sample(
-        self, percepts: ClassifiedPercepts, wanted: list[int], camera: int, seed: int, height: int
-    ) -> Sample:
+    def sample(self, percepts: ClassifiedPercepts, query: ImageQuery) -> Sample:
         """Return the images of some classes in a random order; nothing is copied."""
-        images = self._images_of(percepts, wanted, camera, seed)
-        return Sample(images.begin, images.image, self._places_of(percepts.index, height)[camera])
+        images = self._images_of(percepts, query)
+        places = self._places_of(percepts.index, query.height)[query.camera]
+        return Sample(images.begin, images.image, places)
 
-    def cut_sample(
-        self,
-        percepts: ClassifiedPercepts,
-        wanted: list[int],
-        camera: int,
-        seed: int,
-        most: int,
-        height: int,
-    ) -> ShardSample:
+    def cut_sample(self, percepts: ClassifiedPercepts, query: ImageQuery, most: int) -> ShardSample:
         """Return the first images of some classes in that order, to merge with other shards."""
-        sample = self.sample(percepts, wanted, camera, seed, height)
-        return ShardSample.cut(sample, self._draw_ranks(seed)[camera], most)
+        rank = self._draw_ranks(query.seed)[query.camera]
+        return ShardSample.cut(self.sample(percepts, query), rank, most)
 
     def count_cells(
-        self, percepts: ClassifiedPercepts, wanted: list[int], camera: int, levels: int, height: int
+        self, percepts: ClassifiedPercepts, query: ImageQuery, levels: int
     ) -> CellCounts:
         """Count the images of some classes, and those that show each feature in each cell."""
-        images = self._images_of(percepts, wanted, camera)
-        places = self._places_of(percepts.index, height)[camera]
-        is_part = may_be_part(percepts.index.graph, height)
+        images = self._images_of(percepts, query)
+        places = self._places_of(percepts.index, query.height)[query.camera]
+        is_part = may_be_part(percepts.index.graph, query.height)
         work = partial(count_cells, images, places, is_part, levels)
         found = share_threads(work, spans_of(images.begin, percepts.threads), percepts.threads)
         return CellCounts(np.diff(images.begin), np.concatenate(found))
@@ -137,7 +128,8 @@ class ShardFeatures:
             blocks = {name: block for name, block in cached.items() if name in kept}
             missing = [i for i, name in enumerate(kind.ids) if name not in blocks]
             if missing:
-                images = self._images_of(percepts, [wanted[i] for i in missing], kind.camera)
+                query = ImageQuery([wanted[i] for i in missing], kind.camera, new.height)
+                images = self._images_of(percepts, query)
                 features = [kind.features[i] for i in missing]
                 made = images.exhibit(features, places[kind.camera], n_known, percepts.threads)
                 blocks |= {kind.ids[i]: block for i, block in zip(missing, made, strict=True)}
@@ -146,13 +138,12 @@ class ShardFeatures:
             n = found[-1].n_features
         return found
 
-    def _images_of(
-        self, percepts: ClassifiedPercepts, wanted: list[int], camera: int, seed: int = -1
-    ) -> ClassImages:
-        """Return the images of some classes, in the random order of a seed; in any order if -1.
+    def _images_of(self, percepts: ClassifiedPercepts, query: ImageQuery) -> ClassImages:
+        """Return the images of some classes.
 
         They are cached, as a feature composed from images is then searched for on the same images.
         """
+        wanted, camera, _, seed = query
         key = percepts.number, tuple(wanted)
         cached_key, cached_seed, images = self._images.get(camera, (None, -1, None))
         if images is None or cached_key != key or seed not in (-1, cached_seed):
@@ -182,7 +173,7 @@ class ShardFeatures:
         if not self._places or parts != self._parts:
             if not self._parts.items() <= parts.items():  # another run numbered other features
                 self._found = {}
-            self._parts, self._places = parts, index.places_of(numbers, self._found)
+            self._parts, self._places = parts, index.places_of(parts, self._found)
         return self._places
 
 
@@ -351,24 +342,17 @@ class Shard:
         classes = self._classify(spec).classes[numbers.is_first]
         return class_keys(classes, spec.classifier.n_classes, numbers.percepts[numbers.is_first])
 
-    def sample(
-        self, spec: ViewSpec, wanted: list[int], camera: int, seed: int, height: int
-    ) -> Sample:
+    def sample(self, spec: ViewSpec, query: ImageQuery) -> Sample:
         """Return the images of some classes in a random order; nothing is copied."""
-        return self._features.sample(self._classify(spec), wanted, camera, seed, height)
+        return self._features.sample(self._classify(spec), query)
 
-    def cut_sample(
-        self, spec: ViewSpec, wanted: list[int], camera: int, seed: int, most: int, height: int
-    ) -> ShardSample:
+    def cut_sample(self, spec: ViewSpec, query: ImageQuery, most: int) -> ShardSample:
         """Return the first images of some classes in that order, to merge with other shards."""
-        percepts = self._classify(spec)
-        return self._features.cut_sample(percepts, wanted, camera, seed, most, height)
+        return self._features.cut_sample(self._classify(spec), query, most)
 
-    def count_cells(
-        self, spec: ViewSpec, wanted: list[int], camera: int, levels: int, height: int
-    ) -> CellCounts:
+    def count_cells(self, spec: ViewSpec, query: ImageQuery, levels: int) -> CellCounts:
         """Count the images of some classes, and those that show each feature in each cell."""
-        return self._features.count_cells(self._classify(spec), wanted, camera, levels, height)
+        return self._features.count_cells(self._classify(spec), query, levels)
 
     def measure(
         self,
@@ -383,7 +367,7 @@ class Shard:
         residuals = self._residuals_of(spec, q, gamma)
         incidence = exhibit(self._features, self._classify(spec), candidates, is_open)
         start, is_all = self._interactions.start, self._numbers.n_shards == 1
-        threads = self._threads_of(spec)
+        threads = self._n_threads(spec.threads)
         return selector.measure(Samples(residuals, start, incidence, is_open, threads, is_all))
 
     def cooccurrences(
@@ -394,7 +378,7 @@ class Shard:
         ``known`` may have more features than the view.
         """
         classes, is_first = self._classify(spec).classes, self._numbers.is_first
-        incidence, threads = self.index_of(known).incidence, self._threads_of(spec)
+        incidence, threads = self.index_of(known).incidence, self._n_threads(spec.threads)
         return cooccurrences_of(incidence, classes, pairs, is_first, threads)
 
     def tallies(
@@ -414,8 +398,8 @@ class Shard:
         self, known: KnownFeatures, classifier: Classifier, threads: int
     ) -> tuple[Ints, Ints]:
         """Return the percepts that no earlier shard has, and their classes."""
-        numbers, threads = self._numbers, threads if self.threads is None else self.threads
-        classes = self._classes(self.index_of(known), classifier, threads)
+        numbers = self._numbers
+        classes = self._classes(self.index_of(known), classifier, self._n_threads(threads))
         return numbers.percepts[numbers.is_first], classes[numbers.is_first]
 
     def usage(self, known: KnownFeatures, classifier: Classifier) -> Ints:
@@ -459,15 +443,16 @@ class Shard:
             part = FeatureIndex.from_occurrences(index.graph, index.cameras, tuple(places), table)
             yield Shard(interactions, part, numbers)
 
-    def _threads_of(self, spec: ViewSpec) -> int:
-        return spec.threads if self.threads is None else self.threads
+    def _n_threads(self, asked: int) -> int:
+        return asked if self.threads is None else self.threads
 
     def _classify(self, spec: ViewSpec) -> ClassifiedPercepts:
         """Return the percepts of a view; those of the last view are cached."""
         view = self._view
         if view is None or view.number != spec.number:
             self._view = self._residuals = None
-            index, threads = self.index_of(spec.known, is_current=True), self._threads_of(spec)
+            index = self.index_of(spec.known, is_current=True)
+            threads = self._n_threads(spec.threads)
             classes = self._classes(index, spec.classifier, threads)
             sequence = self._effective(spec.absorbing_gamma).map(self._interactions, classes)
             view = self._view = ClassifiedPercepts(

@@ -15,7 +15,7 @@ from rlvc.features.graph import FeatureGraph
 from rlvc.features.index import FeatureIndex
 from rlvc.learning.aliasing import ResidualSums
 from rlvc.learning.generation.base import Candidates
-from rlvc.learning.generation.sampling import CellCounts, Sample, merge_samples
+from rlvc.learning.generation.sampling import CellCounts, ImageQuery, Sample, merge_samples
 from rlvc.learning.mdp import MappedMDP
 from rlvc.learning.selection.selector import FeatureSelector, SplitChoice
 from rlvc.learning.shard import Shard, ViewSpec
@@ -97,25 +97,15 @@ class View:
         """Return (n_classes, 3) keys of the percepts of each class: their number and two hashes."""
         return add_up(self.client.ask(Shard.class_keys, self.spec))
 
-    def sample(self, wanted: list[int], camera: int, seed: int, most: int, height: int) -> Sample:
-        """Return the first images of some classes, in a random order of all images.
-
-        Args:
-            wanted: The classes, in ascending order.
-            camera: The number of the camera.
-            seed: Seed of the order.
-            most: How many images of each class are needed; there may be more.
-            height: The height of composites; the sample has the occurrences of lower features.
-        """
+    def sample(self, query: ImageQuery, most: int) -> Sample:
+        """Return at least the first ``most`` images of each class, if there are as many."""
         if self.client.shard is not None:  # nothing has to be sent, so nothing is copied
-            return self.client.shard.sample(self.spec, wanted, camera, seed, height)
-        asked = self.spec, wanted, camera, seed, most, height
-        return merge_samples(self.client.ask(Shard.cut_sample, *asked), most)
+            return self.client.shard.sample(self.spec, query)
+        return merge_samples(self.client.ask(Shard.cut_sample, self.spec, query, most), most)
 
-    def count_cells(self, wanted: list[int], camera: int, levels: int, height: int) -> CellCounts:
+    def count_cells(self, query: ImageQuery, levels: int) -> CellCounts:
         """Count the images of some classes that show each feature in each cell of a grid."""
-        asked = self.spec, wanted, camera, levels, height
-        answers = self.client.ask(Shard.count_cells, *asked)
+        answers = self.client.ask(Shard.count_cells, self.spec, query, levels)
         n_images, rows = zip(*answers, strict=True)
         return CellCounts(add_up(n_images), np.concatenate(rows))
 

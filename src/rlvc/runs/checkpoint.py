@@ -15,9 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from numpy.typing import NDArray
-
 from rlvc._core.archive import read_archive, write_archive
+from rlvc._core.arrays import Arrays
 from rlvc._core.checkpoint_store import CheckpointStore, Record
 from rlvc.data.interactions import Interactions
 from rlvc.data.io.checksums import FILE as CHECKSUMS
@@ -96,9 +95,7 @@ class Checkpoint(CheckpointStore):
             log.warning("A record of the run is computed again: %s", error)
             return None
 
-    def save(
-        self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-    ) -> None:
+    def save(self, name: str, manifest: Mapping[str, Any], arrays: Arrays) -> None:
         """Save a record, unless an earlier one could not be saved."""
         self.attempt(lambda: self._write(name, manifest, arrays))
 
@@ -128,9 +125,7 @@ class Checkpoint(CheckpointStore):
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.rlvc"
 
-    def _write(
-        self, name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-    ) -> None:
+    def _write(self, name: str, manifest: Mapping[str, Any], arrays: Arrays) -> None:
         write_archive(self._path(name), {**manifest, "format": FORMAT, "version": VERSION}, arrays)
         if name != RUN:
             _remove(self._aside)

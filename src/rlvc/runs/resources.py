@@ -6,17 +6,19 @@ import math
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import psutil
+from gymnasium import spaces
 
 from rlvc._core.jit import n_threads
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import IN_MEMORY
+from rlvc.data.spaces import shapes_of
 from rlvc.learning.rlvc import RLVC
 from rlvc.vision.extractor import SIDE
 from rlvc.vision.keypoints import unique_rows
@@ -135,7 +137,7 @@ def estimate_learning(data: Interactions, learner: RLVC, trees: int = 0) -> Reso
 
 
 def estimate_collection(
-    shapes: Iterable[tuple[int, ...]],
+    space: spaces.Space[Any],
     interactions: int,
     learner: RLVC,
     trees: int = 0,
@@ -147,7 +149,7 @@ def estimate_collection(
     """Return what collecting interactions and learning from them needs, if all percepts differ.
 
     Args:
-        shapes: The shapes of the images of all cameras.
+        space: The observation space of the environment.
         interactions: How many will be collected.
         learner: The learner.
         trees: How many trees to grow as well.
@@ -156,7 +158,8 @@ def estimate_collection(
             points that all differ.
         keeps_images: Whether images are saved in the folder of the run.
 
-    >>> needs = estimate_collection([(230, 230, 3)], 10_000, RLVC(threads=2))
+    >>> space = spaces.Box(0, 255, (230, 230, 3), np.uint8)
+    >>> needs = estimate_collection(space, 10_000, RLVC(threads=2))
     >>> needs.temporary > 10_000 * 230 * 230 * 3 - IN_MEMORY
     True
     """
@@ -165,7 +168,7 @@ def estimate_collection(
     if sample is not None:
         cameras = [replace(one, images=n) for one in _sample(learner, sample)]
     else:
-        most = getattr(learner.detector, "max_points", 0)
+        most, shapes = getattr(learner.detector, "max_points", 0), shapes_of(space).values()
         cameras = [CameraStatistics(s, n, most or s[0] * s[1] / DENSE) for s in shapes]
     return estimate_resources(cameras, n_threads(learner.threads), trees, keeps_images=keeps_images)
 

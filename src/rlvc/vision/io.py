@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.archive import Arrays, read_archive, write_archive
+from rlvc._core.archive import read_archive, write_archive
+from rlvc._core.arrays import Arrays
 from rlvc._core.atomic import Pathlike
 from rlvc._core.registry import arrays_of
 from rlvc._core.validate import MAX_SQUARED, as_part, explain_invalid, from_json, require

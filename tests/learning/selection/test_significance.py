@@ -9,6 +9,7 @@ from scipy import stats
 from rlvc._core.fixed_point import FixedPoint
 from rlvc.features import Incidence
 from rlvc.learning.aliasing import Residuals
+from rlvc.learning.selection.selector import Samples
 from rlvc.learning.selection.significance import kolmogorov_smirnov, student, welch
 from rlvc.learning.selection.sums import group_interactions, sum_candidates
 
@@ -20,16 +21,16 @@ def test_p_values_are_those_of_scipy(test: str, largest: int) -> None:
     n, dense = 300, rng.random((40, 12)) < 0.4
     percept, group = rng.integers(0, 40, n), rng.integers(0, 3, n)
     delta = rng.integers(-largest, largest + 1, n) + dense[percept, 3] * largest
-    incidence = Incidence.from_dense(dense)
     residuals = Residuals(delta, FixedPoint(0), group, np.zeros((3, 1)))
-    groups, order = group_interactions(residuals, np.ones(3, np.bool_))
-    candidates = sum_candidates(groups, order, delta, percept, incidence, 2)
+    samples = Samples(residuals, percept, Incidence.from_dense(dense), np.ones(3, np.bool_))
+    groups, order = group_interactions(samples)
+    candidates = sum_candidates(groups, order, samples, 2)
     if test == "student":
         p_values = student(groups, candidates, np.arange(len(candidates.feature)))
     elif test == "welch":
         p_values = welch(groups, candidates)
     else:
-        p_values = kolmogorov_smirnov(groups, order, candidates, delta, percept, incidence)
+        p_values = kolmogorov_smirnov(groups, order, candidates, samples)
     assert len(p_values) >= 30
     for g, f, p in zip(candidates.group, candidates.feature, p_values, strict=True):
         here = group == g
@@ -60,8 +61,9 @@ def test_degenerate_sides_get_scipys_answer(plus: list[int], minus: list[int]) -
     percept = np.array([1] * len(plus) + [0] * len(minus))
     incidence = Incidence.from_dense(np.array([[False], [True]]))
     residuals = Residuals(delta, FixedPoint(0), np.zeros(len(delta), np.int64), np.zeros((1, 1)))
-    groups, order = group_interactions(residuals, np.ones(1, np.bool_))
-    candidates = sum_candidates(groups, order, delta, percept, incidence, 1)
+    samples = Samples(residuals, percept, incidence, np.ones(1, np.bool_))
+    groups, order = group_interactions(samples)
+    candidates = sum_candidates(groups, order, samples, 1)
     got = student(groups, candidates, np.array([0]))[0], welch(groups, candidates)[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)

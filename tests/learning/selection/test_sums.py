@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from rlvc._core.fixed_point import FixedPoint, group_sums
 from rlvc.features import Incidence
 from rlvc.learning.aliasing import Residuals
+from rlvc.learning.selection.selector import Samples
 from rlvc.learning.selection.sums import (
     CandidateSums,
     GroupSums,
@@ -60,7 +61,6 @@ def test_sums_are_those_of_every_interaction(
     delta = rng.integers(-(2**28), 2**28, n)
     is_aliased = rng.random(n_classes) < 0.7
     residuals = Residuals(delta, FixedPoint(0), group, np.zeros((n_classes, n_actions)))
-    groups, order = group_interactions(residuals, is_aliased)
     expected = by_hand(dense, percept, group, delta, np.repeat(is_aliased, n_actions), min_samples)
     incidence = Incidence.from_dense(dense)
     cut = int(rng.integers(0, n_features + 1))
@@ -69,8 +69,9 @@ def test_sums_are_those_of_every_interaction(
     assert len(in_parts.parts) == 2
     for threads in (1, 2, 3):
         for matrix in (incidence, in_parts):
-            found = sum_candidates(groups, order, delta, percept, matrix, min_samples, threads)
-            assert as_dict(found) == expected
+            samples = Samples(residuals, percept, matrix, is_aliased, threads)
+            groups, order = group_interactions(samples)
+            assert as_dict(sum_candidates(groups, order, samples, min_samples)) == expected
     for g in range(n_classes * n_actions):
         members = delta[(group == g) & np.repeat(is_aliased, n_actions)[g]].tolist()
         assert groups.n[g] == len(members)
@@ -94,9 +95,8 @@ def test_any_order_of_the_interactions_gives_the_same_sums(threads: int) -> None
 
     def sums(rows: NDArray[np.int64]) -> Sums:
         residuals = Residuals(delta[rows], fixed, group[rows], np.zeros((3, 2)))
-        groups, order = group_interactions(residuals, every)
-        shown = percept[rows]
-        return as_dict(sum_candidates(groups, order, delta[rows], shown, incidence, 3, threads))
+        samples = Samples(residuals, percept[rows], incidence, every, threads)
+        return as_dict(sum_candidates(*group_interactions(samples), samples, 3))
 
     expected = sums(np.arange(n))
     assert len(expected) > 2048
@@ -113,9 +113,8 @@ def test_shards_add_up() -> None:
 
     def sums(rows: NDArray[np.int64], min_samples: int) -> Sums:
         residuals = Residuals(delta[rows], FixedPoint(0), group[rows], np.zeros((2, 2)))
-        groups, order = group_interactions(residuals, every)
-        found = sum_candidates(groups, order, delta[rows], percept[rows], incidence, min_samples)
-        return as_dict(found)
+        samples = Samples(residuals, percept[rows], incidence, every)
+        return as_dict(sum_candidates(*group_interactions(samples), samples, min_samples))
 
     added: Sums = {}
     for shard in np.array_split(rng.permutation(n), 3):
@@ -140,10 +139,10 @@ def test_merged_shards_are_one_pass(seed: int, n: int, n_shards: int, min_sample
 
     def shard(rows: NDArray[np.int64], least: int) -> tuple[GroupSums, CandidateSums]:
         residuals = Residuals(delta[rows], FixedPoint(0), group[rows], np.zeros((2, 2)))
-        groups, order = group_interactions(residuals, is_aliased)
         incidence = Incidence.from_dense(dense[percept[rows]].reshape(-1, n_features))
-        own = np.arange(len(rows))
-        return groups, sum_candidates(groups, order, delta[rows], own, incidence, least)
+        samples = Samples(residuals, np.arange(len(rows)), incidence, is_aliased)
+        groups, order = group_interactions(samples)
+        return groups, sum_candidates(groups, order, samples, least)
 
     parts = [shard(rows, 0) for rows in np.array_split(rng.permutation(n), n_shards)]
     expected_groups, expected = shard(np.arange(n), min_samples)

@@ -41,7 +41,7 @@ def read_folder(
     n_actions: int | None = None,
     action_start: int | None = None,
     action_names: tuple[str, ...] = (),
-    on_image: OnImage = None,
+    on_image: OnImage = lambda: None,
     warn: bool = True,
     lazy: bool = False,
 ) -> Interactions:
@@ -98,7 +98,7 @@ def write_folder(
     path: str | os.PathLike[str],
     *,
     table: str = "csv",
-    on_image: OnImage = None,
+    on_image: OnImage = lambda: None,
 ) -> None:
     """Write interactions as a folder from which :func:`read_folder` reads the same ones.
 
@@ -153,9 +153,8 @@ def _fill(folder: Path, interactions: Interactions, table: str, on_image: OnImag
     files = write_images(interactions.percepts, used, folder, writer, on_image)
     episode, step, percept, *rest = zip(*_rows(interactions), strict=True)
     columns: dict[str, Sequence[Any]] = {"episode": episode, "step": step}
-    for name, file in files.items():
-        columns[name] = [file[number] for number in percept]
-    columns |= dict(zip(("action", "reward", "terminated", "truncated"), rest, strict=True))
+    columns |= {name: [file[number] for number in percept] for name, file in files.items()}
+    columns |= zip(("action", "reward", "terminated", "truncated"), rest, strict=True)
     writer.write(f"interactions.{table}", encode_table(table, columns))
     first, names = interactions.action_start, interactions.action_names
     named = enumerate(names or [""] * interactions.n_actions, first)

@@ -22,7 +22,7 @@ from rlvc.errors import ImageError
 log = logging.getLogger(__name__)
 
 FOLDER = "images"
-OnImage = Callable[[], None] | None
+OnImage = Callable[[], None]
 
 
 class FileImages(Images):
@@ -33,7 +33,7 @@ class FileImages(Images):
 
     Attributes:
         folder: The folder that paths are relative to.
-        paths: The file of each image, to be appended after the image; None if it has no file.
+        paths: The file of each image; None if it has no file.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class FileImages(Images):
         paths = [self.paths[number] for number in numbers]
         return FileImages(self.camera, self.folder.resolve(), self.shape, digests, paths)
 
-    def _store(self, number: int, image: Image) -> None:
-        """Store nothing, as the file exists."""
+    def _store(self, number: int, image: Image, file: str | None) -> None:
+        self.paths.append(file)
 
     def _load(self, number: int) -> Image:
         path = self.paths[number]
@@ -136,18 +136,11 @@ class _ImageColumn:
             try:
                 image = self._read_file(row)
                 if file in used:
-                    numbers[file] = self._add(image, file)
+                    numbers[file] = self.images.add(image, file)
             except UnfitError as error:
                 self._errors.setdefault((error.fact, error.cure), []).append(row)
-            if self._on_image is not None:
-                self._on_image()
+            self._on_image()
         return [numbers[self._files[row]] for row in rows]
-
-    def _add(self, image: Image, file: str) -> int:
-        number = self.images.add(image)
-        if isinstance(self.images, FileImages) and number == len(self.images.paths):
-            self.images.paths.append(file)
-        return number
 
     def _read_file(self, row: int) -> Image:
         image, has_alpha = read_image(self._folder, self._files[row])
@@ -239,8 +232,7 @@ def write_images(
         files = [f"{place}/{number:06d}.png" for number in range(len(distinct))]
         for file, image in zip(files, distinct.tolist(), strict=True):
             writer.write(file, encode(images[image]))
-            if on_image is not None:
-                on_image()
+            on_image()
         shown = (files[number] for number in which)
         columns[camera_column(camera)] = dict(zip(used.tolist(), shown, strict=True))
     return columns

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 NAMES = "rlvc_action_names"  # the metadata entry with the names of the actions
 
 
-def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -> Interactions:
+def read_minari(dataset: Any, *, on_episode: Callable[[], None] = lambda: None) -> Interactions:
     """Return the interactions of a Minari dataset.
 
     Args:
@@ -87,8 +87,7 @@ def read_minari(dataset: Any, *, on_episode: Callable[[], None] | None = None) -
             shown[1:], [number] * len(shown), episode.terminations, episode.truncations,
             strict=False,  # different lengths are among the problems
         )  # fmt: skip
-        if on_episode is not None:
-            on_episode()
+        on_episode()
     if not rows:
         problems.add("There are no episodes.")
     if problems:
@@ -155,7 +154,7 @@ def write_minari(
     dataset_id: str,
     *,
     description: str = "",
-    on_episode: Callable[[], None] | None = None,
+    on_episode: Callable[[], None] = lambda: None,
 ) -> None:
     """Write interactions to a new Minari dataset, without loss.
 
@@ -243,7 +242,7 @@ def _load(minari: Any, dataset_id: str) -> Any:
         raise unknown_name("Minari dataset", dataset_id, known) from None
 
 
-def _buffers(interactions: Interactions, on_episode: Callable[[], None] | None) -> Iterator[Any]:
+def _buffers(interactions: Interactions, on_episode: Callable[[], None]) -> Iterator[Any]:
     """Yield the episodes as Minari takes them, one at a time: they may not all fit in memory."""
     from minari.data_collector import EpisodeBuffer
 
@@ -260,8 +259,7 @@ def _buffers(interactions: Interactions, on_episode: Callable[[], None] | None) 
             terminations=list(interactions.terminated[rows]),
             truncations=list(interactions.truncated[rows]),
         )
-        if on_episode is not None:
-            on_episode()
+        on_episode()
 
 
 def _space(percept: Percept) -> spaces.Space[Any]:

@@ -55,8 +55,7 @@ def write_table(path: Path, kinds: Kinds, columns: Columns) -> FileInfo:
     pyarrow = import_pyarrow()
     path.parent.mkdir(exist_ok=True)
     table = pyarrow.table(dict(columns), schema=_schema(kinds))
-    repeated = [name for name in kinds if name in FEW]
-    pyarrow.parquet.write_table(table, path, use_dictionary=repeated, store_schema=False)
+    pyarrow.parquet.write_table(table, path, use_dictionary=FEW, store_schema=False)
     return describe_file(path, table.num_rows)
 
 

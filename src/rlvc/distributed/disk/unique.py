@@ -33,14 +33,13 @@ def fit_metric(
     if isinstance(metric, Mahalanobis):
         rows = sample_unique(groups, SAMPLE, folder)
         return None if rows is None else metric.fit(rows)
-    distinct: UniqueRows | None = None
+    distinct = UniqueRows(np.empty((0, 1), np.uint8))
     for rows in groups():
-        if len(rows):
-            if isinstance(metric, (Euclidean, Hamming)):  # they have nothing to learn
-                return metric.fit(rows)
-            distinct = distinct or UniqueRows(rows)
-            distinct.add(rows)
-    return None if distinct is None else metric.fit(distinct.finish())
+        if len(rows) and isinstance(metric, (Euclidean, Hamming)):  # they have nothing to learn
+            return metric.fit(rows)
+        distinct.add(rows)
+    rows = distinct.finish()
+    return metric.fit(rows) if len(rows) else None
 
 
 def sample_unique(groups: Callable[[], Iterable[Descriptors]], most: int, folder: Path) -> Any:

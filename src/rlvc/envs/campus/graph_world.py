@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvc._core.arrays import Bools, Floats, Ints
+from rlvc._core.arrays import Bools, Floats, Ints, frozen
 from rlvc._core.params import check, param
 
 ACTION_NAMES: Final = ("turn left", "turn right", "forward")
@@ -66,8 +66,7 @@ class GraphWorld:
             )
         check(self)
         for name, table in zip(("next_state", "reward", "terminated"), self._tables(), strict=True):
-            table.setflags(write=False)
-            object.__setattr__(self, name, table)
+            object.__setattr__(self, name, frozen(table))
 
     @property
     def n_states(self) -> int:

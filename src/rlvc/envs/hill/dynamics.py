@@ -8,12 +8,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvc._core.arrays import Bools, Floats
+from rlvc._core.arrays import Bools, Floats, frozen
 from rlvc._core.params import Checked, param
 
 ACTION_NAMES: Final = ("left", "right")
-DIRECTIONS: Final[Floats] = np.array([-1.0, 1.0])
-DIRECTIONS.setflags(write=False)
+DIRECTIONS: Final[Floats] = frozen(np.array([-1.0, 1.0]))
 FIRST: Final = -1.0
 """The last position on the left that the car may reach."""
 TOP: Final = 1.0

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvc._core.arrays import Floats
+from rlvc._core.arrays import Floats, frozen
 from rlvc.data.images import Image
 from rlvc.envs.hill.dynamics import FIRST, HILL, TOP
 from rlvc.envs.hill.scene import (
@@ -94,8 +94,7 @@ def _landscape() -> Image:
         cv2.fillPoly(canvas, [_pixels(turf)], color)
     _draw_post(canvas)
     _draw_flag(canvas)
-    canvas.setflags(write=False)
-    return canvas
+    return frozen(canvas)
 
 
 def _draw_post(canvas: Image) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvc._core.arrays import Floats, Ints
+from rlvc._core.arrays import Floats, Ints, frozen
 from rlvc.data.images import Image
 from rlvc.envs.hill.dynamics import FIRST, HILL, TOP
 from rlvc.envs.picture import Color
@@ -135,8 +135,7 @@ def gauge_face() -> Image:
         if digit < 0:
             ink = np.maximum(ink, _stroke(MINUS, x - middle, y - DIGIT_TOP))
         face = _paint(face, ink, color)
-    face.setflags(write=False)
-    return face
+    return frozen(face)
 
 
 @cache

@@ -23,6 +23,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from rlvc._core.arrays import frozen
 from rlvc.data.images import Image
 from rlvc.envs.photos.download import expand, find_folder
 from rlvc.errors import ImageError, unknown_name
@@ -171,28 +172,28 @@ def _photo_montage() -> Image:
     tiles = [tile for file, n in counts for tile in richest_tiles(read_image(file), n)]
     # Neighbours in a row are 37 apart in the list and neighbours in a column 370, that is 30
     # the other way round a list of 100: no photograph of at most 30 tiles touches itself.
-    return _frozen(_montage([tiles[37 * cell % len(tiles)] for cell in range(len(tiles))]))
+    return frozen(_montage([tiles[37 * cell % len(tiles)] for cell in range(len(tiles))]))
 
 
 @lru_cache(maxsize=8)
 def _maze_picture(files: Files) -> Image:
     if isinstance(files, Path):
-        return _frozen(_cover(read_image(files), MAZE_SIDE, MAZE_SIDE))
+        return frozen(_cover(read_image(files), MAZE_SIDE, MAZE_SIDE))
     shown = files[: TILES_PER_SIDE**2]  # there is no place for more
-    return _frozen(_montage([_cover(read_image(file), TILE, TILE) for file in shown]))
+    return frozen(_montage([_cover(read_image(file), TILE, TILE) for file in shown]))
 
 
 @lru_cache(maxsize=8)
 def _strip_picture(files: Files, width: int, height: int) -> Image:
     if isinstance(files, Path):
-        return _frozen(_cover(read_image(files), width, height))
+        return frozen(_cover(read_image(files), width, height))
     parts: list[Image] = []
     for image in map(read_image, files):
         parts.append(scale_to(image, max(1, round(image.shape[1] * height / len(image))), height))
         if sum(part.shape[1] for part in parts) >= width:
             break
     # Too few images are repeated.
-    return _frozen(np.take(np.concatenate(parts, axis=1), range(width), axis=1, mode="wrap"))
+    return frozen(np.take(np.concatenate(parts, axis=1), range(width), axis=1, mode="wrap"))
 
 
 def read_image(file: Path) -> Image:
@@ -234,9 +235,8 @@ def richest_tiles(photograph: Image, n: int) -> list[Image]:
 
 def _montage(tiles: Sequence[Image]) -> Image:
     """Lay the tiles out row by row; too few are repeated."""
-    side = TILES_PER_SIDE
-    rows = [[tiles[(row * side + i) % len(tiles)] for i in range(side)] for row in range(side)]
-    return np.concatenate([np.concatenate(row, axis=1) for row in rows], axis=0)
+    grid = np.resize(tiles, (TILES_PER_SIDE, TILES_PER_SIDE, TILE, TILE, 3))
+    return grid.swapaxes(1, 2).reshape(MAZE_SIDE, MAZE_SIDE, 3)
 
 
 def _cover(image: Image, width: int, height: int) -> Image:
@@ -253,8 +253,3 @@ def scale_to(image: Image, width: int, height: int) -> Image:
     shrinks = height < image.shape[0] or width < image.shape[1]
     method = cv2.INTER_AREA if shrinks else cv2.INTER_CUBIC
     return np.asarray(cv2.resize(image, (width, height), interpolation=method), np.uint8)
-
-
-def _frozen(image: Image) -> Image:
-    image.setflags(write=False)
-    return image

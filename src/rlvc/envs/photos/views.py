@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from rlvc.data.images import Image
-from rlvc.data.percepts import Images
+from rlvc.data.percepts import IN_MEMORY, Images
 from rlvc.envs.campus.graph_world import CAMPUS, HEADINGS
 from rlvc.envs.photos.camera import HEIGHT, WIDTH, Panoramas
 from rlvc.envs.photos.download import expand, find_folder, find_set
@@ -23,7 +23,6 @@ from rlvc.errors import ImageError, unknown_name
 
 N_VIEWS: Final = 24
 DIVISIONS: Final = ("learn", "test")
-IN_MEMORY: Final = 64 * 2**20  # bytes; further views are in a temporary file
 
 # The last number of a seed separates the random streams.
 _SPLIT, _PLACES, _PHOTOS = 0, 1, 2

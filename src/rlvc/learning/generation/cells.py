@@ -17,7 +17,7 @@ from rlvc._core.arrays import Bools, Ints
 from rlvc._core.jit import jit
 from rlvc.features.kinds import InCell
 from rlvc.features.occurrences import OccurrenceTable
-from rlvc.learning.generation.class_images import ClassImages, Exhibited
+from rlvc.learning.generation.class_images import ClassImages, Exhibited, FeatureSearch
 from rlvc.learning.generation.pairs import frequent_features
 from rlvc.learning.generation.sampling import CellCounts
 
@@ -49,16 +49,9 @@ class Cells:
         line, column = divmod(cell - _first_cell(level), 2**level)
         return InCell(part=part, level=level, column=column, line=line)
 
-    def exhibited(
-        self,
-        begin: Ints,
-        images: ClassImages,
-        places: OccurrenceTable,
-        n_features: int,
-        span: tuple[int, int],
-    ) -> Exhibited:
+    def exhibited(self, search: FeatureSearch, span: tuple[int, int]) -> Exhibited:
         """Return which located features of its class each image of some classes exhibits."""
-        return _find_located(images, places, self.rows, begin, n_features, span)
+        return _find_located(search, self.rows, span)
 
 
 def choose_cells(counts: CellCounts, most: int) -> tuple[list[Cells], int]:
@@ -132,18 +125,9 @@ def count_cells(
 
 
 @jit
-def _find_located(
-    images: ClassImages,
-    places: OccurrenceTable,
-    rows: Ints,
-    made: Ints,
-    n_features: int,
-    span: tuple[int, int],
-) -> Exhibited:
-    """Return how many features in cells each image of some classes exhibits, and which.
-
-    The rows of :class:`Cells` of each class begin at ``made``.
-    """
+def _find_located(search: FeatureSearch, rows: Ints, span: tuple[int, int]) -> Exhibited:
+    """Return how many features in cells each image of some classes exhibits, and which."""
+    images, places, n_features, made = search
     base = images.begin[span[0]]
     count = np.zeros(images.begin[span[1]] - base, np.int64)
     out = np.empty(4096, np.int32)

@@ -38,22 +38,10 @@ class ClassFeatures(Protocol):
         """Return the features of several classes."""
         ...
 
-    def exhibited(
-        self,
-        begin: Ints,
-        images: ClassImages,
-        places: OccurrenceTable,
-        n_features: int,
-        span: tuple[int, int],
-    ) -> Exhibited:
+    def exhibited(self, search: FeatureSearch, span: tuple[int, int]) -> Exhibited:
         """Return which features of its class each image of some classes exhibits.
 
-        Args:
-            begin: (n_wanted + 1,) where the features of each class begin.
-            images: The images of the wanted classes.
-            places: The occurrences of their parts.
-            n_features: The number of known features.
-            span: The first of the classes to do, and the one after the last.
+        ``span`` is the first of the classes to do, and the one after the last.
         """
         ...
 
@@ -125,9 +113,9 @@ class ClassImages(NamedTuple):
         threads: int,
     ) -> list[FeatureBlock]:
         """Return which percepts exhibit the new features of their class, one block per class."""
-        begin = np.cumsum([0, *map(len, features)])
         joined = type(features[0]).concatenate(features)
-        work = functools.partial(joined.exhibited, begin, self, places, n_features)
+        search = FeatureSearch(self, places, n_features, np.cumsum([0, *map(len, features)]))
+        work = functools.partial(joined.exhibited, search)
         found = share_threads(work, spans_of(self.begin, threads), threads)
         indptr = np.cumsum(np.concatenate([[0], *(length for length, _ in found)]))
         columns = np.concatenate([columns for _, columns in found])
@@ -139,6 +127,22 @@ class ClassImages(NamedTuple):
             )
             for one, (a, b) in zip(features, itertools.pairwise(self.edges.tolist()), strict=True)
         ]  # fmt: skip
+
+
+class FeatureSearch(NamedTuple):
+    """Where to search for the new features of classes.
+
+    Attributes:
+        images: The images of the classes.
+        places: The occurrences of known features on them, which may be parts.
+        n_features: The number of known features.
+        begin: (n_wanted + 1,) where the new features of each class begin.
+    """
+
+    images: ClassImages
+    places: OccurrenceTable
+    n_features: int
+    begin: Ints
 
 
 def spans_of(begin: Ints, threads: int) -> list[tuple[int, int]]:

@@ -14,13 +14,13 @@ import itertools
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rlvc._core.arrays import Bools, Ints
 from rlvc._core.jit import share_threads
-from rlvc._core.params import check, param
+from rlvc._core.params import check, check_methods, param
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import MAX_HEIGHT, AtLeast, Feature
 from rlvc.learning.generation.base import Candidates, GeneratorState, generators
@@ -28,6 +28,7 @@ from rlvc.learning.generation.cells import choose_cells
 from rlvc.learning.generation.class_images import ClassFeatures, spans_of
 from rlvc.learning.generation.clustering import Clustering, Tails
 from rlvc.learning.generation.pairs import compose_pairs
+from rlvc.learning.generation.sampling import ImageQuery
 
 if TYPE_CHECKING:
     from rlvc.learning.view import View
@@ -70,13 +71,7 @@ class Composites:
 
     def __post_init__(self) -> None:
         check(self)
-        if isinstance(self.clustering, type) or not hasattr(self.clustering, "cluster"):
-            given: Any = self.clustering
-            cure = f" Write {given.__name__}()." if isinstance(given, type) else ""
-            raise TypeError(
-                "clustering of Composites must be an object with a method cluster; got "
-                f"{given!r}.{cure}"
-            )
+        check_methods(self, "clustering", "cluster")
 
     def start(self) -> GeneratorState:
         """Return the state of one run."""
@@ -184,7 +179,8 @@ class Composer:
     ) -> tuple[Sequence[ClassFeatures], Ints]:
         """Return the composites of some classes, and how often each limit was exceeded."""
         config = self._config
-        sample = view.sample(wanted, camera, config.seed, config.images, config.height)
+        query = ImageQuery(wanted, camera, config.height, config.seed)
+        sample = view.sample(query, config.images)
         if config.use_angle and np.isnan(sample.places.marks[:, 3]).any():
             raise ValueError(
                 "use_angle of Composites needs a detector that gives orientations, such as "
@@ -199,7 +195,8 @@ class Composer:
         self, view: View, camera: int, wanted: list[int], is_part: Bools
     ) -> tuple[Sequence[ClassFeatures], Ints]:
         """Return the located features of some classes, and how often each limit was exceeded."""
-        counts = view.count_cells(wanted, camera, self._config.grid, self._config.height)
+        query = ImageQuery(wanted, camera, self._config.height)
+        counts = view.count_cells(query, self._config.grid)
         chosen, n_cut = choose_cells(counts, self._config.candidates)
         return chosen, np.array([0, 0, 0, 0, n_cut])
 

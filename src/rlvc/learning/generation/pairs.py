@@ -18,7 +18,7 @@ from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.jit import jit
 from rlvc.features.kinds import Composite
 from rlvc.features.occurrences import OccurrenceTable, is_likely, relate
-from rlvc.learning.generation.class_images import ClassImages, Exhibited, scramble
+from rlvc.learning.generation.class_images import Exhibited, FeatureSearch, scramble
 from rlvc.learning.generation.clustering import Clustering, fit
 from rlvc.learning.generation.sampling import Sample
 
@@ -69,17 +69,9 @@ class Pairs:
             likelihood=self.likelihood, **more,
         )  # fmt: skip
 
-    def exhibited(
-        self,
-        begin: Ints,
-        images: ClassImages,
-        places: OccurrenceTable,
-        n_features: int,
-        span: tuple[int, int],
-    ) -> Exhibited:
+    def exhibited(self, search: FeatureSearch, span: tuple[int, int]) -> Exhibited:
         """Return which composites of its class each image of some classes exhibits."""
-        composites = self.parts, self.pair, self.rows
-        return _find_composites(images, places, *composites, begin, n_features, span)
+        return _find_composites(search, self.parts, self.pair, self.rows, span)
 
 
 def compose_pairs(
@@ -328,19 +320,13 @@ def _nth_pair(number: int, n: int, m: int, is_one: bool) -> tuple[int, int]:
 
 @jit
 def _find_composites(
-    images: ClassImages,
-    places: OccurrenceTable,
-    parts: Ints,
-    pair: Ints,
-    rows: Floats,
-    made: Ints,
-    n_features: int,
-    span: tuple[int, int],
+    search: FeatureSearch, parts: Ints, pair: Ints, rows: Floats, span: tuple[int, int]
 ) -> Exhibited:
     """Return how many composites of its class each image of some classes exhibits, and which.
 
-    The composites of each class begin at ``made``; for the arrays see :class:`Pairs`.
+    For the arrays see :class:`Pairs`.
     """
+    images, places, n_features, made = search
     begin, feature, marks = places.begin, places.feature, places.marks
     base = images.begin[span[0]]
     count = np.zeros(images.begin[span[1]] - base, np.int64)

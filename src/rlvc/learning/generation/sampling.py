@@ -12,6 +12,22 @@ from rlvc._core.arrays import Ints
 from rlvc.features.occurrences import OccurrenceTable
 
 
+class ImageQuery(NamedTuple):
+    """Some images, and the features on them that are asked for.
+
+    Attributes:
+        wanted: The classes of the images, in ascending order.
+        camera: The number of the camera.
+        height: The height of composites; the occurrences of lower features are needed.
+        seed: Seed of the random order of all images; -1 for any order.
+    """
+
+    wanted: list[int]
+    camera: int
+    height: int
+    seed: int = -1
+
+
 class CellCounts(NamedTuple):
     """The number of images of some classes that show each feature in each cell of a grid.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -153,16 +153,15 @@ class Selector(Checked):
         """
         if not samples.is_all:
             self._check_sums()
-        residuals, percepts, incidence = samples.residuals, samples.percepts, samples.incidence
         if self.samples == "percepts":
-            residuals, percepts = residuals.by_percept(percepts)
-        groups, order = group_interactions(residuals, samples.is_aliased)
+            residuals, percepts = samples.residuals.by_percept(samples.percepts)
+            samples = replace(samples, residuals=residuals, percepts=percepts)
+        groups, order = group_interactions(samples)
         least = self.min_samples if samples.is_all else 0
-        asked = residuals.integers, percepts, incidence
-        candidates = sum_candidates(groups, order, *asked, least, samples.threads)
+        candidates = sum_candidates(groups, order, samples, least)
         p_values = None
         if self.test == "ks":
-            p_values = kolmogorov_smirnov(groups, order, candidates, *asked)
+            p_values = kolmogorov_smirnov(groups, order, candidates, samples)
         return FeatureSums(groups, candidates, p_values)
 
     def choose(self, measured: Sequence[FeatureSums], residuals: ResidualSums) -> SplitChoice:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy import special
 
 from rlvc._core.arrays import Floats, Ints, Rows
 from rlvc._core.jit import jit
-from rlvc.features.incidence import Incidence
 from rlvc.learning.selection.sums import CandidateSums, GroupSums, sides
+
+if TYPE_CHECKING:
+    from rlvc.learning.selection.selector import Samples
 
 
 def student(groups: GroupSums, candidates: CandidateSums, chosen: Ints) -> Floats:
@@ -39,20 +43,15 @@ def _two_sided(gap: Floats, error2: Floats, freedom: Floats) -> Floats:
 
 
 def kolmogorov_smirnov(
-    groups: GroupSums,
-    order: Ints,
-    candidates: CandidateSums,
-    integers: Ints,
-    percepts: Ints,
-    incidence: Incidence,
+    groups: GroupSums, order: Ints, candidates: CandidateSums, samples: Samples
 ) -> Floats:
     """Return the asymptotic p-values of the two-sample test for all candidates."""
-    delta = integers[order]
+    delta, incidence = samples.residuals.integers[order], samples.incidence
     group = np.repeat(np.arange(len(groups.n)), groups.n)
     ascending = np.lexsort((delta, group))
     gap = _largest_gaps(
-        groups, candidates, percepts[order][ascending], delta[ascending],
-        (incidence.indptr, incidence.indices), incidence.n_features,
+        groups, candidates, samples.percepts[order][ascending], delta[ascending],
+        incidence.rows, incidence.n_features,
     )  # fmt: skip
     n1 = candidates.n.astype(np.float64)
     n = groups.n[candidates.group].astype(np.float64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 from rlvc._core.arrays import Bools, Floats, Ints, Ints32, Rows
 from rlvc._core.jit import add_to_row, chunks, jit, n_threads, prefetch, spread_threads
 from rlvc.features.incidence import Incidence
-from rlvc.learning.aliasing import Residuals, variance_of
+from rlvc.learning.aliasing import variance_of
+
+if TYPE_CHECKING:
+    from rlvc.learning.selection.selector import Samples
 
 
 class GroupSums(NamedTuple):
@@ -57,15 +60,15 @@ class CandidateSums(NamedTuple):
         return np.repeat(np.arange(len(self.begin) - 1), np.diff(self.begin))
 
 
-def group_interactions(residuals: Residuals, is_aliased: Bools) -> tuple[GroupSums, Ints]:
+def group_interactions(samples: Samples) -> tuple[GroupSums, Ints]:
     """Sort the interactions of the aliased classes by (class, action), stably.
 
     Returns:
         groups: The sums of each group.
         order: (N′,) the interactions, group by group.
     """
-    is_wanted = np.repeat(is_aliased, residuals.q.shape[1])
-    sums = residuals.sums
+    residuals, sums = samples.residuals, samples.residuals.sums
+    is_wanted = np.repeat(samples.is_aliased, residuals.q.shape[1])
     columns = (sums.count, sums.total, sums.square)
     groups = GroupSums(*(np.where(is_wanted, column.ravel(), 0) for column in columns))
     begin = _offsets(groups.n)
@@ -90,21 +93,15 @@ def _sort_groups(group: Ints, is_wanted: Bools, at: Ints, order: Ints) -> None:
 
 
 def sum_candidates(
-    groups: GroupSums,
-    order: Ints,
-    integers: Ints,
-    percepts: Ints,
-    incidence: Incidence,
-    min_samples: int,
-    threads: int = 1,
+    groups: GroupSums, order: Ints, samples: Samples, min_samples: int
 ) -> CandidateSums:
     """Sum the residuals of every (group, feature): the one pass over the incidence matrix.
 
     If ``min_samples`` is 0, no (group, feature) is left out, as :func:`merge` requires.
     """
-    begin = _offsets(groups.n)
+    begin, threads = _offsets(groups.n), samples.threads
     spans = _spans(begin, n_threads(threads))
-    tasks = [(part, span) for part in incidence.parts for span in spans]
+    tasks = [(part, span) for part in samples.incidence.parts for span in spans]
 
     def work(task: tuple[Incidence, tuple[int, int]]) -> tuple[NDArray[Any], ...]:
         part, span = task
@@ -112,8 +109,8 @@ def sum_candidates(
         # With more additions than features, scanning all features is faster than listing some.
         many = width * max(part.n_percepts, 1) / max(len(part.indices), 1)
         return _sum_groups(
-            begin[span[0] : span[1] + 1], order, percepts, integers, (part.indptr, part.indices),
-            np.zeros((width, 4), np.int64), min_samples, many,
+            begin[span[0] : span[1] + 1], order, samples.percepts, samples.residuals.integers,
+            part.rows, np.zeros((width, 4), np.int64), min_samples, many,
         )  # fmt: skip
 
     found = spread_threads(work, tasks, threads)

@@ -66,10 +66,8 @@ def draw_features(policy: AnyPolicy, n: int = 12) -> Figure:
     columns = 6
     rows = max(1, -(-len(order) // columns))
     n_lines = max(map(len, titles), default=2)
-    figure = new_figure(8.0, (1.45 + 0.15 * n_lines) * rows + 0.45)
-    figure.suptitle(
-        "The features that are tested most often", x=0.01, ha="left", fontweight="bold", fontsize=10
-    )
+    height = (1.45 + 0.15 * n_lines) * rows + 0.45
+    figure = new_figure(8.0, height, "The features that are tested most often")
     cells = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in cells:
         axes.axis("off")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 
 from rlvc.data.images import as_image
-from rlvc.data.percepts import SINGLE, Percept
+from rlvc.data.percepts import Percept, images_of
 from rlvc.features.kinds import AtLeast
 from rlvc.features.lazy import LazyFeatures
 from rlvc.policies.explanation import ActionChoice, Explanation, FeatureTest, ForestExplanation
@@ -30,6 +30,14 @@ from rlvc.report.figures.style import BLUE, GREY, INK, LIGHT, ORANGE, PALE, hous
 OFFSETS: Final = ((9, 7), (9, -16), (-16, 7), (-16, -16))  # points, from a mark to its number
 
 
+class NumberedTest(NamedTuple):
+    """A test that is shown, with its number and a note on its effect."""
+
+    number: int
+    test: FeatureTest
+    note: str = ""
+
+
 def draw_explanation(
     policy: AnyPolicy, percept: Percept, explanation: Explanation | ForestExplanation
 ) -> Figure:
@@ -38,19 +46,21 @@ def draw_explanation(
     The tests are those on the path through a classifier, or the most decisive ones of a forest. The
     images of several cameras are drawn one below the other.
     """
-    tests, cells = list[tuple[int, FeatureTest]](), list[tuple[int, FeatureTest, str]]()
-    notes = list[str]()
     if isinstance(explanation, ForestExplanation):
-        for rank, one in explanation.shown():
-            trees = f"{one.n_trees} tree{'s' if one.n_trees > 1 else ''}"
-            tests.append((rank, one.test))
-            cells.append((rank, one.test, f"\n{one.gain:+.1f}, {trees}"))
+        tests = cells = [
+            NumberedTest(
+                rank,
+                one.test,
+                f"\n{one.gain:+.1f}, {one.n_trees} tree{'s' if one.n_trees > 1 else ''}",
+            )
+            for rank, one in explanation.shown()
+        ]
         heading = f"The most decisive features; the action leads by {explanation.lead:.1f}"
         title = "Mean values of the actions, and the vote"
         notes = [f"{n} of {explanation.ballots.sum()} trees" for n in explanation.ballots]
     else:
-        tests = list(enumerate(explanation.tests, 1))
-        cells = [(i, test, "") for i, test in explanation.shown()]
+        tests = [NumberedTest(i, test) for i, test in enumerate(explanation.tests, 1)]
+        cells, notes = [NumberedTest(*one) for one in explanation.shown()], []
         left_out = len(tests) - len(cells)
         note = f" ({left_out} not shown)" if left_out else ""
         heading = f"The path of {len(tests)} tests{note}"
@@ -72,23 +82,23 @@ def _draw_images(
     layout: GridSpec,
     policy: AnyPolicy,
     percept: Percept,
-    tests: Sequence[tuple[int, FeatureTest]],
+    tests: Sequence[NumberedTest],
 ) -> None:
     """Draw the images of all cameras, with the features that were seen, by number."""
-    parts = percept if isinstance(percept, Mapping) else {SINGLE: percept}
+    parts = images_of(percept)
     images = {camera: as_image(parts[camera]) for camera in sorted(parts)}
     aspects = [image.shape[0] / image.shape[1] for image in images.values()]
     if len(images) > 1:
         aspects.append(max(0.9 - sum(aspects), 0.1))  # space for the list of features
     rows = layout[0].subgridspec(len(aspects), 1, height_ratios=aspects)
     features = LazyFeatures(policy.graph, policy.extractor, images)
-    is_any_seen = any(test.exhibited for _, test in tests)
+    is_any_seen = any(test.exhibited for _, test, _ in tests)
     what = "The features that were seen" if is_any_seen else "No feature was seen"
     for row, (camera, image) in enumerate(images.items()):
         axes = figure.add_subplot(rows[row])
         show_image(axes, image)
         axes.set_title(what if not camera else f"{what}, {camera}" if row == 0 else camera)
-        for number, test in tests:
+        for number, test, _ in tests:
             if test.exhibited and policy.graph.camera[test.number] == camera:
                 _mark(axes, number, test, arrange(policy.graph, features, test.number))
     if len(images) > 1:
@@ -109,13 +119,11 @@ def _mark(axes: Axes, number: int, test: FeatureTest, found: list[Arrangement]) 
         )  # fmt: skip
 
 
-def _list_composites(
-    axes: Axes, policy: AnyPolicy, tests: Sequence[tuple[int, FeatureTest]]
-) -> None:
+def _list_composites(axes: Axes, policy: AnyPolicy, tests: Sequence[NumberedTest]) -> None:
     """List the composite features that were seen, the last ones if there are many."""
     lines = [
         line
-        for number, test in tests
+        for number, test, _ in tests
         if test.exhibited and policy.graph.is_arranged(test.number)
         for line in textwrap.wrap(
             f"{number}. {brief(policy.graph, test.number)}", 84, subsequent_indent="     "
@@ -125,7 +133,7 @@ def _list_composites(
     axes.text(0, 1, "\n".join(lines[-6:]), va="top", fontsize=7.5, transform=axes.transAxes)
 
 
-def _draw_patches(axes: Axes, policy: AnyPolicy, tests: list[tuple[int, FeatureTest, str]]) -> None:
+def _draw_patches(axes: Axes, policy: AnyPolicy, tests: Sequence[NumberedTest]) -> None:
     """Draw the patches of features, with their numbers, whether they were seen, and a note."""
     columns = 4
     axes.set(xlim=(0, columns), ylim=(max(1, -(-len(tests) // columns)), 0))

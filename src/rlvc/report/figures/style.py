@@ -42,9 +42,12 @@ def house_style() -> AbstractContextManager[None]:
     return mpl.rc_context(_RC)
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float, title: str = "") -> Figure:
     """Return an empty figure of a size in inches, without a window."""
-    return Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=10)
+    return figure
 
 
 def to_png(figure: Figure, dpi: int = 150) -> bytes:

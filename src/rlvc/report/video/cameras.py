@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from rlvc.data.images import Image
 from rlvc.features.lazy import LazyFeatures
-from rlvc.policies.explanation import FeatureTest
 from rlvc.policies.forest import AnyPolicy
 from rlvc.report.figures.arrangements import SHOWN, Arrangement, Point, arrange
+from rlvc.report.figures.explanation import NumberedTest
 from rlvc.report.figures.style import ORANGE
 from rlvc.report.video.canvas import TITLE, Box, Canvas
 
@@ -22,14 +22,6 @@ TAGS: Final = 4  # occurrences of a feature that are numbered, at most
 APART: Final = 70.0  # pixels between two of them, at least
 CLOSE: Final = 24.0  # pixels between any two numbers, where possible
 OFFSETS: Final = ((18, -15), (18, 15), (-18, -15), (-18, 15), (0, 0))  # from a point to its number
-
-
-class NumberedTest(NamedTuple):
-    """A test that is shown, with its number and a note on its effect."""
-
-    number: int
-    test: FeatureTest
-    note: str = ""
 
 
 def draw_cameras(

@@ -16,9 +16,10 @@ from rlvc.data.images import Image
 from rlvc.features.kinds import AtLeast
 from rlvc.policies.explanation import Explanation, ForestExplanation
 from rlvc.policies.forest import AnyPolicy
+from rlvc.report.figures.explanation import NumberedTest
 from rlvc.report.figures.patches import FADED, picture_of
 from rlvc.report.figures.style import BLUE, GREY, INK, LIGHT, ORANGE, PALE, house_style
-from rlvc.report.video.cameras import GAP, NumberedTest, draw_cameras
+from rlvc.report.video.cameras import GAP, draw_cameras
 from rlvc.report.video.canvas import TITLE, Box, Canvas
 
 DIM: Final = "#9CA3AF"

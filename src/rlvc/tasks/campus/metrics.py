@@ -21,10 +21,10 @@ from rlvc.envs.photos.views import Views
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
 from rlvc.learning.database import Database
-from rlvc.learning.solvers.base import Solver
+from rlvc.learning.rlvc import RLVC
 from rlvc.policies.forest import ForestPolicy
 from rlvc.policies.values import greedy
-from rlvc.runs.direct_perception import learn_table
+from rlvc.runs.direct_perception import TabularPolicy
 from rlvc.runs.forest import forest_values
 from rlvc.vision.keypoints import Keypoints
 
@@ -79,14 +79,14 @@ def error_of(actions: Ints, states: Ints) -> float:
     return float(1.0 - CAMPUS.is_optimal(actions, states).mean())
 
 
-def direct_error(data: Interactions, solver: Solver, gamma: float) -> float:
+def direct_error(data: Interactions, learner: RLVC) -> float:
     """Return the share of states in which tabular learning on the true state is not optimal."""
 
     def cell(states: Floats) -> Ints:
         return states.astype(np.int64).ravel()
 
-    actions, _ = learn_table(data, cell, CAMPUS.n_states, solver, gamma)
-    return error_of(actions, np.arange(CAMPUS.n_states))
+    table = TabularPolicy.learn(data, cell, CAMPUS.n_states, learner)
+    return error_of(table.action, np.arange(CAMPUS.n_states))
 
 
 def vote(keypoints: Keypoints, label: Ints, query: Keypoints) -> Ints:

@@ -15,7 +15,6 @@ from rlvc.data.collect import Env
 from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import SINGLE, Percepts
-from rlvc.data.spaces import shapes_of
 from rlvc.envs.campus.graph_world import CAMPUS
 from rlvc.envs.photos.views import DIVISIONS, Views, campus_views
 from rlvc.features.incidence import Incidence
@@ -122,9 +121,8 @@ class CampusTask(PaperTask[CampusEvaluation]):
 
     def estimate(self, run: Run[CampusEvaluation], env: Env) -> ResourceEstimate:
         """Return what a run needs; all views are extracted, whether the agent meets them or not."""
-        shapes = shapes_of(env.observation_space).values()
-        n_views = sum(map(len, self.views(run.seed).division("learn")))
-        return estimate_collection(shapes, n_views, run.learner, run.trees, images=n_views)
+        space, n_views = env.observation_space, sum(map(len, self.views(run.seed).learn))
+        return estimate_collection(space, n_views, run.learner, run.trees, images=n_views)
 
     def complete(self, data: Interactions, seed: int) -> None:
         """Add the views that the agent missed."""
@@ -160,7 +158,7 @@ class CampusTask(PaperTask[CampusEvaluation]):
             numbers["forest"] = run.forest.describe(errors)
         numbers |= {
             "ceiling": error_of(CAMPUS.optimal_q().argmax(axis=1)[voted], test.state),
-            "direct": direct_error(data, run.learner.solver, run.learner.gamma),
+            "direct": direct_error(data, run.learner),
             "seconds": {
                 "collect": seconds["collect"],
                 "extract": seconds["extract"],

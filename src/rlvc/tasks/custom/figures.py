@@ -33,12 +33,9 @@ def draw_classes(outcome: CustomOutcome, n: int = 12) -> Figure:
     height, width, _ = next(iter(images_of(data.percepts[0]).values())).shape
     columns = 4 if width > 1.4 * height else 6
     rows = -(-len(order) // columns)
-    figure = new_figure(10.0, rows * (9.6 / columns * height / width + 0.42) + 0.3)
-    figure.suptitle(
-        f"What it does when it sees what: the {len(order)} most visited of {policy.n_classes} "
-        "classes",
-        x=0.01, ha="left", fontweight="bold", fontsize=10,
-    )  # fmt: skip
+    inches = rows * (9.6 / columns * height / width + 0.42) + 0.3
+    which = f"the {len(order)} most visited of {policy.n_classes} classes"
+    figure = new_figure(10.0, inches, f"What it does when it sees what: {which}")
     cells = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in cells:
         axes.axis("off")

@@ -13,7 +13,6 @@ from rlvc.data.collect import EPSILON, INTERACTIONS, ROUNDS, ExplorationCallback
 from rlvc.data.images import Image
 from rlvc.data.interactions import Interactions
 from rlvc.data.percepts import images_of
-from rlvc.data.spaces import shapes_of
 from rlvc.learning.database import Database
 from rlvc.learning.rlvc import CHOSEN, RLVC
 from rlvc.policies.evaluate import evaluate
@@ -120,9 +119,9 @@ class CustomTask(Task[CustomEvaluation]):
 
         It depends on how many distinct images the environment shows, which is not known yet.
         """
-        shapes, n = shapes_of(env.observation_space).values(), self.interactions
-        most = estimate_collection(shapes, n, run.learner, run.trees, keeps_images=True)
-        least = estimate_collection(shapes, n, run.learner, images=1)
+        space, n = env.observation_space, self.interactions
+        most = estimate_collection(space, n, run.learner, run.trees, keeps_images=True)
+        least = estimate_collection(space, n, run.learner, images=1)
         return most, replace(least, memory=least.memory + n * BYTES)
 
     def evaluate(self, run: Run[CustomEvaluation]) -> CustomEvaluation:

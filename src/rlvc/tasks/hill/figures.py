@@ -29,9 +29,9 @@ from rlvc.report.figures.style import (
     to_png,
 )
 from rlvc.runs.direct_perception import Actor
-from rlvc.tasks.hill.composites import draw_composites
+from rlvc.tasks.hill.composites_figure import draw_composites
 from rlvc.tasks.hill.index import POSITIONS, VELOCITIES, actor
-from rlvc.tasks.hill.metrics import MAX_STEPS, optimal_action, optimal_q
+from rlvc.tasks.hill.metrics import MAX_STEPS, PAPER_SIDE, optimal_action, optimal_q
 from rlvc.tasks.hill.task import HillEvaluation, HillOutcome
 
 EXTENT: Final = (FIRST, TOP, -HILL.max_speed, HILL.max_speed)
@@ -106,15 +106,15 @@ def draw_state_values(outcome: HillOutcome) -> Figure:
     """Draw the values over position and velocity: tabular, optimal and from images."""
     figure = new_figure(10.0, 3.7)
     panels = figure.subplots(1, 3, sharey=True)
-    values, direct = outcome.evaluation.values, outcome.evaluation.direct
+    direct = outcome.evaluation.direct.value.reshape(PAPER_SIDE, PAPER_SIDE)
     optimal = optimal_q(_states()).max(axis=1).reshape(len(VELOCITIES), len(POSITIONS))
-    maps = direct.value, optimal, values
+    maps = direct, optimal, outcome.evaluation.values
     highest = max(float(one.max()) for one in maps)
     scale = PowerNorm(0.5, vmin=0.0, vmax=highest)  # values fall by a quarter with every step
     n_trees = len(outcome.forest.trees) if outcome.forest else 0
     n_classes = f"{n_trees} trees" if n_trees else f"{outcome.policy.n_classes} classes"
     titles = (
-        f"State known, {direct.side} × {direct.side} cells",
+        f"State known, {PAPER_SIDE} × {PAPER_SIDE} cells",
         "Optimal",
         f"From images, {n_classes}",
     )

@@ -11,8 +11,8 @@ import numpy as np
 from rlvc._core.arrays import Floats, Ints
 from rlvc.data.interactions import Interactions
 from rlvc.envs.hill.dynamics import ACTION_NAMES, FIRST, HILL, TOP
-from rlvc.learning.solvers.base import Solver
-from rlvc.runs.direct_perception import SIDES, Actor, TabularPolicy, equal_side
+from rlvc.learning.rlvc import RLVC
+from rlvc.runs.direct_perception import SIDES, Actor, TabularPolicy, cell_of, equal_side
 
 TRIALS: Final = 10_000
 MAX_STEPS: Final = 100
@@ -55,11 +55,10 @@ def trials(act: Actor, starts: Floats, max_steps: int = MAX_STEPS) -> tuple[floa
     return float((~arrived).mean()), float(steps[arrived].mean()) if arrived.any() else float("nan")
 
 
-def learn_states(
-    interactions: Interactions, side: int, solver: Solver, gamma: float
-) -> TabularPolicy:
+def learn_states(interactions: Interactions, side: int, learner: RLVC) -> TabularPolicy:
     """Return the policy of a grid over the position (columns) and the velocity (rows)."""
-    return TabularPolicy.learn(interactions, side, (LOWEST, EXTENT), solver, gamma)
+    cell = functools.partial(cell_of, side=side, low=LOWEST, extent=EXTENT)
+    return TabularPolicy.learn(interactions, cell, side**2, learner)
 
 
 def measure(act: Actor, starts: Floats) -> dict[str, Any]:
@@ -69,7 +68,7 @@ def measure(act: Actor, starts: Floats) -> dict[str, Any]:
 
 
 def compare(
-    interactions: Interactions, n_classes: int, solver: Solver, gamma: float, starts: Floats
+    interactions: Interactions, n_classes: int, learner: RLVC, starts: Floats
 ) -> dict[str, dict[str, Any]]:
     """Return, for JSON, direct perception on three grids.
 
@@ -80,7 +79,7 @@ def compare(
 
     @functools.cache
     def at(side: int) -> dict[str, Any]:
-        table = learn_states(interactions, side, solver, gamma)
+        table = learn_states(interactions, side, learner)
         return {"cells": side**2, **measure(table.act, starts)}
 
     def rank(found: dict[str, Any]) -> tuple[float, float]:

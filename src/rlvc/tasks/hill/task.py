@@ -12,7 +12,6 @@ import numpy as np
 from rlvc._core.arrays import Floats, Ints
 from rlvc.data.collect import Env
 from rlvc.data.images import Image
-from rlvc.data.spaces import shapes_of
 from rlvc.envs.hill.dynamics import ACTION_NAMES, HILL
 from rlvc.envs.hill.env import HillEnv
 from rlvc.learning.generation.base import Canonical
@@ -123,10 +122,8 @@ class HillTask(PaperTask[HillEvaluation]):
 
     def estimate(self, run: Run[HillEvaluation], env: Env) -> ResourceEstimate:
         """Return what a run needs; there are few distinct images."""
-        shapes = shapes_of(env.observation_space).values()
-        return estimate_collection(
-            shapes, self.interactions, run.learner, run.trees, images=N_IMAGES
-        )
+        space, n = env.observation_space, self.interactions
+        return estimate_collection(space, n, run.learner, run.trees, images=N_IMAGES)
 
     def evaluate(self, run: Run[HillEvaluation]) -> HillEvaluation:
         """Measure all stages with composite features and without, tables, and the optimum."""
@@ -143,7 +140,7 @@ class HillTask(PaperTask[HillEvaluation]):
             numbers = describe_sizes(stages[-1]) | {
                 "images": {one.camera: len(one) for one in data.percepts.images},
                 "measures": _measures(history[-1]),
-                "direct": compare(data, policy.n_classes, learner.solver, learner.gamma, start),
+                "direct": compare(data, policy.n_classes, learner, start),
                 "optimum": measure(optimal_action, start),
             }
             numbers["features"] |= _count_composites(policy)
@@ -167,7 +164,7 @@ class HillTask(PaperTask[HillEvaluation]):
             "history": alone,
         }
         numbers |= {"paper": self.paper, "history": history}
-        direct = learn_states(data, PAPER_SIDE, learner.solver, learner.gamma)
+        direct = learn_states(data, PAPER_SIDE, learner)
         return HillEvaluation(numbers, self.env, index, actions, values, direct)
 
     def check_policy(self, policy: AnyPolicy) -> None:

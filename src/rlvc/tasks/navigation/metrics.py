@@ -13,9 +13,16 @@ from rlvc.data.interactions import Interactions
 from rlvc.envs.optimum import optimal_values
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import PlanarWorld
-from rlvc.learning.solvers.base import Solver
+from rlvc.learning.rlvc import RLVC
 from rlvc.policies.forest import AnyPolicy
-from rlvc.runs.direct_perception import ENOUGH, SIDES, Actor, TabularPolicy, equal_side
+from rlvc.runs.direct_perception import (
+    ENOUGH,
+    SIDES,
+    Actor,
+    TabularPolicy,
+    cell_of,
+    equal_side,
+)
 
 SPACING = 25.6  # pixels between the positions of the grid: 50 × 50 of them on the maze
 EPISODES = 1000
@@ -142,19 +149,19 @@ def measure(
 
 
 def learn_positions(
-    world: PlanarWorld, interactions: Interactions, side: int, solver: Solver, gamma: float
+    world: PlanarWorld, interactions: Interactions, side: int, learner: RLVC
 ) -> TabularPolicy:
     """Return the policy of a ``side`` × ``side`` grid over the positions in a world."""
-    bounds = np.zeros(2), np.array([world.width, world.height], np.float64)
-    return TabularPolicy.learn(interactions, side, bounds, solver, gamma)
+    extent = np.array([world.width, world.height], np.float64)
+    cell = functools.partial(cell_of, side=side, low=np.zeros(2), extent=extent)
+    return TabularPolicy.learn(interactions, cell, side**2, learner)
 
 
 def compare(
     grid: Grid,
     interactions: Interactions,
     n_classes: int,
-    solver: Solver,
-    gamma: float,
+    learner: RLVC,
     seed: int,
     episodes: int = EPISODES,
 ) -> dict[str, dict[str, Any]]:
@@ -165,7 +172,7 @@ def compare(
     """
 
     def at(side: int) -> dict[str, Any]:
-        policy = learn_positions(grid.world, interactions, side, solver, gamma)
+        policy = learn_positions(grid.world, interactions, side, learner)
         return {"cells": side**2, **measure(grid, policy.act, seed, episodes)}
 
     best = min(map(at, SIDES), key=lambda found: (-found["success"], found["suboptimal"]))

@@ -13,7 +13,6 @@ from rlvc._core.arrays import Floats, Ints
 from rlvc.data.collect import Env, collect
 from rlvc.data.images import Image
 from rlvc.data.percepts import SINGLE, Percepts
-from rlvc.data.spaces import shapes_of
 from rlvc.envs.picture import PictureEnv
 from rlvc.envs.planar_world import MAZE, MOVES, SUBWAY, PlanarWorld
 from rlvc.features.incidence import Incidence
@@ -97,9 +96,9 @@ class NavigationTask(PaperTask[NavigationEvaluation]):
 
     def estimate(self, run: Run[NavigationEvaluation], env: Env) -> ResourceEstimate:
         """Return what a run needs, estimated from its first percepts."""
-        shapes = shapes_of(env.observation_space).values()
-        sample = collect(env, min(SAMPLE, self.interactions), seed=run.seed)
-        return estimate_collection(shapes, self.interactions, run.learner, run.trees, sample=sample)
+        space, n = env.observation_space, self.interactions
+        sample = collect(env, min(SAMPLE, n), seed=run.seed)
+        return estimate_collection(space, n, run.learner, run.trees, sample=sample)
 
     def evaluate(self, run: Run[NavigationEvaluation]) -> NavigationEvaluation:
         """Measure all stages, the policy, direct perception and the optimum."""
@@ -112,9 +111,7 @@ class NavigationTask(PaperTask[NavigationEvaluation]):
             suboptimal = history[-1]["suboptimal"]  # of the same percepts
             numbers = describe_sizes(last) | {
                 "measures": self.measure_policy(policy, seed, suboptimal),
-                "direct": compare(
-                    grid, data, policy.n_classes, learner.solver, learner.gamma, seed, n_episodes
-                ),
+                "direct": compare(grid, data, policy.n_classes, learner, seed, n_episodes),
                 "optimum": self._measure(optimal_actor(self.world), seed),
             }
             classes = last.classifier.classify(index.incidence)

@@ -39,11 +39,8 @@ def draw_composites(outcome: HillOutcome) -> Figure:
         HEIGHT[camera] + 0.14 * max(len(caption(outcome, number)) for number in numbers)
         for camera, numbers in rows
     ] or [1.0]
-    figure = new_figure(10.0, sum(heights) + 0.3)
-    figure.suptitle(
-        "Composite features that are tested most often, and when they are seen",
-        x=0.01, ha="left", fontweight="bold", fontsize=10,
-    )  # fmt: skip
+    title = "Composite features that are tested most often, and when they are seen"
+    figure = new_figure(10.0, sum(heights) + 0.3, title)
     grid = GridSpec(len(heights), 4, figure, height_ratios=heights)
     for line, (camera, numbers) in enumerate(rows):
         for i, number in enumerate(numbers):

@@ -138,20 +138,6 @@ def test_gaps_are_those_of_the_paper(relation: str, seed: int) -> None:
             assert (gaps[V, W] <= epsilon) == holds
 
 
-@settings(deadline=None, max_examples=100)
-@given(seed=seeds, epsilon=st.sampled_from(EPSILONS))
-def test_each_relation_implies_the_one_before(seed: int, epsilon: float) -> None:
-    # Q*(V′, π*(V)) ≤ V*(V′) makes the policy equivalence imply that of values, and so forth; a
-    # conjunction is then the strictest relation in it.
-    values = Values.draw(seed)
-    gaps = [GAPS[name](values.q) for name in ("value", "policy", "action-value")]
-    assert (gaps[0] <= gaps[1]).all()
-    assert (gaps[1] <= gaps[2]).all()
-    assert values.groups("value+policy", epsilon) == values.groups("policy", epsilon)
-    strictest = values.groups("action-value", epsilon)
-    assert values.groups("value+policy+action-value", epsilon) == strictest
-
-
 def test_all_conjunctions_can_be_chosen() -> None:
     assert EQUIVALENCES == (
         "value", "policy", "action-value", "value+policy", "value+action-value",
@@ -229,25 +215,12 @@ def test_the_unit_and_the_zero_of_rewards_do_not_matter(
 
 
 @EACH
-def test_one_class_is_a_group(equivalence: str) -> None:
-    for is_tried in (True, False):
-        one = Values(np.array([[3.0, 2.0]]), np.full((1, 2), is_tried))
-        assert one.groups(equivalence, 0.0) == [[0]]
-
-
-@EACH
 def test_classes_that_were_never_met_do_not_widen_the_range(equivalence: str) -> None:
     q = np.array([[0.0], [0.5], [-100.0], [1.5], [-100.0]])
     values = Values(q, q > -100.0)
     assert values.groups(equivalence, 0.5) == [[0, 1], [2, 4], [3]]  # ε is 0.75
     nothing = Values(np.full((3, 2), -7.0), np.zeros((3, 2), np.bool_))
     assert nothing.groups(equivalence, 0.5) == [[0, 1, 2]]
-
-
-def test_a_chain_of_neighbours_is_cut() -> None:
-    q = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 16.0])[:, None]
-    groups = Values(q, np.ones_like(q, np.bool_)).groups("value", 3 / 16)
-    assert groups == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]
 
 
 @settings(deadline=None, max_examples=100)
@@ -267,22 +240,6 @@ def test_the_nearest_groups_are_united_first_and_ties_go_to_the_lower_values(
             break
         groups[i : i + 2] = [groups[i] + groups[i + 1]]
     assert [[ordered[V] for V in group] for group in found] == groups
-
-
-def test_the_relations_differ() -> None:
-    q = np.array(
-        [
-            [10.0, 0.0],
-            [10.0, 5.0],  # as the first, but for an action that is no good
-            [0.0, 10.0],  # the same value, another action
-            [20.0, 10.0],  # the action of the first, another value
-        ]
-    )
-    values = Values(q, np.ones_like(q, np.bool_))
-    assert values.groups("value", 0.0) == [[0, 1, 2], [3]]
-    assert values.groups("policy", 0.0) == [[0, 1], [2], [3]]
-    assert values.groups("value+policy", 0.0) == [[0, 1], [2], [3]]
-    assert values.groups("action-value", 0.0) == [[0], [1], [2], [3]]
 
 
 # Classes in which some actions were never tried --------------------------------------------------

@@ -18,12 +18,8 @@ from rlvc.report.figures.style import BLUE, GREEN, GREY, ORANGE, new_figure
 def draw_growth(left: Axes, middle: Axes, history: list[dict[str, Any]]) -> None:
     """Draw classes, tests and the residual by stage."""
     for key, name, colour in (("classes", "classes", BLUE), ("features", "tests", ORANGE)):
-        plot_stages(left, history, key, colour)
-        last = history[-1]
-        left.annotate(
-            f"{last[key]} {name}", (last["stage"], last[key]), color=colour, ha="right",
-            xytext=(0, 4 if key == "classes" else -72), textcoords="offset points",
-        )  # fmt: skip
+        plot_stages(left, history, key, colour, f"{history[-1][key]} {name}")
+    left.legend(loc="upper left")
     left.set_title("Classes and tests")
     plot_stages(middle, history, "residual", GREEN)
     middle.set_title("Bellman residual (rms)")

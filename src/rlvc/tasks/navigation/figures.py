@@ -102,23 +102,18 @@ def draw_learning(result: dict[str, Any]) -> Figure:
     draw_growth(left, middle, result["history"])
     plot_stages(right, result["history"], "success", BLUE)
     direct = result["direct"]["equal"]
-    right.axhline(direct["success"], color=GREY, linewidth=1.2, linestyle="--")
-    right.annotate(
-        f"direct perception, {direct['cells']} cells", (0, direct["success"]), color=GREY,
-        xytext=(2, 3), textcoords="offset points", fontsize=7.5,
-    )  # fmt: skip
+    reference = {"linewidth": 1.2, "linestyle": "--"}
+    name = f"direct perception, {direct['cells']} cells"
+    right.axhline(direct["success"], color=GREY, label=name, **reference)
     if "forest" in result:
         success = result["forest"]["measures"]["success"]
-        right.axhline(success, color=ORANGE, linewidth=1.2, linestyle="--")
-        right.annotate(
-            f"{result['forest']['trees']} trees, {success:.1%}", (0, success), color=ORANGE,
-            xytext=(2, 3 if success > direct["success"] else -10), textcoords="offset points",
-            fontsize=7.5,
-        )  # fmt: skip
-    right.set_title("Success")
+        name = f"{result['forest']['trees']} trees, {success:.1%}"
+        right.axhline(success, color=ORANGE, label=name, **reference)
+    right.legend(loc="lower right", fontsize=8)
+    right.set_title("Success (grid percepts)")
     right.set_ylim(0, 1.02)
     right.margins(x=0.02)
-    right.set_xlabel("stage k (percepts of the nearest grid point)")
+    right.set_xlabel("stage k")
     return figure
 
 

@@ -119,6 +119,7 @@ def test_known_features_are_not_copied() -> None:
     same(matrix.first(25), dense[:, :25])
     assert matrix.first(25).parts[0] is base
     same(matrix.first(7), dense[:, :7])
+    assert len(matrix.first(7).parts) == 1  # the other is empty
     candidates = matrix.append(Incidence.from_dense(np.zeros((50, 60), np.bool_)))
     assert isinstance(candidates, StackedIncidence)
     assert candidates.parts[:2] == matrix.parts

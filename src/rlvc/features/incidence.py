@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -167,13 +167,16 @@ class Incidence:
     def first(self, n_features: int) -> Incidence:
         """Return the matrix of the features with the lowest numbers."""
         is_first = np.arange(self.n_features) < n_features
-        parts = tuple(
+        parts = [
             Incidence(*_only_wanted(one.rows, is_first), n_features)
             if one.n_features > n_features
             else one
             for one in self.parts
-        )
-        return parts[0] if len(parts) == 1 else StackedIncidence(parts)
+        ]
+        # Every part costs a pass over the interactions, so those that are empty are left out.
+        *others, last = [one for one in parts if len(one.indices)] or parts[:1]
+        last = replace(last, n_features=n_features)
+        return StackedIncidence((*others, last)) if others else last
 
     @classmethod
     def union(cls, parts: Sequence[Incidence]) -> Incidence:

@@ -186,15 +186,20 @@ class FeatureIndex:
         n, new = len(self.graph), list[Incidence]()
         for camera, places in zip(self.cameras, self.places, strict=True):
             found = {k: image for k, image in images.items() if self.graph.camera[k] == camera}
-            image = np.concatenate([np.empty(0, np.int64), *found.values()])
-            lengths = np.asarray([len(one) for one in found.values()], np.int64)
-            feature = np.repeat(np.asarray(list(found), np.int32), lengths)
-            new.append(Incidence.from_pairs(image, feature, places.n_images, n))
+            new.append(_of_images(found, places.n_images, n))
         shown = tuple(one.join(more) for one, more in zip(self.shown, new, strict=True))
         added = _of_percepts(new, self.table, n)
         is_same = self.incidence is self.shown[0] and added is new[0]  # percepts are single images
         incidence = shown[0] if is_same else self.incidence.join(added)
         return replace(self, shown=shown, incidence=incidence)
+
+
+def _of_images(images: dict[int, Ints], n_images: int, n_features: int) -> Incidence:
+    """Return which image exhibits which feature, given the images of each feature."""
+    image = np.concatenate([np.empty(0, np.int64), *images.values()])
+    lengths = np.asarray([len(one) for one in images.values()], np.int64)
+    feature = np.repeat(np.asarray(list(images), np.int32), lengths)
+    return Incidence.from_pairs(image, feature, n_images, n_features)
 
 
 def _of_percepts(shown: Sequence[Incidence], table: Ints, n_features: int) -> Incidence:

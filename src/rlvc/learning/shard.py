@@ -448,17 +448,16 @@ class Shard:
 
     def _classify(self, spec: ViewSpec) -> ClassifiedPercepts:
         """Return the percepts of a view; those of the last view are cached."""
-        view = self._view
-        if view is None or view.number != spec.number:
-            self._view = self._residuals = None
+        if self._view is None or self._view.number != spec.number:
+            self._view = self._residuals = None  # frees memory before more is needed
             index = self.index_of(spec.known, is_current=True)
             threads = self._n_threads(spec.threads)
             classes = self._classes(index, spec.classifier, threads)
             sequence = self._effective(spec.absorbing_gamma).map(self._interactions, classes)
-            view = self._view = ClassifiedPercepts(
+            self._view = ClassifiedPercepts(
                 spec.number, classes, spec.classifier.n_classes, index, threads, sequence
             )
-        return view
+        return self._view
 
     def _effective(self, gamma: float | None) -> EffectiveTransitions:
         """Return the effective transitions of the interactions; they are cached."""
@@ -490,7 +489,7 @@ class Shard:
             residuals = cached[1]
             if residuals.gamma == gamma and np.array_equal(residuals.q, q):
                 return residuals
-        self._residuals = None  # frees memory before more is needed
+        self._residuals = cached = None
         residuals = bellman_residuals(percepts.sequence, q, gamma, spec.scale, percepts.threads)
         self._residuals = percepts.number, residuals
         return residuals

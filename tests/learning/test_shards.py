@@ -14,6 +14,7 @@ from rlvc import RLVC, Database, Interactions, collect
 from rlvc._core.arrays import Bools
 from rlvc._core.fixed_point import Scale
 from rlvc.classifiers import Tree
+from rlvc.distributed.partition import split
 from rlvc.features import Composite, FeatureGraph, FeatureIndex, InCell
 from rlvc.learning import Compaction, Surrogates, View
 from rlvc.learning.generation.base import Candidates, Canonical, GeneratorState
@@ -36,7 +37,7 @@ class SeveralShards:
     asked: int = 0
 
     def __post_init__(self) -> None:
-        self.shards = list(self.whole.split(self.n_shards))
+        self.shards = list(split(self.whole, self.n_shards))
 
     @property
     def n_base(self) -> int:
@@ -120,7 +121,7 @@ def test_shards_that_share_percepts_count_them_once(name: str, seed: int) -> Non
     stages = list(learner.stages(strip))
     assert stages[-1].number > 2
     parts = spread(strip, 5)
-    shared = sum(len(shard.base.table) for shard in strip.client.gather().split(5))
+    shared = sum(len(shard.base.table) for shard in split(strip.client.gather(), 5))
     assert shared > 2 * len(strip.interactions.percepts)
     others = list(learner.stages(parts))
     assert [one.residual for one in others] == [one.residual for one in stages]
@@ -165,7 +166,7 @@ def test_several_learners_may_share_shards(maze: Database) -> None:
 
 
 def test_shards_tell_composites_of_one_learner_from_as_many_of_another(maze: Database) -> None:
-    (used,), (data,) = maze.client.gather().split(1), maze.client.gather().split(1)
+    (used,), (data,) = split(maze.client.gather(), 1), split(maze.client.gather(), 1)
     scale, n_symbols = Scale.of(maze.interactions.reward), len(maze.graph)
     often = np.argsort(-np.bincount(maze.incidence.indices), kind="stable")[:3].tolist()
     for number, second in enumerate(often[1:]):

@@ -18,6 +18,7 @@ from rlvc.data.percepts import Images
 from rlvc.distributed.disk import Dataset
 from rlvc.distributed.disk.format import FILE
 from rlvc.distributed.disk.tables import describe_file
+from rlvc.distributed.partition import split
 from rlvc.distributed.workers import (
     MAX_LOSSES,
     RayShards,
@@ -100,7 +101,7 @@ class Ray(Checked):
         whole = database.client.gather()
         n_episodes = 1 + int(np.count_nonzero(np.diff(database.interactions.episode)))
         n_shards = min(self.shards or self.n_workers, n_episodes)
-        sources, n_workers = map(store_shard, whole.split(n_shards)), min(self.n_workers, n_shards)
+        sources, n_workers = map(store_shard, split(whole, n_shards)), min(self.n_workers, n_shards)
         client = RayShards(sources, n_workers, threads, database.client.n_base, lambda: whole)
         return replace(database, client=client)
 

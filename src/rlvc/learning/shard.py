@@ -8,8 +8,7 @@ lost one; shards cache results for the questions that follow.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,7 +21,6 @@ from rlvc._core.jit import share_threads
 from rlvc.classifiers._nodes import Nodes
 from rlvc.classifiers.base import Classifier
 from rlvc.data.interactions import Interactions
-from rlvc.data.percepts import PerceptPlaceholders
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.incidence import Incidence
 from rlvc.features.index import FeatureIndex
@@ -276,6 +274,8 @@ class Shard:
         numbers: Their numbers in the whole database; None if this is the only shard.
 
     Attributes:
+        interactions: The interactions.
+        base: The index of the features that it has from the start.
         threads: The number of threads to use instead of that of a view; None for that of the view.
     """
 
@@ -285,7 +285,7 @@ class Shard:
         self.base = index
         self.threads: int | None = None
         self._given = interactions, index, numbers
-        self._interactions, self._index = interactions, index
+        self.interactions, self._index = interactions, index
         self._numbers = numbers or ShardNumbers.of_all(index)
         self._features = ShardFeatures(index.table, self._numbers.images, self._numbers.n_images)
         self._transitions: tuple[float | None, EffectiveTransitions] | None = None
@@ -320,11 +320,11 @@ class Shard:
 
     def sum_returns(self, gamma: float, scale: Scale) -> ReturnSums:
         """Return the sums of the discounted returns."""
-        return sum_returns(self._interactions, gamma, scale)
+        return sum_returns(self.interactions, gamma, scale)
 
     def count_transitions(self, spec: ViewSpec) -> TransitionCounts:
         """Return the counts from which the mapped MDP is estimated."""
-        n_classes, n_actions = spec.classifier.n_classes, self._interactions.n_actions
+        n_classes, n_actions = spec.classifier.n_classes, self.interactions.n_actions
         sequence = self._classify(spec).sequence
         return TransitionCounts.of(sequence, n_classes, n_actions, spec.scale)
 
@@ -366,7 +366,7 @@ class Shard:
         """Return the measures of candidates; see :meth:`FeatureSelector.measure`."""
         residuals = self._residuals_of(spec, q, gamma)
         incidence = exhibit(self._features, self._classify(spec), candidates, is_open)
-        start, is_all = self._interactions.start, self._numbers.n_shards == 1
+        start, is_all = self.interactions.start, self._numbers.n_shards == 1
         threads = self._n_threads(spec.threads)
         return selector.measure(Samples(residuals, start, incidence, is_open, threads, is_all))
 
@@ -391,7 +391,7 @@ class Shard:
     ) -> list[Tally]:
         """Return the tally of each request."""
         residuals = self._residuals_of(spec, q, gamma)
-        start = self._interactions.start
+        start = self.interactions.start
         return tallies_of(self.index_of(known).incidence, residuals, start, requests)
 
     def classes(
@@ -421,28 +421,6 @@ class Shard:
             found.append(spot)
         return found
 
-    def split(self, n_shards: int) -> Iterator[Shard]:
-        """Cut the only shard into several, with about the same number of interactions each."""
-        whole, index = self._interactions, self.base
-        is_stuck, cut = whole.is_stuck, cut_episodes(whole.episode, n_shards)
-        for rows, percepts, is_first in cut_percepts(whole, cut):
-            local = [np.unique(column, return_inverse=True) for column in index.table[percepts].T]
-            images = tuple(numbers for numbers, _ in local)
-            interactions = Interactions(
-                PerceptPlaceholders(len(percepts)), np.searchsorted(percepts, whole.start[rows]),
-                whole.action[rows], whole.reward[rows], np.searchsorted(percepts, whole.end[rows]),
-                whole.episode[rows], whole.terminated[rows], whole.truncated[rows],
-                whole.n_actions,
-            )  # fmt: skip
-            places = (one.take(some) for one, some in zip(index.places, images, strict=True))
-            table = np.column_stack([which for _, which in local]).astype(np.int64, copy=False)
-            numbers = ShardNumbers(
-                percepts, is_first, images, self._numbers.n_images,
-                is_stuck[rows], n_shards,
-            )  # fmt: skip
-            part = FeatureIndex.from_occurrences(index.graph, index.cameras, tuple(places), table)
-            yield Shard(interactions, part, numbers)
-
     def _n_threads(self, asked: int) -> int:
         return asked if self.threads is None else self.threads
 
@@ -453,7 +431,7 @@ class Shard:
             index = self.index_of(spec.known, is_current=True)
             threads = self._n_threads(spec.threads)
             classes = self._classes(index, spec.classifier, threads)
-            sequence = self._effective(spec.absorbing_gamma).map(self._interactions, classes)
+            sequence = self._effective(spec.absorbing_gamma).map(self.interactions, classes)
             self._view = ClassifiedPercepts(
                 spec.number, classes, spec.classifier.n_classes, index, threads, sequence
             )
@@ -464,7 +442,7 @@ class Shard:
         cached = self._transitions
         if cached is None or cached[0] != gamma:
             is_stuck = self._numbers.is_stuck
-            cached = gamma, EffectiveTransitions.of(self._interactions, gamma, is_stuck)
+            cached = gamma, EffectiveTransitions.of(self.interactions, gamma, is_stuck)
             self._transitions = cached
         return cached[1]
 
@@ -523,35 +501,3 @@ def exhibit(
         for one in features.exhibit(percepts, new, is_open):
             incidence = incidence.append(one)
     return incidence
-
-
-def cut_episodes(episode: Ints, shards: int) -> Ints:
-    """Return the (shards + 1,) rows at which shards of whole episodes begin and end.
-
-    >>> cut_episodes(np.array([0, 0, 0, 1, 2, 2]), 2).tolist()
-    [0, 3, 6]
-    """
-    begin = np.flatnonzero(np.concatenate([[True], episode[1:] != episode[:-1]]))
-    if not 1 <= shards <= len(begin):
-        raise ValueError(
-            f"shards must be between 1 and {len(begin)}, the number of episodes; got {shards}."
-        )
-    cut = [0]
-    for k in range(1, shards):
-        near = int(np.searchsorted(begin, len(episode) * k / shards))
-        cut.append(min(max(near, cut[-1] + 1), len(begin) - shards + k))
-    return np.append(begin[cut], len(episode))
-
-
-def cut_percepts(interactions: Interactions, cut: Ints) -> Iterator[tuple[slice, Ints, Bools]]:
-    """Yield the rows of each shard, its percepts, and which of these no earlier shard has."""
-    start, end = interactions.start, interactions.end
-    is_known = np.zeros(len(interactions.percepts), np.bool_)
-    for first, last in itertools.pairwise(cut.tolist()):
-        rows, is_here = slice(first, last), np.zeros(len(is_known), np.bool_)
-        is_here[start[rows]] = is_here[end[rows]] = True
-        if last == cut[-1]:
-            is_here |= ~is_known  # the last one also gets the percepts of no interaction
-        percepts = np.flatnonzero(is_here)
-        yield rows, percepts, ~is_known[percepts]
-        is_known |= is_here

@@ -22,8 +22,8 @@ from rlvc.data import Image
 from rlvc.distributed.disk import DatasetInfo, ShardData, is_shards, read_info, read_shard
 from rlvc.distributed.disk.format import BLOCK, MAX_BYTES, MAX_IMAGES, checksum, file_of
 from rlvc.distributed.disk.tables import describe_file
+from rlvc.distributed.partition import cut_episodes
 from rlvc.errors import DamagedFileError, FileFormatError, ImageError, InvalidFileError
-from rlvc.learning.shard import cut_episodes
 from rlvc.vision import Harris, InterestPoints
 from tests.support.builders import blocks
 from tests.support.datasets import limited, logged

@@ -48,7 +48,7 @@ from rlvc.distributed.disk.tables import (
     write_table,
 )
 from rlvc.distributed.disk.unique import fit_metric
-from rlvc.learning.shard import cut_episodes, cut_percepts
+from rlvc.distributed.partition import cut_episodes, cut_percepts
 from rlvc.vision.detectors import InterestPoints
 from rlvc.vision.extractor import ExtractionBackend, FeatureExtractor, extract_in_threads
 from rlvc.vision.io import describe_extractor, save_vocabulary

@@ -19,12 +19,15 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import gymnasium
 import numpy as np
 
-from rlvc import RLVC, Database, Stage, collect
+from rlvc import RLVC, Database, Interactions, Policy, Stage, collect
 from rlvc._core.jit import run_threads
+from rlvc.data.images import Image
+from rlvc.data.percepts import Images
 from rlvc.learning.aliasing import Residuals, bellman_residuals
 from rlvc.learning.mdp import map_interactions
 from rlvc.learning.selection.selector import Samples
@@ -74,6 +77,59 @@ def stage_ratio(
     return ratio(search, passes, repeats=7)
 
 
+def print_extraction(
+    learner: RLVC, interactions: Interactions, bare: Callable[[Image], object]
+) -> float:
+    """Print the ratios of extraction; return its seconds with two threads."""
+    images = interactions.percepts.images[0]
+
+    def bare_one(number: int) -> None:
+        bare(images[number])
+
+    for threads in (1, 2):
+        work, floor = ratio(
+            partial(replace(learner, threads=threads).extract, interactions),
+            lambda threads=threads: list(run_threads(bare_one, range(len(images)), threads)),  # type: ignore[misc]
+            repeats=1,
+        )
+        print(
+            f"extraction, {threads} thread(s): {work:.2f} s over {floor:.2f} s of bare calls: "
+            f"ratio {work / floor:.3f}"
+        )
+    return work
+
+
+def print_stages(learner: RLVC, database: Database, stages: list[Stage]) -> None:
+    """Print the ratios of some stages, and the worst."""
+    chosen = [stages[i] for i in np.linspace(0, len(stages) - 1, STAGES).round().astype(int)]
+    for threads in (1, 2):
+        ratios = []
+        for stage in chosen:
+            work, floor = stage_ratio(learner, database, stage, threads)
+            ratios.append(work / floor)
+            print(
+                f"stage {stage.number} ({stage.classifier.n_classes} classes), "
+                f"{threads} thread(s): {work * 1e3:.2f} ms over {floor * 1e3:.2f} ms of bincount: "
+                f"ratio {work / floor:.3f}"
+            )
+        print(f"stage, {threads} thread(s), worst of {STAGES}: ratio {max(ratios):.3f}")
+
+
+def print_decisions(policy: Policy, images: Images, bare: Callable[[Image], object]) -> None:
+    """Print the ratio of decisions on some percepts."""
+    pairs = []
+    for k, number in enumerate(np.linspace(0, len(images) - 1, 300).astype(int).tolist()):
+        percept = images[number]
+        whole, floor = seconds(partial(policy.predict, percept)), seconds(partial(bare, percept))
+        if k >= 20:  # after warming up
+            pairs.append((whole, floor))
+    work, floor = (statistics.median(side) for side in zip(*pairs, strict=True))
+    print(
+        f"decision: {work * 1e3:.3f} ms over {floor * 1e3:.3f} ms of bare calls (medians of "
+        f"{len(pairs)} percepts): ratio {work / floor:.3f}"
+    )
+
+
 def main() -> None:
     """Print the three ratios."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -90,25 +146,12 @@ def main() -> None:
     assert detector is not None
     assert descriptor is not None
 
-    def bare(number: int) -> None:
-        image = images[number]
+    def bare(image: Image) -> None:
         descriptor.describe(image, detector.detect(image))
 
     print(f"maze, {len(interactions)} interactions, {len(images)} distinct percepts")
-    for threads in (1, 2):
-        one = replace(learner, threads=threads)
-        work, floor = ratio(
-            lambda one=one: one.extract(interactions),  # type: ignore[misc]
-            lambda threads=threads: list(run_threads(bare, range(len(images)), threads)),  # type: ignore[misc]
-            repeats=1,
-        )
-        print(
-            f"extraction, {threads} thread(s): {work:.2f} s over {floor:.2f} s of bare calls: "
-            f"ratio {work / floor:.3f}"
-        )
-
+    extraction = print_extraction(learner, interactions, bare)
     database = learner.extract(interactions)
-    extraction = work
     begin = time.perf_counter()
     stages = list(learner.stages(database))
     learning = time.perf_counter() - begin
@@ -116,32 +159,8 @@ def main() -> None:
         f"learning: {learning:.2f} s for {stages[-1].number} stages over {extraction:.2f} s of "
         f"extraction: ratio {learning / extraction:.3f}"
     )
-    chosen = [stages[i] for i in np.linspace(0, len(stages) - 1, STAGES).round().astype(int)]
-    for threads in (1, 2):
-        ratios = []
-        for stage in chosen:
-            work, floor = stage_ratio(learner, database, stage, threads)
-            ratios.append(work / floor)
-            print(
-                f"stage {stage.number} ({stage.classifier.n_classes} classes), "
-                f"{threads} thread(s): {work * 1e3:.2f} ms over {floor * 1e3:.2f} ms of bincount: "
-                f"ratio {work / floor:.3f}"
-            )
-        print(f"stage, {threads} thread(s), worst of {STAGES}: ratio {max(ratios):.3f}")
-
-    policy = stages[-1].policy()
-    percepts = [images[int(n)] for n in np.linspace(0, len(images) - 1, 300)]
-    pairs = []
-    for number, percept in enumerate(percepts):
-        whole = seconds(lambda percept=percept: policy.predict(percept))  # type: ignore[misc]
-        floor = seconds(lambda p=percept: descriptor.describe(p, detector.detect(p)))  # type: ignore[misc]
-        if number >= 20:  # after warming up
-            pairs.append((whole, floor))
-    work, floor = (statistics.median(side) for side in zip(*pairs, strict=True))
-    print(
-        f"decision: {work * 1e3:.3f} ms over {floor * 1e3:.3f} ms of bare calls (medians of "
-        f"{len(pairs)} percepts): ratio {work / floor:.3f}"
-    )
+    print_stages(learner, database, stages)
+    print_decisions(stages[-1].policy(), images, bare)
 
 
 if __name__ == "__main__":

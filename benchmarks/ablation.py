@@ -25,9 +25,8 @@ import numpy as np
 
 from rlvc import RLVC, Forest
 from rlvc._core.atomic import atomic_write
-from rlvc.learning.aliasing import RelativeVariance
+from rlvc.learning import RelativeVariance, Surrogates
 from rlvc.learning.generation.base import Canonical
-from rlvc.learning.surrogates import Surrogates
 from rlvc.policies import AnyPolicy
 from rlvc.runs import tasks
 from rlvc.vision import Harris, Sift

@@ -34,7 +34,7 @@ from fitted_q import fit
 from rlvc import RLVC, Forest
 from rlvc._core.atomic import atomic_write
 from rlvc.features import Incidence
-from rlvc.learning.compaction import Compaction
+from rlvc.learning import Compaction
 from rlvc.runs import tasks
 from scenes import Act, Batch, Floats, Ints, Scene, make_scene
 

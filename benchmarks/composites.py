@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 
 from rlvc import RLVC, collect
 from rlvc.features import Incidence
+from rlvc.learning import View
 from rlvc.learning.aliasing import ResidualSums
 from rlvc.learning.generation.base import Candidates, Generator, GeneratorState
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.selection.selector import FeatureSums, Samples, Selector, SplitChoice
 from rlvc.learning.shard import ShardFeatures
-from rlvc.learning.view import View
 from rlvc.runs import Run, make_learner
 from rlvc.tasks import HillTask, MazeTask
 

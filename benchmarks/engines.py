@@ -33,8 +33,8 @@ import numpy as np
 
 from large_mazes import Scene, make, maze
 from rlvc import RLVC, Database, Forest, Interactions, collect
-from rlvc.distributed.ray import Ray
-from rlvc.learning.engine import Local
+from rlvc.distributed import Ray
+from rlvc.learning import Local
 from rlvc.learning.generation.base import Canonical
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # for the workers that tests kill

@@ -26,8 +26,7 @@ import numpy as np
 
 from rlvc import RLVC, Database, Interactions, Policy, Stage, collect
 from rlvc._core.jit import run_threads
-from rlvc.data.images import Image
-from rlvc.data.percepts import Images
+from rlvc.data import Image, Images
 from rlvc.learning.aliasing import Residuals, bellman_residuals
 from rlvc.learning.mdp import map_interactions
 from rlvc.learning.selection.selector import Samples

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # for the browser of the 
 from tests.support import browser as browsing
 
 from rlvc.report import render
-from rlvc.report.web.data import PageBuilder
+from rlvc.report.web import PageBuilder
 
 OPENINGS = 5
 HEAD = ("run", "written in", "size", "first view", "classifier", "nodes", "frame, median", "95%")

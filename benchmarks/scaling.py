@@ -44,6 +44,7 @@ from rlvc import RLVC, Database, Percepts, Stage, collect
 from rlvc.classifiers._nodes import Nodes
 from rlvc.envs.planar_world import MAZE
 from rlvc.features import FeatureIndex
+from rlvc.learning import Surrogates
 from rlvc.learning.aliasing import bellman_residuals
 from rlvc.learning.generation.base import Canonical
 from rlvc.learning.generation.composites import Composer
@@ -52,7 +53,6 @@ from rlvc.learning.selection.selector import Samples, Selector
 from rlvc.learning.selection.sums import merge
 from rlvc.learning.shard import Shard, ShardFeatures
 from rlvc.learning.solvers.dynamic import ModifiedPolicyIteration
-from rlvc.learning.surrogates import Surrogates
 from rlvc.vision import ExtractionCache
 
 Ints = NDArray[np.int64]

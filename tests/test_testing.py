@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from rlvc import testing
 from rlvc.classifiers import Diagrams, Split, Tree
 from rlvc.features import InCell
-from rlvc.learning.aliasing import AbsoluteVariance, aliasing_detectors
-from rlvc.learning.compaction import Keep, post_processes
+from rlvc.learning import AbsoluteVariance, Keep
+from rlvc.learning.aliasing import aliasing_detectors
+from rlvc.learning.compaction import post_processes
 from rlvc.learning.generation.base import Candidates, Canonical, generators
 from rlvc.learning.generation.clustering import Tails, clusterings
 from rlvc.learning.selection.selector import Selector

@@ -17,8 +17,8 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from rlvc._core.params import rules
 from rlvc.cli import app
-from rlvc.learning.forest import Forest
-from rlvc.runs.config import describe_parameters
+from rlvc.learning import Forest
+from rlvc.runs import describe_parameters
 
 VALUES = {int: "NUMBER", float: "NUMBER", Path: "PATH", str: "TEXT"}  # names of values by type
 

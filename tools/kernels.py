@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.support.builders import COLOUR, database
 
 from rlvc import RLVC, Forest
-from rlvc.learning.compaction import Compaction
+from rlvc.learning import Compaction
 
 interactions = database(COLOUR)
 RLVC(post_process=Compaction()).learn(interactions)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rlvc import RLVC, Forest
-from rlvc.learning import Surrogates
-from rlvc.learning.aliasing import AbsoluteVariance, RelativeVariance, aliasing_detectors
-from rlvc.learning.compaction import Compaction, post_processes
+from rlvc.learning import AbsoluteVariance, Compaction, RelativeVariance, Surrogates
+from rlvc.learning.aliasing import aliasing_detectors
+from rlvc.learning.compaction import post_processes
 from rlvc.learning.generation.clustering import CompleteLinkage, Hierarchical, clusterings
 from rlvc.learning.generation.composites import Composites
 from rlvc.learning.selection.selector import Selector

@@ -8,14 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvc._core.fixed_point import FixedPoint
-from rlvc.learning.aliasing import (
-    AbsoluteVariance,
-    RelativeVariance,
-    Residuals,
-    aliasing_detectors,
-    bellman_residuals,
-    variance_of,
-)
+from rlvc.learning import AbsoluteVariance, RelativeVariance
+from rlvc.learning.aliasing import Residuals, aliasing_detectors, bellman_residuals, variance_of
 from rlvc.learning.mdp import MappedSequence, map_interactions
 from tests.oracle import rlvc as oracle
 from tests.support.builders import Problem

@@ -18,17 +18,8 @@ from rlvc import RLVC, Database, Interactions, Policy, Stage
 from rlvc._core.registry import arrays_of
 from rlvc.classifiers import Classifier, Diagrams, Split, Tree
 from rlvc.features import Incidence
-from rlvc.learning import AbsoluteVariance, Surrogates
-from rlvc.learning.compaction import (
-    EQUIVALENCES,
-    GAPS,
-    Compaction,
-    Keep,
-    Solve,
-    Step,
-    equivalent,
-    post_processes,
-)
+from rlvc.learning import AbsoluteVariance, Compaction, Keep, Surrogates
+from rlvc.learning.compaction import EQUIVALENCES, GAPS, Solve, Step, equivalent, post_processes
 from rlvc.learning.selection.selector import Selector
 from tests.oracle import rlvc as oracle
 from tests.support.builders import (

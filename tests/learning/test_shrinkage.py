@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from rlvc.classifiers import Diagrams, Split, Tree
 from rlvc.classifiers._nodes import LEAF
-from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate
+from rlvc.learning import MappedMDP
+from rlvc.learning.mdp import MappedSequence, estimate
 from rlvc.learning.shrinkage import FAR, shrink
 from rlvc.learning.solvers.base import solvers
 from tests.support.builders import Problem, literal

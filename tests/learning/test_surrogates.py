@@ -22,8 +22,9 @@ from rlvc.features import (
     OccurrenceTable,
     Primitive,
 )
+from rlvc.learning import Surrogates
 from rlvc.learning.selection.selector import Selector, SplitChoice
-from rlvc.learning.surrogates import Surrogates, best_threshold, tally
+from rlvc.learning.surrogates import best_threshold, tally
 from rlvc.learning.view import SplitStatistics
 from tests.oracle import rlvc as oracle
 from tests.support.builders import Problem, blind_extractor, index_of, literal, percept_store

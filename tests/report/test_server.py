@@ -14,7 +14,7 @@ import pytest
 
 from rlvc.report import Server, render
 from rlvc.report.server import HEADERS
-from rlvc.report.web.watch import RunPage
+from rlvc.report.web import RunPage
 
 
 class Shown:

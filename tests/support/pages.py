@@ -17,7 +17,7 @@ from rlvc.features import FeatureGraph, Primitive
 from rlvc.learning.generation.composites import Composites
 from rlvc.policies import AnyPolicy
 from rlvc.report import render
-from rlvc.report.web.data import PageBuilder
+from rlvc.report.web import PageBuilder
 from rlvc.runs import Run, write_run
 from rlvc.tasks import HillTask
 from rlvc.vision import Euclidean, FeatureExtractor, Harris, Invariants, Vocabulary

@@ -23,8 +23,8 @@ from rlvc.envs.campus.graph_world import CAMPUS
 from rlvc.envs.photos.views import Views, campus_views
 from rlvc.learning import Compaction, Keep
 from rlvc.learning.solvers.dynamic import ValueIteration
-from rlvc.runs import write_run
-from rlvc.runs.task import NEW_SEED, evaluate_policy
+from rlvc.runs import evaluate_policy, write_run
+from rlvc.runs.task import NEW_SEED
 from rlvc.tasks import CampusOutcome, CampusTask, vote
 from rlvc.tasks.campus import metrics as campus_measures
 from rlvc.tasks.campus.figures import draw_errors, draw_figures, draw_map, draw_sizes

@@ -31,8 +31,8 @@ from rlvc.learning.generation.base import Canonical
 from rlvc.learning.generation.composites import Composites
 from rlvc.report.figures import arrange, brief, draw_explanation
 from rlvc.report.figures.arrangements import YELLOW
-from rlvc.runs import Run
-from rlvc.runs.task import NEW_SEED, evaluate_policy
+from rlvc.runs import Run, evaluate_policy
+from rlvc.runs.task import NEW_SEED
 from rlvc.tasks import HillOutcome, HillTask
 from rlvc.tasks.hill.composites_figure import (
     caption,

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rlvc.learning.mdp import MappedMDP, MappedSequence, estimate, map_interactions
+from rlvc.learning import MappedMDP
+from rlvc.learning.mdp import MappedSequence, estimate, map_interactions
 from rlvc.learning.solvers.base import solvers
 from rlvc.policies import greedy
 from tests.oracle import rlvc as oracle

@@ -21,8 +21,7 @@ from rlvc.envs.hill.env import HillEnv
 from rlvc.envs.photos.views import campus_views
 from rlvc.envs.picture import PictureEnv
 from rlvc.report import Server, render
-from rlvc.report.web.data import PageBuilder
-from rlvc.report.web.watch import RunPage
+from rlvc.report.web import PageBuilder, RunPage
 from rlvc.runs import Examples
 from tests.report.web.test_web import numbers
 from tests.support import browser as browsing

@@ -24,8 +24,8 @@ from rlvc.data import as_image
 from rlvc.errors import FileFormatError
 from rlvc.features import AtLeast, LazyFeatures
 from rlvc.report import render, to_json
-from rlvc.report.web.data import SO_FAR, PageBuilder
-from rlvc.report.web.encoding import encode_array, encode_image, encode_images
+from rlvc.report.web import PageBuilder, encode_array, encode_image, encode_images
+from rlvc.report.web.data import SO_FAR
 from rlvc.report.web.overview import describe_settings
 from rlvc.runs import Examples, make_learner, task_of
 from tests.support.builders import COLOUR, blocks, database

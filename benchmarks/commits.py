@@ -95,8 +95,8 @@ def environment(version: Path) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(version / "src"), "NO_COLOR": "1"}
 
 
-def worker(version: Path, *arguments: str) -> list[str]:
-    """Return the command that does a job with a version."""
+def worker(*arguments: str) -> list[str]:
+    """Return the command that does a job, with the version that the environment names."""
     return [sys.executable, str(Path(__file__).resolve()), "worker", *arguments]
 
 
@@ -126,7 +126,7 @@ def outcome(
         env=environment(version), check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     answer = subprocess.run(
-        worker(version, "decide", str(folder), ENVS[name.split()[0].strip(",")], str(percepts)),
+        worker("decide", str(folder), ENVS[name.split()[0].strip(",")], str(percepts)),
         env=environment(version), check=True, capture_output=True, text=True,
     )  # fmt: skip
     result = json.loads((folder / "result.json").read_text())
@@ -170,7 +170,7 @@ def compare_times(before: Path, interactions: int, repeats: int, tasks: list[str
     for task in tasks:
         both = [
             subprocess.Popen(
-                worker(version, "learn", task, str(interactions)),
+                worker("learn", task, str(interactions)),
                 env=environment(version), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             )
             for version in (before, HERE)

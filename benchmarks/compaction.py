@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import gymnasium
 import numpy as np
 
-from floors import ratio
+from floors import ratio, seconds
 from rlvc import collect
 from rlvc.classifiers import Classifier
-from rlvc.learning.compaction import Compaction, Keep, Solve, Step
+from rlvc.learning import Compaction, Keep
+from rlvc.learning.compaction import Solve, Step
 from rlvc.runs import tasks
 
 ENVS = {"maze": "rlvc/Maze-v0", "subway": "rlvc/Subway-v0", "campus": "rlvc/Campus-v0"}
@@ -48,13 +48,6 @@ class Timed:
             return found
 
         return timed
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Return how long one call takes."""
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin
 
 
 def main() -> None:

@@ -161,7 +161,7 @@ class Windows(Percepts):
     def __init__(self, n: int) -> None:
         super().__init__()
         self._n = n
-        self._cameras, self._images = ("",), [_Windows(n)]
+        self._images = [_Windows(n)]
 
     def __len__(self) -> int:
         return self._n

@@ -190,7 +190,7 @@ def test_parts_that_need_all_percepts_are_refused(maze: Database) -> None:
 
 def test_the_error_says_how_to_install_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match=r"pip install 'rlvc\[ray\]'"):
+    with pytest.raises(ImportError, match=r'pip install "rlvc\[ray\]"'):
         Ray().run(str, [1], 1)
 
 

@@ -198,7 +198,7 @@ def test_actions_that_cannot_be_counted(way: str, tmp_path: Path) -> None:
     (found,) = problems(way, log(action=[0, 1, 1, 2**40]), tmp_path)
     assert found == (
         f"n_actions of Interactions must be between 1 and 65536; got {2**40 + 1}. Number the "
-        "actions from 0, and give their number."
+        "actions from 0, and set n_actions to how many there are."
     )
 
 

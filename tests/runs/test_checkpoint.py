@@ -88,8 +88,8 @@ def test_wherever_a_run_stops_it_ends_with_the_same_policy(kind: str, tmp_path: 
     whole = Halting(tmp_path / "whole")
     assert bytes_of(learn(whole, kind)) == expected
     assert len(whole.names) > 10
-    assert {name.partition("-")[0] for name in whole.names} == {"look", "learn", "forest"}
-    n_chunks = sum(name.startswith("look") for name in whole.names)
+    assert {name.partition("-")[0] for name in whole.names} == {"extract", "learn", "forest"}
+    n_chunks = sum(name.startswith("extract") for name in whole.names)
     assert n_chunks == {"colour": 1, "cameras": 2, "drifting": 2}[kind]  # in each round if new
     every = {"colour": 1, "cameras": 100, "drifting": 7}[kind]
     for last in range(0, len(whole.names), every):
@@ -137,7 +137,7 @@ def test_a_damaged_record_is_computed_again(
     whole = Halting(tmp_path / "run")
     expected = bytes_of(learn(whole))
     folder = whole.folder
-    names = [next(n for n in whole.names if n.startswith(kind)) for kind in ("look", "learn")]
+    names = [next(n for n in whole.names if n.startswith(kind)) for kind in ("extract", "learn")]
     names.append(whole.names[-1])  # a tree
     for name in names:
         file = folder / f"{name}.rlvc"

@@ -107,6 +107,17 @@ def chunks(n: int, pieces: int) -> list[slice]:
     return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
 
+def spans_of(begin: Ints, pieces: int) -> list[tuple[int, int]]:
+    """Cut rows into at most ``pieces`` spans of about equal size, given where the rows begin.
+
+    >>> spans_of(np.array([0, 3, 4, 6]), 2)
+    [(0, 1), (1, 3)]
+    """
+    starts = [piece.start for piece in chunks(int(begin[-1]), pieces)]
+    edges = np.unique([*np.searchsorted(begin, starts), len(begin) - 1]).tolist()
+    return list(itertools.pairwise(edges)) or [(0, 0)]
+
+
 def run_threads(work: Callable[[T], R], pieces: Iterable[T], threads: int) -> Iterator[R]:
     """Yield ``work(piece)`` for every piece, in order, with at most a few results waiting.
 

@@ -92,6 +92,22 @@ def load(entry_point: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
+def import_extra(extra: str, *modules: str) -> Any:
+    """Import modules that an extra of rlvc installs, and return the package of the last one.
+
+    >>> import_extra("ray", "no_ray")
+    Traceback (most recent call last):
+    ModuleNotFoundError: no_ray is not installed; install it with: pip install "rlvc[ray]".
+    """
+    try:
+        return [__import__(module) for module in modules][-1]
+    except ModuleNotFoundError as error:
+        name = str(error.name).partition(".")[0]
+        raise ModuleNotFoundError(
+            f'{name} is not installed; install it with: pip install "rlvc[{extra}]".', name=name
+        ) from error
+
+
 def arrays_of(part: object) -> dict[str, NDArray[Any]]:
     """Return the parameters of a part that are arrays, which it learned from data."""
     return {k: v for k, v in _fields(part).items() if isinstance(v, np.ndarray)}

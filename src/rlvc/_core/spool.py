@@ -11,6 +11,8 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvc._core.arrays import frozen
+
 Array = NDArray[np.uint8]
 
 
@@ -42,9 +44,7 @@ class SpooledArrays:
             OSError: It does not fit in the file; the text says what to do.
         """
         if self._file is None and (self._n + 1) * array.nbytes <= self._limit:
-            kept = array.copy()
-            kept.setflags(write=False)
-            self._kept.append(kept)
+            self._kept.append(frozen(array.copy()))
         else:
             self._write(array, what)
         self._shape, self._n = array.shape, self._n + 1

@@ -176,7 +176,7 @@ def _rows_of(incidence: Incidence, features: Ints) -> tuple[Rows, Rows]:
     if len(parts) > 2:
         parts = [incidence.only(np.isin(np.arange(incidence.n_features), features))]
     nothing = np.zeros(incidence.n_percepts + 1, np.int64), np.empty(0, np.int32)
-    first, second = [(one.indptr, one.indices) for one in parts] + [nothing] * (2 - len(parts))
+    first, second = [one.rows for one in parts] + [nothing] * (2 - len(parts))
     return first, second
 
 

@@ -19,7 +19,7 @@ from rlvc.errors import RlvcError
 app = typer.Typer(
     name="rlvc",
     help="Learn visual control policies from interactions, and read them.",
-    epilog="Start with: rlvc run maze. For a task of your own: rlvc learn --help",
+    epilog="Start with: rlvc run maze. For a custom task: rlvc learn --help",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -116,7 +116,7 @@ def write_shards(options: ShardOptions) -> None:
     from rlvc.cli.progress import ProgressDisplay
     from rlvc.data.io.folder import check_new_folder
     from rlvc.data.io.table import import_pyarrow
-    from rlvc.distributed.disk import write_dataset
+    from rlvc.distributed.disk.write import write_dataset
     from rlvc.learning.rlvc import RLVC
     from rlvc.tasks.custom.sources import read_data
 
@@ -148,7 +148,7 @@ def write_shards(options: ShardOptions) -> None:
 
 def check_source(source: str) -> None:
     """Refuse a source that is an environment, or shards already."""
-    from rlvc.distributed.disk import is_shards
+    from rlvc.distributed.disk.format import is_shards
     from rlvc.tasks.custom.sources import is_data
 
     if not is_data(source):

@@ -54,7 +54,7 @@ class LearnOptions(DataOptions, RunOptions, EnvOptions):
 
 @with_options
 def learn(options: LearnOptions) -> None:
-    """Learn a policy for a task of your own, from an environment or from data.
+    """Learn a policy for a custom task, from an environment or from data.
 
     The folder gets policy.rlvc (the policy), result.json (all numbers), classes.png (what it does
     when it sees what), learning.png, features.png, stages.csv and rounds.csv (the curves),
@@ -103,7 +103,7 @@ def learn(options: LearnOptions) -> None:
 
 def check_options(options: LearnOptions) -> None:
     """Refuse options that do not suit the kind of source."""
-    from rlvc.distributed.disk import is_shards
+    from rlvc.distributed.disk.format import is_shards
     from rlvc.tasks.custom.sources import MINARI, is_data
 
     source, from_data = options.source, is_data(options.source)
@@ -128,7 +128,8 @@ def check_options(options: LearnOptions) -> None:
 def _open_data(options: LearnOptions, learner: Any, console: Console) -> Any:
     """Return interactions, or the database of a dataset of shards."""
     from rlvc.cli.progress import ProgressDisplay
-    from rlvc.distributed.disk import is_shards, open_dataset
+    from rlvc.distributed.disk.dataset import open_dataset
+    from rlvc.distributed.disk.format import is_shards
     from rlvc.tasks.custom.sources import read_data
 
     if is_shards(options.source):
@@ -235,4 +236,4 @@ def folder_name(source: str) -> str:
     'logs-monday'
     """
     last = source.rpartition(":")[2].strip("/.")
-    return re.sub(r"[^\w.-]+", "-", last) or "own"
+    return re.sub(r"[^\w.-]+", "-", last) or "custom"

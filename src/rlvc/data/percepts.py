@@ -75,6 +75,9 @@ class Images:
             raise IndexError(f"The store holds {len(self)} images; there is no number {number}.")
         return self._load(number)
 
+    def __iter__(self) -> Iterator[Image]:
+        return (self[number] for number in range(len(self)))
+
     def _load(self, number: int) -> Image:
         return self._arrays.read(number, f"Image {number} of {self.whose}")
 

@@ -214,7 +214,7 @@ def check_actions(
     if not 1 <= n_actions <= MAX_ACTIONS:
         yield ValueError(
             f"n_actions of {whose} must be between 1 and {MAX_ACTIONS}; got {n_actions}. "
-            "Number the actions from 0, and give their number."
+            "Number the actions from 0, and set n_actions to how many there are."
         )
 
 

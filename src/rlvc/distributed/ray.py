@@ -15,7 +15,7 @@ from rlvc._core.jit import n_threads, results_in_order
 from rlvc._core.params import Checked, param
 from rlvc.data.images import Image
 from rlvc.data.percepts import Images
-from rlvc.distributed.disk import Dataset
+from rlvc.distributed.disk.dataset import Dataset
 from rlvc.distributed.disk.format import FILE
 from rlvc.distributed.disk.tables import describe_file
 from rlvc.distributed.partition import split
@@ -140,7 +140,7 @@ class Ray(Checked):
 
 def _extract(extractor: FeatureExtractor, images: Images | list[Image]) -> list[ImageKeypoints]:
     """Return the keypoints of some images."""
-    return [extractor.extract_image(images[i]) for i in range(len(images))]
+    return list(map(extractor.extract_image, images))
 
 
 def _call(work: Callable[[T], R], piece: T) -> R:

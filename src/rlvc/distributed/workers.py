@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
+from rlvc._core.registry import import_extra
 from rlvc.distributed.disk.format import FILE, FileInfo
 from rlvc.distributed.disk.read import read_shard
 from rlvc.distributed.disk.tables import describe_file
@@ -183,13 +184,7 @@ def import_ray() -> Any:
     """Import Ray and return it; the error says how to install it."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # fetch raises the first one
-    try:
-        import ray
-    except ImportError as error:
-        raise ImportError(
-            "The engine ray needs Ray. Install it with: pip install 'rlvc[ray]'"
-        ) from error
-    return ray
+    return import_extra("ray", "ray")
 
 
 def check_address(address: str) -> None:

@@ -69,7 +69,7 @@ class OccurrenceTable(NamedTuple):
         rows = np.concatenate([self.marks, *(rows for _, rows in found.values())])
         order = np.lexsort((feature, image))  # keeps the order of the occurrences of a feature
         begin = np.concatenate([[0], np.cumsum(np.bincount(image, minlength=self.n_images))])
-        return OccurrenceTable(begin.astype(np.int64), feature[order], rows[order], self.size)
+        return OccurrenceTable(begin, feature[order], rows[order], self.size)
 
 
 def locate_symbols(

@@ -51,9 +51,8 @@ class Residuals:
         """
         width = int(percepts.max(initial=0)) + 1
         pairs, which = np.unique(self.group * width + percepts, return_inverse=True)
-        total = np.zeros(len(pairs), np.int64)
-        np.add.at(total, which, self.integers)
-        mean = np.rint(total / np.bincount(which)).astype(np.int64)
+        count, total, _ = group_sums(which, self.integers, len(pairs), self.threads)
+        mean = np.rint(total / count).astype(np.int64)
         return replace(self, integers=mean, group=pairs // width), pairs % width
 
     @functools.cached_property

@@ -19,7 +19,7 @@ from rlvc.vision.descriptors import ImageKeypoints
 from rlvc.vision.extractor import FeatureExtractor, extract_in_threads
 
 if TYPE_CHECKING:
-    from rlvc.distributed.disk import Dataset
+    from rlvc.distributed.disk.dataset import Dataset
 
 R = TypeVar("R")
 T = TypeVar("T")

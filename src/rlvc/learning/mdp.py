@@ -234,8 +234,7 @@ def estimate_from(
 ) -> MappedMDP:
     """Return the mapped MDP of a sequence, given its counts."""
     tries = np.maximum(counts.count, 1)
-    steps = sparse.csr_array(counts.steps, copy=True)
-    steps.sort_indices()
+    steps = counts.steps.sorted_indices()
     rows = np.repeat(tries, np.diff(steps.indptr))
     transition = sparse.csr_array(
         (steps.data / rows, steps.indices, steps.indptr), shape=steps.shape

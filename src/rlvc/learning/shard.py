@@ -17,7 +17,7 @@ import numpy as np
 
 from rlvc._core.arrays import Bools, Floats, Ints
 from rlvc._core.fixed_point import Scale
-from rlvc._core.jit import share_threads
+from rlvc._core.jit import n_threads, share_threads, spans_of
 from rlvc.classifiers._nodes import Nodes
 from rlvc.classifiers.base import Classifier
 from rlvc.data.interactions import Interactions
@@ -40,7 +40,6 @@ from rlvc.learning.generation.class_images import (
     FeatureBlock,
     assemble,
     class_keys,
-    spans_of,
 )
 from rlvc.learning.generation.composites import NewFeatures, may_be_part
 from rlvc.learning.generation.sampling import CellCounts, ImageQuery, Sample, ShardSample
@@ -111,7 +110,8 @@ class ShardFeatures:
         places = self._places_of(percepts.index, query.height)[query.camera]
         is_part = may_be_part(percepts.index.graph, query.height)
         work = partial(count_cells, images, places, is_part, levels)
-        found = share_threads(work, spans_of(images.begin, percepts.threads), percepts.threads)
+        spans = spans_of(images.begin, n_threads(percepts.threads))
+        found = share_threads(work, spans, percepts.threads)
         return CellCounts(np.diff(images.begin), np.concatenate(found))
 
     def exhibit(

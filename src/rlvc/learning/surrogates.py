@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlvc._core.arrays import Bools, Ints
+from rlvc._core.fixed_point import group_sums
 from rlvc._core.params import Checked, param
 from rlvc.classifiers.base import Split
 from rlvc.features.graph import FeatureGraph
@@ -175,9 +176,7 @@ def tallies_of(
 
 def tally(n_shown: Ints, residuals: Ints, most: int) -> Tally:
     """Return how many interactions exhibit 0, 1 … ``most`` features, and their residuals' sums."""
-    total = np.zeros(most + 1, np.int64)
-    np.add.at(total, n_shown, residuals)
-    return np.bincount(n_shown, minlength=most + 1), total
+    return group_sums(n_shown.astype(np.int64), residuals, most + 1)[:2]
 
 
 def best_threshold(count: Ints, total: Ints, min_samples: int) -> tuple[int, float]:

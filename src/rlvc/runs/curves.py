@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from rlvc._core.registry import import_extra
 from rlvc.learning.stage import Stage
 from rlvc.runs.callbacks import Callback
 
@@ -37,7 +38,8 @@ class Curves(Callback, AbstractContextManager["Curves"]):
     def __init__(self, folder: Path, tensorboard: bool = False) -> None:
         self._folder = folder
         self._events: Any = None
-        self._new_events = import_tensorboard().SummaryWriter if tensorboard else None
+        new = import_extra("tensorboard", "tensorboardX").SummaryWriter if tensorboard else None
+        self._new_events = new
         self._begun, self._works, self._n_stages = False, True, 0
 
     def __exit__(self, *_: object) -> None:
@@ -91,17 +93,6 @@ class Curves(Callback, AbstractContextManager["Curves"]):
             if file.tell() == 0:
                 writer.writeheader()
             writer.writerow(row)
-
-
-def import_tensorboard() -> Any:
-    """Return the package that writes event files; raise an error if it is not installed."""
-    try:
-        import tensorboardX
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f'{error.name} is not installed; install it with: pip install "rlvc[tensorboard]".'
-        ) from error
-    return tensorboardX
 
 
 def describe_stage(stage: Stage) -> dict[str, float]:

@@ -13,7 +13,6 @@ from rlvc._core.arrays import Floats, Ints
 from rlvc.data.interactions import Interactions
 from rlvc.learning.mdp import MappedSequence, estimate
 from rlvc.learning.rlvc import RLVC
-from rlvc.policies.values import greedy
 
 Actor = Callable[[Floats], Ints]  # (n, d) states to (n,) actions
 
@@ -52,7 +51,7 @@ class TabularPolicy:
         )
         mdp = estimate(sequence, n_cells, interactions.n_actions)
         q = learner.solver.solve(mdp, learner.gamma)
-        action = greedy(q, mdp.is_tried)
+        action = mdp.greedy(q)
         return cls(cell, action, q[np.arange(n_cells), action])
 
     def act(self, states: Floats) -> Ints:

@@ -77,7 +77,7 @@ class Examples:
         if self.classes is not None:
             arrays["classes"] = self.classes
         for i, images in enumerate(self.percepts.images):
-            arrays[f"images/{i}"] = np.stack([images[number] for number in range(len(images))])
+            arrays[f"images/{i}"] = np.stack(list(images))
         manifest = {"format": FORMAT, "version": VERSION, "cameras": list(self.percepts.cameras)}
         write_archive(path, manifest, arrays)
 

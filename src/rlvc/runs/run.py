@@ -101,7 +101,7 @@ class Run(Generic[E]):
         self.timer = PhaseTimer(self.callback)
         self.checkpoint = checkpoint
         self.store: CheckpointStore = NULL_STORE if checkpoint is None else checkpoint
-        self.cache = ExtractionCache(PrefixedStore(self.store, "look"))
+        self.cache = ExtractionCache(PrefixedStore(self.store, "extract"))
         self.variants: dict[str, RLVC] = {}
         self.database: Database
         self.stages: dict[str, list[Stage]] = {}

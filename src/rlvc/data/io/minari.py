@@ -26,6 +26,7 @@ from rlvc._core.atomic import (
     missing_folders,
     remove_empty,
 )
+from rlvc._core.registry import import_extra
 from rlvc.data.interactions import Interactions
 from rlvc.data.observations import add_observations
 from rlvc.data.percepts import Percept, Percepts
@@ -214,14 +215,7 @@ def check_minari_id(dataset_id: str) -> None:
 
 def import_minari() -> Any:
     """Return the minari package, or say how to install it."""
-    try:
-        import h5py  # noqa: F401 - Minari needs it for its datasets
-        import minari
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f'{error.name} is not installed; install it with: pip install "rlvc[minari]".'
-        ) from error
-    return minari
+    return import_extra("minari", "h5py", "minari")  # Minari needs h5py for its datasets
 
 
 def _load(minari: Any, dataset_id: str) -> Any:

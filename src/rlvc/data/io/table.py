@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rlvc._core.registry import import_extra
 from rlvc.data.io.checksums import CheckedFolder
 from rlvc.data.percepts import SINGLE
 from rlvc.data.validation import ProblemCollector, check_actions, raise_all
@@ -114,14 +115,7 @@ def encode_table(kind: str, columns: Mapping[str, Sequence[Any]]) -> bytes:
 
 def import_pyarrow() -> Any:
     """Return pyarrow with its Parquet module; it is an optional dependency."""
-    try:
-        import pyarrow.parquet
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            'pyarrow is not installed; install it with: pip install "rlvc[parquet]".',
-            name="pyarrow",
-        ) from error
-    return pyarrow
+    return import_extra("parquet", "pyarrow.parquet")
 
 
 def _decode(name: str, data: bytes, problems: ProblemCollector) -> str | None:

@@ -29,6 +29,7 @@ from rlvc._core.atomic import Pathlike, atomic_write
 from rlvc._core.validate import Count, explain_invalid, from_json, require
 from rlvc.data.validation import MAX_ACTIONS
 from rlvc.errors import DamagedFileError, FileFormatError
+from rlvc.vision.io import MAX_CAMERAS
 
 FILE: Final = "dataset.json"
 VOCABULARY: Final = "vocabulary.rlvc"
@@ -37,7 +38,6 @@ FORMAT, VERSION = "rlvc-shards", 1
 BLOCK: Final = 256  # images of a block; the keypoints of one block are in memory at a time
 MAX_BYTES: Final = 2**28  # bytes of dataset.json
 MAX_IMAGES: Final = 2**28  # of a dataset; with more, dataset.json would exceed MAX_BYTES
-MAX_CAMERAS: Final = 256
 CURE: Final = "Copy the dataset again from an intact copy, or make it again."
 
 

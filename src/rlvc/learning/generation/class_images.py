@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.arrays import Ints, Ints32, Rows
-from rlvc._core.jit import chunks, jit, n_threads, share_threads
+from rlvc._core.jit import jit, n_threads, share_threads, spans_of
 from rlvc.features.incidence import Incidence
 from rlvc.features.kinds import Feature
 from rlvc.features.occurrences import OccurrenceTable
@@ -116,7 +116,7 @@ class ClassImages(NamedTuple):
         joined = type(features[0]).concatenate(features)
         search = FeatureSearch(self, places, n_features, np.cumsum([0, *map(len, features)]))
         work = functools.partial(joined.exhibited, search)
-        found = share_threads(work, spans_of(self.begin, threads), threads)
+        found = share_threads(work, spans_of(self.begin, n_threads(threads)), threads)
         indptr = np.cumsum(np.concatenate([[0], *(length for length, _ in found)]))
         columns = np.concatenate([columns for _, columns in found])
         rows = Incidence(indptr, columns, 0).take(self.row)
@@ -143,13 +143,6 @@ class FeatureSearch(NamedTuple):
     places: OccurrenceTable
     n_features: int
     begin: Ints
-
-
-def spans_of(begin: Ints, threads: int) -> list[tuple[int, int]]:
-    """Cut classes into runs with about the same number of images, given where they begin."""
-    pieces = chunks(int(begin[-1]), n_threads(threads))
-    cuts = np.searchsorted(begin, [piece.start for piece in pieces][1:]).tolist()
-    return list(itertools.pairwise([0, *cuts, len(begin) - 1]))
 
 
 def assemble(blocks: list[FeatureBlock], n_percepts: int, n: int) -> Incidence:

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlvc._core.arrays import Bools, Ints
-from rlvc._core.jit import share_threads
+from rlvc._core.jit import n_threads, share_threads, spans_of
 from rlvc._core.params import check, check_methods, param
 from rlvc.features.graph import FeatureGraph
 from rlvc.features.kinds import MAX_HEIGHT, AtLeast, Feature
 from rlvc.learning.generation.base import Candidates, GeneratorState, generators
 from rlvc.learning.generation.cells import choose_cells
-from rlvc.learning.generation.class_images import ClassFeatures, spans_of
+from rlvc.learning.generation.class_images import ClassFeatures
 from rlvc.learning.generation.clustering import Clustering, Tails
 from rlvc.learning.generation.pairs import compose_pairs
 from rlvc.learning.generation.sampling import ImageQuery
@@ -187,7 +187,7 @@ class Composer:
                 "sift or orb."
             )
         work = functools.partial(compose_pairs, config, sample, is_part)
-        found = share_threads(work, spans_of(sample.begin, view.threads), view.threads)
+        found = share_threads(work, spans_of(sample.begin, n_threads(view.threads)), view.threads)
         made = [one for pairs, _ in found for one in pairs]
         return made, np.sum([cut for _, cut in found], axis=0)
 

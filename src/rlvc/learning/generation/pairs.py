@@ -93,7 +93,7 @@ def compose_pairs(
     )  # fmt: skip
     pairs, relation, cut = find_pairs(sample, is_part, limits, span)
     number, parts = pairs[:, 0], np.ascontiguousarray(pairs[:, 1:3])
-    begin = np.concatenate([[0], np.cumsum(pairs[:, 3])]).astype(np.int64)
+    begin = np.concatenate([[0], np.cumsum(pairs[:, 3])])
     labels = config.clustering.cluster(begin, np.ascontiguousarray(relation[:, 0]))
     _check_labels(config.clustering, labels, len(relation))
     misfit = -2.0 * math.log(config.likelihood)

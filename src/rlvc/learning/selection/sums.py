@@ -7,7 +7,6 @@ over threads, shards and machines are exact.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvc._core.arrays import Bools, Floats, Ints, Ints32, Rows
-from rlvc._core.jit import add_to_row, chunks, jit, n_threads, prefetch, spread_threads
+from rlvc._core.jit import add_to_row, jit, n_threads, prefetch, spans_of, spread_threads
 from rlvc.features.incidence import Incidence
 from rlvc.learning.aliasing import variance_of
 
@@ -99,8 +98,10 @@ def sum_candidates(
 
     If ``min_samples`` is 0, no (group, feature) is left out, as :func:`merge` requires.
     """
-    begin, threads = _offsets(groups.n), samples.threads
-    spans = _spans(begin, n_threads(threads))
+    begin, threads = _offsets(groups.n), n_threads(samples.threads)
+    # Fewer pieces if they are small: waking a thread takes as long as a thousand interactions.
+    n_pieces = min(PIECES * threads, max(threads, int(begin[-1]) // LEAST)) if threads > 1 else 1
+    spans = spans_of(begin, n_pieces)
     tasks = [(part, span) for part in samples.incidence.parts for span in spans]
 
     def work(task: tuple[Incidence, tuple[int, int]]) -> tuple[NDArray[Any], ...]:
@@ -124,16 +125,6 @@ def sum_candidates(
 
 PIECES = 4  # pieces of work for each thread, so that all threads finish at about the same time
 LEAST = 10_000  # minimum interactions in a piece, if there are more pieces than threads
-
-
-def _spans(begin: Ints, threads: int) -> list[tuple[int, int]]:
-    """Cut groups into runs with about the same number of interactions."""
-    n = int(begin[-1])
-    # Fewer pieces if they are small: waking a thread takes as long as a thousand interactions.
-    pieces = chunks(n, min(PIECES * threads, max(threads, n // LEAST)) if threads > 1 else 1)
-    cuts = np.searchsorted(begin, [piece.start for piece in pieces][1:])
-    edges = np.unique([0, *cuts.tolist(), len(begin) - 1]).tolist()
-    return list(itertools.pairwise(edges)) if len(edges) > 1 else [(0, len(begin) - 1)]
 
 
 FAR, NEAR, NEXT = 64, 32, 12  # interactions ahead of the current one

@@ -17,6 +17,7 @@ from rlvc.report.web.overview import describe_overview
 from rlvc.report.web.policy import describe_policy
 from rlvc.report.web.scene import Scene
 from rlvc.runs.callbacks import Callback
+from rlvc.runs.examples import FILE as EXAMPLES
 from rlvc.runs.examples import Examples
 from rlvc.runs.folder import RESULT
 from rlvc.runs.live import POLICY as DRAFT_POLICY
@@ -82,7 +83,7 @@ class PageBuilder:
         self, folder: Path, result: dict[str, Any], task: Task[Any], *, is_draft: bool
     ) -> tuple[Scene, ExtractionCache]:
         """Return the scene of a run, and the cache of its keypoints."""
-        file = folder / "examples.rlvc"
+        file = folder / EXAMPLES
         stamp = stamp_of(file)
         key = (*(result.get(name) for name in ("task", "pictures", "seed")), is_draft, stamp)
         if self._scene is None or self._scene[0] != key:

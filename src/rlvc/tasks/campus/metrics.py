@@ -26,7 +26,7 @@ from rlvc.policies.forest import ForestPolicy
 from rlvc.policies.values import greedy
 from rlvc.runs.direct_perception import TabularPolicy
 from rlvc.runs.forest import forest_values
-from rlvc.vision.keypoints import Keypoints
+from rlvc.vision.keypoints import Keypoints, first_points
 
 ERRORS: Final = {"learn": "train_error", "test": "test_error"}  # the names by division
 BLOCK: Final = 256  # descriptors whose neighbours are searched at a time
@@ -104,8 +104,7 @@ def vote(keypoints: Keypoints, label: Ints, query: Keypoints) -> Ints:
     if len(keypoints.row) == 0:
         return np.zeros(query.n_images, np.int64)
     image = np.repeat(np.arange(len(label)), np.diff(keypoints.begin))
-    first = np.unique(keypoints.row, return_index=True)[1]  # a point of each distinct descriptor
-    known = label[image[first]]
+    known = label[image[first_points(keypoints.row)]]
     nearest = _nearest(query.descriptors, keypoints.descriptors)
     votes = np.zeros((query.n_images, label.max() + 1), np.int64)
     voter = np.repeat(np.arange(len(votes)), np.diff(query.begin))

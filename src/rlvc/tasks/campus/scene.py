@@ -23,8 +23,7 @@ def draw_scene(views: Views, n_views: int) -> Scene:
                 labels.append(f"spot {CAMPUS.name(state)}, {what} {i + 1}")
                 states.append(state)
                 kinds.append(kind)
-    store = percepts.images[0]
-    images, camera = encode_images(SINGLE, [store[i] for i in range(len(store))], 0)
+    images, camera = encode_images(SINGLE, list(percepts.images[0]), 0)
     good = CAMPUS.is_optimal(
         np.arange(CAMPUS.reward.shape[1])[None], np.arange(CAMPUS.n_states)[:, None]
     )

@@ -82,10 +82,9 @@ class HillIndex:
                 "The classifier of a policy on the hill must be a tree or diagrams; "
                 f"got {type(classifier).__name__}."
             )
-        nodes = classifier.feature, classifier.present, classifier.absent
 
         def work(rows: slice) -> Ints:
-            return _classify(*nodes, self.gauge[rows], self.ground)
+            return _classify(*classifier.arrays, self.gauge[rows], self.ground)
 
         pieces = chunks(len(self.gauge), n_threads(threads))
         return np.concatenate(share_threads(work, pieces, threads))

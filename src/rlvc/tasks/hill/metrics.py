@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from rlvc._core.arrays import Floats, Ints
+from rlvc._core.arrays import Floats, Ints, frozen
 from rlvc.data.interactions import Interactions
 from rlvc.envs.hill.dynamics import ACTION_NAMES, FIRST, HILL, TOP
 from rlvc.learning.rlvc import RLVC
@@ -117,8 +117,7 @@ def _optimal_values() -> Floats:
         better = q(values).max(axis=1)
         change = float(np.abs(better - values).max())
         values = better
-    values.setflags(write=False)
-    return values
+    return frozen(values)
 
 
 def _backup(states: Floats) -> Callable[[Floats], Floats]:

@@ -23,8 +23,7 @@ def draw_scene(strip: Image) -> Scene:
     names, table = percepts.cameras, percepts.table()[numbers]
     column_of = dict(zip(names, table.T, strict=True))
     ground, gauge = column_of[GROUND], column_of[GAUGE][: len(VELOCITIES)]
-    store = percepts.images[names.index(GAUGE)]
-    alike = [store[i] for i in range(len(store))]  # but for the cursor, so they compress well
+    alike = list(percepts.images[names.index(GAUGE)])  # but for the cursor, so they compress well
     sheets, gauges = encode_images(GAUGE, alike, 1, np.inf)
     _, first = np.unique(ground, return_index=True)
     where = {

@@ -1,7 +1,7 @@
 // The policy on the task: a map or a list of percepts, and the explanation of a selected percept.
 
 const VIRIDIS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
-const KINDS = { world: makeWorld, spots: makeSpots, plane: makePlane, own: makeStrip };
+const KINDS = { world: makeWorld, spots: makeSpots, plane: makePlane, custom: makeStrip };
 
 /** Return the view of the policy: percepts to select, and the explanation of the action. */
 function makeTaskView(model, state) {

@@ -56,8 +56,8 @@ class LearnOptions(DataOptions, RunOptions, EnvOptions):
 def learn(options: LearnOptions) -> None:
     """Learn a policy for a custom task, from an environment or from data.
 
-    The folder gets policy.rlvc (the policy), result.json (all numbers), classes.png (what it does
-    when it sees what), learning.png, features.png, stages.csv and rounds.csv (the curves),
+    The folder gets policy.rlvc (the policy), result.json (all numbers), classes.png (a percept of
+    each class, and its action), learning.png, features.png, stages.csv and rounds.csv (the curves),
     examples.rlvc (some percepts for `rlvc report`), and a percept to try `rlvc explain` on. All
     problems of the data are listed before anything is learned or written.
 

@@ -256,10 +256,10 @@ class CampusTask(PaperTask[CampusEvaluation]):
             "compaction."
         )
         figures = {
-            "map.png": "what the agent does in every state",
-            "errors.png": "errors on views learned and on new ones, stage by stage",
-            "sizes.png": "classes and features, stage by stage",
-            "features.png": "what it looks for",
+            "map.png": "the action in every state",
+            "errors.png": "errors on training and on new views, by stage",
+            "sizes.png": "classes and features, by stage",
+            "features.png": "the features that it tests",
         }
         return Summary([*forest_text(result), text], figures)
 

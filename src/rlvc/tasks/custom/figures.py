@@ -35,7 +35,7 @@ def draw_classes(outcome: CustomOutcome, n: int = 12) -> Figure:
     rows = -(-len(order) // columns)
     inches = rows * (9.6 / columns * height / width + 0.42) + 0.3
     which = f"the {len(order)} most visited of {policy.n_classes} classes"
-    figure = new_figure(10.0, inches, f"What it does when it sees what: {which}")
+    figure = new_figure(10.0, inches, f"Percepts and actions: {which}")
     cells = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in cells:
         axes.axis("off")

@@ -183,9 +183,9 @@ class CustomTask(Task[CustomEvaluation]):
             f"learning {seconds['learn']:.1f} s."
         )
         figures = {
-            "classes.png": "what it does when it sees what",
-            "learning.png": "how it got there",
-            "features.png": "what it looks for",
+            "classes.png": "percepts of each class, and its action",
+            "learning.png": "learning curves",
+            "features.png": "the features that it tests",
         }
         rounds = rounds_table(result["rounds"]) if result["rounds"] else None
         return Summary([text], figures, rounds)

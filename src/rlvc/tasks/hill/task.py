@@ -225,11 +225,11 @@ class HillTask(PaperTask[HillEvaluation]):
             f"Learning took {result['seconds']['learn']:.1f} s."
         )
         figures = {
-            "trials.png": "trials missed and their lengths, stage by stage",
+            "trials.png": "missed trials and their lengths, by stage",
             "values.png": "learned, tabular and optimal values",
-            "policy.png": "which way it thrusts, everywhere",
-            "composites.png": "the composite features that it looks for most",
-            "features.png": "what it looks for",
+            "policy.png": "the action in every state",
+            "composites.png": "the composite features that it tests most",
+            "features.png": "the features that it tests",
         }
         return Summary([*forest_text(result), text], figures)
 

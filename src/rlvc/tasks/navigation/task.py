@@ -178,10 +178,10 @@ class NavigationTask(PaperTask[NavigationEvaluation]):
             f"{paper['stages']}). Learning took {result['seconds']['learn']:.1f} s."
         )
         figures = {
-            "policy.png": "what the agent does, everywhere",
+            "policy.png": "the action at every position",
             "values.png": "learned and optimal values",
-            "learning.png": "how it got there",
-            "features.png": "what it looks for",
+            "learning.png": "learning curves",
+            "features.png": "the features that it tests",
         }
         return Summary([*forest_text(result), text], figures)
 
